@@ -1,0 +1,21 @@
+//! The vocabulary that every room of rtscope shares: instants and durations, CPUs, tasks and
+//! priorities, event classes and values, and the one error type.
+//!
+//! # Design constraints
+//! - No I/O, no clock, no dependency: this crate only gives names to things.
+//! - An [`Instant`] has no meaning without its clock; two of the same clock make a [`Duration`].
+//!   Mixing them, or their units, must not type-check.
+
+mod error;
+mod ids;
+mod schema;
+mod time;
+mod value;
+
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{Cpu, Prio, Tid};
+pub use schema::{
+    Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Scope,
+};
+pub use time::{Clock, Duration, Instant, TimeRange};
+pub use value::Value;

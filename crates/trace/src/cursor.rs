@@ -1,0 +1,149 @@
+//! The time-ordered walk over all streams of a trace.
+
+use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
+
+use crate::memory::MemoryEvent;
+use crate::{Source, Trace};
+
+/// Why events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// The tracer's buffer was full and it dropped new events.
+    Discarded,
+    /// The reader was overtaken inside the window.
+    Overrun,
+    /// The packet's counters do not say.
+    Unknown,
+}
+
+/// Events that the tracer knows it lost. Overwritten history before the window is no loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The CPU, when its stream has one.
+    pub cpu: Option<Cpu>,
+    /// They were lost inside this range.
+    pub range: TimeRange,
+    /// How many, when the tracer counted them.
+    pub count: Option<u64>,
+    /// Why.
+    pub cause: LossCause,
+}
+
+/// Bytes that could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file, relative to the trace.
+    pub file: String,
+    /// The offset of the first byte that was not understood.
+    pub offset_bytes: u64,
+    /// What was expected and what was found.
+    pub reason: String,
+}
+
+/// One step of the walk.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// An event.
+    Event(EventView<'a>),
+    /// Events are missing here.
+    Lost(Lost),
+    /// The rest of a packet or stream could not be read.
+    Damage(Damage),
+}
+
+/// One event, borrowed from the cursor.
+#[derive(Debug)]
+pub struct EventView<'a> {
+    time: Instant,
+    cpu: Option<Cpu>,
+    class: ClassId,
+    payload: Payload<'a>,
+}
+
+/// The bytes behind a view; hidden, so that readers can change behind the same face.
+#[derive(Debug)]
+enum Payload<'a> {
+    Memory(&'a MemoryEvent),
+}
+
+impl<'a> EventView<'a> {
+    /// When it happened.
+    pub fn time(&self) -> Instant {
+        self.time
+    }
+
+    /// The CPU of its stream.
+    pub fn cpu(&self) -> Option<Cpu> {
+        self.cpu
+    }
+
+    /// Its class: an index into [`Trace::classes`].
+    pub fn class(&self) -> ClassId {
+        self.class
+    }
+
+    /// An integer field as unsigned bits; zero when the field is no integer.
+    pub fn u64(&self, field: FieldId) -> u64 {
+        self.i64(field) as u64
+    }
+
+    /// An integer field, sign-extended when it is signed; zero when the field is no integer.
+    pub fn i64(&self, field: FieldId) -> i64 {
+        match &self.payload {
+            Payload::Memory(event) => event.integer(field),
+        }
+    }
+
+    /// The bytes of a text field up to its end; empty when the field is no text.
+    pub fn text(&self, field: FieldId) -> &'a [u8] {
+        match &self.payload {
+            Payload::Memory(event) => event.text(field),
+        }
+    }
+
+    /// Any field, decoded whole; for paths where clarity is worth an allocation.
+    pub fn value(&self, field: FieldId) -> Value<'a> {
+        match &self.payload {
+            Payload::Memory(event) => event.value(field),
+        }
+    }
+}
+
+/// Walks the items of a trace in time order.
+pub struct Cursor<'a> {
+    source: &'a Source,
+    range: TimeRange,
+    next: usize,
+}
+
+impl Trace {
+    /// A walk over the items inside `range`.
+    pub fn cursor(&self, range: TimeRange) -> Cursor<'_> {
+        let next = match &self.source {
+            Source::Memory(events) => events.partition_point(|event| event.time < range.begin),
+        };
+        Cursor { source: &self.source, range, next }
+    }
+}
+
+impl Cursor<'_> {
+    /// The next item, or none at the end.
+    ///
+    /// # Errors
+    /// Only when the operating system refuses to read; damaged bytes are [`Item::Damage`].
+    #[allow(clippy::should_implement_trait)] // an item borrows from the cursor
+    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
+        let Source::Memory(events) = self.source;
+        let Some(event) = events.get(self.next).filter(|event| event.time < self.range.end) else {
+            return Ok(None);
+        };
+        self.next += 1;
+        Ok(Some(Item::Event(EventView {
+            time: event.time,
+            cpu: event.cpu,
+            class: event.class,
+            payload: Payload::Memory(event),
+        })))
+    }
+}

@@ -1,0 +1,71 @@
+//! Open any trace and read one time-ordered stream of typed events, with losses as items.
+//!
+//! # How to use it
+//! Open a [`Trace`], look at its [`classes`](Trace::classes), bind the fields that you need once
+//! ([`event::EventClass::field`]), then walk a [`Cursor`]. Reading a bound field of a fixed layout
+//! is a load at a known offset.
+//!
+//! # Design constraints
+//! - Readers never panic, loop or allocate without bound on hostile bytes: what was understood is
+//!   returned, what was not is an [`Item::Damage`] that names file and offset.
+//! - A lost event is data: [`Item::Lost`] stands at its place in time.
+
+mod cursor;
+mod memory;
+mod symbols;
+
+use std::collections::BTreeMap;
+
+use event::{Clock, Cpu, Duration, EventClass, Instant};
+
+pub use cursor::{Cursor, Damage, EventView, Item, Lost, LossCause};
+pub use memory::{MemoryEvent, MemoryTrace};
+pub use symbols::Symbols;
+
+/// Facts of the machine and the tracer that a trace carries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceInfo {
+    /// The clock that all instants of the trace are on.
+    pub clock: Clock,
+    /// Wall clock (since 1970, UTC) minus trace clock.
+    pub wall_offset: Duration,
+    /// `env` of the trace: `hostname`, `kernel_release`, `tracer_name`, …
+    pub environment: BTreeMap<String, String>,
+    /// The CPUs that have a stream, in order.
+    pub cpus: Vec<Cpu>,
+}
+
+/// An open trace.
+pub struct Trace {
+    info: TraceInfo,
+    classes: Vec<EventClass>,
+    symbols: Symbols,
+    source: Source,
+}
+
+/// Where events come from; hidden, so that readers can change behind the same face.
+enum Source {
+    Memory(Vec<MemoryEvent>),
+}
+
+impl Trace {
+    /// Facts of the machine and the tracer.
+    pub fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    /// All event classes; a [`event::ClassId`] is an index into this list.
+    pub fn classes(&self) -> &[EventClass] {
+        &self.classes
+    }
+
+    /// Kernel symbols of the traced machine; empty when the trace carries none.
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// The offset that turns an instant of this trace into nanoseconds since 1970 (UTC).
+    pub fn wall_ns(&self, instant: Instant) -> i64 {
+        (instant + self.info.wall_offset).as_ns()
+    }
+}

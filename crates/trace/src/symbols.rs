@@ -1,0 +1,54 @@
+//! Kernel symbols: from an address to the function that holds it.
+
+/// A sorted table of function addresses, as `/proc/kallsyms` gives them.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    /// Start address and name, sorted by address.
+    functions: Vec<(u64, Box<str>)>,
+}
+
+impl Symbols {
+    /// Reads the text of `/proc/kallsyms`; keeps functions only. Lines that make no sense, and
+    /// addresses of zero (hidden by `kptr_restrict`), are left out.
+    pub fn from_kallsyms(text: &str) -> Self {
+        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
+        functions.sort_by_key(|(address, _)| *address);
+        Symbols { functions }
+    }
+
+    /// The function that holds `address` and the offset into it.
+    pub fn lookup(&self, address: u64) -> Option<(&str, u64)> {
+        let after = self.functions.partition_point(|(start, _)| *start <= address);
+        let (start, name) = self.functions.get(after.checked_sub(1)?)?;
+        Some((name, address - start))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+}
+
+/// `ffffffff81000000 T startup_64 [module]` → address and name, for functions.
+fn function(line: &str) -> Option<(u64, Box<str>)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
+    matches!(words.next()?, "t" | "T" | "w" | "W").then_some(())?;
+    Some((address, words.next()?.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_found_in_the_function_that_starts_before_it() {
+        let symbols = Symbols::from_kallsyms(
+            "0000000000002000 T second\n0000000000001000 t first [mod]\n\
+             0000000000001800 d data\n0000000000000000 T hidden\nnonsense\n",
+        );
+        assert_eq!(symbols.lookup(0x1010), Some(("first", 0x10)));
+        assert_eq!(symbols.lookup(0x2000), Some(("second", 0)));
+        assert_eq!(symbols.lookup(0xfff), None);
+    }
+}
