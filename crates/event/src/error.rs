@@ -45,7 +45,13 @@ struct Parts {
 impl Error {
     /// An error that says what failed.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
-        Error(Box::new(Parts { kind, what: what.into(), found: None, mend: None, cause: None }))
+        Error(Box::new(Parts {
+            kind,
+            what: what.into(),
+            found: None,
+            mend: None,
+            cause: None,
+        }))
     }
 
     /// An error of the operating system; its kind follows from `cause`.
@@ -103,10 +109,14 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { what, found, mend, .. } = &*self.0;
+        let Parts {
+            what, found, mend, ..
+        } = &*self.0;
         f.write_str(what)?;
         if !f.alternate() {
-            return found.as_ref().map_or(Ok(()), |found| write!(f, ": {found}"));
+            return found
+                .as_ref()
+                .map_or(Ok(()), |found| write!(f, ": {found}"));
         }
         if let Some(found) = found {
             write!(f, "\n  found: {found}")?;
@@ -139,7 +149,10 @@ mod tests {
         let error = Error::new(ErrorKind::PermissionDenied, "cannot load BPF programs")
             .found("uid 1000, no CAP_BPF")
             .mend("sudo rtscope watch …");
-        assert_eq!(error.to_string(), "cannot load BPF programs: uid 1000, no CAP_BPF");
+        assert_eq!(
+            error.to_string(),
+            "cannot load BPF programs: uid 1000, no CAP_BPF"
+        );
         assert_eq!(
             format!("{error:#}"),
             "cannot load BPF programs\n  found: uid 1000, no CAP_BPF\n  mend:  sudo rtscope watch …"

@@ -62,7 +62,9 @@ impl Prio {
 
     /// The real-time priority as `chrt` prints it, 1 to 99; none for deadline and fair tasks.
     pub fn rt(self) -> Option<u32> {
-        (0..MAX_RT_PRIO - 1).contains(&self.0).then(|| (MAX_RT_PRIO - 1 - self.0) as u32)
+        (0..MAX_RT_PRIO - 1)
+            .contains(&self.0)
+            .then(|| (MAX_RT_PRIO - 1 - self.0) as u32)
     }
 
     /// Whether the task is scheduled before every fair task: real-time, deadline or stop class.

@@ -64,12 +64,22 @@ impl Integer {
     /// A little-endian decimal integer, aligned to bytes, as all of rtscope's own traces have.
     pub const fn le(size_bits: u8, signed: bool) -> Self {
         let base = Base::Decimal;
-        Integer { size_bits, align_bits: 8, signed, big_endian: false, base, text: false }
+        Integer {
+            size_bits,
+            align_bits: 8,
+            signed,
+            big_endian: false,
+            base,
+            text: false,
+        }
     }
 
     /// The same, printed in hexadecimal.
     pub const fn hex(size_bits: u8) -> Self {
-        Integer { base: Base::Hexadecimal, ..Integer::le(size_bits, false) }
+        Integer {
+            base: Base::Hexadecimal,
+            ..Integer::le(size_bits, false)
+        }
     }
 }
 
@@ -146,7 +156,11 @@ pub struct Field {
 impl Field {
     /// A field of the payload.
     pub fn payload(name: impl Into<String>, ty: FieldType) -> Self {
-        Field { name: name.into(), scope: Scope::Payload, ty }
+        Field {
+            name: name.into(),
+            scope: Scope::Payload,
+            ty,
+        }
     }
 }
 
@@ -168,13 +182,22 @@ impl EventClass {
     pub fn field(&self, name: &str) -> Option<FieldId> {
         let found = |(_, field): &(usize, &Field)| field.name == name;
         let by_scope = |(_, field): &(usize, &Field)| field.scope;
-        let place = self.fields.iter().enumerate().filter(found).min_by_key(by_scope)?.0;
+        let place = self
+            .fields
+            .iter()
+            .enumerate()
+            .filter(found)
+            .min_by_key(by_scope)?
+            .0;
         Some(FieldId(place as u16))
     }
 
     /// The field `name` of one scope.
     pub fn field_in(&self, scope: Scope, name: &str) -> Option<FieldId> {
-        let place = self.fields.iter().position(|f| f.scope == scope && f.name == name)?;
+        let place = self
+            .fields
+            .iter()
+            .position(|f| f.scope == scope && f.name == name)?;
         Some(FieldId(place as u16))
     }
 }

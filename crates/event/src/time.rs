@@ -122,7 +122,11 @@ impl Duration {
 
     /// This duration as a share of `whole`, 0 to 1; zero when `whole` is zero.
     pub fn share_of(self, whole: Duration) -> f64 {
-        if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
+        if whole.0 == 0 {
+            0.0
+        } else {
+            self.0 as f64 / whole.0 as f64
+        }
     }
 
     /// Reads `25ms`, `40us`, `2.5s`, `1h`. A number without a unit is refused, because every peer
@@ -136,7 +140,9 @@ impl Duration {
                 .found(format!("'{text}'"))
                 .mend("give a number with a unit: ns, us, ms, s, m, h or d, as in 25ms or 2.5s")
         };
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         if number.is_empty() {
             return Err(refuse("no number"));
@@ -159,7 +165,11 @@ fn scale_exactly(number: &str, unit_ns: i64) -> Option<i64> {
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: i64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     let mut ns = i128::from(whole) * i128::from(unit_ns);
     let mut power = 1i128;
     for digit in fraction.bytes().take(18) {
@@ -234,7 +244,10 @@ pub struct TimeRange {
 
 impl TimeRange {
     /// All of time.
-    pub const ALL: TimeRange = TimeRange { begin: Instant::MIN, end: Instant::MAX };
+    pub const ALL: TimeRange = TimeRange {
+        begin: Instant::MIN,
+        end: Instant::MAX,
+    };
 
     /// Whether `instant` lies inside.
     pub fn contains(&self, instant: Instant) -> bool {
@@ -254,7 +267,11 @@ mod tests {
     #[test]
     fn a_duration_is_read_with_its_unit_and_never_without() {
         let check = |text: &str, expect: Option<i64>| {
-            assert_eq!(Duration::parse(text).ok().map(Duration::as_ns), expect, "{text}");
+            assert_eq!(
+                Duration::parse(text).ok().map(Duration::as_ns),
+                expect,
+                "{text}"
+            );
         };
         check("25ms", Some(25_000_000));
         check("40us", Some(40_000));
@@ -285,7 +302,10 @@ mod tests {
 
     #[test]
     fn an_instant_prints_seconds_with_nine_digits() {
-        assert_eq!(Instant::from_ns(530_334_994_294).to_string(), "530.334994294");
+        assert_eq!(
+            Instant::from_ns(530_334_994_294).to_string(),
+            "530.334994294"
+        );
         assert_eq!(Instant::from_ns(-1).to_string(), "-0.000000001");
     }
 

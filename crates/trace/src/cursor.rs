@@ -123,7 +123,11 @@ impl Trace {
         let next = match &self.source {
             Source::Memory(events) => events.partition_point(|event| event.time < range.begin),
         };
-        Cursor { source: &self.source, range, next }
+        Cursor {
+            source: &self.source,
+            range,
+            next,
+        }
     }
 }
 
@@ -135,7 +139,10 @@ impl Cursor<'_> {
     #[allow(clippy::should_implement_trait)] // an item borrows from the cursor
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
         let Source::Memory(events) = self.source;
-        let Some(event) = events.get(self.next).filter(|event| event.time < self.range.end) else {
+        let Some(event) = events
+            .get(self.next)
+            .filter(|event| event.time < self.range.end)
+        else {
             return Ok(None);
         };
         self.next += 1;

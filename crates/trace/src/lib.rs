@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use event::{Clock, Cpu, Duration, EventClass, Instant};
 
-pub use cursor::{Cursor, Damage, EventView, Item, Lost, LossCause};
+pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use symbols::Symbols;
 

@@ -19,16 +19,25 @@ pub struct MemoryEvent {
 
 impl MemoryEvent {
     pub(crate) fn integer(&self, field: FieldId) -> i64 {
-        self.values.get(usize::from(field.0)).and_then(Value::as_i64).unwrap_or(0)
+        self.values
+            .get(usize::from(field.0))
+            .and_then(Value::as_i64)
+            .unwrap_or(0)
     }
 
     pub(crate) fn text(&self, field: FieldId) -> &[u8] {
-        let value = self.values.get(usize::from(field.0)).and_then(Value::as_text);
+        let value = self
+            .values
+            .get(usize::from(field.0))
+            .and_then(Value::as_text);
         value.unwrap_or_default().as_bytes()
     }
 
     pub(crate) fn value(&self, field: FieldId) -> Value<'_> {
-        self.values.get(usize::from(field.0)).cloned().unwrap_or(Value::Unsigned(0))
+        self.values
+            .get(usize::from(field.0))
+            .cloned()
+            .unwrap_or(Value::Unsigned(0))
     }
 }
 

@@ -18,7 +18,9 @@ impl Symbols {
 
     /// The function that holds `address` and the offset into it.
     pub fn lookup(&self, address: u64) -> Option<(&str, u64)> {
-        let after = self.functions.partition_point(|(start, _)| *start <= address);
+        let after = self
+            .functions
+            .partition_point(|(start, _)| *start <= address);
         let (start, name) = self.functions.get(after.checked_sub(1)?)?;
         Some((name, address - start))
     }
@@ -32,7 +34,9 @@ impl Symbols {
 /// `ffffffff81000000 T startup_64 [module]` → address and name, for functions.
 fn function(line: &str) -> Option<(u64, Box<str>)> {
     let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
+    let address = u64::from_str_radix(words.next()?, 16)
+        .ok()
+        .filter(|address| *address != 0)?;
     matches!(words.next()?, "t" | "T" | "w" | "W").then_some(())?;
     Some((address, words.next()?.into()))
 }

@@ -1,0 +1,69 @@
+//! One privileged test at a time: tracefs, BPF statistics and real-time priorities are global.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use rustix::fs::FlockOperation;
+
+/// The lock file; `cargo xtask lock` takes the same one.
+const LOCK_PATH: &str = "/run/lock/rtscope-privileged.lock";
+/// Set by a parent that holds the lock for us.
+const LOCK_HELD: &str = "RTSCOPE_PRIVILEGED_LOCK_HELD";
+/// Where skipped tests are listed for the last lines of `make test`.
+const SKIPS: &str = "RTSCOPE_SKIPS";
+/// How often a repeated test repeats.
+const RUNS: &str = "RTSCOPE_RUNS";
+
+/// The right to use tracefs, BPF and real-time priorities until it is dropped.
+pub struct Privileged {
+    _lock: Option<File>,
+}
+
+/// Waits for the privileged lock of this machine.
+///
+/// # Panics
+/// When the process is not root, or the lock cannot be opened: such a test must fail, not pass
+/// without having looked.
+#[must_use = "the lock is free again when the guard is dropped"]
+pub fn privileged() -> Privileged {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "this test needs root: sudo make test"
+    );
+    if std::env::var_os(LOCK_HELD).is_some() {
+        // The parent holds it for the whole run, which runs one test at a time.
+        return Privileged { _lock: None };
+    }
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(LOCK_PATH);
+    let file = file.unwrap_or_else(|error| panic!("cannot open {LOCK_PATH}: {error}"));
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+        .unwrap_or_else(|error| panic!("cannot lock {LOCK_PATH}: {error}"));
+    Privileged { _lock: Some(file) }
+}
+
+/// Says that `test` cannot run on this machine, and why; `make test` lists it at its end. The
+/// caller returns at once.
+pub fn skip(test: &str, why: &str) {
+    eprintln!("skipped: {test}: {why}");
+    let Some(path) = std::env::var_os(SKIPS) else {
+        return;
+    };
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{test}: {why}"));
+    assert!(
+        written.is_ok(),
+        "cannot list the skipped test {test}: {written:?}"
+    );
+}
+
+/// How often a repeated test runs: `RTSCOPE_RUNS`, else `default`.
+pub fn runs(default: u32) -> u32 {
+    std::env::var(RUNS)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}

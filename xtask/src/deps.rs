@@ -1,0 +1,240 @@
+//! Who may depend on whom, as data.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::run;
+
+/// A room of the house and the rooms it may import. A room that is not listed is refused: naming
+/// it here is part of adding it.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("event", &[]),
+    ("abi", &["event"]),
+    ("ring", &["event", "abi"]),
+    ("ctf", &["event", "abi"]),
+    ("ftrace", &["event", "abi"]),
+    ("trace", &["event", "abi", "ctf", "ftrace", "ring"]),
+    ("expr", &["event"]),
+    ("analysis", &["event", "expr", "trace"]),
+    ("report", &["event", "trace", "analysis"]),
+    ("bpf-host", &["event", "abi"]),
+    (
+        "capture",
+        &[
+            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "trace",
+        ],
+    ),
+    ("measure", &["event", "abi", "bpf-host", "capture"]),
+    ("monitor", &["event", "abi", "bpf-host", "capture"]),
+    (
+        "server",
+        &["event", "trace", "analysis", "report", "monitor"],
+    ),
+    ("capi", &["event", "trace", "expr"]),
+    ("cli", EVERYTHING_BELOW_CLI),
+    ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
+    ("xtask", &[]),
+];
+
+/// `cli` ties the rooms together, so it may see all of them; nothing may see `cli`.
+const EVERYTHING_BELOW_CLI: &[&str] = &[
+    "event", "abi", "ring", "ctf", "ftrace", "trace", "expr", "analysis", "report", "bpf-host",
+    "capture", "measure", "monitor", "server",
+];
+
+/// Libraries from outside that only the named rooms may use, with the reason.
+const RESERVED: &[(&str, &[&str], &str)] = &[
+    ("libbpf-rs", &["bpf-host"], "only bpf-host links libbpf"),
+    ("libbpf-sys", &["bpf-host"], "only bpf-host links libbpf"),
+    (
+        "libbpf-cargo",
+        &["bpf-host"],
+        "only bpf-host builds BPF programs",
+    ),
+    ("clap", &["cli"], "flags belong to cli"),
+    ("anyhow", &["cli", "xtask"], "libraries return event::Error"),
+    ("tokio", &["server"], "only server talks to the network"),
+];
+
+/// One package: its name and what it names in Cargo.toml, with the kind of the dependency.
+#[derive(Debug)]
+struct Package {
+    name: String,
+    dependencies: Vec<(String, Kind)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Normal,
+    Build,
+    /// Tests may use `testkit` and whatever the package's own rules allow.
+    Dev,
+}
+
+/// Checks the workspace in `root`.
+pub fn run(root: &Path) -> Result<()> {
+    let mut metadata = run::cargo(root);
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = metadata.output().context("cannot run cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let problems = problems(&packages(&serde_json::from_slice(&output.stdout)?));
+    if !problems.is_empty() {
+        bail!(
+            "{} dependency rules broken\n  {}",
+            problems.len(),
+            problems.join("\n  ")
+        );
+    }
+    Ok(())
+}
+
+fn packages(metadata: &Value) -> Vec<Package> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| Package {
+            name: text(&package["name"]),
+            dependencies: list(&package["dependencies"])
+                .iter()
+                .map(|dependency| {
+                    let kind = match dependency["kind"].as_str() {
+                        Some("dev") => Kind::Dev,
+                        Some("build") => Kind::Build,
+                        _ => Kind::Normal,
+                    };
+                    (text(&dependency["name"]), kind)
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// Every broken rule, a sentence each.
+fn problems(packages: &[Package]) -> Vec<String> {
+    let rooms: BTreeMap<&str, &[&str]> = ROOMS.iter().copied().collect();
+    let mut problems = Vec::new();
+    for Package { name, dependencies } in packages {
+        let Some(allowed) = rooms.get(name.as_str()) else {
+            problems.push(format!(
+                "{name} has no rule: add it to ROOMS in xtask/src/deps.rs"
+            ));
+            continue;
+        };
+        for (dependency, kind) in dependencies {
+            let inside = rooms.contains_key(dependency.as_str());
+            let for_tests = *kind == Kind::Dev && dependency != "cli";
+            if inside && !for_tests && !allowed.contains(&dependency.as_str()) {
+                problems.push(format!("{name} may not depend on {dependency}"));
+            }
+            let reserved = RESERVED.iter().find(|(library, ..)| library == dependency);
+            if let Some((_, owners, reason)) = reserved
+                && !owners.contains(&name.as_str())
+                && *kind != Kind::Dev
+            {
+                problems.push(format!("{name} may not depend on {dependency}: {reason}"));
+            }
+            if name == "event" && !inside && *kind != Kind::Dev {
+                problems.push(format!("event depends on nothing, yet on {dependency}"));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, dependency: &str, kind: Kind, expect: &[&str]) {
+        let package = Package {
+            name: name.into(),
+            dependencies: vec![(dependency.into(), kind)],
+        };
+        assert_eq!(problems(&[package]), expect, "{name} -> {dependency}");
+    }
+
+    #[test]
+    fn a_room_imports_only_what_its_rule_names() {
+        check("trace", "ctf", Kind::Normal, &[]);
+        check("analysis", "trace", Kind::Normal, &[]);
+        check(
+            "analysis",
+            "ctf",
+            Kind::Normal,
+            &["analysis may not depend on ctf"],
+        );
+        check(
+            "event",
+            "abi",
+            Kind::Normal,
+            &["event may not depend on abi"],
+        );
+        check(
+            "report",
+            "cli",
+            Kind::Normal,
+            &["report may not depend on cli"],
+        );
+        check(
+            "report",
+            "cli",
+            Kind::Dev,
+            &["report may not depend on cli"],
+        );
+        check("trace", "testkit", Kind::Dev, &[]);
+        check(
+            "trace",
+            "testkit",
+            Kind::Normal,
+            &["trace may not depend on testkit"],
+        );
+    }
+
+    #[test]
+    fn a_reserved_library_stays_with_its_owner() {
+        check("bpf-host", "libbpf-rs", Kind::Normal, &[]);
+        check(
+            "capture",
+            "libbpf-rs",
+            Kind::Normal,
+            &["capture may not depend on libbpf-rs: only bpf-host links libbpf"],
+        );
+        check(
+            "event",
+            "libc",
+            Kind::Normal,
+            &["event depends on nothing, yet on libc"],
+        );
+    }
+
+    #[test]
+    fn a_room_without_a_rule_is_refused() {
+        let package = Package {
+            name: "attic".into(),
+            dependencies: Vec::new(),
+        };
+        let expect = ["attic has no rule: add it to ROOMS in xtask/src/deps.rs"];
+        assert_eq!(problems(&[package]), expect);
+    }
+
+    #[test]
+    fn cargo_metadata_is_read_with_its_kinds() {
+        let metadata = serde_json::json!({"packages": [{"name": "trace", "dependencies": [
+            {"name": "event", "kind": null}, {"name": "testkit", "kind": "dev"}]}]});
+        let packages = packages(&metadata);
+        let expect = [
+            ("event".to_owned(), Kind::Normal),
+            ("testkit".to_owned(), Kind::Dev),
+        ];
+        assert_eq!(packages[0].dependencies, expect);
+    }
+}

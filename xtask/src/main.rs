@@ -1,0 +1,59 @@
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|codegen|lock`.
+
+mod check;
+mod codegen;
+mod deps;
+mod lock;
+mod run;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask CHORE
+  tidy              house rules on every source file
+  deps              who may depend on whom
+  check             format, lint, rules and unit tests
+  test [--all]      check, then every end-to-end test; lists what was skipped and why
+  codegen [--check] write generated files, or say which are stale
+  lock CMD…         run CMD alone among all privileged tests";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Result<ExitCode> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let root = repository();
+    match words.as_slice() {
+        ["tidy"] => tidy::run(&root)?,
+        ["deps"] => deps::run(&root)?,
+        ["check"] => check::run(&root)?,
+        ["test"] => return test::run(&root, test::Scope::Core),
+        ["test", "--all"] => return test::run(&root, test::Scope::All),
+        ["codegen"] => codegen::run(&root, codegen::Mode::Write)?,
+        ["codegen", "--check"] => codegen::run(&root, codegen::Mode::Check)?,
+        ["lock", command @ ..] if !command.is_empty() => return lock::run(command),
+        _ => bail!("no such chore\n{USAGE}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The repository's root: the folder above this package.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}

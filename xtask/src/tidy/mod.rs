@@ -1,0 +1,80 @@
+//! House rules on every source file; each rule is one function with a test on good and bad input.
+
+mod rules;
+mod scan;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// Folders that hold no source of ours.
+const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".cache", "__pycache__", "node_modules"];
+/// Generated files, kept honest by `codegen --check` and by their generators.
+const GENERATED: &[&str] = &["bpf/vmlinux", "crates/abi/src/generated.rs"];
+
+/// A source file: its path below the repository's root and its text.
+pub struct Source<'a> {
+    /// With `/` between the parts.
+    pub path: &'a str,
+    /// All of it.
+    pub text: &'a str,
+}
+
+/// Checks every file below `root`.
+pub fn run(root: &Path) -> Result<()> {
+    let mut problems = Vec::new();
+    for path in files(root)? {
+        let text = std::fs::read_to_string(root.join(&path));
+        // Not text: nothing for these rules.
+        let Ok(text) = text else { continue };
+        let source = Source {
+            path: &path,
+            text: &text,
+        };
+        problems.extend(rules::problems(&source));
+        if path == "ARCHITECTURE.md" {
+            let exists = |name: &str| root.join(name).exists();
+            problems.extend(rules::named_files_exist(&source, exists));
+        }
+    }
+    if !problems.is_empty() {
+        bail!(
+            "{} house rules broken\n  {}",
+            problems.len(),
+            problems.join("\n  ")
+        );
+    }
+    Ok(())
+}
+
+/// All files below `root`, as sorted relative paths.
+fn files(root: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder);
+        for entry in entries.with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let relative = path.strip_prefix(root)?.to_string_lossy().into_owned();
+            if GENERATED
+                .iter()
+                .any(|generated| relative.starts_with(generated))
+            {
+                continue;
+            }
+            let kind = std::fs::symlink_metadata(&path)?.file_type();
+            if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
+                folders.push(path);
+            } else if kind.is_file() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
+                found.push(relative);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
