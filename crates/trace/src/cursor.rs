@@ -115,19 +115,16 @@ pub struct Cursor<'a> {
     source: &'a Source,
     range: TimeRange,
     next: usize,
+    next_loss: usize,
 }
 
 impl Trace {
     /// A walk over the items inside `range`.
     pub fn cursor(&self, range: TimeRange) -> Cursor<'_> {
-        let next = match &self.source {
-            Source::Memory(events) => events.partition_point(|event| event.time < range.begin),
-        };
-        Cursor {
-            source: &self.source,
-            range,
-            next,
-        }
+        let Source::Memory { events, losses } = &self.source;
+        let next = events.partition_point(|event| event.time < range.begin);
+        let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
+        Cursor { source: &self.source, range, next, next_loss }
     }
 }
 
@@ -138,11 +135,15 @@ impl Cursor<'_> {
     /// Only when the operating system refuses to read; damaged bytes are [`Item::Damage`].
     #[allow(clippy::should_implement_trait)] // an item borrows from the cursor
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
-        let Source::Memory(events) = self.source;
-        let Some(event) = events
-            .get(self.next)
-            .filter(|event| event.time < self.range.end)
-        else {
+        let Source::Memory { events, losses } = self.source;
+        let event = events.get(self.next).filter(|event| event.time < self.range.end);
+        let before_event = |lost: &&Lost| event.is_none_or(|event| lost.range.end <= event.time);
+        let inside = |lost: &&Lost| lost.range.begin < self.range.end;
+        if let Some(lost) = losses.get(self.next_loss).filter(before_event).filter(inside) {
+            self.next_loss += 1;
+            return Ok(Some(Item::Lost(*lost)));
+        }
+        let Some(event) = event else {
             return Ok(None);
         };
         self.next += 1;

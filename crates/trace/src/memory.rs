@@ -2,7 +2,7 @@
 
 use event::{ClassId, Cpu, EventClass, FieldId, Instant, Value};
 
-use crate::{Source, Symbols, Trace, TraceInfo};
+use crate::{Lost, Source, Symbols, Trace, TraceInfo};
 
 /// One event with a value for each field of its class, in order.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub struct MemoryTrace {
     pub classes: Vec<EventClass>,
     /// The events, in any order.
     pub events: Vec<MemoryEvent>,
+    /// Where events are missing, in any order; each stands at the end of its range.
+    pub losses: Vec<Lost>,
     /// Kernel symbols.
     pub symbols: Symbols,
 }
@@ -58,11 +60,12 @@ impl MemoryTrace {
     /// The trace, its events sorted by time (events of one instant keep their order).
     pub fn into_trace(mut self) -> Trace {
         self.events.sort_by_key(|event| event.time);
+        self.losses.sort_by_key(|lost| lost.range.end);
         Trace {
             info: self.info,
             classes: self.classes,
             symbols: self.symbols,
-            source: Source::Memory(self.events),
+            source: Source::Memory { events: self.events, losses: self.losses },
         }
     }
 }
