@@ -1,0 +1,120 @@
+//! Output that appears whole or not at all: written beside its place, then renamed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use event::{Error, ErrorKind, Result};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::write_error;
+
+/// A directory under a temporary name beside its final one; removed when dropped uncommitted.
+#[derive(Debug)]
+pub struct StagedDir {
+    target: PathBuf,
+    staging: Option<PathBuf>,
+}
+
+impl StagedDir {
+    /// Makes the temporary directory `.NAME.partial-PID` beside `target`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when `target` is there already; otherwise what the operating
+    /// system says.
+    pub fn create(target: &Path) -> Result<StagedDir> {
+        if target.symlink_metadata().is_ok() {
+            return Err(exists(target));
+        }
+        let Some(name) = target.file_name() else {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "not a name for a directory")
+                    .found(target.display().to_string())
+                    .mend("give -o the path of a directory that does not exist yet"),
+            );
+        };
+        let name = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
+        let staging = target.with_file_name(name);
+        if let Some(parent) = target
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            fs::create_dir_all(parent).map_err(|cause| write_error(parent, cause))?;
+        }
+        fs::create_dir(&staging).map_err(|cause| write_error(&staging, cause))?;
+        Ok(StagedDir {
+            target: target.to_owned(),
+            staging: Some(staging),
+        })
+    }
+
+    /// Where to write.
+    pub fn path(&self) -> &Path {
+        self.staging.as_deref().unwrap_or(&self.target)
+    }
+
+    /// Gives the directory its final name; never replaces another.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when somebody made the target meanwhile (what was written is
+    /// then removed); otherwise what the operating system says.
+    pub fn commit(mut self) -> Result<PathBuf> {
+        if let Some(staging) = &self.staging {
+            match renameat_with(CWD, staging, CWD, &self.target, RenameFlags::NOREPLACE) {
+                Ok(()) => self.staging = None,
+                Err(rustix::io::Errno::EXIST) => return Err(exists(&self.target)),
+                // Some file systems know no flags: a plain rename replaces only an empty directory.
+                Err(rustix::io::Errno::INVAL) => {
+                    fs::rename(staging, &self.target)
+                        .map_err(|cause| write_error(&self.target, cause))?;
+                    self.staging = None;
+                }
+                Err(errno) => return Err(write_error(&self.target, errno.into())),
+            }
+        }
+        Ok(self.target.clone())
+    }
+}
+
+impl Drop for StagedDir {
+    fn drop(&mut self) {
+        if let Some(staging) = &self.staging {
+            // Nobody is left to tell; the leading dot and `partial` say what it is.
+            let _ = fs::remove_dir_all(staging);
+        }
+    }
+}
+
+fn exists(target: &Path) -> Error {
+    Error::new(ErrorKind::AlreadyExists, "the output is there already")
+        .found(target.display().to_string())
+        .mend("name another directory, or remove this one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_appears_whole_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("trace");
+        let staged = StagedDir::create(&target).unwrap();
+        fs::write(staged.path().join("metadata"), "x").unwrap();
+        assert!(!target.exists());
+        drop(staged);
+        assert_eq!(
+            fs::read_dir(root.path()).unwrap().count(),
+            0,
+            "nothing is left behind"
+        );
+
+        let staged = StagedDir::create(&target).unwrap();
+        fs::write(staged.path().join("metadata"), "x").unwrap();
+        assert_eq!(staged.commit().unwrap(), target);
+        assert!(target.join("metadata").exists());
+        assert_eq!(
+            StagedDir::create(&target).unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+    }
+}
