@@ -25,14 +25,14 @@ pub fn functions(text: &str) -> Vec<Function> {
         };
         let indentation = line.len() - line.trim_start().len();
         let closing = format!("{}}}", &line[..indentation]);
-        let is_end = |line: &&str| **line == *closing || line.trim_end().ends_with(';');
+        let is_end = |line: &str| line == closing || line.trim_end().ends_with(';');
         // A declaration without a body, or a body on the same line, ends where it starts.
         if line.trim_end().ends_with(['}', ';']) {
             continue;
         }
         let body = &lines[at + 1..];
         let opens_later = body.iter().position(|line| line.trim_end().ends_with('{'));
-        let first_end = body.iter().position(|line| is_end(&line));
+        let first_end = body.iter().position(|line| is_end(line));
         if !line.trim_end().ends_with('{') && opens_later > first_end {
             continue;
         }

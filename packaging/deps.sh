@@ -1,0 +1,83 @@
+#!/bin/sh
+# Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
+# that is there. usage: packaging/deps.sh build|demo|test
+set -eu
+
+wanted=${1:-build}
+rust_min=1.88
+
+fail() { # what, found, mend
+    printf 'error: %s\n  found: %s\n  mend:  %s\n' "$1" "$2" "$3" >&2
+    exit 1
+}
+
+check_rust() {
+    command -v cargo >/dev/null ||
+        fail "a Rust toolchain is needed" "no cargo in PATH" \
+            "install Rust $rust_min or later (https://rustup.rs), then: export PATH=\$HOME/.cargo/bin:\$PATH"
+    found=$(rustc --version | cut -d' ' -f2)
+    oldest=$(printf '%s\n%s\n' "$rust_min" "$found" | sort -V | head -n 1)
+    [ "$oldest" = "$rust_min" ] ||
+        fail "the Rust toolchain is too old" "rustc $found" "rustup update stable (needs $rust_min)"
+}
+
+# One need a line: the package's name as a pattern, and a command that is true when it is there.
+build_needs() {
+    cat <<'NEEDS'
+^clang$ command -v clang
+^(pkgconf|pkg-config)$ command -v pkg-config
+^libelf-dev$ test -e /usr/include/libelf.h
+^zlib1g-dev$ test -e /usr/include/zlib.h
+^gcc$ command -v cc
+NEEDS
+}
+
+test_needs() {
+    cat <<'NEEDS'
+^babeltrace2$ command -v babeltrace2
+^util-linux$ command -v setpriv
+NEEDS
+}
+
+jack_need() {
+    echo '^jackd2$ command -v jackd'
+}
+
+# Prints the packages of the needs on stdin that are not met.
+missing() {
+    while read -r pattern probe; do
+        sh -c "$probe" >/dev/null 2>&1 || printf '%s\n' "$pattern"
+    done
+}
+
+apt_is_fresh=
+install() { # patterns
+    command -v apt-get >/dev/null ||
+        fail "packages are missing and this is no Debian" "$*" "install them by hand, then run make again"
+    [ "$(id -u)" = 0 ] ||
+        fail "packages are missing" "$*" "sudo packaging/deps.sh $wanted"
+    export DEBIAN_FRONTEND=noninteractive
+    if [ -z "$apt_is_fresh" ]; then
+        apt-get update -qq || fail "cannot refresh the package lists" "apt-get update failed" \
+            "check the network and /etc/apt/sources.list"
+        apt_is_fresh=1
+    fi
+    for pattern in "$@"; do
+        name=$(apt-cache search --names-only "$pattern" | cut -d' ' -f1 | head -n 1)
+        [ -n "$name" ] || fail "no package matches" "$pattern" "check /etc/apt/sources.list"
+        echo "installing $name" >&2
+        apt-get install -y -qq --no-install-recommends "$name" >/dev/null || return 1
+    done
+}
+
+check_rust
+lacks=$(build_needs | missing)
+[ "$wanted" != test ] || lacks="$lacks $(test_needs | missing)"
+# shellcheck disable=SC2086 # one word for each package
+[ -z "${lacks# }" ] || install $lacks
+if [ "$wanted" != build ]; then
+    # Without it the demo shows the hog, and a test says that it was skipped.
+    lacks=$(jack_need | missing)
+    [ -z "$lacks" ] || (install $lacks) ||
+        echo "jackd2 could not be installed: the demo falls back to 'rtscope demo hog'" >&2
+fi
