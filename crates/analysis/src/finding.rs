@@ -1,0 +1,239 @@
+//! What an analysis finds: late activations, their ledgers, groups, the verdict.
+
+use event::{Cpu, Duration, Instant, TimeRange};
+
+use crate::hit::{Hit, Stack, Step, TaskRef};
+use crate::term::{Term, TermKind};
+
+/// What a number rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Grade {
+    /// All events of its time and CPUs are there.
+    Complete,
+    /// It was still open at an edge of the window, or begins before the window.
+    Censored,
+    /// Events were lost inside it.
+    Lossy,
+}
+
+impl Grade {
+    /// Its name in text and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grade::Complete => "complete",
+            Grade::Censored => "censored",
+            Grade::Lossy => "lossy",
+        }
+    }
+}
+
+/// A latency, split into named, exclusive terms that add up to it, to the nanosecond.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    /// The terms, the largest first.
+    pub terms: Vec<Term>,
+    /// What they add up to.
+    pub total: Duration,
+    /// What it rests on.
+    pub grade: Grade,
+}
+
+/// The share of unexplained time that a good ledger may have.
+const UNEXPLAINED_SHARE_MAX: f64 = 0.02;
+/// The unexplained time that a good ledger may have, whatever its share.
+const UNEXPLAINED_MAX: Duration = Duration::from_us(5);
+
+impl Ledger {
+    /// The time without a proven cause.
+    pub fn unexplained(&self) -> Duration {
+        self.terms
+            .iter()
+            .filter(|term| term.kind.is_unexplained())
+            .map(|term| term.duration)
+            .sum()
+    }
+
+    /// Whether the unexplained time is at most 2 % or 5 µs, whichever is more.
+    pub fn is_good(&self) -> bool {
+        let unexplained = self.unexplained();
+        unexplained <= UNEXPLAINED_MAX || unexplained.share_of(self.total) <= UNEXPLAINED_SHARE_MAX
+    }
+}
+
+/// A step of a hit beside the nearest event of the kernel trace that means the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepCheck {
+    /// Index into the activation's steps.
+    pub step: usize,
+    /// The event's time minus the step's; none when the trace has no such event nearby.
+    pub delta: Option<Duration>,
+}
+
+/// One activation that was late.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LateActivation {
+    /// The task.
+    pub task: TaskRef,
+    /// Where its latency begins.
+    pub origin: Instant,
+    /// Where its latency ends.
+    pub end: Instant,
+    /// The CPU on which it ended, or waits.
+    pub cpu: Cpu,
+    /// The steps of its chain, in time order; a hit's own when there is one.
+    pub steps: Vec<Step>,
+    /// Steps that are not in the list.
+    pub steps_left_out: u32,
+    /// The hit that the watch recorded for it, reproduced exactly.
+    pub hit: Option<Hit>,
+    /// The cross-check of a hit's steps with the kernel trace; empty without a hit.
+    pub checks: Vec<StepCheck>,
+    /// Where its time went.
+    pub ledger: Ledger,
+}
+
+impl LateActivation {
+    /// End minus origin.
+    pub fn latency(&self) -> Duration {
+        self.end - self.origin
+    }
+}
+
+/// A culprit: a term that matters, with its share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Culprit {
+    /// Who and what.
+    pub kind: TermKind,
+    /// How long.
+    pub duration: Duration,
+    /// The share of the latency, 0 to 1.
+    pub share: f64,
+    /// On which CPU.
+    pub cpu: Cpu,
+    /// When.
+    pub range: TimeRange,
+}
+
+/// A change that would remove a cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The name of the rule; stable.
+    pub rule: &'static str,
+    /// Why it applies here.
+    pub because: String,
+    /// The command, or the change.
+    pub command: String,
+    /// How to see that it helped.
+    pub then_check: String,
+}
+
+/// The answer for one late activation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Who, what, how long and which share, in one sentence.
+    pub sentence: String,
+    /// The named causes, in the order of their share.
+    pub culprits: Vec<Culprit>,
+    /// Whether the evidence carries the sentence; else it only says why it does not.
+    pub conclusive: bool,
+    /// The time range of the trace to look at.
+    pub range: TimeRange,
+    /// Stacks that support it, each with what it is.
+    pub stacks: Vec<(String, Stack)>,
+    /// What to change, the most effective first.
+    pub advice: Vec<Advice>,
+}
+
+/// Late activations of one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The cause, without ids that change from run to run.
+    pub signature: String,
+    /// Indices into [`Diagnosis::activations`], the worst first.
+    pub members: Vec<usize>,
+    /// The worst latency.
+    pub worst: Duration,
+    /// The verdict on the worst.
+    pub verdict: Verdict,
+}
+
+/// Something that makes a result doubtful, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What is doubtful and why.
+    pub what: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+/// How much the findings rest on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Basis {
+    /// Events read.
+    pub events: u64,
+    /// Events lost, as far as they were counted.
+    pub lost: u64,
+    /// Places where events are missing.
+    pub holes: u64,
+    /// Stretches of bytes that could not be read.
+    pub damaged: u64,
+    /// Begin and end events that had no partner and were discarded.
+    pub unpaired: u64,
+    /// Hits in the evidence, before the query's filter.
+    pub hits: u64,
+    /// Activations of the tasks asked for, late or not.
+    pub activations: u64,
+    /// First and last event; none in an empty trace.
+    pub window: Option<TimeRange>,
+}
+
+/// The answer to a [`Query`](crate::Query).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// The late activations, the worst first.
+    pub activations: Vec<LateActivation>,
+    /// By cause, the cause with the most late time first.
+    pub groups: Vec<Group>,
+    /// What makes the result doubtful.
+    pub warnings: Vec<Warning>,
+    /// What it rests on.
+    pub basis: Basis,
+}
+
+impl Diagnosis {
+    /// The verdict on the cause with the most late time; none when nothing was late.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.groups.first().map(|group| &group.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+
+    #[test]
+    fn a_ledger_is_good_up_to_two_percent_or_five_microseconds_unexplained() {
+        let check = |unexplained_ns: i64, total_ns: i64, expect: bool| {
+            let term = Term {
+                kind: TermKind::Unexplained(Reason::LongIdle),
+                duration: Duration::from_ns(unexplained_ns),
+                pieces: 1,
+                range: TimeRange::ALL,
+                cpu: Cpu(0),
+            };
+            let total = Duration::from_ns(total_ns);
+            let ledger = Ledger {
+                terms: vec![term],
+                total,
+                grade: Grade::Complete,
+            };
+            assert_eq!(ledger.is_good(), expect, "{unexplained_ns} of {total_ns}");
+        };
+        check(5_000, 6_000, true);
+        check(5_001, 6_000, false);
+        check(20_000, 1_000_000, true);
+        check(20_001, 1_000_000, false);
+        check(0, 0, true);
+    }
+}

@@ -1,0 +1,22 @@
+//! From a trace to the name of the culprit: kernel state model, ledger, verdict.
+//!
+//! Ask a [`Query`] of a trace; the answer holds the late activations, a [`Ledger`] of each, groups
+//! by cause and one [`Verdict`] per cause. The rules of the ledger are in `docs/ledger.md`.
+//!
+//! # Design constraints
+//! - Pure: events in, findings out. No file, no clock, no printing.
+//! - One pass over the events; per event no allocation and no text.
+//! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
+
+mod finding;
+mod hit;
+mod query;
+mod term;
+
+pub use finding::{
+    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
+    Warning,
+};
+pub use hit::{EndKind, Frame, Hit, Stack, Step, StepKind, TaskRef};
+pub use query::{Query, TaskFilter};
+pub use term::{PreemptionModel, Reason, Term, TermKind, softirq_name};

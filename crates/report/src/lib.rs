@@ -1,0 +1,9 @@
+//! Findings as text and JSON: no analysis here, and no printing either.
+//!
+//! # Design constraints
+//! - JSON is versioned; times and lengths are integer nanoseconds with `_ns` in the key.
+//! - Colour only when asked for, and only with a meaning.
+
+mod hit_json;
+
+pub use hit_json::hit_json;
