@@ -1,0 +1,308 @@
+//! A tracefs instance of our own, `rtscope-PID-N`, removed on drop.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use event::{Cpu, Error, ErrorKind, Result};
+
+use crate::tracefs::read_text;
+use crate::{CpuStatistics, EventName, PageLayout, PagePipe, Tracefs};
+
+/// How the names of our instances begin.
+pub(crate) const NAME_PREFIX: &str = "rtscope-";
+/// How often a removal is tried, a few milliseconds apart: a closing reader may still hold a page.
+const REMOVE_TRIES: u32 = 20;
+
+/// Numbers the instances of this process.
+static SERIAL: AtomicU32 = AtomicU32::new(0);
+
+/// An instance: ring buffers and event switches of its own. It starts stopped, without events.
+#[derive(Debug)]
+pub struct Instance {
+    path: PathBuf,
+    name: String,
+    cpus: Vec<Cpu>,
+}
+
+impl Instance {
+    /// Makes an instance that is stopped, on CLOCK_MONOTONIC, and does not record names of tasks.
+    ///
+    /// # Errors
+    /// When the kernel refuses to make it.
+    pub fn create(tracefs: &Tracefs) -> Result<Self> {
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME_PREFIX}{}-{serial}", std::process::id());
+        let path = tracefs.root().join("instances").join(&name);
+        fs::create_dir(&path).map_err(|error| {
+            Error::io(format!("cannot make the tracefs instance {name}"), error)
+                .mend("sudo rtscope doctor --clean")
+        })?;
+        let mut instance = Instance {
+            path,
+            name,
+            cpus: Vec::new(),
+        };
+        instance.cpus = instance.list_cpus()?;
+        instance.stop()?;
+        instance.write("trace_clock", "mono")?;
+        // Recording names costs a probe at every switch; our events carry the names themselves.
+        instance.write_if_there("options/record-cmd", "0")?;
+        Ok(instance)
+    }
+
+    fn list_cpus(&self) -> Result<Vec<Cpu>> {
+        let directory = self.path.join("per_cpu");
+        let entries = fs::read_dir(&directory)
+            .map_err(|error| Error::io(format!("cannot read {}", directory.display()), error))?;
+        let mut cpus: Vec<_> = entries
+            .flatten()
+            .filter_map(|entry| {
+                entry
+                    .file_name()
+                    .to_str()?
+                    .strip_prefix("cpu")?
+                    .parse()
+                    .ok()
+            })
+            .map(Cpu)
+            .collect();
+        cpus.sort();
+        Ok(cpus)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The CPUs that have a ring buffer.
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.cpus
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        write(&self.path.join(file), text, false)
+    }
+
+    fn write_if_there(&self, file: &str, text: &str) -> Result<()> {
+        if self.path.join(file).exists() {
+            self.write(file, text)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn read(&self, file: &str) -> Result<String> {
+        let path = self.path.join(file);
+        read_text(&path)
+            .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
+    }
+
+    /// Sets the size of each CPU's ring, rounded up to KiB.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when the kernel lacks the memory.
+    pub fn set_buffer_size(&self, bytes_per_cpu: usize) -> Result<()> {
+        let kib = bytes_per_cpu.div_ceil(1024).max(1);
+        self.write("buffer_size_kb", &kib.to_string())
+            .map_err(|error| error.mend("ask for a smaller buffer: --buffer 1MiB"))
+    }
+
+    /// Whether a full ring overwrites its oldest events (else it refuses the newest).
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set_overwrite(&self, overwrite: bool) -> Result<()> {
+        self.write("options/overwrite", if overwrite { "1" } else { "0" })
+    }
+
+    /// Records on these CPUs only.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when one of them does not exist.
+    pub fn set_cpus(&self, cpus: &[Cpu]) -> Result<()> {
+        if let Some(cpu) = cpus.iter().find(|cpu| !self.cpus.contains(cpu)) {
+            let last = self.cpus.last().map_or(0, |cpu| cpu.0);
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "this machine has no such CPU")
+                    .found(cpu.to_string())
+                    .mend(format!("name CPUs between 0 and {last}")),
+            );
+        }
+        self.write("tracing_cpumask", &cpu_mask(cpus))
+    }
+
+    /// Switches an event on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when this kernel does not have it.
+    pub fn enable(&self, event: &EventName) -> Result<()> {
+        write(&self.path.join("set_event"), &event.to_string(), true).map_err(|error| {
+            Error::new(error.kind(), format!("cannot enable the event {event}"))
+                .found(error.value_found().unwrap_or_default().to_owned())
+                .mend("rtscope record --list-events")
+                .cause(error)
+        })
+    }
+
+    /// Lets only those events into the ring that match `filter`, in the kernel's filter language.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] with the kernel's own words when it does not understand it.
+    pub fn set_filter(&self, event: &EventName, filter: &str) -> Result<()> {
+        let file = format!("events/{}/{}/filter", event.system, event.name);
+        self.write(&file, filter).map_err(|error| {
+            let said = self.read(&file).unwrap_or_default();
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!("the kernel refuses a filter of {event}"),
+            )
+            .found(format!("'{filter}': {}", said.trim().replace('\n', " ")))
+            .mend(format!(
+                "use the fields that 'rtscope record --list-events {event}' prints"
+            ))
+            .cause(error)
+        })
+    }
+
+    /// Installs a trigger, such as `traceoff if comm == "x"`. The event need not be enabled.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] when this kernel refuses it.
+    pub fn set_trigger(&self, event: &EventName, trigger: &str) -> Result<()> {
+        let file = self
+            .path
+            .join(format!("events/{}/{}/trigger", event.system, event.name));
+        write(&file, trigger, true).map_err(|error| {
+            Error::new(
+                ErrorKind::Unsupported,
+                format!("this kernel refuses a trigger on {event}"),
+            )
+            .found(format!("'{trigger}'"))
+            .mend("rtscope doctor")
+            .cause(error)
+        })
+    }
+
+    /// Lets events into the rings.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn start(&self) -> Result<()> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Keeps events out of the rings.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn stop(&self) -> Result<()> {
+        self.write("tracing_on", "0")
+    }
+
+    /// Whether events go into the rings. A trigger may have stopped them.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn is_running(&self) -> Result<bool> {
+        Ok(self.read("tracing_on")?.trim() == "1")
+    }
+
+    /// What the ring of `cpu` has counted.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn statistics(&self, cpu: Cpu) -> Result<CpuStatistics> {
+        let text = self.read(&format!("per_cpu/cpu{}/stats", cpu.0))?;
+        Ok(CpuStatistics::parse(cpu, &text))
+    }
+
+    /// Opens the raw pipe of `cpu`. Drop it before the instance, or the instance stays.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open_pipe(&self, cpu: Cpu, layout: &PageLayout) -> Result<PagePipe> {
+        let path = self
+            .path
+            .join(format!("per_cpu/cpu{}/trace_pipe_raw", cpu.0));
+        PagePipe::open(&path, cpu, layout.page_size_bytes())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Nobody is left to tell; `rtscope doctor --clean` finds what stays.
+        let _ = remove(&self.path);
+    }
+}
+
+/// Stops the instance at `path`, switches its events and triggers off, and removes it.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    let _ = write(&path.join("tracing_on"), "0", false);
+    let _ = write(&path.join("events/enable"), "0", false);
+    let mut tries = 0;
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if tries == REMOVE_TRIES => {
+                let what = format!("cannot remove the tracefs instance {}", path.display());
+                return Err(Error::io(what, error)
+                    .mend("close what reads it, then run: sudo rtscope doctor --clean"));
+            }
+            Err(_) => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn write(path: &Path, text: &str, append: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).append(append);
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        Error::io(
+            format!("cannot write '{text}' to {}", path.display()),
+            error,
+        )
+    })
+}
+
+/// Words of 32 bits in hexadecimal, the most significant first, with commas: as cpumasks are read.
+fn cpu_mask(cpus: &[Cpu]) -> String {
+    let words = cpus.iter().map(|cpu| cpu.0 / 32 + 1).max().unwrap_or(1);
+    let word = |index: u32| {
+        let inside = cpus.iter().filter(|cpu| cpu.0 / 32 == index);
+        inside.fold(0u32, |mask, cpu| mask | 1 << (cpu.0 % 32))
+    };
+    (0..words)
+        .rev()
+        .map(|index| format!("{:08x}", word(index)))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_of_many_cpus_has_its_highest_word_first() {
+        let check = |cpus: &[u32], expect: &str| {
+            assert_eq!(
+                cpu_mask(&cpus.iter().copied().map(Cpu).collect::<Vec<_>>()),
+                expect
+            );
+        };
+        check(&[], "00000000");
+        check(&[0, 1], "00000003");
+        check(&[1, 33, 64], "00000001,00000002,00000002");
+    }
+}

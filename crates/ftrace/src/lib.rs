@@ -1,0 +1,36 @@
+//! ftrace from user space: tracefs instances of our own, `format` files, ring-buffer pages.
+//!
+//! # How to use it
+//! [`Tracefs::find`], then [`Instance::create`] and its setters; read sub-buffers with a
+//! [`PagePipe`] per CPU and walk them with [`Page::parse`] and [`Page::events`].
+//!
+//! # Design constraints
+//! - The global instance, and instances of others, are never touched: all writes go below an
+//!   [`Instance`] that this process made, and it is removed on drop.
+//! - [`Page`] and [`EventFormat`] are pure over bytes and text: hostile input is an error or a
+//!   [`PageDamage`], never a panic.
+//! - Nobody sleeps on a pipe here. A sleeping reader makes the traced CPU send it a wake-up; our
+//!   readers look at the pipes now and then from a housekeeping CPU.
+
+mod decl;
+mod format;
+mod formats;
+mod header;
+mod instance;
+mod leftovers;
+mod page;
+mod pipe;
+mod select;
+mod stats;
+mod tracefs;
+
+pub use format::{EventFormat, FormatField, Kind, Scalar};
+pub use formats::Formats;
+pub use header::PageLayout;
+pub use instance::Instance;
+pub use leftovers::Leftover;
+pub use page::{Page, PageDamage, PageEvents, RawEvent};
+pub use pipe::PagePipe;
+pub use select::EventName;
+pub use stats::CpuStatistics;
+pub use tracefs::Tracefs;
