@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The records that cross the border between the kernel's watch and user space.
+//
+// Self-contained: no include, every size and padding explicit, little-endian as the host. Enums only
+// ever grow at their end; the values of steps, ends and modes are those of docs/format/evidence.md.
+// Times are nanoseconds of CLOCK_MONOTONIC; priorities are LTTng's (the kernel's minus 100) unless a
+// field says otherwise. `crates/abi` is the Rust view of this file; its test compares every offset.
+
+#ifndef RTSCOPE_EVENT_H
+#define RTSCOPE_EVENT_H
+
+typedef __UINT8_TYPE__ rts_u8;
+typedef __UINT32_TYPE__ rts_u32;
+typedef __UINT64_TYPE__ rts_u64;
+typedef __INT32_TYPE__ rts_s32;
+typedef __INT64_TYPE__ rts_s64;
+
+#define RTS_COMM_LENGTH 16
+#define RTS_STEPS_MAX 16
+#define RTS_STACK_MAX 32
+#define RTS_IRQS_MAX 8
+#define RTS_TIDS_MAX 64
+#define RTS_PATTERNS_MAX 8
+#define RTS_CPU_WORDS 16
+#define RTS_EVIDENCE_SLOTS 128
+#define RTS_SOFTIRQS_MAX 10
+
+// Log-linear histogram: values below 16 ns have a bucket each, then 16 buckets per octave, up to
+// 2^41 ns (36 minutes); what is longer falls into the last bucket.
+#define RTS_SUB_BITS 4
+#define RTS_OCTAVES_MAX 41
+#define RTS_BUCKETS_MAX ((RTS_OCTAVES_MAX - RTS_SUB_BITS + 1) << RTS_SUB_BITS)
+
+enum rts_step_kind {
+	RTS_STEP_TIMER_EXPIRY = 1,
+	RTS_STEP_NMI = 2,
+	RTS_STEP_HARDIRQ = 3,
+	RTS_STEP_HRTIMER = 4,
+	RTS_STEP_SOFTIRQ_RAISE = 5,
+	RTS_STEP_SOFTIRQ = 6,
+	RTS_STEP_WAKING = 7,
+	RTS_STEP_SWITCH_IN = 8,
+	RTS_STEP_USER_RETURN = 9,
+	RTS_STEP_BLOCKED = 10,
+};
+
+enum rts_end_kind {
+	RTS_END_SWITCH_IN = 0,
+	RTS_END_USER_RETURN = 1,
+	RTS_END_BLOCKED = 2,
+	RTS_END_WAITING = 3,
+};
+
+enum rts_irq {
+	RTS_IRQ_LOCAL_TIMER = -1,
+	RTS_IRQ_RESCHEDULE = -2,
+	RTS_IRQ_FUNCTION_CALL = -3,
+	RTS_IRQ_WORK = -4,
+};
+
+enum rts_chain_flag {
+	RTS_CHAIN_STALE = 1,    // its origin was too old to hand on: it starts at a later wake-up
+	RTS_CHAIN_REPAIRED = 2, // an exit was missed in it
+};
+
+enum rts_target_kind {
+	RTS_TARGET_ALL = 0,
+	RTS_TARGET_REAL_TIME = 1,
+	RTS_TARGET_FLAGGED = 2, // by name pattern or tid, resolved once per task
+};
+
+enum rts_evidence_kind {
+	RTS_EVIDENCE_LATE_TIMER = 1,
+	RTS_EVIDENCE_PREEMPTION_OFF = 2,
+};
+
+enum rts_mode {
+	RTS_MODE_KERNEL = 0,
+	RTS_MODE_USER = 1,
+	RTS_MODE_IDLE = 2,
+};
+
+// Programs whose own run time the profile switch measures.
+enum rts_program {
+	RTS_PROGRAM_EMPTY = 0,
+	RTS_PROGRAM_IRQ_ENTRY = 1,
+	RTS_PROGRAM_IRQ_EXIT = 2,
+	RTS_PROGRAM_SOFTIRQ_RAISE = 3,
+	RTS_PROGRAM_SOFTIRQ_ENTRY = 4,
+	RTS_PROGRAM_SOFTIRQ_EXIT = 5,
+	RTS_PROGRAM_HRTIMER_START = 6,
+	RTS_PROGRAM_HRTIMER_ENTRY = 7,
+	RTS_PROGRAM_HRTIMER_EXIT = 8,
+	RTS_PROGRAM_WAKING = 9,
+	RTS_PROGRAM_SWITCH = 10,
+	RTS_PROGRAM_NEED_RESCHED = 11,
+	RTS_PROGRAM_SYS_EXIT = 12,
+	RTS_PROGRAMS_MAX = 13,
+};
+
+// One state change. Hard interrupts have no name here: user space knows the handler of a number.
+struct rts_step {
+	rts_u64 time_ns;
+	rts_u32 cpu;
+	rts_s32 id;
+	rts_s32 prio;
+	rts_u8 kind; // enum rts_step_kind
+	rts_u8 padding[3];
+	char comm[RTS_COMM_LENGTH];
+};
+
+struct rts_stack {
+	rts_u32 length; // frames used
+	rts_u32 padding;
+	rts_u64 frames[RTS_STACK_MAX]; // innermost first
+};
+
+struct rts_task {
+	rts_s32 tid; // -1: none
+	rts_s32 prio;
+	char comm[RTS_COMM_LENGTH];
+};
+
+struct rts_hit {
+	rts_u64 id; // from 1
+	rts_u64 origin_ns;
+	rts_u64 end_ns;
+	struct rts_task target;
+	struct rts_task culprit;
+	rts_u32 end_kind; // enum rts_end_kind
+	rts_u32 preemptions;
+	rts_u32 overflow;
+	rts_u32 flags; // enum rts_chain_flag
+	rts_u32 steps_length;
+	rts_u32 padding;
+	struct rts_step steps[RTS_STEPS_MAX]; // oldest first
+	struct rts_stack waker_stack;
+	struct rts_stack wakee_stack;
+	struct rts_stack culprit_stack;
+};
+
+// `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader that
+// sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment at
+// which need-resched was set.
+struct rts_evidence {
+	rts_u64 sequence;
+	rts_u64 time_ns;
+	rts_u64 begin_ns;
+	rts_u64 hrtimer;
+	rts_u64 function;
+	rts_u64 instruction; // the interrupted one; 0: none
+	rts_u64 steal_ns;
+	struct rts_task task;
+	rts_u8 kind; // enum rts_evidence_kind
+	rts_u8 mode; // enum rts_mode
+	rts_u8 padding[6];
+	struct rts_stack stack; // with the interrupt's own frames before `instruction`
+};
+
+// One per CPU, in an array that user space maps. `head` counts the records ever begun.
+struct rts_evidence_ring {
+	rts_u64 head;
+	rts_u64 padding[7];
+	struct rts_evidence slots[RTS_EVIDENCE_SLOTS];
+};
+
+// One per CPU.
+struct rts_counters {
+	rts_u64 samples;
+	rts_u64 worst_ns;
+	rts_u64 suppressed; // over the threshold, but not sent: rate limit, not the worst, enough hits
+	rts_u64 lost;       // hits for which the ring had no room
+	rts_u64 stale;      // chains cut because they were too old or too long to hand on
+	rts_u64 repaired;   // frames reset because an exit was missed
+	rts_u64 untracked;  // wake-ups of tasks that have no storage
+	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
+// Own run time of one program, in `changed` and unchanged calls; one per CPU.
+struct rts_profile {
+	rts_u64 calls;
+	rts_u64 total_ns;
+	rts_u64 max_ns;
+	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
+// A name pattern as a bit-parallel automaton: bit i of the state means that i elements matched.
+struct rts_pattern {
+	rts_u32 accept[256]; // per byte: the states that it moves on
+	rts_u32 loops;       // states that any byte keeps (`*`)
+	rts_u32 match;       // the accepting state
+};
+
+struct rts_config {
+	rts_u64 threshold_ns;
+	rts_u64 rate_limit_ns;
+	rts_u64 hits_max; // 0: no limit
+	rts_u64 waiting_ns; // 0: off
+	rts_u64 evidence_floor_ns; // 0: no evidence
+	rts_s64 steal_offset; // from this CPU's hrtimer_bases; 0: unknown
+	rts_s64 irq_regs_offset; // likewise
+	rts_s32 prio_max; // the kernel's scale: only targets at most this
+	rts_s32 softirq; // -1: any
+	rts_u32 irqs_length; // 0: any
+	rts_s32 irqs[RTS_IRQS_MAX];
+	rts_u32 tids_length;
+	rts_s32 tids[RTS_TIDS_MAX];
+	rts_u32 patterns_length;
+	rts_u32 cpus_max; // CPUs that this machine may have
+	rts_u8 target_kind;
+	rts_u8 end_kind;
+	rts_u8 new_worst_only;
+	rts_u8 waker_stacks;
+	rts_u8 profile;
+	rts_u8 cpus_filtered;
+	rts_u8 padding[2];
+	rts_u64 cpus[RTS_CPU_WORDS];
+	struct rts_pattern patterns[RTS_PATTERNS_MAX];
+};
+
+#endif

@@ -1,0 +1,98 @@
+//! The log-linear histogram that the kernel keeps: 16 buckets per octave.
+
+use event::Duration;
+
+use crate::raw::{BUCKETS_MAX, OCTAVES_MAX, SUB_BITS};
+
+/// Counts of durations. A bucket is at most 1/16 of its lower bound wide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            buckets: vec![0; BUCKETS_MAX],
+        }
+    }
+}
+
+impl Histogram {
+    /// Adds the counts of one CPU, bucket by bucket.
+    pub fn add(&mut self, buckets: &[u64; BUCKETS_MAX]) {
+        for (sum, count) in self.buckets.iter_mut().zip(buckets) {
+            *sum += count;
+        }
+    }
+
+    /// The number of samples.
+    pub fn samples(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// The non-empty buckets: least value, least value of the next bucket, count.
+    pub fn counts(&self) -> impl Iterator<Item = (Duration, Duration, u64)> + '_ {
+        let counted = |(bucket, count): (usize, &u64)| {
+            let bounds = |bucket| Duration::from_ns(lower_bound_ns(bucket) as i64);
+            (*count > 0).then(|| (bounds(bucket), bounds(bucket + 1), *count))
+        };
+        self.buckets.iter().enumerate().filter_map(counted)
+    }
+
+    /// The upper bound of the bucket that holds the sample of this rank, 0 to 1; none when empty.
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        let rank = (quantile.clamp(0.0, 1.0) * self.samples() as f64)
+            .ceil()
+            .max(1.0) as u64;
+        let mut seen = 0;
+        self.counts().find_map(|(_, upper, count)| {
+            seen += count;
+            (seen >= rank).then_some(upper)
+        })
+    }
+}
+
+/// The least value of a bucket, in nanoseconds.
+fn lower_bound_ns(bucket: usize) -> u64 {
+    let sub = 1u64 << SUB_BITS;
+    let (octave, place) = (bucket as u64 >> SUB_BITS, bucket as u64 & (sub - 1));
+    match octave {
+        0 => place,
+        _ => (sub + place) << (octave - 1).min(u64::from(OCTAVES_MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_at_most_a_sixteenth_of_its_value_wide() {
+        for bucket in 0..BUCKETS_MAX {
+            let (lower, upper) = (lower_bound_ns(bucket), lower_bound_ns(bucket + 1));
+            assert!(lower < upper, "bucket {bucket} is empty");
+            assert!(
+                upper - lower <= (lower / 16).max(1),
+                "bucket {bucket} is too wide"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_the_upper_bound_of_its_bucket() {
+        let check = |counts: &[(usize, u64)], quantile: f64, expect: Option<i64>| {
+            let mut buckets = [0; BUCKETS_MAX];
+            counts
+                .iter()
+                .for_each(|(bucket, count)| buckets[*bucket] = *count);
+            let mut histogram = Histogram::default();
+            histogram.add(&buckets);
+            assert_eq!(histogram.quantile(quantile).map(Duration::as_ns), expect);
+        };
+        check(&[], 0.5, None);
+        check(&[(3, 1)], 0.5, Some(4));
+        check(&[(16, 99), (32, 1)], 0.99, Some(17));
+        check(&[(16, 99), (32, 1)], 1.0, Some(34));
+    }
+}

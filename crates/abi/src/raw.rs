@@ -1,0 +1,203 @@
+//! The records of `bpf/event.h` as Rust sees them: same names, same order, same bytes.
+//!
+//! Invariant: plain integers and arrays of them, so that every bit pattern is a value; padding is
+//! spelt out. `tests/layout.rs` compares each offset with what a C compiler says of the header.
+
+#![allow(missing_docs, reason = "bpf/event.h documents every field once")]
+
+pub const COMM_LENGTH: usize = 16;
+pub const STEPS_MAX: usize = 16;
+pub const STACK_MAX: usize = 32;
+pub const IRQS_MAX: usize = 8;
+pub const TIDS_MAX: usize = 64;
+pub const PATTERNS_MAX: usize = 8;
+pub const CPU_WORDS: usize = 16;
+pub const EVIDENCE_SLOTS: usize = 128;
+pub const SUB_BITS: u32 = 4;
+pub const OCTAVES_MAX: u32 = 41;
+pub const BUCKETS_MAX: usize = ((OCTAVES_MAX - SUB_BITS + 1) << SUB_BITS) as usize;
+pub const PROGRAMS_MAX: usize = 13;
+
+pub const EVIDENCE_LATE_TIMER: u8 = 1;
+pub const EVIDENCE_PREEMPTION_OFF: u8 = 2;
+pub const CHAIN_STALE: u32 = 1;
+pub const CHAIN_REPAIRED: u32 = 2;
+pub const TARGET_ALL: u8 = 0;
+pub const TARGET_REAL_TIME: u8 = 1;
+pub const TARGET_FLAGGED: u8 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub id: i32,
+    pub prio: i32,
+    pub kind: u8,
+    pub padding: [u8; 3],
+    pub comm: [u8; COMM_LENGTH],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Stack {
+    pub length: u32,
+    pub padding: u32,
+    pub frames: [u64; STACK_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    pub tid: i32,
+    pub prio: i32,
+    pub comm: [u8; COMM_LENGTH],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Hit {
+    pub id: u64,
+    pub origin_ns: u64,
+    pub end_ns: u64,
+    pub target: Task,
+    pub culprit: Task,
+    pub end_kind: u32,
+    pub preemptions: u32,
+    pub overflow: u32,
+    pub flags: u32,
+    pub steps_length: u32,
+    pub padding: u32,
+    pub steps: [Step; STEPS_MAX],
+    pub waker_stack: Stack,
+    pub wakee_stack: Stack,
+    pub culprit_stack: Stack,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    pub sequence: u64,
+    pub time_ns: u64,
+    pub begin_ns: u64,
+    pub hrtimer: u64,
+    pub function: u64,
+    pub instruction: u64,
+    pub steal_ns: u64,
+    pub task: Task,
+    pub kind: u8,
+    pub mode: u8,
+    pub padding: [u8; 6],
+    pub stack: Stack,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct EvidenceRing {
+    pub head: u64,
+    pub padding: [u64; 7],
+    pub slots: [Evidence; EVIDENCE_SLOTS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Counters {
+    pub samples: u64,
+    pub worst_ns: u64,
+    pub suppressed: u64,
+    pub lost: u64,
+    pub stale: u64,
+    pub repaired: u64,
+    pub untracked: u64,
+    pub buckets: [u64; BUCKETS_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    pub calls: u64,
+    pub total_ns: u64,
+    pub max_ns: u64,
+    pub buckets: [u64; BUCKETS_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Pattern {
+    pub accept: [u32; 256],
+    pub loops: u32,
+    pub r#match: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub threshold_ns: u64,
+    pub rate_limit_ns: u64,
+    pub hits_max: u64,
+    pub waiting_ns: u64,
+    pub evidence_floor_ns: u64,
+    pub steal_offset: i64,
+    pub irq_regs_offset: i64,
+    pub prio_max: i32,
+    pub softirq: i32,
+    pub irqs_length: u32,
+    pub irqs: [i32; IRQS_MAX],
+    pub tids_length: u32,
+    pub tids: [i32; TIDS_MAX],
+    pub patterns_length: u32,
+    pub cpus_max: u32,
+    pub target_kind: u8,
+    pub end_kind: u8,
+    pub new_worst_only: u8,
+    pub waker_stacks: u8,
+    pub profile: u8,
+    pub cpus_filtered: u8,
+    pub padding: [u8; 2],
+    pub cpus: [u64; CPU_WORDS],
+    pub patterns: [Pattern; PATTERNS_MAX],
+}
+
+mod sealed {
+    /// # Safety
+    /// Only for `repr(C)` structures of integers without implicit padding.
+    pub unsafe trait Plain: Copy {}
+}
+
+macro_rules! plain {
+    ($($name:ident),*) => { $(
+        // SAFETY: repr(C), integers only, padding is named (the layout test checks the size).
+        unsafe impl sealed::Plain for $name {}
+    )* };
+}
+plain!(
+    Step,
+    Stack,
+    Task,
+    Hit,
+    Evidence,
+    EvidenceRing,
+    Counters,
+    Profile,
+    Pattern,
+    Config
+);
+
+/// The record at the start of `bytes`; none when they are too few.
+pub fn read<T: sealed::Plain>(bytes: &[u8]) -> Option<T> {
+    let fits = bytes.len() >= size_of::<T>();
+    // SAFETY: the length was checked, and every bit pattern is a value of a plain type.
+    fits.then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The bytes of a record.
+pub fn bytes<T: sealed::Plain>(record: &T) -> &[u8] {
+    // SAFETY: a plain type has no implicit padding, so that all its bytes are initialised.
+    unsafe { std::slice::from_raw_parts((&raw const *record).cast(), size_of::<T>()) }
+}
+
+/// A record with all bytes zero.
+pub fn zeroed<T: sealed::Plain>() -> T {
+    // SAFETY: every bit pattern is a value of a plain type.
+    unsafe { std::mem::zeroed() }
+}

@@ -1,0 +1,186 @@
+//! Check that every record of `bpf/event.h` has the same size and offsets in C and in Rust.
+//!
+//! A C compiler says what the header means: the test writes a small program that prints one number
+//! per line, builds it with `cc`, and compares.
+
+use std::fmt::Write as _;
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Command;
+
+use abi::raw::*;
+
+/// One line of the comparison: a C expression and the number that Rust expects of it.
+type Claims = Vec<(String, usize)>;
+
+macro_rules! claim {
+    ($claims:ident, $rust:ty, $c:literal, [$($field:ident),* $(,)?]) => {
+        $claims.push((format!("sizeof(struct {})", $c), size_of::<$rust>()));
+        $(
+            let field = stringify!($field).trim_start_matches("r#");
+            let c = format!("__builtin_offsetof(struct {}, {field})", $c);
+            $claims.push((c, offset_of!($rust, $field)));
+        )*
+    };
+}
+
+fn claims() -> Claims {
+    let mut claims = Claims::new();
+    claim!(
+        claims,
+        Step,
+        "rts_step",
+        [time_ns, cpu, id, prio, kind, padding, comm]
+    );
+    claim!(claims, Stack, "rts_stack", [length, padding, frames]);
+    claim!(claims, Task, "rts_task", [tid, prio, comm]);
+    claim!(
+        claims,
+        Hit,
+        "rts_hit",
+        [
+            id,
+            origin_ns,
+            end_ns,
+            target,
+            culprit,
+            end_kind,
+            preemptions,
+            overflow,
+            flags,
+            steps_length,
+            padding,
+            steps,
+            waker_stack,
+            wakee_stack,
+            culprit_stack,
+        ]
+    );
+    claim!(
+        claims,
+        Evidence,
+        "rts_evidence",
+        [
+            sequence,
+            time_ns,
+            begin_ns,
+            hrtimer,
+            function,
+            instruction,
+            steal_ns,
+            task,
+            kind,
+            mode,
+            padding,
+            stack,
+        ]
+    );
+    claim!(
+        claims,
+        EvidenceRing,
+        "rts_evidence_ring",
+        [head, padding, slots]
+    );
+    claim!(
+        claims,
+        Counters,
+        "rts_counters",
+        [
+            samples, worst_ns, suppressed, lost, stale, repaired, untracked, buckets,
+        ]
+    );
+    claim!(
+        claims,
+        Profile,
+        "rts_profile",
+        [calls, total_ns, max_ns, buckets]
+    );
+    claim!(claims, Pattern, "rts_pattern", [accept, loops, r#match]);
+    claim!(
+        claims,
+        Config,
+        "rts_config",
+        [
+            threshold_ns,
+            rate_limit_ns,
+            hits_max,
+            waiting_ns,
+            evidence_floor_ns,
+            steal_offset,
+            irq_regs_offset,
+            prio_max,
+            softirq,
+            irqs_length,
+            irqs,
+            tids_length,
+            tids,
+            patterns_length,
+            cpus_max,
+            target_kind,
+            end_kind,
+            new_worst_only,
+            waker_stacks,
+            profile,
+            cpus_filtered,
+            padding,
+            cpus,
+            patterns,
+        ]
+    );
+    for (name, value) in [
+        ("RTS_BUCKETS_MAX", BUCKETS_MAX),
+        ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
+        ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),
+        ("RTS_STEP_BLOCKED", abi::StepKind::Blocked as usize),
+        ("RTS_END_WAITING", abi::EndKind::Waiting as usize),
+        ("RTS_MODE_IDLE", abi::Mode::Idle as usize),
+        ("RTS_TARGET_FLAGGED", TARGET_FLAGGED as usize),
+        (
+            "RTS_EVIDENCE_PREEMPTION_OFF",
+            EVIDENCE_PREEMPTION_OFF as usize,
+        ),
+        ("RTS_CHAIN_REPAIRED", CHAIN_REPAIRED as usize),
+        (
+            "(unsigned long)-RTS_IRQ_WORK",
+            abi::irq::IRQ_WORK.unsigned_abs() as usize,
+        ),
+    ] {
+        claims.push((name.to_owned(), value));
+    }
+    claims
+}
+
+#[test]
+fn every_record_has_the_layout_of_the_c_header() {
+    let claims = claims();
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/event.h");
+    let mut source = format!(
+        "#include <stdio.h>\n#include \"{}\"\nint main(void) {{\n",
+        header.display()
+    );
+    for (expression, _) in &claims {
+        writeln!(source, "printf(\"%lu\\n\", (unsigned long)({expression}));").unwrap();
+    }
+    source.push_str("return 0; }\n");
+
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (c, program) = (folder.join("layout.c"), folder.join("layout"));
+    std::fs::write(&c, source).unwrap();
+    let built = Command::new("cc")
+        .args(["-Wall", "-Werror", "-o"])
+        .arg(&program)
+        .arg(&c)
+        .status();
+    assert!(built.expect("a C compiler named cc is needed").success());
+    let output = Command::new(&program).output().unwrap();
+    let said: Vec<usize> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|n| n.parse().unwrap())
+        .collect();
+
+    assert_eq!(said.len(), claims.len());
+    for ((expression, rust), c) in claims.iter().zip(said) {
+        assert_eq!(*rust, c, "{expression}");
+    }
+}
