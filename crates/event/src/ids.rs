@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{Error, ErrorKind, Result};
+
 /// A CPU by its kernel number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cpu(pub u32);
@@ -10,6 +12,40 @@ impl fmt::Display for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CPU {}", self.0)
     }
+}
+
+impl Cpu {
+    /// Reads a list as the kernel writes it: `0-3,8`. The CPUs come in order, each once; an empty
+    /// text is an empty list.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] names the text.
+    pub fn parse_list(text: &str) -> Result<Vec<Cpu>> {
+        let mut cpus = Vec::new();
+        for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.parse().ok().filter(|number| *number < CPUS_MAX);
+            let (Some(first), Some(last)) = (number(first), number(last)) else {
+                return Err(not_a_cpu_list(text));
+            };
+            if first > last {
+                return Err(not_a_cpu_list(text));
+            }
+            cpus.extend((first..=last).map(Cpu));
+        }
+        cpus.sort();
+        cpus.dedup();
+        Ok(cpus)
+    }
+}
+
+/// More CPUs than the kernel can be built for (`NR_CPUS` ends at 8192): bounds a hostile list.
+const CPUS_MAX: u32 = 8192;
+
+fn not_a_cpu_list(text: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, "not a list of CPUs")
+        .found(format!("'{text}'"))
+        .mend("give numbers and ranges, as in 0-3,8")
 }
 
 /// A task (thread) by its id in the initial PID namespace. Tid 0 is the idle task, one per CPU.
@@ -92,6 +128,22 @@ impl fmt::Display for Prio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_cpus_is_read_as_the_kernel_writes_it() {
+        let check = |text: &str, expect: Option<&[u32]>| {
+            let cpus = Cpu::parse_list(text).ok();
+            let numbers: Option<Vec<u32>> = cpus.map(|cpus| cpus.iter().map(|c| c.0).collect());
+            assert_eq!(numbers.as_deref(), expect, "{text}");
+        };
+        check("0-3,8", Some(&[0, 1, 2, 3, 8]));
+        check("1,0,1", Some(&[0, 1]));
+        check("\n", Some(&[]));
+        check("3-1", None);
+        check("0,", None);
+        check("0-4294967295", None);
+        check("all", None);
+    }
 
     #[test]
     fn a_priority_reads_as_people_say_it_on_every_scale() {

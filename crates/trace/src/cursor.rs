@@ -124,7 +124,12 @@ impl Trace {
         let Source::Memory { events, losses } = &self.source;
         let next = events.partition_point(|event| event.time < range.begin);
         let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
-        Cursor { source: &self.source, range, next, next_loss }
+        Cursor {
+            source: &self.source,
+            range,
+            next,
+            next_loss,
+        }
     }
 }
 
@@ -136,10 +141,16 @@ impl Cursor<'_> {
     #[allow(clippy::should_implement_trait)] // an item borrows from the cursor
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
         let Source::Memory { events, losses } = self.source;
-        let event = events.get(self.next).filter(|event| event.time < self.range.end);
+        let event = events
+            .get(self.next)
+            .filter(|event| event.time < self.range.end);
         let before_event = |lost: &&Lost| event.is_none_or(|event| lost.range.end <= event.time);
         let inside = |lost: &&Lost| lost.range.begin < self.range.end;
-        if let Some(lost) = losses.get(self.next_loss).filter(before_event).filter(inside) {
+        if let Some(lost) = losses
+            .get(self.next_loss)
+            .filter(before_event)
+            .filter(inside)
+        {
             self.next_loss += 1;
             return Ok(Some(Item::Lost(*lost)));
         }

@@ -45,7 +45,10 @@ pub struct Trace {
 
 /// Where events come from; hidden, so that readers can change behind the same face.
 enum Source {
-    Memory { events: Vec<MemoryEvent>, losses: Vec<Lost> },
+    Memory {
+        events: Vec<MemoryEvent>,
+        losses: Vec<Lost>,
+    },
 }
 
 impl Trace {

@@ -65,7 +65,10 @@ impl MemoryTrace {
             info: self.info,
             classes: self.classes,
             symbols: self.symbols,
-            source: Source::Memory { events: self.events, losses: self.losses },
+            source: Source::Memory {
+                events: self.events,
+                losses: self.losses,
+            },
         }
     }
 }

@@ -1,0 +1,207 @@
+//! The I/O: fills [`Facts`] from this machine. Needs no privilege and changes nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use event::Cpu;
+use rustix::fs::Access;
+use rustix::process::{Resource, getrlimit};
+
+use super::parse::{self, PreemptionSources};
+use super::{Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
+
+/// The facts of this machine, now, for this process.
+pub fn gather() -> Facts {
+    let mounts = text("/proc/mounts");
+    Facts {
+        privileges: privileges(),
+        tracefs: tracefs(&mounts),
+        bpf: bpf(),
+        scheduler: scheduler(&mounts),
+        machine: machine(),
+        jackd_path: program("jackd"),
+    }
+}
+
+/// The text of a file; empty when it cannot be read, which the rules treat as "not there".
+fn text(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn number(path: impl AsRef<Path>) -> Option<i64> {
+    text(path).trim().parse().ok()
+}
+
+fn word(path: impl AsRef<Path>) -> Option<String> {
+    let text = text(path).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn privileges() -> Privileges {
+    let mask = parse::effective_capabilities(&text("/proc/self/status"));
+    let has = |capability: u32| mask & (1 << capability) != 0;
+    Privileges {
+        uid: rustix::process::geteuid().as_raw(),
+        sys_admin: has(parse::CAP_SYS_ADMIN),
+        bpf: has(parse::CAP_BPF),
+        perfmon: has(parse::CAP_PERFMON),
+        sys_nice: has(parse::CAP_SYS_NICE),
+        syslog: has(parse::CAP_SYSLOG),
+        memlock_bytes: getrlimit(Resource::Memlock).current,
+        rtprio_max: getrlimit(Resource::Rtprio).current.unwrap_or(99),
+    }
+}
+
+fn tracefs(mounts: &str) -> Tracefs {
+    let mountpoint = parse::mount_of(mounts, "tracefs", "").map(str::to_owned);
+    let root = PathBuf::from(mountpoint.as_deref().unwrap_or("/sys/kernel/tracing"));
+    let may = |name: &str, access: Access| rustix::fs::access(root.join(name), access).is_ok();
+    Tracefs {
+        writable: may("trace_clock", Access::WRITE_OK),
+        instances: may("instances", Access::WRITE_OK),
+        sched_events: may("events/sched/sched_switch/format", Access::READ_OK),
+        kernel_symbols: kernel_symbols(),
+        kptr_restrict: number("/proc/sys/kernel/kptr_restrict"),
+        mountpoint,
+    }
+}
+
+/// Whether the first lines of kallsyms show an address that is not hidden as zero.
+fn kernel_symbols() -> bool {
+    use std::io::Read;
+    let mut start = [0; 4096];
+    let read = std::fs::File::open("/proc/kallsyms").and_then(|mut file| file.read(&mut start));
+    let start = String::from_utf8_lossy(&start[..read.unwrap_or(0)]).into_owned();
+    // Per-CPU symbols may honestly be at zero, so that one line is not enough.
+    let mut addresses = start.lines().filter_map(|line| line.split(' ').next());
+    addresses.any(|address| address.bytes().any(|digit| digit != b'0'))
+}
+
+fn bpf() -> Bpf {
+    Bpf {
+        btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+        refused: bpf_refusal(),
+        unprivileged_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
+        lockdown: parse::choice(&text("/sys/kernel/security/lockdown"))
+            .filter(|mode| *mode != "none")
+            .map(str::to_owned),
+    }
+}
+
+/// Asks the kernel for the cheapest thing that watching needs: the id of the first BPF program.
+/// It needs the same privilege as loading and leaves nothing behind.
+fn bpf_refusal() -> Option<String> {
+    const BPF_PROG_GET_NEXT_ID: libc::c_long = 11;
+    // `union bpf_attr` of this command: start_id, next_id, open_flags (uapi/linux/bpf.h).
+    let mut attributes = [0u32; 16];
+    // SAFETY: the kernel reads and writes at most the size given, which is the array's.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            BPF_PROG_GET_NEXT_ID,
+            attributes.as_mut_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    let error = std::io::Error::last_os_error();
+    // No program is loaded: the question was answered.
+    let answered = status == 0 || error.raw_os_error() == Some(libc::ENOENT);
+    (!answered).then(|| error.to_string())
+}
+
+fn scheduler(mounts: &str) -> Scheduler {
+    let cgroup = parse::mount_of(mounts, "cgroup", "cpu").and_then(|mount| {
+        let cgroups = text("/proc/self/cgroup");
+        let path = parse::cgroup_v1(&cgroups, "cpu")?;
+        Some(Path::new(mount).join(path.trim_start_matches('/')))
+    });
+    let budget = cgroup
+        .as_ref()
+        .and_then(|path| number(path.join("cpu.rt_runtime_us")));
+    Scheduler {
+        preemption: preemption(),
+        rt_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us"),
+        rt_period_us: number("/proc/sys/kernel/sched_rt_period_us"),
+        cgroup_rt_runtime_us: budget,
+        cgroup: cgroup.map(|path| path.display().to_string()),
+    }
+}
+
+fn preemption() -> Preemption {
+    let uname = rustix::system::uname();
+    let version = uname.version().to_string_lossy().into_owned();
+    let release = uname.release().to_string_lossy().into_owned();
+    parse::preemption(&PreemptionSources {
+        uname_version: &version,
+        debugfs: &text("/sys/kernel/debug/sched/preempt"),
+        command_line: &text("/proc/cmdline"),
+        config: &kernel_config(&release),
+    })
+}
+
+/// The kernel's configuration from where distributions put it; empty when it is nowhere.
+fn kernel_config(release: &str) -> String {
+    let plain = text(format!("/boot/config-{release}"));
+    if !plain.is_empty() {
+        return plain;
+    }
+    let mut gzip = Command::new("gzip");
+    gzip.args(["-dc", "/proc/config.gz"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    let output = gzip
+        .output()
+        .map(|output| output.stdout)
+        .unwrap_or_default();
+    String::from_utf8_lossy(&output).into_owned()
+}
+
+fn machine() -> Machine {
+    let cpus = |path: &str| Cpu::parse_list(&text(path)).unwrap_or_default();
+    let online = cpus("/sys/devices/system/cpu/online");
+    let governors: BTreeSet<String> = online
+        .iter()
+        .filter_map(|cpu| {
+            word(format!(
+                "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor",
+                cpu.0
+            ))
+        })
+        .collect();
+    let cpuinfo = text("/proc/cpuinfo");
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    Machine {
+        kernel_release: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        cpus_allowed: cpus_allowed(&online),
+        cpus_isolated: cpus("/sys/devices/system/cpu/isolated"),
+        clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        virtualised: Path::new("/sys/hypervisor/type").exists()
+            || flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        governors: governors.into_iter().collect(),
+        cpus_online: online,
+    }
+}
+
+fn cpus_allowed(online: &[Cpu]) -> Vec<Cpu> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else {
+        return online.to_vec();
+    };
+    online
+        .iter()
+        .copied()
+        .filter(|cpu| set.is_set(cpu.0 as usize))
+        .collect()
+}
+
+/// Where `name` is in PATH.
+fn program(name: &str) -> Option<String> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| rustix::fs::access(file, Access::EXEC_OK).is_ok())
+        .map(|file| file.display().to_string())
+}

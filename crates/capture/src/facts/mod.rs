@@ -1,0 +1,165 @@
+//! What this kernel, these privileges and this machine allow, verb by verb.
+//!
+//! Three steps, the outer two testable without a system: [`parse`](self) reads texts of `/proc`
+//! and `/sys`, [`gather`] does the I/O and fills plain [`Facts`], [`Facts::stand`] judges them.
+//! Every error about a privilege or a kernel feature comes from [`Facts::require`], so that a verb
+//! refuses with the words that `rtscope doctor` prints.
+//!
+//! # Design constraints
+//! - A feature is probed, never derived from a version number.
+//! - Gathering changes nothing on the machine and needs no privilege.
+
+mod gather;
+mod parse;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use event::Cpu;
+use serde::Serialize;
+
+pub use gather::gather;
+pub use rules::{Effect, Lack, Rung, Stand, Verb};
+
+/// All facts that the rules judge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Facts {
+    /// Who we are.
+    pub privileges: Privileges,
+    /// The kernel's event tracer.
+    pub tracefs: Tracefs,
+    /// The kernel's programs.
+    pub bpf: Bpf,
+    /// Real-time scheduling.
+    pub scheduler: Scheduler,
+    /// The machine below.
+    pub machine: Machine,
+    /// Where `jackd` is, when it is installed.
+    pub jackd_path: Option<String>,
+}
+
+/// Who we are: the user and the effective capabilities that matter here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Privileges {
+    /// Effective user id.
+    pub uid: u32,
+    /// CAP_SYS_ADMIN.
+    pub sys_admin: bool,
+    /// CAP_BPF.
+    pub bpf: bool,
+    /// CAP_PERFMON.
+    pub perfmon: bool,
+    /// CAP_SYS_NICE: real-time priorities for any task.
+    pub sys_nice: bool,
+    /// CAP_SYSLOG: kernel addresses.
+    pub syslog: bool,
+    /// RLIMIT_MEMLOCK in bytes; none when unlimited.
+    pub memlock_bytes: Option<u64>,
+    /// RLIMIT_RTPRIO: the highest real-time priority without CAP_SYS_NICE.
+    pub rtprio_max: u64,
+}
+
+/// The kernel's event tracer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tracefs {
+    /// Where it is mounted.
+    pub mountpoint: Option<String>,
+    /// Whether we may write its files.
+    pub writable: bool,
+    /// Whether instances of our own can be made.
+    pub instances: bool,
+    /// Whether the events of the scheduler can be recorded.
+    pub sched_events: bool,
+    /// Whether `/proc/kallsyms` shows addresses to us: stacks have names.
+    pub kernel_symbols: bool,
+    /// `kernel.kptr_restrict`.
+    pub kptr_restrict: Option<i64>,
+}
+
+/// The kernel's programs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Bpf {
+    /// Whether the kernel describes its own types (`/sys/kernel/btf/vmlinux`).
+    pub btf: bool,
+    /// Why the `bpf` system call refuses us; none when it does not.
+    pub refused: Option<String>,
+    /// `kernel.unprivileged_bpf_disabled`.
+    pub unprivileged_disabled: Option<i64>,
+    /// The lockdown mode in force, when there is one: `confidentiality` forbids reading the kernel.
+    pub lockdown: Option<String>,
+}
+
+/// How the running kernel preempts itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preemption {
+    /// The kernel does not say.
+    #[default]
+    Unknown,
+    /// Only where it sleeps or returns to user space.
+    None,
+    /// At explicit points too.
+    Voluntary,
+    /// At the tick for fair tasks, at once for real-time ones.
+    Lazy,
+    /// Wherever preemption is not disabled.
+    Full,
+    /// PREEMPT_RT.
+    Rt,
+}
+
+impl Preemption {
+    /// The name that the kernel's own settings use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preemption::Unknown => "unknown",
+            Preemption::None => "none",
+            Preemption::Voluntary => "voluntary",
+            Preemption::Lazy => "lazy",
+            Preemption::Full => "full",
+            Preemption::Rt => "rt",
+        }
+    }
+}
+
+/// Real-time scheduling.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Scheduler {
+    /// The preemption model in force.
+    pub preemption: Preemption,
+    /// `kernel.sched_rt_runtime_us`: µs per period for real-time tasks; -1 = no limit.
+    pub rt_runtime_us: Option<i64>,
+    /// `kernel.sched_rt_period_us`.
+    pub rt_period_us: Option<i64>,
+    /// The real-time budget of our control group, where the kernel has RT_GROUP_SCHED: 0 forbids
+    /// real-time priorities even to root.
+    pub cgroup_rt_runtime_us: Option<i64>,
+    /// That control group's folder.
+    pub cgroup: Option<String>,
+}
+
+/// The machine below.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Machine {
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// CPUs that are on.
+    #[serde(serialize_with = "numbers")]
+    pub cpus_online: Vec<Cpu>,
+    /// CPUs that this process may use.
+    #[serde(serialize_with = "numbers")]
+    pub cpus_allowed: Vec<Cpu>,
+    /// CPUs that the scheduler leaves alone (`isolcpus=`).
+    #[serde(serialize_with = "numbers")]
+    pub cpus_isolated: Vec<Cpu>,
+    /// The kernel's clocksource.
+    pub clocksource: Option<String>,
+    /// Whether a hypervisor runs below.
+    pub virtualised: bool,
+    /// The frequency governors in use, each once; empty where there are none.
+    pub governors: Vec<String>,
+}
+
+fn numbers<S: serde::Serializer>(cpus: &[Cpu], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(cpus.iter().map(|cpu| cpu.0))
+}

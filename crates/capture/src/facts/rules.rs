@@ -1,0 +1,360 @@
+//! The rules: plain facts → what each verb can do here, and what would mend each lack.
+
+use event::{Error, ErrorKind, Result};
+use serde::Serialize;
+
+use super::{Facts, Preemption};
+
+/// What a person wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// Watch for late activations.
+    Watch,
+    /// Record kernel events.
+    Record,
+    /// Show a late activation that we make ourselves.
+    Demo,
+    /// The demo with the real jackd.
+    DemoJack,
+    /// Explain a trace.
+    Diagnose,
+    /// Print a trace.
+    Cat,
+}
+
+impl Verb {
+    /// All of them, in the order in which people meet them.
+    pub const ALL: [Verb; 6] = [
+        Verb::Watch,
+        Verb::Record,
+        Verb::Demo,
+        Verb::DemoJack,
+        Verb::Diagnose,
+        Verb::Cat,
+    ];
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Watch => "watch",
+            Verb::Record => "record",
+            Verb::Demo => "demo hog",
+            Verb::DemoJack => "demo jack",
+            Verb::Diagnose => "diagnose",
+            Verb::Cat => "cat",
+        }
+    }
+}
+
+/// The ladder: what a verb stands on here. Less is higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// Programs in the kernel.
+    Bpf,
+    /// The kernel's event tracer.
+    Tracefs,
+    /// A file is all that it needs.
+    File,
+}
+
+/// What a lack does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The verb cannot run.
+    Stops,
+    /// It runs, with less.
+    Degrades,
+    /// It runs in full; its numbers are doubtful as a statement about other machines.
+    Doubts,
+}
+
+/// Something that is missing here, and the way out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lack {
+    /// What it does to the verb.
+    pub effect: Effect,
+    /// What is missing, and so cannot be done.
+    pub what: String,
+    /// The value that was found.
+    pub found: String,
+    /// The command, or the change, that mends it.
+    pub mend: String,
+    #[serde(skip)]
+    kind: ErrorKind,
+}
+
+/// What one verb stands on here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stand {
+    /// The verb.
+    pub verb: Verb,
+    /// Its rung; none when something stops it.
+    pub rung: Option<Rung>,
+    /// What is missing, the worst first.
+    pub lacks: Vec<Lack>,
+}
+
+impl Facts {
+    /// What `verb` can do here.
+    pub fn stand(&self, verb: Verb) -> Stand {
+        let mut lacks = Vec::new();
+        let rung = match verb {
+            Verb::Watch => {
+                lacks.extend(self.bpf_lacks());
+                lacks.extend(self.tracefs_lacks(Effect::Degrades));
+                lacks.extend(self.symbol_lack());
+                Rung::Bpf
+            }
+            Verb::Record => {
+                lacks.extend(self.tracefs_lacks(Effect::Stops));
+                lacks.extend(self.symbol_lack());
+                Rung::Tracefs
+            }
+            Verb::Demo | Verb::DemoJack => {
+                lacks.extend(self.bpf_lacks());
+                lacks.extend(self.tracefs_lacks(Effect::Stops));
+                lacks.extend(self.real_time_lacks());
+                if verb == Verb::DemoJack {
+                    lacks.extend(self.jackd_lack());
+                }
+                Rung::Bpf
+            }
+            Verb::Diagnose | Verb::Cat => Rung::File,
+        };
+        let stopped = lacks.iter().any(|lack| lack.effect == Effect::Stops);
+        lacks.sort_by_key(|lack| lack.effect != Effect::Stops);
+        Stand {
+            verb,
+            rung: (!stopped).then_some(rung),
+            lacks,
+        }
+    }
+
+    /// Refuses `verb` when something stops it here, with what was found and the way out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PermissionDenied`], [`ErrorKind::Unsupported`] or [`ErrorKind::NotFound`], for
+    /// the first lack that stops it.
+    pub fn require(&self, verb: Verb) -> Result<()> {
+        let stand = self.stand(verb);
+        match stand
+            .lacks
+            .into_iter()
+            .find(|lack| lack.effect == Effect::Stops)
+        {
+            None => Ok(()),
+            Some(lack) => {
+                let what = format!("rtscope {} cannot run here: {}", verb.name(), lack.what);
+                Err(Error::new(lack.kind, what)
+                    .found(lack.found)
+                    .mend(lack.mend))
+            }
+        }
+    }
+
+    /// What makes results of this machine doubtful, whatever the verb.
+    pub fn doubts(&self) -> Vec<Lack> {
+        let doubt = |what: &str, found: String, mend: &str| Lack {
+            effect: Effect::Doubts,
+            what: what.into(),
+            found,
+            mend: mend.into(),
+            kind: ErrorKind::Unsupported,
+        };
+        let mut doubts = Vec::new();
+        if self.machine.virtualised {
+            let what = "latencies include what the host takes from this virtual machine";
+            let found = "a hypervisor below this kernel".into();
+            doubts.push(doubt(what, found, "repeat on the bare machine"));
+        }
+        let slow = |governor: &&String| *governor != "performance";
+        if let Some(governor) = self.machine.governors.iter().find(slow) {
+            let what = "the frequency governor may slow the CPU down between activations";
+            let mend = "echo performance | sudo tee \
+                        /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+            doubts.push(doubt(what, format!("governor {governor}"), mend));
+        }
+        let preemption = self.scheduler.preemption;
+        if matches!(preemption, Preemption::None | Preemption::Voluntary) {
+            let what = "the kernel does not preempt itself: system calls of others delay your task";
+            let found = format!("preemption model {}", preemption.name());
+            doubts.push(doubt(
+                what,
+                found,
+                "boot with preempt=full, or a PREEMPT_RT kernel",
+            ));
+        }
+        doubts
+    }
+
+    fn bpf_lacks(&self) -> Option<Lack> {
+        let stop = |kind, what: &str, found: String, mend: &str| {
+            let (what, mend) = (what.into(), mend.into());
+            Some(Lack {
+                effect: Effect::Stops,
+                what,
+                found,
+                mend,
+                kind,
+            })
+        };
+        if let Some(mode) = self
+            .bpf
+            .lockdown
+            .as_ref()
+            .filter(|mode| *mode == "confidentiality")
+        {
+            return stop(
+                ErrorKind::PermissionDenied,
+                "lockdown forbids programs that read the kernel",
+                format!("lockdown={mode}"),
+                "boot with lockdown=integrity, or without lockdown",
+            );
+        }
+        if let Some(refusal) = &self.bpf.refused {
+            let held = &self.privileges;
+            let missing = match (held.sys_admin || held.bpf, held.sys_admin || held.perfmon) {
+                (false, _) => ", no CAP_BPF",
+                (true, false) => ", no CAP_PERFMON",
+                (true, true) => "",
+            };
+            return stop(
+                ErrorKind::PermissionDenied,
+                "BPF programs cannot be loaded",
+                format!("uid {}{missing} (bpf: {refusal})", held.uid),
+                "run it with sudo",
+            );
+        }
+        if !self.bpf.btf {
+            return stop(
+                ErrorKind::Unsupported,
+                "the kernel does not describe its types (BTF)",
+                "no /sys/kernel/btf/vmlinux".into(),
+                "use a kernel with CONFIG_DEBUG_INFO_BTF=y (every Debian kernel since 11); until \
+                 then: sudo rtscope record, then rtscope diagnose",
+            );
+        }
+        None
+    }
+
+    fn tracefs_lacks(&self, effect: Effect) -> Option<Lack> {
+        let without = if effect == Effect::Stops {
+            "kernel events cannot be recorded"
+        } else {
+            "a hit has no snapshot"
+        };
+        let lack = |kind, why: &str, found: String, mend: String| {
+            Some(Lack {
+                effect,
+                what: format!("{without}: {why}"),
+                found,
+                mend,
+                kind,
+            })
+        };
+        let tracefs = &self.tracefs;
+        let Some(mountpoint) = &tracefs.mountpoint else {
+            let found = "no tracefs in /proc/mounts".into();
+            let mend = "sudo mount -t tracefs nodev /sys/kernel/tracing".into();
+            return lack(
+                ErrorKind::Unsupported,
+                "tracefs is not mounted",
+                found,
+                mend,
+            );
+        };
+        if !tracefs.writable {
+            let found = format!("uid {} may not write {mountpoint}", self.privileges.uid);
+            let mend = "run it with sudo".into();
+            return lack(
+                ErrorKind::PermissionDenied,
+                "tracefs is not ours to write",
+                found,
+                mend,
+            );
+        }
+        if !tracefs.instances || !tracefs.sched_events {
+            let missing = if tracefs.instances {
+                "events/sched"
+            } else {
+                "instances/"
+            };
+            let found = format!("no writable {mountpoint}/{missing}");
+            let mend = "use a kernel with CONFIG_TRACING=y and CONFIG_ENABLE_DEFAULT_TRACERS=y";
+            return lack(
+                ErrorKind::Unsupported,
+                "tracefs lacks it",
+                found,
+                mend.into(),
+            );
+        }
+        None
+    }
+
+    fn symbol_lack(&self) -> Option<Lack> {
+        (!self.tracefs.kernel_symbols).then(|| Lack {
+            effect: Effect::Degrades,
+            what: "kernel stacks have addresses instead of names".into(),
+            found: match self.tracefs.kptr_restrict {
+                Some(value) => format!("kernel.kptr_restrict={value}, uid {}", self.privileges.uid),
+                None => "/proc/kallsyms shows no addresses".into(),
+            },
+            mend: "run it with sudo, or: sudo sysctl kernel.kptr_restrict=1".into(),
+            kind: ErrorKind::PermissionDenied,
+        })
+    }
+
+    fn real_time_lacks(&self) -> Option<Lack> {
+        let stop = |kind, what: &str, found: String, mend: String| {
+            Some(Lack {
+                effect: Effect::Stops,
+                what: what.into(),
+                found,
+                mend,
+                kind,
+            })
+        };
+        let scheduler = &self.scheduler;
+        if let (Some(0), Some(cgroup)) = (scheduler.cgroup_rt_runtime_us, &scheduler.cgroup) {
+            return stop(
+                ErrorKind::PermissionDenied,
+                "our control group has no real-time budget",
+                format!("{cgroup}/cpu.rt_runtime_us is 0"),
+                format!("echo 500000 | sudo tee {cgroup}/cpu.rt_runtime_us"),
+            );
+        }
+        if !self.privileges.sys_nice && self.privileges.rtprio_max < 70 {
+            return stop(
+                ErrorKind::PermissionDenied,
+                "real-time priorities are not ours to give",
+                format!(
+                    "no CAP_SYS_NICE, RLIMIT_RTPRIO {}",
+                    self.privileges.rtprio_max
+                ),
+                "run it with sudo".into(),
+            );
+        }
+        if self.machine.cpus_allowed.len() < 2 {
+            return stop(
+                ErrorKind::Unsupported,
+                "a hog on the only CPU would stop the machine",
+                format!("{} CPU to run on", self.machine.cpus_allowed.len()),
+                "run it where two CPUs are allowed: taskset -p $$ shows them".into(),
+            );
+        }
+        None
+    }
+
+    fn jackd_lack(&self) -> Option<Lack> {
+        self.jackd_path.is_none().then(|| Lack {
+            effect: Effect::Stops,
+            what: "jackd is not installed".into(),
+            found: "no jackd in PATH".into(),
+            mend: "sudo apt install jackd2; without it: sudo rtscope demo hog".into(),
+            kind: ErrorKind::NotFound,
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! The rules on made-up machines.
+
+use event::{Cpu, ErrorKind};
+
+use super::*;
+
+/// A machine that lacks nothing.
+fn able() -> Facts {
+    Facts {
+        privileges: Privileges {
+            sys_admin: true,
+            bpf: true,
+            perfmon: true,
+            sys_nice: true,
+            syslog: true,
+            ..Default::default()
+        },
+        tracefs: Tracefs {
+            mountpoint: Some("/sys/kernel/tracing".into()),
+            writable: true,
+            instances: true,
+            sched_events: true,
+            kernel_symbols: true,
+            kptr_restrict: Some(0),
+        },
+        bpf: Bpf {
+            btf: true,
+            ..Default::default()
+        },
+        scheduler: Scheduler {
+            preemption: Preemption::Full,
+            ..Default::default()
+        },
+        machine: Machine {
+            cpus_allowed: vec![Cpu(0), Cpu(1)],
+            ..Default::default()
+        },
+        jackd_path: Some("/usr/bin/jackd".into()),
+    }
+}
+
+fn check(change: impl Fn(&mut Facts), verb: Verb, expect: Option<(ErrorKind, &str, &str)>) {
+    let mut facts = able();
+    change(&mut facts);
+    let error = facts.require(verb).err();
+    let parts = error.as_ref().map(|error| {
+        (
+            error.kind(),
+            error.value_found().unwrap_or(""),
+            error.mended_by().unwrap_or(""),
+        )
+    });
+    assert_eq!(parts, expect, "{verb:?}");
+}
+
+#[test]
+fn a_machine_that_lacks_nothing_runs_every_verb_on_its_highest_rung() {
+    for verb in Verb::ALL {
+        check(|_| (), verb, None);
+        assert!(able().stand(verb).lacks.is_empty(), "{verb:?}");
+    }
+    assert_eq!(able().stand(Verb::Watch).rung, Some(Rung::Bpf));
+    assert_eq!(able().stand(Verb::Record).rung, Some(Rung::Tracefs));
+    assert_eq!(able().stand(Verb::Diagnose).rung, Some(Rung::File));
+    assert!(able().doubts().is_empty());
+}
+
+#[test]
+fn a_user_without_privileges_is_told_what_to_type() {
+    let nobody = |facts: &mut Facts| {
+        facts.privileges = Privileges {
+            uid: 1000,
+            ..Default::default()
+        };
+        facts.bpf.refused = Some("Operation not permitted".into());
+        facts.tracefs.writable = false;
+    };
+    let found = "uid 1000, no CAP_BPF (bpf: Operation not permitted)";
+    let denied = ErrorKind::PermissionDenied;
+    check(
+        nobody,
+        Verb::Watch,
+        Some((denied, found, "run it with sudo")),
+    );
+    let found = "uid 1000 may not write /sys/kernel/tracing";
+    check(
+        nobody,
+        Verb::Record,
+        Some((denied, found, "run it with sudo")),
+    );
+    check(nobody, Verb::Diagnose, None);
+    check(nobody, Verb::Cat, None);
+}
+
+#[test]
+fn a_tracefs_that_is_not_mounted_stops_a_recording_and_degrades_a_watch() {
+    let unmounted = |facts: &mut Facts| facts.tracefs.mountpoint = None;
+    let mend = "sudo mount -t tracefs nodev /sys/kernel/tracing";
+    let expect = (ErrorKind::Unsupported, "no tracefs in /proc/mounts", mend);
+    check(unmounted, Verb::Record, Some(expect));
+    check(unmounted, Verb::Watch, None);
+    let mut facts = able();
+    unmounted(&mut facts);
+    assert_eq!(facts.stand(Verb::Watch).lacks[0].effect, Effect::Degrades);
+}
+
+#[test]
+fn a_kernel_without_btf_names_the_lower_rung() {
+    let mut facts = able();
+    facts.bpf.btf = false;
+    let error = facts.require(Verb::Watch).expect_err("no BTF");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(
+        error
+            .mended_by()
+            .is_some_and(|mend| mend.contains("rtscope record"))
+    );
+}
+
+#[test]
+fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
+    check(
+        |facts| {
+            facts.scheduler.cgroup = Some("/sys/fs/cgroup/cpu/a".into());
+            facts.scheduler.cgroup_rt_runtime_us = Some(0);
+        },
+        Verb::Demo,
+        Some((
+            ErrorKind::PermissionDenied,
+            "/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us is 0",
+            "echo 500000 | sudo tee /sys/fs/cgroup/cpu/a/cpu.rt_runtime_us",
+        )),
+    );
+    let alone = |facts: &mut Facts| facts.machine.cpus_allowed = vec![Cpu(0)];
+    let mend = "run it where two CPUs are allowed: taskset -p $$ shows them";
+    check(
+        alone,
+        Verb::Demo,
+        Some((ErrorKind::Unsupported, "1 CPU to run on", mend)),
+    );
+    check(alone, Verb::Watch, None);
+}
+
+#[test]
+fn a_missing_jackd_points_to_the_other_demo() {
+    let without = |facts: &mut Facts| facts.jackd_path = None;
+    let mend = "sudo apt install jackd2; without it: sudo rtscope demo hog";
+    check(
+        without,
+        Verb::DemoJack,
+        Some((ErrorKind::NotFound, "no jackd in PATH", mend)),
+    );
+    check(without, Verb::Demo, None);
+}
+
+#[test]
+fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
+    let mut facts = able();
+    facts.machine.virtualised = true;
+    facts.machine.governors = vec!["powersave".into()];
+    facts.scheduler.preemption = Preemption::None;
+    let found: Vec<String> = facts
+        .doubts()
+        .into_iter()
+        .map(|doubt| doubt.found)
+        .collect();
+    let expect = [
+        "a hypervisor below this kernel",
+        "governor powersave",
+        "preemption model none",
+    ];
+    assert_eq!(found, expect);
+}
