@@ -1,5 +1,5 @@
-//! Rust view of `bpf/event.h`: the records as they cross the border ([`raw`]), and what they say
-//! ([`Hit`], [`EvidenceRecord`], [`Histogram`]).
+//! Rust view of `bpf/event.h`: the records as they cross the border ([`raw`]), and what they say in
+//! the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
 //! - One definition: the C header. The test `layout` fails when the two disagree by a byte.
@@ -10,9 +10,11 @@ mod histogram;
 mod hit;
 pub mod raw;
 
-pub use evidence::{EvidenceRecord, LateTimer, Mode, PreemptionModel, PreemptionOff};
+use event::evidence::{Stack, unnamed};
+
+pub use evidence::decode_evidence;
 pub use histogram::Histogram;
-pub use hit::{EndKind, Hit, Step, StepKind, Task, irq};
+pub use hit::decode_hit;
 
 /// The text before the first zero byte, with bytes that are not UTF-8 replaced.
 fn text(bytes: &[u8]) -> String {
@@ -24,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The frames that a stack says it has, at most those that it can have.
-fn frames(stack: &raw::Stack) -> Vec<u64> {
+fn frames(stack: &raw::Stack) -> Stack {
     let length = (stack.length as usize).min(raw::STACK_MAX);
-    stack.frames[..length].to_vec()
+    unnamed(&stack.frames[..length])
 }

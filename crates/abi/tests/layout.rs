@@ -131,9 +131,15 @@ fn claims() -> Claims {
         ("RTS_BUCKETS_MAX", BUCKETS_MAX),
         ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
         ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),
-        ("RTS_STEP_BLOCKED", abi::StepKind::Blocked as usize),
-        ("RTS_END_WAITING", abi::EndKind::Waiting as usize),
-        ("RTS_MODE_IDLE", abi::Mode::Idle as usize),
+        (
+            "RTS_STEP_BLOCKED",
+            event::evidence::StepKind::Blocked as usize,
+        ),
+        (
+            "RTS_END_WAITING",
+            event::evidence::EndKind::Waiting as usize,
+        ),
+        ("RTS_MODE_IDLE", event::evidence::Mode::Idle as usize),
         ("RTS_TARGET_FLAGGED", TARGET_FLAGGED as usize),
         (
             "RTS_EVIDENCE_PREEMPTION_OFF",
@@ -142,7 +148,7 @@ fn claims() -> Claims {
         ("RTS_CHAIN_REPAIRED", CHAIN_REPAIRED as usize),
         (
             "(unsigned long)-RTS_IRQ_WORK",
-            abi::irq::IRQ_WORK.unsigned_abs() as usize,
+            event::evidence::irq::IRQ_WORK.unsigned_abs() as usize,
         ),
     ] {
         claims.push((name.to_owned(), value));

@@ -2,8 +2,8 @@
 
 use event::{Cpu, Duration, Instant, TimeRange};
 
-use crate::hit::{Hit, Stack, Step, TaskRef};
 use crate::term::{Term, TermKind};
+use event::evidence::{Hit, Stack, Step, TaskRef};
 
 /// What a number rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

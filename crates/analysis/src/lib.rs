@@ -9,14 +9,13 @@
 //! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
 
 mod finding;
-mod hit;
 mod query;
 mod term;
 
+pub use event::evidence::{EndKind, Frame, Hit, Stack, Step, StepKind, TaskRef};
 pub use finding::{
     Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
     Warning,
 };
-pub use hit::{EndKind, Frame, Hit, Stack, Step, StepKind, TaskRef};
 pub use query::{Query, TaskFilter};
 pub use term::{PreemptionModel, Reason, Term, TermKind, softirq_name};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use event::{Cpu, Duration, TimeRange};
 
-use crate::hit::TaskRef;
+use event::evidence::TaskRef;
 
 /// The preemption model of the traced kernel. The values are those of `docs/format/evidence.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

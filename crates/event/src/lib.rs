@@ -7,6 +7,7 @@
 //!   Mixing them, or their units, must not type-check.
 
 mod error;
+pub mod evidence;
 mod ids;
 mod schema;
 mod time;

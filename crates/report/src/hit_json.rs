@@ -17,7 +17,7 @@ pub fn hit_json(hit: &Hit) -> Value {
         "steps_left_out": hit.overflow,
         "stale": hit.stale,
         "repaired": hit.repaired,
-        "culprit": task_json(&hit.culprit),
+        "culprit": hit.culprit.as_ref().map(task_json),
         "steps": steps_json(&hit.steps),
         "waker_stack": stack_json(&hit.waker_stack),
         "wakee_stack": stack_json(&hit.wakee_stack),
@@ -97,7 +97,7 @@ mod tests {
             overflow: 0,
             stale: false,
             repaired: false,
-            culprit: task,
+            culprit: Some(task),
             steps: vec![
                 step(StepKind::Hardirq, -1, 1_000),
                 step(StepKind::SwitchIn, 7, 5_000),

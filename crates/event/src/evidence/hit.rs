@@ -1,9 +1,7 @@
-//! A chain over the threshold: what the watch sends, what a snapshot holds, what is printed.
-//!
-//! One vocabulary for all three, so that the same hit reads the same everywhere. The encoding in a
-//! snapshot is defined in `docs/format/evidence.md`.
+//! A hit: a chain over the threshold, with its steps and stacks.
 
-use event::{Cpu, Duration, Instant, Prio, Tid};
+use super::stack::{Stack, symbolise};
+use crate::{Cpu, Duration, Instant, Prio, Tid};
 
 /// A task as it was at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,28 +21,17 @@ impl std::fmt::Display for TaskRef {
     }
 }
 
-/// One return address of a kernel stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// The address.
-    pub address: u64,
-    /// `function+0xoffset`, or empty when unknown.
-    pub symbol: String,
+/// Numbers of interrupts that are not device interrupts, in a step's `id`.
+pub mod irq {
+    /// The local timer.
+    pub const LOCAL_TIMER: i32 = -1;
+    /// The reschedule interrupt of another CPU.
+    pub const RESCHEDULE: i32 = -2;
+    /// A function call of another CPU.
+    pub const FUNCTION_CALL: i32 = -3;
+    /// Work that was deferred to an interrupt of its own.
+    pub const IRQ_WORK: i32 = -4;
 }
-
-impl Frame {
-    /// The function without the offset, or none when unknown.
-    pub fn function(&self) -> Option<&str> {
-        let name = self
-            .symbol
-            .split_once('+')
-            .map_or(self.symbol.as_str(), |(name, _)| name);
-        (!name.is_empty()).then_some(name)
-    }
-}
-
-/// A kernel stack, innermost frame first.
-pub type Stack = Vec<Frame>;
 
 /// What one step of a chain is. The values are those of `docs/format/evidence.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,10 +108,11 @@ pub struct Step {
 }
 
 /// What ended a chain. The values are those of `docs/format/evidence.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EndKind {
     /// The target came on a CPU.
+    #[default]
     SwitchIn = 0,
     /// The target went back to user mode.
     UserReturn = 1,
@@ -177,8 +165,9 @@ pub struct Hit {
     pub stale: bool,
     /// A missed exit was repaired in it.
     pub repaired: bool,
-    /// Who left the CPU when the target came on it.
-    pub culprit: TaskRef,
+    /// Who left the CPU when the target came on it; idle tasks have tid 0. None when the target
+    /// still waits.
+    pub culprit: Option<TaskRef>,
     /// The steps, in time order.
     pub steps: Vec<Step>,
     /// The waker's kernel stack at the last wake-up.
@@ -193,6 +182,17 @@ impl Hit {
     /// End minus origin.
     pub fn latency(&self) -> Duration {
         self.end - self.origin
+    }
+
+    /// Names the functions of all its stacks.
+    pub fn symbolise(&mut self, name: impl Fn(u64) -> String) {
+        for stack in [
+            &mut self.waker_stack,
+            &mut self.wakee_stack,
+            &mut self.culprit_stack,
+        ] {
+            symbolise(stack, &name);
+        }
     }
 }
 
@@ -213,19 +213,5 @@ mod tests {
             assert_eq!(kind.name(), name);
         }
         assert_eq!(EndKind::from_value(4), None);
-    }
-
-    #[test]
-    fn a_frame_names_its_function_without_the_offset() {
-        let check = |symbol: &str, expect: Option<&str>| {
-            let frame = Frame {
-                address: 1,
-                symbol: symbol.into(),
-            };
-            assert_eq!(frame.function(), expect);
-        };
-        check("do_work+0x1f", Some("do_work"));
-        check("do_work", Some("do_work"));
-        check("", None);
     }
 }

@@ -1,0 +1,12 @@
+//! Evidence: what the in-kernel watch sends, what a snapshot holds, what is printed.
+//!
+//! One vocabulary for all three, so that the same hit reads the same everywhere. The values of its
+//! enumerations and the encoding in a snapshot are those of `docs/format/evidence.md`.
+
+mod hit;
+mod section;
+mod stack;
+
+pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
+pub use section::{Evidence, LateTimer, Mode, PreemptionModel, PreemptionOff};
+pub use stack::{Frame, Stack, unnamed};
