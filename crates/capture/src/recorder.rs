@@ -1,0 +1,253 @@
+//! The flight recorder: an instance of our own whose rings are drained in one quick copy.
+
+use std::sync::Arc;
+
+use event::{Cpu, Error, ErrorKind, Result};
+use ftrace::{CpuStatistics, EventName, Formats, Instance, PagePipe, Tracefs};
+
+use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
+use crate::select::{EventSelection, Selected};
+
+/// What a full ring does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It overwrites the oldest events: a flight recorder. What it overwrites is history, no loss.
+    Overwrite,
+    /// It is emptied while it runs. The kernel overwrites here too, because only then it says
+    /// where, and how many, events are missing; each of them is a loss.
+    Stream,
+}
+
+/// What to record, and how.
+#[derive(Clone, Debug)]
+pub struct RecorderConfig {
+    /// The events.
+    pub events: EventSelection,
+    /// The size of each CPU's ring.
+    pub buffer_bytes_per_cpu: usize,
+    /// What a full ring does.
+    pub mode: Mode,
+    /// Stop in the kernel as soon as a task of this name (at most 15 bytes) is about to be woken.
+    pub stop_trigger_comm: Option<String>,
+    /// Only these CPUs; all when none are named.
+    pub cpus: Option<Vec<Cpu>>,
+    /// Kernel filters, each on one event.
+    pub filters: Vec<(EventName, String)>,
+}
+
+impl Default for RecorderConfig {
+    fn default() -> Self {
+        RecorderConfig {
+            events: EventSelection::default(),
+            buffer_bytes_per_cpu: 4 << 20,
+            mode: Mode::Overwrite,
+            stop_trigger_comm: None,
+            cpus: None,
+            filters: Vec::new(),
+        }
+    }
+}
+
+/// A running flight recorder. Dropping it removes the instance.
+#[derive(Debug)]
+pub struct Recorder {
+    // Pipes first: an instance with open pipes cannot be removed.
+    pipes: Vec<PagePipe>,
+    instance: Instance,
+    formats: Arc<Formats>,
+    selected: Selected,
+    buffer_bytes_per_cpu: usize,
+    /// Memory for the next drain of each CPU, touched before it is needed.
+    spares: Vec<Vec<u8>>,
+}
+
+impl Recorder {
+    /// Makes the instance, switches the events on, starts to record.
+    ///
+    /// # Errors
+    /// When tracefs is out of reach, an event does not exist, or the kernel refuses a setting.
+    pub fn start(config: &RecorderConfig) -> Result<Recorder> {
+        let tracefs = Tracefs::find()?;
+        let selected = config.events.resolve(&tracefs.available_events()?)?;
+        if selected.events.is_empty() {
+            return Err(
+                Error::new(ErrorKind::NotFound, "this kernel has none of these events")
+                    .found(selected.absent.join(" "))
+                    .mend("rtscope record --list-events"),
+            );
+        }
+        let formats = Arc::new(Formats::load(&tracefs, &selected.events)?);
+        let instance = Instance::create(&tracefs)?;
+        set_up(&instance, config, &selected)?;
+        let recorded = config
+            .cpus
+            .clone()
+            .unwrap_or_else(|| instance.cpus().to_vec());
+        let pipes: Result<Vec<_>> = recorded
+            .iter()
+            .map(|cpu| instance.open_pipe(*cpu, &formats.layout))
+            .collect();
+        let mut recorder = Recorder {
+            pipes: pipes?,
+            instance,
+            formats,
+            selected,
+            buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
+            spares: Vec::new(),
+        };
+        if config.mode == Mode::Overwrite {
+            recorder.refill_spares();
+        }
+        recorder.instance.start()?;
+        Ok(recorder)
+    }
+
+    /// Whether it records now; a hit's trigger may have stopped it.
+    ///
+    /// # Errors
+    /// When tracefs refuses.
+    pub fn is_running(&self) -> Result<bool> {
+        self.instance.is_running()
+    }
+
+    /// Stops; what was recorded stays in the rings.
+    ///
+    /// # Errors
+    /// When tracefs refuses.
+    pub fn stop(&self) -> Result<()> {
+        self.instance.stop()
+    }
+
+    /// Records again, and makes memory ready for the next drain.
+    ///
+    /// # Errors
+    /// When tracefs refuses.
+    pub fn resume(&mut self) -> Result<()> {
+        self.instance.start()?;
+        self.refill_spares();
+        Ok(())
+    }
+
+    /// Takes everything out of the rings: a copy, nothing is looked at. Stop first, or a busy CPU
+    /// keeps it busy until as many bytes as a ring holds have passed.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the pages read so far are lost.
+    pub fn drain(&mut self) -> Result<Pages> {
+        let limit = self.buffer_bytes_per_cpu + 2 * self.formats.layout.page_size_bytes();
+        let mut cpus = Vec::with_capacity(self.pipes.len());
+        for pipe in &mut self.pipes {
+            let mut bytes = self.spares.pop().unwrap_or_default();
+            read_all(pipe, &mut bytes, limit)?;
+            let block = PageBlock::new(pipe.cpu(), self.formats.layout, bytes);
+            cpus.push(CpuPages {
+                cpu: pipe.cpu(),
+                spans: vec![PageSpan::whole(Arc::new(block))],
+            });
+        }
+        Ok(Pages { cpus })
+    }
+
+    /// What each CPU's ring has counted.
+    ///
+    /// # Errors
+    /// When tracefs refuses.
+    pub fn statistics(&self) -> Result<Vec<CpuStatistics>> {
+        self.pipes
+            .iter()
+            .map(|pipe| self.instance.statistics(pipe.cpu()))
+            .collect()
+    }
+
+    /// What is needed to understand the pages.
+    pub fn formats(&self) -> Arc<Formats> {
+        Arc::clone(&self.formats)
+    }
+
+    /// The events that are recorded, and those of the asked sets that this kernel does not have.
+    pub fn selected(&self) -> &Selected {
+        &self.selected
+    }
+
+    fn refill_spares(&mut self) {
+        let limit = self.buffer_bytes_per_cpu + 2 * self.formats.layout.page_size_bytes();
+        while self.spares.len() < self.pipes.len() {
+            // Written, so that the pages exist when they are needed.
+            let mut spare = vec![1u8; limit];
+            spare.clear();
+            self.spares.push(spare);
+        }
+    }
+}
+
+fn set_up(instance: &Instance, config: &RecorderConfig, selected: &Selected) -> Result<()> {
+    instance.set_buffer_size(config.buffer_bytes_per_cpu)?;
+    instance.set_overwrite(true)?;
+    if let Some(cpus) = &config.cpus {
+        instance.set_cpus(cpus)?;
+    }
+    for (event, filter) in &config.filters {
+        if !selected.events.contains(event) {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "a filter on an event not recorded")
+                    .found(format!("{event}: {filter}"))
+                    .mend(format!("add --events {event}")),
+            );
+        }
+        instance.set_filter(event, filter)?;
+    }
+    for event in &selected.events {
+        instance.enable(event)?;
+    }
+    if let Some(comm) = &config.stop_trigger_comm {
+        instance.set_trigger(&waking(), &stop_trigger(comm)?)?;
+    }
+    Ok(())
+}
+
+fn waking() -> EventName {
+    EventName {
+        system: "sched".to_owned(),
+        name: "sched_waking".to_owned(),
+    }
+}
+
+fn stop_trigger(comm: &str) -> Result<String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b':' | b'.');
+    if comm.is_empty() || comm.len() > 15 || !comm.bytes().all(plain) {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "not a name that a task can have")
+                .found(format!("'{comm}'"))
+                .mend("use 1 to 15 letters, digits, '_', '-', '/', ':' or '.'"),
+        );
+    }
+    Ok(format!("traceoff if comm == \"{comm}\""))
+}
+
+fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()> {
+    let page = pipe.page_size_bytes();
+    bytes.clear();
+    while bytes.len() + page <= limit {
+        let begin = bytes.len();
+        bytes.resize(begin + page, 0);
+        if !pipe.read_page(&mut bytes[begin..])? {
+            bytes.truncate(begin);
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_holds_only_a_name_that_a_task_can_have() {
+        let expect = "traceoff if comm == \"rtscope-w0\"";
+        assert_eq!(stop_trigger("rtscope-w0").ok().as_deref(), Some(expect));
+        for comm in ["", "a-name-of-16-char", "x\" || 1", "a b"] {
+            assert!(stop_trigger(comm).is_err(), "{comm}");
+        }
+    }
+}

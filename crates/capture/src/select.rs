@@ -1,0 +1,271 @@
+//! Which tracepoints to record: named sets, names, patterns.
+
+use std::collections::BTreeSet;
+
+use event::{Error, ErrorKind, Result};
+use ftrace::EventName;
+
+use crate::sets;
+
+/// How many names an error offers in place of one that does not exist.
+const NEAR_MATCHES: usize = 5;
+
+/// What was asked for: sets (`sched`, `irq`, …), tracepoints (`sched:sched_switch`,
+/// `sched_switch`) and patterns with `*` and `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSelection {
+    terms: Vec<String>,
+}
+
+impl Default for EventSelection {
+    /// Every event that the ledger needs.
+    fn default() -> Self {
+        EventSelection {
+            terms: vec![sets::DEFAULT.to_owned()],
+        }
+    }
+}
+
+/// What a selection means on this kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selected {
+    /// The tracepoints, sorted.
+    pub events: Vec<EventName>,
+    /// Patterns of sets that match nothing here: this kernel has no such event.
+    pub absent: Vec<String>,
+}
+
+impl EventSelection {
+    /// From what was typed; a term may hold several, separated by commas. Nothing typed is the
+    /// default set.
+    pub fn new<S: AsRef<str>>(terms: impl IntoIterator<Item = S>) -> Self {
+        let mut list = Vec::new();
+        for term in terms {
+            let parts = term
+                .as_ref()
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty());
+            list.extend(parts.map(str::to_owned));
+        }
+        if list.is_empty() {
+            EventSelection::default()
+        } else {
+            EventSelection { terms: list }
+        }
+    }
+
+    /// Adds a term.
+    pub fn with(mut self, term: &str) -> Self {
+        self.terms.push(term.to_owned());
+        self
+    }
+
+    /// The names of all sets.
+    pub fn set_names() -> impl Iterator<Item = &'static str> {
+        sets::SETS.iter().map(|(name, _)| *name)
+    }
+
+    /// Finds the tracepoints among those that this kernel has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when a name or pattern, not part of a set, matches nothing; it
+    /// offers names that are near.
+    pub fn resolve(&self, available: &[EventName]) -> Result<Selected> {
+        let mut events = BTreeSet::new();
+        let mut absent = Vec::new();
+        for term in &self.terms {
+            match sets::patterns(term) {
+                Some(patterns) => add_set(patterns, available, &mut events, &mut absent),
+                None if add(term, available, &mut events) => {}
+                None => return Err(unknown(term, available)),
+            }
+        }
+        Ok(Selected {
+            events: events.into_iter().collect(),
+            absent,
+        })
+    }
+}
+
+fn add_set(
+    patterns: &[&str],
+    available: &[EventName],
+    events: &mut BTreeSet<EventName>,
+    absent: &mut Vec<String>,
+) {
+    let mut found = BTreeSet::new();
+    for pattern in patterns {
+        match pattern.strip_prefix('!') {
+            Some(without) => found.retain(|event| !matches(without, event)),
+            None if add(pattern, available, &mut found) => {}
+            None => absent.push((*pattern).to_owned()),
+        }
+    }
+    events.append(&mut found);
+}
+
+/// Adds what `pattern` matches; false when that is nothing.
+fn add(pattern: &str, available: &[EventName], events: &mut BTreeSet<EventName>) -> bool {
+    let before = events.len();
+    let mut any = false;
+    for event in available.iter().filter(|event| matches(pattern, event)) {
+        any = true;
+        events.insert(event.clone());
+    }
+    any || events.len() > before
+}
+
+/// Whether `pattern` names `event`: `system:name`, or a name of any system.
+fn matches(pattern: &str, event: &EventName) -> bool {
+    match pattern.split_once(':') {
+        Some((system, name)) => glob(system, &event.system) && glob(name, &event.name),
+        None => glob(pattern, &event.name),
+    }
+}
+
+/// `*` stands for any characters, `?` for one.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    // The last star, and the text that it has swallowed so far.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p, t));
+            p += 1;
+        } else if p < pattern.len() && (pattern[p] == b'?' || pattern[p] == text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((star_p, star_t)) = star {
+            star = Some((star_p, star_t + 1));
+            p = star_p + 1;
+            t = star_t + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+fn unknown(term: &str, available: &[EventName]) -> Error {
+    let near = near_matches(term, available);
+    let mend = if near.is_empty() {
+        let sets: Vec<_> = EventSelection::set_names().collect();
+        format!(
+            "name a set ({}), or see: rtscope record --list-events",
+            sets.join(" ")
+        )
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    };
+    Error::new(ErrorKind::NotFound, "this kernel has no such event or set")
+        .found(format!("'{term}'"))
+        .mend(mend)
+}
+
+/// Names that a slip of the finger would turn into `term`.
+fn near_matches(term: &str, available: &[EventName]) -> Vec<String> {
+    let bare = term.rsplit(':').next().unwrap_or(term);
+    let full = available
+        .iter()
+        .map(|event| (event.name.as_str(), event.to_string()));
+    let sets = EventSelection::set_names().map(|set| (set, set.to_owned()));
+    let mut near: Vec<_> = sets
+        .chain(full)
+        .filter_map(|(name, shown)| {
+            let distance = edit_distance(bare, name);
+            let inside = bare.len() >= 4 && name.contains(bare);
+            (distance <= 1 + bare.len() / 5 || inside).then_some((distance, shown))
+        })
+        .collect();
+    near.sort();
+    near.into_iter()
+        .take(NEAR_MATCHES)
+        .map(|(_, shown)| shown)
+        .collect()
+}
+
+/// How many single letters must be typed otherwise.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<_> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn available() -> Vec<EventName> {
+        let names = [
+            "irq:irq_handler_entry",
+            "irq:softirq_entry",
+            "raw_syscalls:sys_enter",
+            "sched:sched_switch",
+            "sched:sched_wakeup",
+            "sched:sched_waking",
+            "syscalls:sys_enter_read",
+        ];
+        names
+            .iter()
+            .filter_map(|name| EventName::parse(name))
+            .collect()
+    }
+
+    fn resolve(terms: &[&str]) -> Result<String> {
+        let selected = EventSelection::new(terms).resolve(&available())?;
+        let names: Vec<_> = selected
+            .events
+            .iter()
+            .map(|event| event.name.clone())
+            .collect();
+        Ok(names.join(" "))
+    }
+
+    #[test]
+    fn sets_names_and_patterns_select_what_they_say() {
+        let check = |terms: &[&str], expect: &str| {
+            assert_eq!(resolve(terms).ok().as_deref(), Some(expect), "{terms:?}");
+        };
+        check(&["sched_switch"], "sched_switch");
+        check(&["sched:sched_wak*"], "sched_wakeup sched_waking");
+        check(&["irq,softirq"], "irq_handler_entry softirq_entry");
+        check(&["sched_w?king"], "sched_waking");
+        check(&["syscall"], "sys_enter_read");
+        let all = "irq_handler_entry softirq_entry sched_switch sched_wakeup sched_waking \
+                   sys_enter_read";
+        check(&["all"], all);
+        check(&["sys_enter"], "sys_enter");
+        check(
+            &[],
+            "irq_handler_entry softirq_entry sched_switch sched_wakeup sched_waking",
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_offers_its_neighbours_and_a_set_reports_what_is_absent() {
+        let error = resolve(&["sched:sched_swich"]).expect_err("it does not exist");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(
+            error
+                .mended_by()
+                .is_some_and(|mend| mend.contains("sched:sched_switch"))
+        );
+        let error = resolve(&["irk"]).expect_err("it does not exist");
+        assert!(error.mended_by().is_some_and(|mend| mend.contains("irq")));
+        let selected = EventSelection::new(["nmi"])
+            .resolve(&available())
+            .expect("a set");
+        assert_eq!((selected.events.len(), selected.absent.len()), (0, 1));
+    }
+}

@@ -1,0 +1,112 @@
+//! The flight recorder on this kernel: stop, drain, resume, trigger. Needs root.
+
+use capture::{EventSelection, Mode, Recorder, RecorderConfig};
+use ftrace::Page;
+
+fn config(terms: &[&str], bytes: usize) -> RecorderConfig {
+    RecorderConfig {
+        events: EventSelection::new(terms),
+        buffer_bytes_per_cpu: bytes,
+        mode: Mode::Overwrite,
+        ..Default::default()
+    }
+}
+
+/// Runs something that wakes and switches tasks.
+fn make_events(runs: u32) {
+    for _ in 0..runs {
+        let status = std::process::Command::new("true").status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+}
+
+fn count(pages: &capture::Pages, formats: &ftrace::Formats) -> u64 {
+    let mut events = 0;
+    for bytes in pages.cpus.iter().flat_map(capture::CpuPages::iter) {
+        let page = Page::parse(&formats.layout, bytes).expect("a sound page");
+        events += page
+            .events()
+            .map(|event| event.expect("a sound record"))
+            .count() as u64;
+    }
+    events
+}
+
+#[test]
+fn a_drain_takes_all_that_the_rings_hold_and_recording_goes_on() {
+    let _lock = testkit::privileged();
+    let mut recorder = Recorder::start(&config(&[], 1 << 20)).expect("it starts");
+    assert!(recorder.is_running().expect("a state"));
+    for _ in 0..3 {
+        make_events(20);
+        recorder.stop().expect("it stops");
+        let entries: u64 = recorder
+            .statistics()
+            .expect("statistics")
+            .iter()
+            .map(|cpu| cpu.entries)
+            .sum();
+        let pages = recorder.drain().expect("it drains");
+        assert!(entries > 100);
+        assert_eq!(count(&pages, &recorder.formats()), entries);
+        recorder.resume().expect("it goes on");
+    }
+}
+
+#[test]
+fn waking_the_named_task_stops_the_ring_in_the_kernel() {
+    let _lock = testkit::privileged();
+    let mut config = config(&["sched:sched_switch"], 64 << 10);
+    config.stop_trigger_comm = Some("rtscope-trig".to_owned());
+    let mut recorder = Recorder::start(&config).expect("it starts");
+    make_events(5);
+    assert!(
+        recorder.is_running().expect("a state"),
+        "others do not stop it"
+    );
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let sleeper = std::thread::Builder::new().name("rtscope-trig".to_owned());
+    let sleeper = sleeper.spawn(move || wait.recv()).expect("a thread");
+    // It counts as asleep when the kernel says so: the wake-up must be a real one.
+    let stat = || {
+        std::fs::read_dir("/proc/self/task")
+            .expect("tasks")
+            .flatten()
+            .any(|task| {
+                let text = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                text.contains("(rtscope-trig) S")
+            })
+    };
+    while !stat() {
+        std::thread::yield_now();
+    }
+    go.send(()).expect("it listens");
+    assert!(sleeper.join().is_ok_and(|received| received.is_ok()));
+    assert!(
+        !recorder.is_running().expect("a state"),
+        "the wake-up stopped it"
+    );
+    assert!(recorder.drain().expect("it drains").page_count() > 0);
+}
+
+#[test]
+fn a_ring_that_went_round_says_how_much_history_it_overwrote() {
+    let _lock = testkit::privileged();
+    let mut recorder = Recorder::start(&config(&["all"], 16 << 10)).expect("it starts");
+    make_events(5);
+    recorder.stop().expect("it stops");
+    let overrun: u64 = recorder
+        .statistics()
+        .expect("statistics")
+        .iter()
+        .map(|cpu| cpu.overrun)
+        .sum();
+    let pages = recorder.drain().expect("it drains");
+    assert!(overrun > 0);
+    let formats = recorder.formats();
+    let first = pages.cpus.iter().filter_map(|cpu| cpu.iter().next());
+    let flagged = first
+        .filter(|bytes| Page::parse(&formats.layout, bytes).is_ok_and(|page| page.missed.is_some()))
+        .count();
+    assert!(flagged > 0);
+}
