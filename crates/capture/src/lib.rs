@@ -8,6 +8,7 @@
 //! - Output appears whole, under its own name, or not at all.
 
 pub mod facts;
+pub mod leftovers;
 mod pages;
 mod recorder;
 mod select;

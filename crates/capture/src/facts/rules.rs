@@ -302,7 +302,10 @@ impl Facts {
                 Some(value) => format!("kernel.kptr_restrict={value}, uid {}", self.privileges.uid),
                 None => "/proc/kallsyms shows no addresses".into(),
             },
-            mend: "run it with sudo, or: sudo sysctl kernel.kptr_restrict=1".into(),
+            mend: match self.tracefs.kptr_restrict {
+                Some(2) => "sudo sysctl kernel.kptr_restrict=1, and run it with sudo".into(),
+                _ => "run it with sudo".into(),
+            },
             kind: ErrorKind::PermissionDenied,
         })
     }

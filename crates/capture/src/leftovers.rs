@@ -1,0 +1,213 @@
+//! What killed runs left behind, found by name and dead owner, removed on request.
+
+use std::fs;
+use std::path::Path;
+
+use event::{Error, ErrorKind, Result};
+use ftrace::Tracefs;
+use serde::Serialize;
+
+/// What kind of thing was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A tracefs instance: it costs memory, and time for each event that it still records.
+    TracefsInstance,
+    /// A probe or synthetic event in tracefs.
+    DynamicEvent,
+    /// A shared-memory file.
+    SharedMemory,
+    /// A trace that was never finished.
+    HalfWrittenTrace,
+}
+
+/// One thing that a dead process left.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is; the name for a dynamic event.
+    pub path: String,
+    /// The dead process that made it.
+    pub pid: u32,
+}
+
+/// Shared memory of POSIX.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Everything that dead processes of ours left in tracefs, in shared memory and in `output`.
+///
+/// # Errors
+/// When tracefs is mounted but refuses to be read.
+pub fn find(output: &Path) -> Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    match Tracefs::find() {
+        Ok(tracefs) => {
+            found.extend(
+                ftrace::Leftover::list(&tracefs)?
+                    .into_iter()
+                    .map(|instance| Leftover {
+                        kind: Kind::TracefsInstance,
+                        path: tracefs
+                            .root()
+                            .join("instances")
+                            .join(&instance.name)
+                            .display()
+                            .to_string(),
+                        pid: instance.pid,
+                    }),
+            );
+            let events = fs::read_to_string(tracefs.root().join("dynamic_events"));
+            found.extend(dynamic_events(&events.unwrap_or_default(), is_dead));
+        }
+        // Not mounted: nothing can be left in it.
+        Err(error) if error.kind() == ErrorKind::NotFound => (),
+        Err(error) => return Err(error),
+    }
+    found.extend(files(
+        Path::new(SHARED_MEMORY),
+        "rtscope-",
+        Kind::SharedMemory,
+    ));
+    found.extend(files(output, ".rtscope-", Kind::HalfWrittenTrace));
+    found.sort();
+    Ok(found)
+}
+
+impl Leftover {
+    /// Removes it.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn remove(&self) -> Result<()> {
+        let path = Path::new(&self.path);
+        let removed = match self.kind {
+            Kind::TracefsInstance => return self.remove_instance(),
+            Kind::DynamicEvent => return self.remove_dynamic_event(),
+            Kind::HalfWrittenTrace if path.is_dir() => fs::remove_dir_all(path),
+            Kind::SharedMemory | Kind::HalfWrittenTrace => fs::remove_file(path),
+        };
+        removed.map_err(|error| self.refused(error))
+    }
+
+    fn remove_instance(&self) -> Result<()> {
+        let tracefs = Tracefs::find()?;
+        let left = ftrace::Leftover::list(&tracefs)?;
+        let instance = left.iter().find(|instance| {
+            tracefs.root().join("instances").join(&instance.name) == Path::new(&self.path)
+        });
+        // Gone meanwhile: somebody else cleaned too.
+        instance.map_or(Ok(()), ftrace::Leftover::remove)
+    }
+
+    fn remove_dynamic_event(&self) -> Result<()> {
+        let path = Tracefs::find()?.root().join("dynamic_events");
+        let file = fs::OpenOptions::new().append(true).open(&path);
+        let written = file
+            .and_then(|mut file| std::io::Write::write_all(&mut file, self.removal().as_bytes()));
+        written.map_err(|error| self.refused(error))
+    }
+
+    /// The line that takes this event out of `dynamic_events`.
+    fn removal(&self) -> String {
+        format!("-:{}\n", self.path)
+    }
+
+    fn refused(&self, error: std::io::Error) -> Error {
+        Error::io(format!("cannot remove {}", self.path), error).mend("run it with sudo")
+    }
+}
+
+/// Events in the group `rtscope_PID` of a dead process, from the text of `dynamic_events`.
+fn dynamic_events(text: &str, is_dead: impl Fn(u32) -> bool) -> Vec<Leftover> {
+    let event = |line: &str| {
+        // `p:GROUP/NAME PLACE …`, `r4:GROUP/NAME …`, `s:GROUP/NAME …`
+        let (_, rest) = line.split_once(':')?;
+        let name = rest.split_whitespace().next()?;
+        let pid = name
+            .split_once('/')?
+            .0
+            .strip_prefix("rtscope_")?
+            .parse()
+            .ok()?;
+        is_dead(pid).then(|| Leftover {
+            kind: Kind::DynamicEvent,
+            path: name.to_owned(),
+            pid,
+        })
+    };
+    text.lines().filter_map(event).collect()
+}
+
+/// Entries of `folder` called `PREFIX` `PID` `-…` whose process is dead.
+fn files(folder: &Path, prefix: &str, kind: Kind) -> Vec<Leftover> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid = owner(&entry.file_name().to_string_lossy(), prefix)?;
+            let path = display(&entry.path());
+            is_dead(pid).then_some(Leftover { kind, path, pid })
+        })
+        .collect()
+}
+
+fn display(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The process in `PREFIX` `PID` `-…`; none when the name is not ours.
+fn owner(name: &str, prefix: &str) -> Option<u32> {
+    name.strip_prefix(prefix)?.split_once('-')?.0.parse().ok()
+}
+
+fn is_dead(pid: u32) -> bool {
+    !Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_with_our_prefix_and_a_process_are_ours() {
+        let check = |name: &str, expect: Option<u32>| {
+            assert_eq!(owner(name, ".rtscope-"), expect, "{name}");
+        };
+        check(".rtscope-12-trace", Some(12));
+        check(".rtscope-12", None);
+        check("rtscope-12-trace", None);
+        check(".rtscope-x-trace", None);
+    }
+
+    #[test]
+    fn only_dynamic_events_of_dead_processes_are_found() {
+        let text = "p:rtscope_12/enter do_sys_open\nr4:rtscope_13/leave do_sys_open\n\
+                    p:kprobes/mine vfs_read\ns:synthetic/wakeup u64 lat\nrubbish\n";
+        let found = dynamic_events(text, |pid| pid == 13);
+        let [event] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!((event.pid, event.path.as_str()), (13, "rtscope_13/leave"));
+        assert_eq!(event.removal(), "-:rtscope_13/leave\n");
+    }
+
+    #[test]
+    fn a_half_written_trace_of_a_dead_process_is_found_and_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // The largest process id of Linux is 2^22.
+        let dead = folder.path().join(".rtscope-99999999-trace");
+        let alive = folder
+            .path()
+            .join(format!(".rtscope-{}-trace", std::process::id()));
+        for trace in [&dead, &alive] {
+            fs::create_dir_all(trace.join("kernel")).expect("a trace");
+        }
+        let found = files(folder.path(), ".rtscope-", Kind::HalfWrittenTrace);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].remove().expect("removed");
+        assert!(!dead.exists() && alive.exists());
+    }
+}

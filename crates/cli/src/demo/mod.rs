@@ -1,0 +1,6 @@
+//! Late activations of our own making: real-time tasks that delay each other, as processes of
+//! their own, with what they measured of themselves as the truth to compare with.
+
+pub mod part;
+pub mod process;
+mod realtime;

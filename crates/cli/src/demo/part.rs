@@ -1,0 +1,188 @@
+//! One process of the demo: `rtscope demo-part ROLE …`, started by [`super::process::Part`].
+//!
+//! It writes `{"ready":true}` when it is in place, waits where it has a cue to wait for (a line on
+//! stdin), and ends with one line of JSON that says what it measured of itself. When stdin closes
+//! it ends early; when its parent dies the kernel kills it.
+
+use std::io::{BufRead, Write};
+
+use event::{Cpu, Error, ErrorKind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+
+use super::realtime::{self, Policy};
+use crate::exit::{Outcome, stdout_error};
+use crate::flags::{DemoPart, PartRole};
+
+/// Longest run of a real-time part without blocking: longer means that something went wrong.
+const LEASH_SPARE_US: u64 = 1_000_000;
+/// A hog may not be asked for more: RT bandwidth is 950 ms/s where it is limited.
+const HOG_MAX_US: u64 = 900_000;
+/// A busy decoy ends by itself after this, even when nobody stops it.
+const BUSY_MAX_NS: u64 = 60_000_000_000;
+/// Of these, a decoy on another CPU runs the first: that CPU always comes back to others.
+const BURST_NS: u64 = 2_000_000;
+const BURST_PERIOD_NS: u64 = 5_000_000;
+
+/// What a part measured of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Its process name.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// CLOCK_MONOTONIC when its work began; for a victim, when its worst activation was due.
+    pub start_ns: u64,
+    /// CLOCK_MONOTONIC when its work ended; for a victim, when its worst activation began to run.
+    pub stop_ns: u64,
+    /// CPU time of its work.
+    pub cpu_ns: u64,
+    /// Activations of a victim; bursts of a decoy.
+    pub activations: u64,
+}
+
+/// Runs one part to its end.
+pub fn run(typed: &DemoPart) -> Result<Outcome> {
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
+    realtime::die_with_parent(parent)?;
+    if typed.role == PartRole::Hog && typed.length_us > HOG_MAX_US {
+        let what = "a hog longer than 900 ms would hit the real-time limit of the kernel";
+        let found = format!("{} ms", typed.length_us / 1000);
+        let error = Error::new(ErrorKind::InvalidInput, what).found(found);
+        return Err(error.mend("give it 900 ms or less"));
+    }
+    realtime::call_yourself(&typed.name)?;
+    realtime::stay_on(Cpu(typed.cpu))?;
+    realtime::lock_memory()?;
+    realtime::become_real_time(policy(typed), typed.length_us + LEASH_SPARE_US)?;
+    say(&serde_json::json!({ "ready": true }))?;
+    let length_ns = typed.length_us * 1000;
+    let mut truth = match typed.role {
+        PartRole::Victim => victim(length_ns),
+        PartRole::Hog => hog(length_ns)?,
+        PartRole::Busy => busy(),
+        PartRole::Bursts => bursts(length_ns)?,
+    };
+    truth.name = typed.name.chars().take(15).collect();
+    truth.pid = std::process::id();
+    say(&serde_json::json!(truth))?;
+    Ok(Outcome::Fine)
+}
+
+fn policy(typed: &DemoPart) -> Policy {
+    match (typed.prio, typed.round_robin) {
+        (0, _) => Policy::Ordinary,
+        (prio, false) => Policy::Fifo(prio),
+        (prio, true) => Policy::RoundRobin(prio),
+    }
+}
+
+fn say(line: &serde_json::Value) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(stdout_error)
+}
+
+/// Wakes up every period until stdin closes, and keeps its worst lateness.
+fn victim(period_ns: u64) -> Truth {
+    let mut truth = Truth::default();
+    let mut due_ns = realtime::monotonic_ns() + period_ns;
+    while !stdin_has_something() {
+        realtime::sleep_until(due_ns);
+        let now_ns = realtime::monotonic_ns();
+        truth.activations += 1;
+        if now_ns.saturating_sub(due_ns) > truth.stop_ns - truth.start_ns {
+            (truth.start_ns, truth.stop_ns) = (due_ns, now_ns);
+        }
+        due_ns += period_ns;
+        if due_ns <= now_ns {
+            // Periods that it slept through are over: as a driver does, it starts anew.
+            due_ns = now_ns + period_ns;
+        }
+    }
+    truth.cpu_ns = realtime::thread_cpu_ns();
+    truth
+}
+
+/// Waits for its cue, then uses `length_ns` of CPU time without a pause.
+fn hog(length_ns: u64) -> Result<Truth> {
+    if !cue()? {
+        return Ok(Truth::default());
+    }
+    let start_ns = realtime::monotonic_ns();
+    let start_cpu_ns = realtime::thread_cpu_ns();
+    let mut cpu_ns = 0;
+    while cpu_ns < length_ns {
+        cpu_ns = realtime::thread_cpu_ns() - start_cpu_ns;
+    }
+    let stop_ns = realtime::monotonic_ns();
+    Ok(Truth {
+        start_ns,
+        stop_ns,
+        cpu_ns,
+        activations: 1,
+        ..Truth::default()
+    })
+}
+
+/// Uses the CPU until stdin closes.
+fn busy() -> Truth {
+    let start_ns = realtime::monotonic_ns();
+    let mut stop_ns = start_ns;
+    while !stdin_has_something() && stop_ns - start_ns < BUSY_MAX_NS {
+        let pause_ns = stop_ns + 200_000;
+        while stop_ns < pause_ns {
+            stop_ns = realtime::monotonic_ns();
+        }
+    }
+    Truth {
+        start_ns,
+        stop_ns,
+        cpu_ns: realtime::thread_cpu_ns(),
+        ..Truth::default()
+    }
+}
+
+/// Waits for its cue, then runs in bursts for `length_ns`.
+fn bursts(length_ns: u64) -> Result<Truth> {
+    if !cue()? {
+        return Ok(Truth::default());
+    }
+    let start_ns = realtime::monotonic_ns();
+    let start_cpu_ns = realtime::thread_cpu_ns();
+    let (mut begin_ns, mut activations) = (start_ns, 0);
+    while begin_ns < start_ns + length_ns {
+        while realtime::monotonic_ns() < begin_ns + BURST_NS {}
+        begin_ns += BURST_PERIOD_NS;
+        activations += 1;
+        realtime::sleep_until(begin_ns);
+    }
+    let cpu_ns = realtime::thread_cpu_ns() - start_cpu_ns;
+    Ok(Truth {
+        start_ns,
+        stop_ns: realtime::monotonic_ns(),
+        cpu_ns,
+        activations,
+        ..Truth::default()
+    })
+}
+
+/// Waits for a line on stdin; false when stdin is closed instead.
+fn cue() -> Result<bool> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map(|length| length > 0)
+        .map_err(|error| Error::io("cannot wait for the cue", error))
+}
+
+/// Whether stdin is closed or holds a line, without waiting.
+fn stdin_has_something() -> bool {
+    let stdin = std::io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,84 @@
+//! Outcomes and errors become exit codes here and nowhere else.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use event::{Error, Result};
+
+/// How a verb ended, when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, and nothing was found to complain about.
+    Fine,
+    /// A threshold was exceeded, or a budget broken.
+    Exceeded,
+    /// Losses or censoring forbid a statement.
+    Inconclusive,
+}
+
+/// Scripts depend on these.
+const FINE: u8 = 0;
+const ERROR: u8 = 1;
+const EXCEEDED: u8 = 2;
+const INCONCLUSIVE: u8 = 3;
+
+/// Prints an error in its three parts and gives the exit code.
+pub fn finish(result: Result<Outcome>) -> ExitCode {
+    let code = code(&result);
+    if let (Err(error), ERROR) = (&result, code) {
+        let red = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let (begin, end) = if red {
+            ("\x1b[1;31m", "\x1b[0m")
+        } else {
+            ("", "")
+        };
+        eprintln!("{begin}error:{end} {error:#}");
+    }
+    code.into()
+}
+
+fn code(result: &Result<Outcome>) -> u8 {
+    match result {
+        Ok(Outcome::Fine) => FINE,
+        Ok(Outcome::Exceeded) => EXCEEDED,
+        Ok(Outcome::Inconclusive) => INCONCLUSIVE,
+        // The reader of our output has seen enough.
+        Err(error) if is_broken_pipe(error) => FINE,
+        Err(_) => ERROR,
+    }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// A failed write to stdout as an [`Error`].
+pub fn stdout_error(error: std::io::Error) -> Error {
+    Error::io("cannot write to stdout", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use event::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_0_1_2_3_and_a_closed_pipe_is_success() {
+        let check = |result: Result<Outcome>, expect: u8| assert_eq!(code(&result), expect);
+        check(Ok(Outcome::Fine), 0);
+        check(Err(Error::new(ErrorKind::NotFound, "no such trace")), 1);
+        check(Ok(Outcome::Exceeded), 2);
+        check(Ok(Outcome::Inconclusive), 3);
+        check(Err(stdout_error(std::io::ErrorKind::BrokenPipe.into())), 0);
+        check(Err(stdout_error(std::io::ErrorKind::StorageFull.into())), 1);
+    }
+}

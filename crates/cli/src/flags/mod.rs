@@ -1,0 +1,112 @@
+//! What was typed. Parsing touches no system; `crate::options` says what it means.
+
+mod demo;
+mod doctor;
+mod read;
+mod record;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+
+pub use demo::{DemoPart, PartRole};
+pub use doctor::Doctor;
+pub use read::{Cat, Diagnose, Window};
+pub use record::Record;
+pub use watch::{Until, Watch};
+
+use crate::exit::{Outcome, stdout_error};
+use crate::generate::Kind;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rtscope",
+    version,
+    about = "My deadline was missed: who did it, for how long, and what do I change?",
+    after_help = EXAMPLES,
+    after_long_help = CONTRACT,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Arguments {
+    /// When to colour: stdout is a terminal (auto), always, never; NO_COLOR is obeyed
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value = "auto",
+        global = true
+    )]
+    pub color: Color,
+    /// Write the man page or a shell's completions to stdout
+    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
+    pub generate: Option<Kind>,
+    /// The verb.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// What this kernel, these privileges and this machine allow, and how to mend each lack
+    Doctor(Doctor),
+    /// A part of the demo, started by the demo itself
+    #[command(hide = true)]
+    DemoPart(DemoPart),
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// When stdout is a terminal that can, and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope doctor                 what works here, and what would mend the rest
+  sudo rtscope doctor --clean         remove what killed runs left behind";
+
+const CONTRACT: &str = "\
+Examples:
+  sudo rtscope doctor                 what works here, and what would mend the rest
+  sudo rtscope doctor --json          the same for programs
+  sudo rtscope doctor --clean         remove what killed runs left behind
+  rtscope --generate bash             completions, for /usr/share/bash-completion/completions
+
+Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer
+nanoseconds. Durations are typed with their unit: 40us, 2.5ms, 10s.
+
+Exit codes: 0 fine, 1 error, 2 threshold exceeded or budget broken, 3 inconclusive: losses forbid a
+statement. A closed pipe is fine.
+
+Signals: the first Ctrl-C (or SIGTERM) stops and reports, the second discards, the third kills.";
+
+/// Ends for help, version and mistakes: 0 with the text on stdout, or 1 with it on stderr.
+pub fn finish_early(error: &clap::Error) -> ExitCode {
+    let asked_for = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    // A closed pipe is fine, and there is nobody left to tell anything else.
+    error.print().ok();
+    if asked_for {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Shows the help of one screen, for someone who typed only the name.
+pub fn print_short_help() -> event::Result<Outcome> {
+    Arguments::command().print_help().map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}

@@ -1,0 +1,57 @@
+//! Verbs that read a trace: `rtscope diagnose` and `rtscope cat`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The part of a trace to look at; the same words for every verb.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Window {
+    /// From here: seconds of the trace's clock (530.25), or after its start (+1.5s)
+    #[arg(long, value_name = "TIME")]
+    pub begin: Option<String>,
+    /// Up to here
+    #[arg(long, value_name = "TIME")]
+    pub end: Option<String>,
+    /// Only these CPUs, as in 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<String>,
+}
+
+/// What was typed after `diagnose`.
+#[derive(Clone, Debug, Args)]
+pub struct Diagnose {
+    /// The trace or snapshot
+    pub trace: PathBuf,
+    /// Late activations of tasks whose name matches PATTERN; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub task: Vec<String>,
+    /// Late activations of the task with this thread id
+    #[arg(long, value_name = "TID", conflicts_with = "task")]
+    pub tid: Option<i32>,
+    /// Late means longer than DUR
+    #[arg(long, value_name = "DUR")]
+    pub over: Option<String>,
+    /// The N worst activations
+    #[arg(long, value_name = "N")]
+    pub worst: Option<u64>,
+    /// The part to look at.
+    #[command(flatten)]
+    pub window: Window,
+    /// JSON, schema rtscope.diagnose version 1
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was typed after `cat`.
+#[derive(Clone, Debug, Args)]
+pub struct Cat {
+    /// The trace or snapshot
+    pub trace: PathBuf,
+    /// The part to print.
+    #[command(flatten)]
+    pub window: Window,
+    /// Times as seconds of the trace's clock instead of the wall clock
+    #[arg(long)]
+    pub clock_seconds: bool,
+}

@@ -1,0 +1,29 @@
+//! `rtscope record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What was typed after `record`.
+#[derive(Clone, Debug, Args)]
+pub struct Record {
+    /// Where the trace goes; must not exist (default: rtscope-trace)
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// End after DUR, as in 10s (default: with COMMAND, or at Ctrl-C)
+    #[arg(long, value_name = "DUR")]
+    pub duration: Option<String>,
+    /// A set of events, one event, or a pattern; repeatable
+    #[arg(long, value_name = "SET", value_delimiter = ',')]
+    pub events: Vec<String>,
+    /// Record EVENT only where EXPR holds, decided in the kernel; repeatable
+    #[arg(long, value_name = "EVENT: EXPR")]
+    pub filter: Vec<String>,
+    /// Kernel buffer per CPU (default: 4M)
+    #[arg(long, value_name = "SIZE")]
+    pub buffer: Option<String>,
+    /// Run COMMAND and record until it ends
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}

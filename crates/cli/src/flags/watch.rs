@@ -1,0 +1,104 @@
+//! `rtscope watch`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// What was typed after `watch`.
+#[derive(Clone, Debug, Args)]
+pub struct Watch {
+    /// Watch tasks whose name matches PATTERN (* and ?); repeatable
+    #[arg(long, value_name = "PATTERN", help_heading = "What to watch")]
+    pub task: Vec<String>,
+    /// Watch the task with this thread id
+    #[arg(
+        long,
+        value_name = "TID",
+        conflicts_with = "task",
+        help_heading = "What to watch"
+    )]
+    pub tid: Option<i32>,
+    /// Watch every real-time task (what happens when no task is named)
+    #[arg(long, conflicts_with_all = ["task", "tid"], help_heading = "What to watch")]
+    pub real_time: bool,
+    /// Only tasks of at least this real-time priority, 1 to 99
+    #[arg(long, value_name = "PRIO", help_heading = "What to watch")]
+    pub min_prio: Option<u32>,
+    /// Only activations that end on these CPUs, as in 0-3,8
+    #[arg(long, value_name = "LIST", help_heading = "What to watch")]
+    pub cpu: Option<String>,
+    /// Only chains that begin with this interrupt: its number, or a part of its name
+    #[arg(long, value_name = "N|NAME", help_heading = "What to watch")]
+    pub irq: Option<String>,
+    /// Only chains through this softirq: its number or name, as in net_rx
+    #[arg(long, value_name = "VEC", help_heading = "What to watch")]
+    pub softirq: Option<String>,
+    /// Where an activation ends
+    #[arg(
+        long,
+        value_enum,
+        value_name = "END",
+        default_value = "switch-in",
+        help_heading = "What to watch"
+    )]
+    pub until: Until,
+
+    /// Report an activation that took longer than DUR, as in 25ms
+    #[arg(long, value_name = "DUR", help_heading = "When to report")]
+    pub over: Option<String>,
+    /// Report only what is worse than everything before (what happens without --over)
+    #[arg(long, help_heading = "When to report")]
+    pub new_worst: bool,
+    /// Report a task that still waits after DUR
+    #[arg(long, value_name = "DUR", help_heading = "When to report")]
+    pub timeout: Option<String>,
+    /// At most this many reports; the others are counted
+    #[arg(
+        long,
+        value_name = "N/s",
+        default_value = "1/s",
+        help_heading = "When to report"
+    )]
+    pub rate: String,
+    /// End after N reports
+    #[arg(long, value_name = "N", help_heading = "When to report")]
+    pub max_hits: Option<u64>,
+    /// End after DUR
+    #[arg(long = "for", value_name = "DUR", help_heading = "When to report")]
+    pub run_for: Option<String>,
+
+    /// Run CMD for each report, with its JSON on stdin
+    #[arg(long, value_name = "CMD", help_heading = "Output")]
+    pub exec: Option<String>,
+    /// One JSON object a line
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Keep no flight recorder and save nothing
+    #[arg(long, conflicts_with_all = ["output", "buffer", "events"], help_heading = "Output")]
+    pub no_snapshot: bool,
+    /// Where snapshots go (default: rtscope-snapshots)
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Flight recorder per CPU (default: 4M)
+    #[arg(long, value_name = "SIZE", help_heading = "Output")]
+    pub buffer: Option<String>,
+    /// Events that the flight recorder holds: a set, an event or a pattern; repeatable
+    #[arg(
+        long,
+        value_name = "SET",
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
+    pub events: Vec<String>,
+}
+
+/// Where an activation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Until {
+    /// The task is on its CPU.
+    SwitchIn,
+    /// It is back in user space.
+    UserReturn,
+    /// It has done its work and waits again.
+    Block,
+}

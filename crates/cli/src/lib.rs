@@ -1,0 +1,40 @@
+//! Flags, verbs and exit codes: the one room that prints and that ends the process.
+//!
+//! Flags are parsed in two levels: `flags` is what was typed, `options` is what it means. The first
+//! touches no system, so that help and completions need neither root nor a kernel feature.
+
+pub mod demo;
+mod exit;
+pub mod flags;
+mod generate;
+pub mod options;
+mod paint;
+pub mod signals;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use flags::{Arguments, Command};
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return flags::finish_early(&error),
+    };
+    exit::finish(dispatch(arguments))
+}
+
+fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
+    if let Some(kind) = arguments.generate {
+        return generate::run(kind);
+    }
+    let paint = paint::Paint::choose(arguments.color);
+    match arguments.command {
+        None => flags::print_short_help(),
+        Some(Command::Doctor(doctor)) => verbs::doctor::run(&doctor, paint),
+        Some(Command::DemoPart(part)) => demo::part::run(&part),
+    }
+}

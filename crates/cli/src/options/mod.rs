@@ -1,0 +1,11 @@
+//! What the flags mean: values with units, checked against each other and against this machine.
+
+mod read;
+mod record;
+mod watch;
+mod words;
+
+pub use read::{CatOptions, DiagnoseOptions, Selection, TimeWord, WindowOptions};
+pub use record::RecordOptions;
+pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+pub use words::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};

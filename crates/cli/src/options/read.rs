@@ -1,0 +1,163 @@
+//! What verbs that read a trace were asked to do.
+
+use std::path::PathBuf;
+
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
+
+use super::positive_duration;
+use crate::flags;
+
+/// A time that was typed; what it means depends on the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TimeWord {
+    /// An instant of the trace's clock.
+    At(Instant),
+    /// So long after the trace's first event.
+    AfterStart(Duration),
+}
+
+impl TimeWord {
+    /// Reads `530.25` (seconds) or `+1.5s`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] names the text and both forms.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refuse = || {
+            Error::new(ErrorKind::InvalidInput, "not a time of a trace")
+                .found(format!("'{text}'"))
+                .mend("give seconds of the trace's clock (530.25), or time after its start (+1.5s)")
+        };
+        if let Some(duration) = text.strip_prefix('+') {
+            return Duration::parse(duration)
+                .map(TimeWord::AfterStart)
+                .map_err(|_| refuse());
+        }
+        let seconds = Duration::parse(&format!("{text}s")).map_err(|_| refuse())?;
+        Ok(TimeWord::At(Instant::from_ns(seconds.as_ns())))
+    }
+}
+
+/// The part of a trace to look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowOptions {
+    /// From here.
+    pub begin: Option<TimeWord>,
+    /// Up to here.
+    pub end: Option<TimeWord>,
+    /// Only these; empty means all. Whether they exist is for the trace to say.
+    pub cpus: Vec<Cpu>,
+}
+
+impl WindowOptions {
+    fn new(typed: &flags::Window) -> Result<Self> {
+        let time = |text: &Option<String>| text.as_deref().map(TimeWord::parse).transpose();
+        let cpus = typed.cpu.as_deref().map(Cpu::parse_list).transpose()?;
+        Ok(WindowOptions {
+            begin: time(&typed.begin)?,
+            end: time(&typed.end)?,
+            cpus: cpus.unwrap_or_default(),
+        })
+    }
+}
+
+/// Whose activations to explain.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Selection {
+    /// Whatever the trace's own hits name, else every real-time task.
+    Automatic,
+    /// Tasks whose name matches one of the patterns.
+    Tasks(Vec<String>),
+    /// One task.
+    Tid(Tid),
+}
+
+/// A diagnosis, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiagnoseOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Whose activations.
+    pub selection: Selection,
+    /// Those that took longer.
+    pub over: Option<Duration>,
+    /// At most so many, the worst first.
+    pub worst: Option<u64>,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+impl DiagnoseOptions {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word without a meaning.
+    pub fn new(typed: &flags::Diagnose) -> Result<Self> {
+        let selection = match (&typed.task[..], typed.tid) {
+            ([], None) => Selection::Automatic,
+            ([], Some(tid)) => Selection::Tid(Tid(tid)),
+            (patterns, _) => Selection::Tasks(patterns.to_vec()),
+        };
+        if typed.worst == Some(0) {
+            let error = Error::new(ErrorKind::InvalidInput, "--worst of zero says nothing");
+            return Err(error
+                .found("'0'")
+                .mend("give --worst a number above zero, as in 5"));
+        }
+        let over = |text: &String| positive_duration("--over", text);
+        Ok(DiagnoseOptions {
+            trace: typed.trace.clone(),
+            selection,
+            over: typed.over.as_ref().map(over).transpose()?,
+            worst: typed.worst,
+            window: WindowOptions::new(&typed.window)?,
+            json: typed.json,
+        })
+    }
+}
+
+/// A print-out, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CatOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// Seconds of the trace's clock instead of the wall clock.
+    pub clock_seconds: bool,
+}
+
+impl CatOptions {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word without a meaning.
+    pub fn new(typed: &flags::Cat) -> Result<Self> {
+        Ok(CatOptions {
+            trace: typed.trace.clone(),
+            window: WindowOptions::new(&typed.window)?,
+            clock_seconds: typed.clock_seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_an_instant_or_an_offset() {
+        let check = |text: &str, expect: Option<TimeWord>| {
+            assert_eq!(TimeWord::parse(text).ok(), expect, "{text}");
+        };
+        check(
+            "530.25",
+            Some(TimeWord::At(Instant::from_ns(530_250_000_000))),
+        );
+        check("+1.5s", Some(TimeWord::AfterStart(Duration::from_ms(1500))));
+        check("+1.5", None);
+        check("noon", None);
+        check("", None);
+    }
+}

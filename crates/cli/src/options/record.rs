@@ -1,0 +1,97 @@
+//! What `rtscope record` was asked to do.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use event::{Duration, Error, ErrorKind, Result};
+
+use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
+use crate::flags;
+
+/// A recording, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordOptions {
+    /// Where the trace goes.
+    pub output: PathBuf,
+    /// When it ends by itself.
+    pub duration: Option<Duration>,
+    /// Sets, events and patterns; empty means the default set.
+    pub events: Vec<String>,
+    /// In-kernel filters: event or pattern, and expression.
+    pub filters: Vec<(String, String)>,
+    /// Kernel buffer of each CPU.
+    pub buffer_bytes: u64,
+    /// What to run meanwhile; empty means nothing.
+    pub command: Vec<OsString>,
+}
+
+impl RecordOptions {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word without a meaning.
+    pub fn new(typed: &flags::Record) -> Result<Self> {
+        let size = |text: &String| parse_size("--buffer", text);
+        let duration = |text: &String| positive_duration("--duration", text);
+        Ok(RecordOptions {
+            output: typed
+                .output
+                .clone()
+                .unwrap_or_else(|| "rtscope-trace".into()),
+            duration: typed.duration.as_ref().map(duration).transpose()?,
+            events: typed.events.clone(),
+            filters: typed
+                .filter
+                .iter()
+                .map(|text| filter(text))
+                .collect::<Result<_>>()?,
+            buffer_bytes: typed
+                .buffer
+                .as_ref()
+                .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
+            command: typed.command.clone(),
+        })
+    }
+}
+
+/// Reads `EVENT: EXPR`. The colon of `sched:sched_switch` has no space behind it.
+fn filter(text: &str) -> Result<(String, String)> {
+    let split = text
+        .split_once(": ")
+        .map(|(event, expr)| (event.trim(), expr.trim()));
+    match split.filter(|(event, expr)| !event.is_empty() && !expr.is_empty()) {
+        Some((event, expr)) => Ok((event.to_owned(), expr.to_owned())),
+        None => Err(
+            Error::new(ErrorKind::InvalidInput, "--filter is not 'EVENT: EXPR'")
+                .found(format!("'{text}'"))
+                .mend("as in --filter 'sched_switch: next_prio < 100'"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_names_its_event_and_its_expression() {
+        let check = |text: &str, expect: Option<(&str, &str)>| {
+            let found = filter(text).ok();
+            let found = found
+                .as_ref()
+                .map(|(event, expr)| (event.as_str(), expr.as_str()));
+            assert_eq!(found, expect, "{text}");
+        };
+        check(
+            "sched_switch: next_prio < 100",
+            Some(("sched_switch", "next_prio < 100")),
+        );
+        check(
+            "sched:sched_switch: next_pid == 1",
+            Some(("sched:sched_switch", "next_pid == 1")),
+        );
+        check("sched:sched_switch", None);
+        check(": x", None);
+        check("a: ", None);
+    }
+}

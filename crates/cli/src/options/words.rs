@@ -1,0 +1,114 @@
+//! Single words: sizes, positive durations, CPUs that exist.
+
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+
+/// The kernel buffer of one CPU when nobody says otherwise.
+pub const BUFFER_DEFAULT_BYTES: u64 = 4 << 20;
+
+fn refuse(what: String, found: &str, mend: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidInput, what)
+        .found(format!("'{found}'"))
+        .mend(mend)
+}
+
+/// Reads `64K`, `4M`, `1G`, or bytes without a letter.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] names the text; a size of zero is one.
+pub fn parse_size(flag: &str, text: &str) -> Result<u64> {
+    let (number, shift) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(number) if text.ends_with('K') => (number, 10),
+        Some(number) if text.ends_with('M') => (number, 20),
+        Some(number) => (number, 30),
+        None => (text, 0),
+    };
+    let bytes = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        refuse(
+            format!("{flag} is not a size"),
+            text,
+            "give a size above 0, as in 512K or 4M",
+        )
+    })
+}
+
+/// Reads a duration above zero, the value of `flag`.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] when it is no duration, has no unit, or is zero.
+pub fn positive_duration(flag: &str, text: &str) -> Result<Duration> {
+    let duration = Duration::parse(text)?;
+    if duration == Duration::ZERO {
+        let mend = format!("give {flag} a duration above zero, as in 25ms");
+        return Err(refuse(format!("{flag} of zero says nothing"), text, mend));
+    }
+    Ok(duration)
+}
+
+/// Reads a list of CPUs that are all among `online`.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] when it is no list or empty, [`ErrorKind::NotFound`] for a CPU that
+/// this machine does not have.
+pub fn known_cpus(text: &str, online: &[Cpu]) -> Result<Vec<Cpu>> {
+    let cpus = Cpu::parse_list(text)?;
+    if cpus.is_empty() {
+        return Err(refuse(
+            "--cpu names no CPU".into(),
+            text,
+            "give CPUs, as in 0-3,8",
+        ));
+    }
+    if let Some(stranger) = cpus.iter().find(|cpu| !online.contains(cpu)) {
+        let names: Vec<String> = online.iter().map(|cpu| cpu.0.to_string()).collect();
+        let what = format!("there is no {stranger} here");
+        let error = Error::new(ErrorKind::NotFound, what).found(format!("'{text}'"));
+        return Err(error.mend(format!("choose from: {}", names.join(","))));
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_letter_or_is_in_bytes() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(parse_size("--buffer", text).ok(), expect, "{text}");
+        };
+        check("4096", Some(4096));
+        check("64K", Some(65_536));
+        check("4M", Some(4 << 20));
+        check("1G", Some(1 << 30));
+        check("0M", None);
+        check("4MiB", None);
+        check("M", None);
+        check("99999999999G", None);
+    }
+
+    #[test]
+    fn a_threshold_of_zero_is_refused_with_a_remedy() {
+        let error = positive_duration("--over", "0ms").expect_err("zero");
+        assert_eq!(error.what(), "--over of zero says nothing");
+        assert!(error.mended_by().is_some());
+        assert!(positive_duration("--over", "25").is_err());
+        assert_eq!(
+            positive_duration("--over", "25ms").ok(),
+            Some(Duration::from_ms(25))
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_named() {
+        let online = [Cpu(0), Cpu(1)];
+        assert_eq!(known_cpus("0-1", &online).ok(), Some(vec![Cpu(0), Cpu(1)]));
+        let error = known_cpus("1,7", &online).expect_err("no CPU 7");
+        assert_eq!(error.to_string(), "there is no CPU 7 here: '1,7'");
+        assert_eq!(error.mended_by(), Some("choose from: 0,1"));
+        assert!(known_cpus("", &online).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! Colour by meaning only: bad, doubtful, good. Nothing else is ever coloured.
+
+use std::io::IsTerminal;
+
+use crate::flags::Color;
+
+/// Whether stdout is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    /// Never coloured.
+    #[cfg(test)]
+    pub const OFF: Paint = Paint { on: false };
+
+    /// Follows `--color`, then `NO_COLOR` and `TERM`, then whether stdout is a terminal.
+    pub fn choose(color: Color) -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let on = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && !dumb && !no_color,
+        };
+        Paint { on }
+    }
+
+    /// Something stops, or is over its budget.
+    pub fn bad(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    /// Something is doubtful, or near its budget.
+    pub fn doubtful(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    /// Something is as it should be.
+    pub fn good(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.on {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

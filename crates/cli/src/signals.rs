@@ -1,0 +1,49 @@
+//! Ctrl-C: the first stops and reports, the second discards, the third kills. SIGTERM counts too.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use event::{Error, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level;
+
+/// How often we were asked to stop.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// What the person wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on.
+    GoOn,
+    /// Stop, and report what there is.
+    Report,
+    /// Stop, and throw away what there is.
+    Discard,
+}
+
+/// Takes SIGINT and SIGTERM over for the rest of the process.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn take_over() -> Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        let handler = move || {
+            if REQUESTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+                // Third: die of it, so that the parent sees why.
+                low_level::emulate_default_handler(signal).ok();
+            }
+        };
+        // SAFETY: the handler only touches an atomic and calls an async-signal-safe function.
+        unsafe { low_level::register(signal, handler) }
+            .map_err(|error| Error::io("cannot handle signals", error))?;
+    }
+    Ok(())
+}
+
+/// What the person wants now.
+pub fn wish() -> Wish {
+    match REQUESTS.load(Ordering::Relaxed) {
+        0 => Wish::GoOn,
+        1 => Wish::Report,
+        _ => Wish::Discard,
+    }
+}

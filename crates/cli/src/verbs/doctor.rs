@@ -1,0 +1,202 @@
+//! `rtscope doctor`: what works here, what would mend the rest, what killed runs left.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
+use capture::leftovers::{self, Leftover};
+use event::Result;
+use serde_json::{Value, json};
+
+use crate::exit::{Outcome, stdout_error};
+use crate::flags::Doctor;
+use crate::paint::Paint;
+
+/// The schema of `--json`.
+const SCHEMA: &str = "rtscope.doctor";
+const SCHEMA_VERSION: u32 = 1;
+
+/// Runs the verb.
+pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
+    let facts = facts::gather();
+    let mut report = Report {
+        facts: &facts,
+        removed: None,
+    };
+    if typed.clean {
+        report.removed = Some(clean(typed)?);
+    }
+    let text = if typed.json {
+        format!("{:#}\n", report.json())
+    } else {
+        report.text(paint)
+    };
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}
+
+fn clean(typed: &Doctor) -> Result<Vec<Leftover>> {
+    let found = leftovers::find(&typed.output)?;
+    for leftover in &found {
+        leftover.remove()?;
+    }
+    Ok(found)
+}
+
+struct Report<'a> {
+    facts: &'a Facts,
+    /// What `--clean` removed; none without it.
+    removed: Option<Vec<Leftover>>,
+}
+
+impl Report<'_> {
+    fn json(&self) -> Value {
+        let verbs: Vec<Stand> = Verb::ALL
+            .iter()
+            .map(|verb| self.facts.stand(*verb))
+            .collect();
+        let mut report = json!({
+            "schema": SCHEMA,
+            "version": SCHEMA_VERSION,
+            "rtscope": env!("CARGO_PKG_VERSION"),
+            "facts": self.facts,
+            "verbs": verbs,
+            "doubts": self.facts.doubts(),
+        });
+        if let Some(removed) = &self.removed {
+            report["removed"] = json!(removed);
+        }
+        report
+    }
+
+    fn text(&self, paint: Paint) -> String {
+        let mut text = self.headline();
+        text.push_str("\nverb       stands on  what is missing\n");
+        for verb in Verb::ALL {
+            text.push_str(&verb_lines(&self.facts.stand(verb), paint));
+        }
+        let doubts = self.facts.doubts();
+        if !doubts.is_empty() {
+            text.push_str("\nresults of this machine are doubtful where\n");
+            for doubt in &doubts {
+                text.push_str(&lack_lines("  ", doubt, paint));
+            }
+        }
+        if let Some(removed) = &self.removed {
+            text.push_str(&removed_lines(removed));
+        }
+        text
+    }
+
+    fn headline(&self) -> String {
+        let Facts {
+            machine, scheduler, ..
+        } = self.facts;
+        let mut text = format!(
+            "rtscope {} on Linux {}, {} CPUs, preemption {}",
+            env!("CARGO_PKG_VERSION"),
+            machine.kernel_release,
+            machine.cpus_online.len(),
+            scheduler.preemption.name()
+        );
+        if let Some(clocksource) = &machine.clocksource {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ", clock {clocksource}");
+        }
+        if !machine.cpus_isolated.is_empty() {
+            let _ = write!(text, ", {} isolated", machine.cpus_isolated.len());
+        }
+        if let (Some(runtime), Some(period)) = (scheduler.rt_runtime_us, scheduler.rt_period_us)
+            && runtime >= 0
+        {
+            let _ = write!(text, ", real-time tasks get {runtime} of {period} us");
+        }
+        text.push('\n');
+        text
+    }
+}
+
+fn verb_lines(stand: &Stand, paint: Paint) -> String {
+    // Padded before it is coloured: the codes have no width.
+    let rung = match stand.rung {
+        Some(Rung::Bpf) => paint.good("BPF      "),
+        Some(Rung::Tracefs) => paint.good("tracefs  "),
+        Some(Rung::File) => paint.good("a file   "),
+        None => paint.bad("nothing  "),
+    };
+    let mut text = format!("{:<10} {rung}", stand.verb.name());
+    if stand.lacks.is_empty() {
+        text.push_str("  -\n");
+        return text;
+    }
+    for (at, lack) in stand.lacks.iter().enumerate() {
+        let indent = " ".repeat(22);
+        let lines = lack_lines(&indent, lack, paint);
+        text.push_str(if at == 0 { &lines[20..] } else { &lines });
+    }
+    text
+}
+
+fn lack_lines(indent: &str, lack: &Lack, paint: Paint) -> String {
+    let what = match lack.effect {
+        Effect::Stops => paint.bad(&lack.what),
+        Effect::Degrades | Effect::Doubts => paint.doubtful(&lack.what),
+    };
+    let (found, mend) = (&lack.found, &lack.mend);
+    format!("{indent}{what}\n{indent}  found: {found}\n{indent}  mend:  {mend}\n")
+}
+
+fn removed_lines(removed: &[Leftover]) -> String {
+    if removed.is_empty() {
+        return "\nnothing was left by killed runs\n".into();
+    }
+    let mut text = String::from("\nremoved what killed runs left\n");
+    for leftover in removed {
+        let _ = writeln!(text, "  {} (process {})", leftover.path, leftover.pid);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Paint = Paint::OFF;
+
+    #[test]
+    fn a_lack_stands_beside_its_verb_with_what_was_found_and_the_way_out() {
+        // A machine of which nothing is known lacks tracefs, among others.
+        let lines = verb_lines(&Facts::default().stand(Verb::Record), PLAIN);
+        let expect = "\
+record     nothing    kernel events cannot be recorded: tracefs is not mounted
+                        found: no tracefs in /proc/mounts
+                        mend:  sudo mount -t tracefs nodev /sys/kernel/tracing
+";
+        assert_eq!(&lines[..expect.len()], expect);
+        assert_eq!(
+            verb_lines(&Facts::default().stand(Verb::Cat), PLAIN),
+            "cat        a file     -\n"
+        );
+    }
+
+    #[test]
+    fn json_names_its_schema_and_judges_every_verb() {
+        let facts = Facts::default();
+        let report = Report {
+            facts: &facts,
+            removed: Some(Vec::new()),
+        }
+        .json();
+        assert_eq!(report["schema"], "rtscope.doctor");
+        assert_eq!(report["version"], 1);
+        assert_eq!(
+            report["verbs"].as_array().map(Vec::len),
+            Some(Verb::ALL.len())
+        );
+        assert_eq!(report["verbs"][0]["verb"], "watch");
+        assert_eq!(report["removed"], json!([]));
+    }
+}

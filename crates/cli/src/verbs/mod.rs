@@ -1,0 +1,3 @@
+//! One module for each verb: options in, output and outcome out.
+
+pub mod doctor;

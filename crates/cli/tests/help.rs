@@ -1,0 +1,83 @@
+//! Golden tests of the two helps of the program and of each verb, which need no privilege.
+//! `RTSCOPE_BLESS=1 cargo test -p cli --test help` rewrites the golden files; review the diff.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn rtscope(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.args(words).env_clear().env("COLUMNS", "100");
+    command.output().expect("rtscope starts")
+}
+
+/// Verbs that people type.
+const VERBS: &[&str] = &["doctor"];
+
+/// Compares the help that `words` print with the golden file `name`.
+fn check(words: &[&str], name: &str) {
+    let output = rtscope(words);
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    let help = String::from_utf8(output.stdout).expect("utf-8");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("RTSCOPE_BLESS").is_some() {
+        std::fs::write(&path, &help).expect("golden file written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(help, golden, "{words:?} differs from {}", path.display());
+}
+
+/// A screen of a terminal has 24 lines less one for the prompt; verbs with many flags get 50.
+fn check_fits(words: &[&str], lines_max: usize) {
+    let help = String::from_utf8(rtscope(words).stdout).expect("utf-8");
+    assert!(help.lines().count() <= lines_max, "{words:?}:\n{help}");
+}
+
+#[test]
+fn the_short_help_fits_a_screen_and_is_as_reviewed() {
+    check(&["-h"], "help-short.txt");
+    check_fits(&["-h"], 24);
+}
+
+#[test]
+fn the_long_help_teaches_exit_codes_and_signals_and_is_as_reviewed() {
+    check(&["--help"], "help-long.txt");
+}
+
+#[test]
+fn each_verb_has_a_help_as_reviewed() {
+    for verb in VERBS {
+        check(&[verb, "-h"], &format!("help-{verb}.txt"));
+        check_fits(&[verb, "-h"], 50);
+    }
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_exit_code_1_on_stderr() {
+    for words in [
+        &["frobnicate"][..],
+        &["doctor", "--frobnicate"],
+        &["doctor", "--output", "x"],
+    ] {
+        let output = rtscope(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(
+            output.stdout.is_empty() && !output.stderr.is_empty(),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let script = format!(
+        "{} --generate man | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_rtscope")
+    );
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .output()
+        .expect("bash starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0");
+}
