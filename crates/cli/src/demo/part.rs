@@ -4,10 +4,14 @@
 //! stdin), and ends with one line of JSON that says what it measured of itself. When stdin closes
 //! it ends early; when its parent dies the kernel kills it.
 
+use std::ffi::OsString;
 use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use event::{Cpu, Error, ErrorKind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::realtime::{self, Policy};
@@ -16,8 +20,8 @@ use crate::flags::{DemoPart, PartRole};
 
 /// Longest run of a real-time part without blocking: longer means that something went wrong.
 const LEASH_SPARE_US: u64 = 1_000_000;
-/// A hog may not be asked for more: RT bandwidth is 950 ms/s where it is limited.
-const HOG_MAX_US: u64 = 900_000;
+/// Nothing may be asked for more: RT bandwidth is 950 ms/s where it is limited.
+const LENGTH_MAX_US: u64 = 900_000;
 /// A busy decoy ends by itself after this, even when nobody stops it.
 const BUSY_MAX_NS: u64 = 60_000_000_000;
 /// Of these, a decoy on another CPU runs the first: that CPU always comes back to others.
@@ -43,9 +47,30 @@ pub struct Truth {
 
 /// Runs one part to its end.
 pub fn run(typed: &DemoPart) -> Result<Outcome> {
-    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
-    realtime::die_with_parent(parent)?;
-    if typed.role == PartRole::Hog && typed.length_us > HOG_MAX_US {
+    if typed.role == PartRole::Run {
+        // Asked politely, another program tidies up after itself.
+        realtime::die_with_parent(typed.parent, Signal::TERM)?;
+        realtime::stay_on(Cpu(typed.cpu))?;
+    } else {
+        realtime::die_with_parent(typed.parent, Signal::KILL)?;
+        get_into_place(typed)?;
+    }
+    let length_ns = typed.length_us * 1000;
+    let mut truth = match typed.role {
+        PartRole::Victim => victim(length_ns),
+        PartRole::Hog => hog(length_ns)?,
+        PartRole::Busy => busy(),
+        PartRole::Bursts => bursts(length_ns)?,
+        PartRole::Run => return Err(become_program(&typed.command)),
+    };
+    truth.name = typed.name.chars().take(15).collect();
+    truth.pid = std::process::id();
+    say(&serde_json::json!(truth))?;
+    Ok(Outcome::Fine)
+}
+
+fn get_into_place(typed: &DemoPart) -> Result<()> {
+    if typed.length_us > LENGTH_MAX_US {
         let what = "a hog longer than 900 ms would hit the real-time limit of the kernel";
         let found = format!("{} ms", typed.length_us / 1000);
         let error = Error::new(ErrorKind::InvalidInput, what).found(found);
@@ -55,18 +80,16 @@ pub fn run(typed: &DemoPart) -> Result<Outcome> {
     realtime::stay_on(Cpu(typed.cpu))?;
     realtime::lock_memory()?;
     realtime::become_real_time(policy(typed), typed.length_us + LEASH_SPARE_US)?;
-    say(&serde_json::json!({ "ready": true }))?;
-    let length_ns = typed.length_us * 1000;
-    let mut truth = match typed.role {
-        PartRole::Victim => victim(length_ns),
-        PartRole::Hog => hog(length_ns)?,
-        PartRole::Busy => busy(),
-        PartRole::Bursts => bursts(length_ns)?,
+    say(&serde_json::json!({ "ready": true }))
+}
+
+/// Becomes the program `words`; returns only when that fails.
+fn become_program(words: &[OsString]) -> Error {
+    let [program, arguments @ ..] = words else {
+        return Error::new(ErrorKind::InvalidInput, "no program to become");
     };
-    truth.name = typed.name.chars().take(15).collect();
-    truth.pid = std::process::id();
-    say(&serde_json::json!(truth))?;
-    Ok(Outcome::Fine)
+    let cause = Command::new(program).args(arguments).exec();
+    Error::io(format!("cannot start {}", program.display()), cause)
 }
 
 fn policy(typed: &DemoPart) -> Policy {

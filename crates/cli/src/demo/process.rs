@@ -2,6 +2,7 @@
 //! when dropped.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use event::{Cpu, Error, ErrorKind, Result};
@@ -12,6 +13,8 @@ use crate::flags::PartRole;
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct PartSpec {
+    /// The program that plays it: rtscope itself.
+    pub program: PathBuf,
     /// What it is.
     pub role: PartRole,
     /// Its process name.
@@ -41,11 +44,12 @@ impl Part {
     /// When it cannot be started or could not become what it was to be; it says why itself.
     pub fn start(spec: &PartSpec) -> Result<Part> {
         let role = clap::ValueEnum::to_possible_value(&spec.role);
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(&spec.program);
         command
             .arg("demo-part")
             .args(role.map(|role| role.get_name().to_owned()));
         command.args(["--name", &spec.name, "--cpu", &spec.cpu.0.to_string()]);
+        command.args(["--parent", &std::process::id().to_string()]);
         command.args(["--prio", &spec.prio.to_string()]);
         command.args(["--length-us", &spec.length_us.to_string()]);
         if spec.round_robin {

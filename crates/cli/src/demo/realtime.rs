@@ -15,12 +15,12 @@ pub enum Policy {
     RoundRobin(u32),
 }
 
-/// Makes this process die with its parent, at once, however the parent dies.
+/// Makes the kernel send `signal` to this process when its parent dies, however it dies.
 ///
 /// # Errors
 /// When the parent is gone already.
-pub fn die_with_parent(parent: u32) -> Result<()> {
-    let set = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+pub fn die_with_parent(parent: u32, signal: Signal) -> Result<()> {
+    let set = rustix::process::set_parent_process_death_signal(Some(signal));
     set.map_err(|error| Error::io("cannot tie the task to its parent", error.into()))?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     // It may have died between our start and the call above.

@@ -1,5 +1,7 @@
 //! `rtscope demo` and its parts.
 
+use std::ffi::OsString;
+
 use clap::{Args, ValueEnum};
 
 /// What the demo types to start one of its parts: a process of its own each.
@@ -8,6 +10,9 @@ pub struct DemoPart {
     /// What to be
     #[arg(value_enum)]
     pub role: PartRole,
+    /// The process that started it, without which it ends
+    #[arg(long)]
+    pub parent: u32,
     /// Process name
     #[arg(long)]
     pub name: String,
@@ -23,6 +28,9 @@ pub struct DemoPart {
     /// Length of a hog's run, or a victim's period
     #[arg(long, default_value_t = 0)]
     pub length_us: u64,
+    /// What to become
+    #[arg(last = true)]
+    pub command: Vec<OsString>,
 }
 
 /// What a part of the demo is.
@@ -34,6 +42,8 @@ pub enum PartRole {
     Hog,
     /// Runs all the time, at no real-time priority.
     Busy,
+    /// Becomes another program.
+    Run,
     /// From its cue on runs in bursts, so that its CPU is never taken whole.
     Bursts,
 }
