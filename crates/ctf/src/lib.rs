@@ -5,4 +5,10 @@
 //! - The reader never panics, loops or allocates without bound on hostile bytes.
 //! - Decoding is pure over byte slices; files are opened and mapped in one thin layer around it.
 
+pub mod reader;
 pub mod writer;
+
+/// The key of the `env` block by which our writer says where losses lie.
+pub const LOSSES_KEY: &str = "rtscope_losses";
+/// Its value: a loss lies between two packets, not somewhere inside of the second.
+pub const LOSSES_BETWEEN: &str = "between_packets";

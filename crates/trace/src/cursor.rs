@@ -2,6 +2,7 @@
 
 use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
 
+use crate::ctf_cursor::CtfCursor;
 use crate::memory::MemoryEvent;
 use crate::{Source, Trace};
 
@@ -55,22 +56,31 @@ pub enum Item<'a> {
 /// One event, borrowed from the cursor.
 #[derive(Debug)]
 pub struct EventView<'a> {
-    time: Instant,
-    cpu: Option<Cpu>,
-    class: ClassId,
-    payload: Payload<'a>,
+    pub(crate) time: Instant,
+    pub(crate) cpu: Option<Cpu>,
+    pub(crate) class: ClassId,
+    pub(crate) payload: Payload<'a>,
 }
 
 /// The bytes behind a view; hidden, so that readers can change behind the same face.
 #[derive(Debug)]
-enum Payload<'a> {
+pub(crate) enum Payload<'a> {
     Memory(&'a MemoryEvent),
+    Ctf(ctf::reader::EventRef<'a>),
 }
 
 impl<'a> EventView<'a> {
     /// When it happened.
     pub fn time(&self) -> Instant {
         self.time
+    }
+
+    /// Whether its stream has a clock; without one its time means nothing.
+    pub fn is_timed(&self) -> bool {
+        match &self.payload {
+            Payload::Memory(_) => true,
+            Payload::Ctf(event) => event.is_timed(),
+        }
     }
 
     /// The CPU of its stream.
@@ -92,6 +102,7 @@ impl<'a> EventView<'a> {
     pub fn i64(&self, field: FieldId) -> i64 {
         match &self.payload {
             Payload::Memory(event) => event.integer(field),
+            Payload::Ctf(event) => event.i64(field),
         }
     }
 
@@ -99,6 +110,7 @@ impl<'a> EventView<'a> {
     pub fn text(&self, field: FieldId) -> &'a [u8] {
         match &self.payload {
             Payload::Memory(event) => event.text(field),
+            Payload::Ctf(event) => event.text(field),
         }
     }
 
@@ -106,30 +118,41 @@ impl<'a> EventView<'a> {
     pub fn value(&self, field: FieldId) -> Value<'a> {
         match &self.payload {
             Payload::Memory(event) => event.value(field),
+            Payload::Ctf(event) => event.value(field),
         }
     }
 }
 
-/// Walks the items of a trace in time order.
-pub struct Cursor<'a> {
-    source: &'a Source,
+/// Walks the items of a trace in time order; items of one instant keep the order of their streams.
+pub struct Cursor<'a>(Walk<'a>);
+
+enum Walk<'a> {
+    Memory(MemoryCursor<'a>),
+    Ctf(CtfCursor<'a>),
+}
+
+struct MemoryCursor<'a> {
+    events: &'a [MemoryEvent],
+    losses: &'a [Lost],
     range: TimeRange,
-    next: usize,
-    next_loss: usize,
 }
 
 impl Trace {
     /// A walk over the items inside `range`.
     pub fn cursor(&self, range: TimeRange) -> Cursor<'_> {
-        let Source::Memory { events, losses } = &self.source;
-        let next = events.partition_point(|event| event.time < range.begin);
-        let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
-        Cursor {
-            source: &self.source,
-            range,
-            next,
-            next_loss,
-        }
+        Cursor(match &self.source {
+            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range)),
+            Source::Memory { events, losses } => {
+                let next = events.partition_point(|event| event.time < range.begin);
+                let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
+                let (events, losses) = (&events[next..], &losses[next_loss..]);
+                Walk::Memory(MemoryCursor {
+                    events,
+                    losses,
+                    range,
+                })
+            }
+        })
     }
 }
 
@@ -139,30 +162,34 @@ impl Cursor<'_> {
     /// # Errors
     /// Only when the operating system refuses to read; damaged bytes are [`Item::Damage`].
     #[allow(clippy::should_implement_trait)] // an item borrows from the cursor
+    #[inline]
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
-        let Source::Memory { events, losses } = self.source;
-        let event = events
-            .get(self.next)
+        match &mut self.0 {
+            Walk::Memory(memory) => Ok(memory.next()),
+            Walk::Ctf(ctf) => Ok(ctf.next()),
+        }
+    }
+}
+
+impl<'a> MemoryCursor<'a> {
+    fn next(&mut self) -> Option<Item<'a>> {
+        let event = self
+            .events
+            .first()
             .filter(|event| event.time < self.range.end);
         let before_event = |lost: &&Lost| event.is_none_or(|event| lost.range.end <= event.time);
         let inside = |lost: &&Lost| lost.range.begin < self.range.end;
-        if let Some(lost) = losses
-            .get(self.next_loss)
-            .filter(before_event)
-            .filter(inside)
-        {
-            self.next_loss += 1;
-            return Ok(Some(Item::Lost(*lost)));
+        if let Some(lost) = self.losses.first().filter(before_event).filter(inside) {
+            self.losses = &self.losses[1..];
+            return Some(Item::Lost(*lost));
         }
-        let Some(event) = event else {
-            return Ok(None);
-        };
-        self.next += 1;
-        Ok(Some(Item::Event(EventView {
+        let event = event?;
+        self.events = &self.events[1..];
+        Some(Item::Event(EventView {
             time: event.time,
             cpu: event.cpu,
             class: event.class,
             payload: Payload::Memory(event),
-        })))
+        }))
     }
 }

@@ -10,13 +10,18 @@
 //!   returned, what was not is an [`Item::Damage`] that names file and offset.
 //! - A lost event is data: [`Item::Lost`] stands at its place in time.
 
+mod ctf_cursor;
+mod ctf_trace;
 mod cursor;
 mod memory;
+mod open;
 mod symbols;
 
 use std::collections::BTreeMap;
 
-use event::{Clock, Cpu, Duration, EventClass, Instant};
+use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant};
+
+use ctf_trace::CtfTrace;
 
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
 pub use memory::{MemoryEvent, MemoryTrace};
@@ -49,12 +54,21 @@ enum Source {
         events: Vec<MemoryEvent>,
         losses: Vec<Lost>,
     },
+    Ctf(CtfTrace),
 }
 
 impl Trace {
     /// Facts of the machine and the tracer.
     pub fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    /// `env` of the trace that events of `class` come from, where several lie below one root.
+    pub fn environment_of(&self, class: ClassId) -> &BTreeMap<String, String> {
+        match &self.source {
+            Source::Memory { .. } => &self.info.environment,
+            Source::Ctf(ctf) => ctf.environment_of(class).unwrap_or(&self.info.environment),
+        }
     }
 
     /// All event classes; a [`event::ClassId`] is an index into this list.

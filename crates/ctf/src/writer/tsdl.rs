@@ -6,6 +6,8 @@ use event::{
     Base, Error, ErrorKind, EventClass, Field, FieldType, Integer, IntegerMapping, Result, Scope,
 };
 
+use crate::{LOSSES_BETWEEN, LOSSES_KEY};
+
 use super::{ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta};
 
 /// Nanoseconds per second.
@@ -119,6 +121,10 @@ fn environment(text: &mut String, entries: &[(String, EnvValue)]) -> Result<()> 
             EnvValue::Integer(value) => push(text, format_args!("\t{name} = {value};\n")),
         }
     }
+    push(
+        text,
+        format_args!("\t{LOSSES_KEY} = \"{LOSSES_BETWEEN}\";\n"),
+    );
     text.push_str("};\n\n");
     Ok(())
 }

@@ -1,0 +1,25 @@
+//! The reader: metadata → [`Schema`], bytes of a stream file → [`StreamReader`].
+//!
+//! Everything here is pure over byte slices; [`TraceFiles`] is the thin layer that opens and maps
+//! files.
+//!
+//! The way of the data: `metadata` (packets → text) → `lexer` → `parser` (types) → `schema`
+//! (blocks) → `layout` (references resolved, offsets worked out) → `packet` and `stream` (bytes →
+//! events) with `walk` and `bits` below them.
+
+mod bits;
+mod files;
+mod layout;
+mod lexer;
+mod metadata;
+mod packet;
+mod parser;
+mod schema;
+mod stream;
+mod types;
+mod walk;
+
+pub use files::{StreamFile, TraceFiles};
+pub use metadata::text as metadata_text;
+pub use schema::{ClockInfo, Schema};
+pub use stream::{BadBytes, EventRef, Loss, Step, StreamReader};

@@ -1,0 +1,217 @@
+//! All that the metadata says: environment, clocks, stream and event classes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use event::{EventClass, Result};
+
+use super::layout::{StreamLayout, compile};
+use super::lexer::refuse;
+use super::parser::{AttributeValue, Block, Parser};
+use super::types::Type;
+use crate::writer::EnvValue;
+
+/// A clock of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockInfo {
+    /// Its name.
+    pub name: String,
+    /// Ticks per second.
+    pub frequency_hz: u64,
+    /// Whole seconds from 1970 to the clock's origin.
+    pub offset_s: i64,
+    /// Ticks to add to that.
+    pub offset_cycles: i64,
+}
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+impl ClockInfo {
+    /// Ticks as nanoseconds, cut to whole ones, exact for every frequency.
+    pub fn ns(&self, cycles: i128) -> i64 {
+        let hz = i128::from(self.frequency_hz);
+        let ns = if hz == NS_PER_S {
+            cycles
+        } else {
+            (cycles * NS_PER_S).div_euclid(hz)
+        };
+        ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    /// Wall clock (since 1970, UTC) minus this clock, in nanoseconds.
+    pub fn wall_offset_ns(&self) -> i64 {
+        let seconds = i128::from(self.offset_s) * NS_PER_S;
+        let ns = seconds + i128::from(self.ns(self.offset_cycles.into()));
+        ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+}
+
+/// A stream class as declared.
+#[derive(Debug, Default)]
+pub(crate) struct StreamDeclaration {
+    pub header: Option<Arc<Type>>,
+    pub packet_context: Option<Arc<Type>>,
+    pub event_context: Option<Arc<Type>>,
+}
+
+/// An event class as declared.
+#[derive(Debug)]
+pub(crate) struct EventDeclaration {
+    pub name: String,
+    pub id: u64,
+    pub stream_id: u64,
+    pub context: Option<Arc<Type>>,
+    pub fields: Option<Arc<Type>>,
+}
+
+/// The understood metadata, ready to decode streams with.
+#[derive(Debug)]
+pub struct Schema {
+    /// The `env` block, in its order.
+    pub environment: Vec<(String, EnvValue)>,
+    /// The clocks, in their order.
+    pub clocks: Vec<ClockInfo>,
+    /// The trace's UUID.
+    pub uuid: Option<[u8; 16]>,
+    /// All event classes; ids are indexes into this list.
+    pub classes: Vec<EventClass>,
+    pub(crate) streams: BTreeMap<u64, StreamLayout>,
+    pub(crate) packet_header: Option<super::layout::Node>,
+}
+
+/// What the blocks of the metadata say, before layouts are compiled.
+#[derive(Debug, Default)]
+pub(crate) struct Declarations {
+    pub environment: Vec<(String, EnvValue)>,
+    pub clocks: Vec<ClockInfo>,
+    pub uuid: Option<[u8; 16]>,
+    pub packet_header: Option<Arc<Type>>,
+    pub streams: BTreeMap<u64, StreamDeclaration>,
+    pub events: Vec<EventDeclaration>,
+}
+
+impl Schema {
+    /// Reads the metadata's text.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::Corrupt`] with the line and what was found there.
+    pub fn parse(text: &str) -> Result<Schema> {
+        let mut parser = Parser::new(text)?;
+        let mut declared = Declarations::default();
+        if parser.at_end() {
+            return Err(refuse(1, "no declaration at all"));
+        }
+        while !parser.at_end() {
+            if parser.accept(";") || parser.declaration()? {
+                continue;
+            }
+            let line = parser.line();
+            let name = parser.word()?;
+            let block = parser.block()?;
+            declared.add(&name, &block, line)?;
+        }
+        if declared.streams.is_empty() {
+            declared.streams.insert(0, StreamDeclaration::default());
+        }
+        compile(declared)
+    }
+
+    /// The clock that all instants are on: the first.
+    pub fn base_clock(&self) -> Option<&ClockInfo> {
+        self.clocks.first()
+    }
+
+    /// An entry of the environment.
+    pub fn env(&self, name: &str) -> Option<&EnvValue> {
+        self.environment
+            .iter()
+            .find_map(|(key, value)| (key == name).then_some(value))
+    }
+}
+
+impl Declarations {
+    fn add(&mut self, name: &str, block: &Block, line: u32) -> Result<()> {
+        let id = |key: &str| {
+            block
+                .number(key)
+                .and_then(|n| u64::try_from(n).ok())
+                .unwrap_or(0)
+        };
+        match name {
+            "trace" => {
+                self.packet_header = block.ty("packet.header").cloned();
+                self.uuid = block.text("uuid").as_deref().and_then(uuid);
+            }
+            "env" => self
+                .environment
+                .extend(block.values.iter().map(|(key, value)| {
+                    let value = match value {
+                        AttributeValue::Number(number) => EnvValue::Integer(*number as i64),
+                        AttributeValue::Text(text) => EnvValue::Text(text.clone()),
+                        AttributeValue::Path(path) => EnvValue::Text(path.join(".")),
+                    };
+                    (key.clone(), value)
+                })),
+            "clock" => self.clocks.push(clock(block, line)?),
+            "stream" => {
+                let stream = StreamDeclaration {
+                    header: block.ty("event.header").cloned(),
+                    packet_context: block.ty("packet.context").cloned(),
+                    event_context: block.ty("event.context").cloned(),
+                };
+                if self.streams.insert(id("id"), stream).is_some() {
+                    return Err(refuse(line, format!("the stream {} twice", id("id"))));
+                }
+            }
+            "event" => {
+                let only = self.streams.keys().next().copied().unwrap_or(0);
+                let stream_id = block
+                    .number("stream_id")
+                    .and_then(|n| u64::try_from(n).ok());
+                self.events.push(EventDeclaration {
+                    name: block.text("name").unwrap_or_default(),
+                    id: id("id"),
+                    stream_id: stream_id.unwrap_or(only),
+                    context: block.ty("context").cloned(),
+                    fields: block.ty("fields").cloned(),
+                });
+            }
+            "callsite" => {}
+            other => return Err(refuse(line, format!("the unknown block '{other}'"))),
+        }
+        Ok(())
+    }
+}
+
+fn clock(block: &Block, line: u32) -> Result<ClockInfo> {
+    let signed = |key| {
+        block
+            .number(key)
+            .and_then(|n| i64::try_from(n).ok())
+            .unwrap_or(0)
+    };
+    let frequency = block.number("freq").unwrap_or(NS_PER_S);
+    let Some(frequency_hz) = u64::try_from(frequency).ok().filter(|hz| *hz > 0) else {
+        return Err(refuse(line, format!("a clock of {frequency} Hz")));
+    };
+    let name = block.text("name").unwrap_or_default();
+    let (offset_s, offset_cycles) = (signed("offset_s"), signed("offset"));
+    Ok(ClockInfo {
+        name,
+        frequency_hz,
+        offset_s,
+        offset_cycles,
+    })
+}
+
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    if digits.len() != 32 || !digits.is_ascii() {
+        return None;
+    }
+    let mut uuid = [0; 16];
+    for (byte, place) in uuid.iter_mut().zip((0..32).step_by(2)) {
+        *byte = u8::from_str_radix(&digits[place..place + 2], 16).ok()?;
+    }
+    Some(uuid)
+}

@@ -1,0 +1,155 @@
+//! The merge of all CTF streams by time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use ctf::reader::{BadBytes, Loss, Step, StreamReader};
+use event::{ClassId, Cpu, Instant, TimeRange};
+
+use crate::ctf_trace::{CtfTrace, Part};
+use crate::cursor::Payload;
+use crate::{Damage, EventView, Item, LossCause, Lost};
+
+/// One stream file of one part.
+struct Lane<'a> {
+    reader: StreamReader<'a>,
+    part: &'a Part,
+    /// Its name relative to the root.
+    file: String,
+    /// What the reader stands on.
+    step: Step,
+}
+
+/// The walk: the lane with the earliest item is on top of the heap.
+pub(crate) struct CtfCursor<'a> {
+    lanes: Vec<Lane<'a>>,
+    /// Time in nanoseconds and lane; lanes of one instant in their order.
+    heap: BinaryHeap<Reverse<(i64, usize)>>,
+    range: TimeRange,
+    /// Whether the top lane's item was handed out and the lane must go on.
+    top_is_used: bool,
+}
+
+impl<'a> CtfCursor<'a> {
+    pub fn new(ctf: &'a CtfTrace, range: TimeRange) -> Self {
+        let mut lanes = Vec::new();
+        for part in &ctf.parts {
+            for stream in part.files.streams() {
+                let mut reader = part.files.reader(stream);
+                reader.skip_before(range.begin.as_ns().saturating_sub(part.shift_ns));
+                let file = format!("{}{}", part.prefix, stream.name());
+                lanes.push(Lane {
+                    reader,
+                    part,
+                    file,
+                    step: Step::End,
+                });
+            }
+        }
+        let mut heap = BinaryHeap::with_capacity(lanes.len());
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            heap.extend(lane.advance(range).map(|time_ns| Reverse((time_ns, place))));
+        }
+        CtfCursor {
+            lanes,
+            heap,
+            range,
+            top_is_used: false,
+        }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Option<Item<'_>> {
+        if self.top_is_used {
+            let mut top = self.heap.peek_mut()?;
+            let Reverse((_, place)) = *top;
+            match self.lanes[place].advance(self.range) {
+                Some(time_ns) => top.0.0 = time_ns,
+                None => {
+                    PeekMut::pop(top);
+                }
+            }
+        }
+        self.top_is_used = true;
+        let Reverse((time_ns, place)) = *self.heap.peek()?;
+        Some(self.lanes[place].item(Instant::from_ns(time_ns)))
+    }
+}
+
+impl Lane<'_> {
+    /// Goes to the next item inside of the range and returns its time; none at the end.
+    #[inline]
+    fn advance(&mut self, range: TimeRange) -> Option<i64> {
+        loop {
+            self.step = self.reader.step();
+            let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
+            let time = Instant::from_ns(time_ns);
+            match &self.step {
+                Step::End => return None,
+                Step::Event | Step::Lost(_) if time >= range.end => return None,
+                Step::Event if time < range.begin => {}
+                Step::Lost(loss) if self.range(loss).end < range.begin => {}
+                _ => return Some(time_ns),
+            }
+        }
+    }
+
+    #[inline]
+    fn item(&self, time: Instant) -> Item<'_> {
+        match (&self.step, self.reader.event()) {
+            (Step::Event, Some(event)) => Item::Event(EventView {
+                time,
+                cpu: self.reader.cpu().map(Cpu),
+                class: ClassId(self.part.first_class + event.class().0),
+                payload: Payload::Ctf(event),
+            }),
+            (Step::Lost(loss), _) => Item::Lost(self.lost(loss)),
+            (Step::Damage(damage), _) => Item::Damage(self.damage(damage)),
+            (step, _) => Item::Damage(Damage {
+                file: self.file.clone(),
+                offset_bytes: 0,
+                reason: format!("no event at {step:?}"),
+            }),
+        }
+    }
+
+    fn range(&self, loss: &Loss) -> TimeRange {
+        let shifted = |ns: i64| Instant::from_ns(ns.saturating_add(self.part.shift_ns));
+        let end = match self.part.losses_between {
+            true => loss.packet_begin_ns,
+            false => loss.packet_end_ns,
+        };
+        TimeRange {
+            begin: shifted(loss.begin_ns),
+            end: shifted(end),
+        }
+    }
+
+    fn lost(&self, loss: &Loss) -> Lost {
+        let cause = match loss.events {
+            Some(_) => LossCause::Discarded,
+            None => LossCause::Overrun,
+        };
+        let cpu = self.reader.cpu().map(Cpu);
+        Lost {
+            cpu,
+            range: self.range(loss),
+            count: loss.events,
+            cause,
+        }
+    }
+
+    fn damage(&self, damage: &BadBytes) -> Damage {
+        let BadBytes {
+            offset_bytes,
+            reason,
+        } = damage;
+        let (offset_bytes, reason) = (*offset_bytes, reason.clone());
+        Damage {
+            file: self.file.clone(),
+            offset_bytes,
+            reason,
+        }
+    }
+}
