@@ -5,7 +5,7 @@ RTSCOPE := $(TARGET_DIR)/release/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build demo test test-all check bench install clean deps
+.PHONY: build demo test test-vm test-all check bench install clean deps
 
 build: deps
 	cargo build --release --package cli
@@ -29,6 +29,11 @@ test:
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test
+
+# Other kernels under an emulator, with faults whose truth is known.
+test-vm:
+	@packaging/deps.sh vm
+	cargo xtask vm run
 
 test-all:
 	@packaging/deps.sh test

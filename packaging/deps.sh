@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
-# that is there. usage: packaging/deps.sh build|demo|test
+# that is there. usage: packaging/deps.sh build|demo|test|vm
 set -eu
 
 wanted=${1:-build}
@@ -39,6 +39,18 @@ test_needs() {
 NEEDS
 }
 
+vm_needs() {
+    cat <<'NEEDS'
+^qemu-system-x86$ command -v qemu-system-x86_64
+^busybox-static$ busybox --help && ! ldd "$(command -v busybox)"
+^kmod$ test -x /sbin/depmod
+^xz-utils$ command -v xz
+^make$ command -v make
+^gcc-12$ command -v gcc-12
+^libc6-dev$ test -e /usr/lib/x86_64-linux-gnu/libc.a
+NEEDS
+}
+
 jack_need() {
     echo '^jackd2$ command -v jackd'
 }
@@ -73,9 +85,10 @@ install() { # patterns
 check_rust
 lacks=$(build_needs | missing)
 [ "$wanted" != test ] || lacks="$lacks $(test_needs | missing)"
+[ "$wanted" != vm ] || lacks="$lacks $(vm_needs | missing)"
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks
-if [ "$wanted" != build ]; then
+if [ "$wanted" = demo ] || [ "$wanted" = test ]; then
     # Without it the demo shows the hog, and a test says that it was skipped.
     lacks=$(jack_need | missing)
     [ -z "$lacks" ] || (install $lacks) ||

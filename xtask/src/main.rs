@@ -1,4 +1,4 @@
-//! Chores of this repository: `cargo xtask tidy|deps|check|test|codegen|lock`.
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|codegen|lock|vm`.
 
 mod check;
 mod codegen;
@@ -7,6 +7,7 @@ mod lock;
 mod run;
 mod test;
 mod tidy;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +21,8 @@ usage: cargo xtask CHORE
   check             format, lint, rules and unit tests
   test [--all]      check, then every end-to-end test; lists what was skipped and why
   codegen [--check] write generated files, or say which are stale
-  lock CMD…         run CMD alone among all privileged tests";
+  lock CMD…         run CMD alone among all privileged tests
+  vm …              other kernels under an emulator: list, fetch, run, shell";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +46,7 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["test", "--all"] => return test::run(&root, test::Scope::All),
         ["codegen"] => codegen::run(&root, codegen::Mode::Write)?,
         ["codegen", "--check"] => codegen::run(&root, codegen::Mode::Check)?,
+        ["vm", words @ ..] => return vm::run(&root, words),
         ["lock", command @ ..] if !command.is_empty() => return lock::run(command),
         _ => bail!("no such chore\n{USAGE}"),
     }

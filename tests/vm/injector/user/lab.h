@@ -1,0 +1,44 @@
+/* Faults of user space with a known truth: what the parts of the program share. */
+#ifndef LAB_H
+#define LAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the command line asks for; not every fault uses all. */
+struct options {
+	int cpu;             /* where everything runs */
+	int priority;        /* SCHED_FIFO, or 0 for SCHED_OTHER */
+	uint64_t length_ns;  /* of one fault */
+	uint64_t gap_ns;     /* between the end of a fault and the next */
+	uint64_t period_ns;  /* of a periodic victim */
+	unsigned int count;  /* faults, or activations of a victim */
+	size_t bytes;        /* touched or written in each activation */
+	const char *file;    /* written to */
+	const char *mutex;   /* "plain" or "pi" */
+	const char *name;    /* of the process; the kind's name when not given */
+};
+
+/* CLOCK_MONOTONIC, as the kernel's trace clock `mono` and the kernel module use it. */
+uint64_t now_ns(void);
+void sleep_until_ns(uint64_t when_ns);
+/* Burns the CPU for so long by the clock, however often it is preempted. */
+void burn_until_ns(uint64_t when_ns);
+/* Burns so much CPU time of this thread. */
+void burn_cpu_ns(uint64_t length_ns);
+
+/* Moves this thread to `cpu` and to SCHED_FIFO `priority`; ends the program when it may not. */
+void place(int cpu, int priority);
+/* Keeps a line of truth; it is printed at the end, when it can disturb nothing. */
+void truth_add(const char *kind, const char *name, int cpu, uint64_t begin_ns, uint64_t end_ns);
+void truth_print(void);
+/* Prints what failed and ends the program. */
+_Noreturn void fail(const char *what, int error);
+
+void run_hog(const char *kind, const struct options *options);
+void run_inversion(const char *kind, const struct options *options);
+void run_victim(const char *kind, const struct options *options);
+void run_pages(const char *kind, const struct options *options);
+void run_write(const char *kind, const struct options *options);
+
+#endif

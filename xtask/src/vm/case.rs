@@ -1,0 +1,112 @@
+//! The table of cases: which script runs in which guest, and what it needs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::profile::{self, Profile};
+use super::table;
+
+const TABLE: &str = "tests/vm/cases.tsv";
+const COLUMNS: &[&str] = &[
+    "name", "profile", "kernels", "limit_s", "needs", "twice", "claim",
+];
+
+/// One row of the table.
+pub struct Case {
+    /// The script is `tests/vm/guest/NAME.sh`.
+    pub name: String,
+    /// How the emulator keeps time.
+    pub profile: &'static Profile,
+    /// Names of kernels; empty for all.
+    kernels: Vec<String>,
+    /// A guest that is not done by then has failed.
+    pub limit: Duration,
+    /// What the image holds beside the shell: `injector`, `rtscope`, or programs of the host.
+    pub needs: Vec<String>,
+    /// A result that two boots must have in common, byte by byte.
+    pub twice: Option<String>,
+    /// What is shown.
+    pub claim: String,
+}
+
+impl Case {
+    /// Whether the case runs on the kernel called `name`.
+    pub fn runs_on(&self, name: &str) -> bool {
+        self.kernels.is_empty() || self.kernels.iter().any(|kernel| kernel == name)
+    }
+
+    fn from_row(row: &[String]) -> Result<Case> {
+        let [name, profile, kernels, limit_s, needs, twice, claim] = row else {
+            anyhow::bail!("{} cells", row.len());
+        };
+        let limit_s: u64 = limit_s
+            .parse()
+            .with_context(|| format!("limit_s of {name}: '{limit_s}'"))?;
+        Ok(Case {
+            name: name.clone(),
+            profile: profile::by_name(profile)?,
+            kernels: list(kernels, "all"),
+            limit: Duration::from_secs(limit_s),
+            needs: list(needs, "-"),
+            twice: (twice != "-").then(|| twice.clone()),
+            claim: claim.clone(),
+        })
+    }
+}
+
+/// All rows.
+pub fn table(repository: &Path) -> Result<Vec<Case>> {
+    let rows = table::read(&repository.join(TABLE), COLUMNS)?;
+    rows.iter()
+        .map(|row| Case::from_row(row))
+        .collect::<Result<_>>()
+        .context(TABLE)
+}
+
+fn list(cell: &str, none: &str) -> Vec<String> {
+    let words = cell.split(',').filter(|word| *word != none);
+    words.map(|word| word.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> Result<Case> {
+        let cells: Vec<String> = text.split('\t').map(str::to_owned).collect();
+        Case::from_row(&cells)
+    }
+
+    #[test]
+    fn a_row_names_profile_kernels_needs_and_what_must_repeat() {
+        let case = row("a\texact\t6.1,6.1-rt\t90\t-\tfigures\twhy").unwrap();
+        assert_eq!(case.profile.name, "exact");
+        assert!(case.runs_on("6.1-rt") && !case.runs_on("6.12"));
+        assert_eq!((case.limit.as_secs(), case.needs.len()), (90, 0));
+        assert_eq!(case.twice.as_deref(), Some("figures"));
+        let case = row("a\tcausal\tall\t90\tinjector,rtscope\t-\twhy").unwrap();
+        assert!(case.runs_on("anything"));
+        assert_eq!(case.needs, ["injector", "rtscope"]);
+        assert_eq!(case.twice, None);
+    }
+
+    #[test]
+    fn a_row_with_an_unknown_profile_or_no_limit_is_refused() {
+        assert!(row("a\tfast\tall\t90\t-\t-\twhy").is_err());
+        assert!(row("a\texact\tall\tlong\t-\t-\twhy").is_err());
+    }
+
+    #[test]
+    fn the_table_in_the_tree_is_sound() {
+        let root = crate::repository();
+        let kernels = super::super::kernel::table(&root).unwrap();
+        for case in table(&root).unwrap() {
+            let script = root.join(format!("tests/vm/guest/{}.sh", case.name));
+            assert!(script.is_file(), "{} has no script", case.name);
+            let known = |name: &String| kernels.iter().any(|kernel| kernel.name == *name);
+            assert!(case.kernels.iter().all(known), "{}: kernels", case.name);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The guest's first and only file system: busybox, our programs with their libraries, modules,
+//! and an `init` that runs one script.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::cpio::Archive;
+use super::debs;
+use super::modules::Modules;
+
+/// A guest's file system in the making.
+pub struct Image {
+    archive: Archive,
+    load_order: String,
+}
+
+/// What the results' disk needs, on kernels that have it not built in.
+const DISK_MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
+const FOLDERS: &[&str] = &[
+    "dev", "proc", "sys", "tmp", "run", "root", "out", "etc", "mnt", "lib64", "var/tmp",
+];
+
+impl Image {
+    /// A file system with a shell, `tests/vm/guest/init` and the modules of the results' disk.
+    pub fn new(repository: &Path, modules: &Modules) -> Result<Image> {
+        let mut image = Image {
+            archive: Archive::default(),
+            load_order: String::new(),
+        };
+        for folder in FOLDERS {
+            image.archive.folder(folder)?;
+        }
+        image.archive.link("var/run", "../run")?;
+        let busybox = in_path("busybox").context("mend: apt-get install busybox-static")?;
+        ensure!(
+            libraries(&busybox)?.is_empty(),
+            "{} needs libraries\n  mend: apt-get install busybox-static",
+            busybox.display()
+        );
+        image.archive.copy("bin/busybox", &busybox)?;
+        image.archive.link("bin/sh", "busybox")?;
+        let passwd = "root:x:0:0:root:/root:/bin/sh\n";
+        image.archive.file("etc/passwd", 0o644, passwd.as_bytes())?;
+        image.archive.file("etc/group", 0o644, b"root:x:0:\n")?;
+        let guest = repository.join("tests/vm/guest");
+        image.archive.copy("init", &guest.join("init"))?;
+        image.archive.copy("lib/vm.sh", &guest.join("lib.sh"))?;
+        for (name, content) in modules.closure(DISK_MODULES)? {
+            image.module(&name, &content)?;
+        }
+        Ok(image)
+    }
+
+    /// Adds a module that `init` loads, after those added before.
+    pub fn module(&mut self, name: &str, content: &[u8]) -> Result<()> {
+        self.load_order += &format!("{name}\n");
+        self.archive
+            .file(&format!("lib/modules/{name}"), 0o644, content)
+    }
+
+    /// Adds the program or file `from` as `path`, with the libraries that it needs.
+    pub fn program(&mut self, path: &str, from: &Path) -> Result<()> {
+        self.archive.copy(path, from)?;
+        for library in libraries(from)? {
+            let inside = library.to_string_lossy();
+            let inside = inside.trim_start_matches('/');
+            if !self.archive.has(inside) {
+                self.archive.copy(inside, &library)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the script that `init` runs.
+    pub fn script(&mut self, from: &Path) -> Result<()> {
+        self.archive.copy("case.sh", from)
+    }
+
+    /// Writes the archive to `path`.
+    pub fn write(mut self, path: &Path) -> Result<()> {
+        let order = std::mem::take(&mut self.load_order);
+        self.archive
+            .file("lib/modules/order", 0o644, order.as_bytes())?;
+        std::fs::write(path, self.archive.finish()?)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The file that the shell would run for `program`.
+pub fn in_path(program: &str) -> Result<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders)
+        .chain(["/sbin".into(), "/usr/sbin".into()])
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+        .with_context(|| format!("no program '{program}' in PATH"))
+}
+
+/// The shared libraries of an ELF file, its loader among them; none for a static one.
+fn libraries(file: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(text) = debs::output(Command::new("ldd").arg(file)) else {
+        return Ok(Vec::new()); // `ldd` fails for static programs and for files that are none
+    };
+    ensure!(
+        !text.contains("not found"),
+        "{} lacks libraries:\n{text}",
+        file.display()
+    );
+    Ok(library_paths(&text))
+}
+
+/// Paths in the output of `ldd`: `libc.so.6 => /lib/libc.so.6 (0x…)` or `/lib64/ld.so (0x…)`.
+fn library_paths(text: &str) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let line = line.rsplit_once(" => ").map_or(line, |(_, path)| path);
+        let path = line.trim().split(" (").next().unwrap_or_default();
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    text.lines().filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ldd_names_libraries_and_the_loader_but_no_file_for_the_vdso() {
+        let check = |text: &str, expect: &[&str]| {
+            let expect: Vec<PathBuf> = expect.iter().map(PathBuf::from).collect();
+            assert_eq!(library_paths(text), expect, "{text}");
+        };
+        check("\tlinux-vdso.so.1 (0x00007ffd)\n", &[]);
+        check(
+            "\tlibz.so.1 => /lib/x/libz.so.1 (0x7f)\n",
+            &["/lib/x/libz.so.1"],
+        );
+        check(
+            "\t/lib64/ld-linux-x86-64.so.2 (0x7f)\n",
+            &["/lib64/ld-linux-x86-64.so.2"],
+        );
+        check("\tstatically linked\n", &[]);
+    }
+}

@@ -1,0 +1,158 @@
+//! The laboratory: other kernels under an emulator, faults with a known truth.
+
+mod cache;
+mod case;
+mod console;
+mod cpio;
+mod debs;
+mod guest;
+mod image;
+mod injector;
+mod kernel;
+mod modules;
+mod profile;
+mod suite;
+mod table;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use guest::Guest;
+use kernel::{Fetched, Kernel};
+use suite::Suite;
+
+/// What `cargo xtask vm` understands.
+pub const USAGE: &str = "\
+  vm list           kernels, cases and profiles of the laboratory
+  vm fetch [KERNEL…]          kernels and headers into the cache
+  vm run [--kernel K] [--fail-fast] [CASE…]
+                    cases on kernels; all when none is named
+  vm shell KERNEL [PROFILE]   a shell in a guest with the injectors";
+
+/// Does what `words` say.
+pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
+    match words {
+        ["list"] => list(repository)?,
+        ["fetch", names @ ..] => {
+            let _held = cache::lock()?;
+            for kernel in chosen(repository, names)? {
+                let fetched = kernel.fetch()?;
+                print!(
+                    "{}: {}\n{}",
+                    fetched.name, fetched.release, fetched.packages
+                );
+            }
+        }
+        ["run", rest @ ..] => return cells(repository, rest),
+        ["shell", kernel] => shell(repository, kernel, "causal")?,
+        ["shell", kernel, profile] => shell(repository, kernel, profile)?,
+        _ => anyhow::bail!("no such chore\nusage: cargo xtask CHORE\n{USAGE}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(repository: &Path) -> Result<()> {
+    for kernel in kernel::table(repository)? {
+        let release = kernel
+            .cached()?
+            .map_or_else(|| "not fetched".to_owned(), |fetched| fetched.release);
+        println!("kernel  {:8} {release:24} {}", kernel.name, kernel.purpose);
+    }
+    for profile in profile::PROFILES {
+        println!("profile {:8} {}", profile.name, profile.purpose);
+    }
+    for case in case::table(repository)? {
+        println!(
+            "case    {:8} {:24} {}",
+            case.name, case.profile.name, case.claim
+        );
+    }
+    Ok(())
+}
+
+/// Runs cases on kernels, all when none is named; goes on after a failure unless told otherwise.
+fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
+    let mut names = Vec::new();
+    let mut kernels = Vec::new();
+    let mut fail_fast = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--kernel" => kernels.push(*words.next().context("--kernel wants a name")?),
+            "--fail-fast" => fail_fast = true,
+            name => names.push(name),
+        }
+    }
+    let mut cases = case::table(repository)?;
+    for name in &names {
+        let known = cases.iter().any(|case| case.name == *name);
+        ensure!(known, "no case '{name}'; see: cargo xtask vm list");
+    }
+    cases.retain(|case| names.is_empty() || names.contains(&case.name.as_str()));
+
+    let _held = cache::lock()?;
+    let mut suite = Suite::new(repository);
+    'all: for kernel in chosen(repository, &kernels)? {
+        let fetched = kernel.fetch()?;
+        for case in cases.iter().filter(|case| case.runs_on(&fetched.name)) {
+            if !suite.cell(case, &fetched) && fail_fast {
+                break 'all;
+            }
+        }
+    }
+    println!(
+        "vm: {} passed, {} failed, {} boots repeated after the emulator's known crash",
+        suite.passed,
+        suite.failures.len(),
+        suite.retries
+    );
+    ensure!(
+        suite.passed > 0 || !suite.failures.is_empty(),
+        "no case runs on these kernels"
+    );
+    Ok(if suite.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn shell(repository: &Path, kernel: &str, profile: &str) -> Result<()> {
+    let _held = cache::lock()?;
+    let profile = profile::by_name(profile)?;
+    let fetched: Vec<Fetched> = chosen(repository, &[kernel])?
+        .iter()
+        .map(Kernel::fetch)
+        .collect::<Result<_>>()?;
+    let kernel = fetched.first().context("no kernel")?;
+    let folder = std::env::temp_dir().join(format!("rtscope-vm-shell-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let initrd = folder.join("initrd");
+    Suite::new(repository)
+        .image(&["injector".to_owned()], kernel)?
+        .write(&initrd)?;
+    eprintln!("leave the guest with: exit; end the emulator with: Ctrl-A X");
+    let guest = Guest {
+        kernel: kernel.image(),
+        initrd,
+        profile,
+        words: "",
+        folder: folder.clone(),
+    };
+    let outcome = guest.interactive();
+    cache::remove(&folder)?;
+    outcome
+}
+
+/// The kernels called `names`, all of them when there are no names.
+fn chosen(repository: &Path, names: &[&str]) -> Result<Vec<Kernel>> {
+    let mut kernels = kernel::table(repository)?;
+    for name in names {
+        let known = kernels.iter().any(|kernel| kernel.name == *name);
+        ensure!(known, "no kernel '{name}'; see: cargo xtask vm list");
+    }
+    kernels.retain(|kernel| names.is_empty() || names.contains(&kernel.name.as_str()));
+    Ok(kernels)
+}

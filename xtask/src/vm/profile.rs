@@ -1,0 +1,56 @@
+//! How the emulator keeps time: the laboratory's two accelerator profiles, as data.
+
+use anyhow::{Context, Result};
+
+/// One way to run a guest.
+pub struct Profile {
+    /// As in the table of cases.
+    pub name: &'static str,
+    /// What it is good for.
+    pub purpose: &'static str,
+    /// Arguments of the emulator.
+    pub qemu: &'static [&'static str],
+    /// Words of the kernel's command line.
+    pub kernel: &'static [&'static str],
+}
+
+/// Both emulate on one thread: with one thread per CPU the emulator can lose an update of the
+/// guest kernel's own text (static keys, tracepoints) and the guest dies with `Oops: int3`.
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "causal",
+        purpose: "two CPUs; who woke whom is true, lengths hold the host's noise",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
+        kernel: &[],
+    },
+    Profile {
+        name: "exact",
+        purpose: "one CPU in virtual time: an instruction takes 2 ns whatever the host does",
+        qemu: &[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=1,sleep=off",
+            "-smp",
+            "1",
+            "-rtc",
+            "base=2026-01-01,clock=vm",
+        ],
+        // What is random at boot would move every later instant.
+        kernel: &["nokaslr", "norandmaps", "randomize_kstack_offset=off"],
+    },
+];
+
+/// The profile called `name`.
+pub fn by_name(name: &str) -> Result<&'static Profile> {
+    let known = || PROFILES.iter().map(|profile| profile.name);
+    PROFILES
+        .iter()
+        .find(|profile| profile.name == name)
+        .with_context(|| {
+            format!(
+                "no profile '{name}'; there are: {}",
+                known().collect::<Vec<_>>().join(", ")
+            )
+        })
+}

@@ -1,0 +1,223 @@
+//! Runs cases on kernels: builds the image, boots, judges what comes back, counts.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::case::Case;
+use super::guest::{Guest, Outcome};
+use super::image::{Image, in_path};
+use super::kernel::Fetched;
+use super::modules::Modules;
+use super::{cache, injector};
+use crate::run;
+
+/// Boots of one cell that may be lost to the emulator's known crash.
+const CRASHES_MAX: u32 = 2;
+/// Lines of the console that a failure shows.
+const TAIL: usize = 25;
+
+/// Runs cells and keeps the score.
+pub struct Suite {
+    repository: PathBuf,
+    artefacts: PathBuf,
+    rtscope: Option<PathBuf>,
+    /// Cells that held.
+    pub passed: u32,
+    /// Cells that did not, each with its reason.
+    pub failures: Vec<String>,
+    /// Boots repeated because of the emulator's known crash.
+    pub retries: u32,
+}
+
+/// The checks that a guest's script wrote.
+#[derive(Debug, PartialEq)]
+struct Checks {
+    passed: usize,
+    failed: Vec<String>,
+}
+
+impl Suite {
+    /// A suite over the tree `repository`; artefacts go to `target/vm`.
+    pub fn new(repository: &Path) -> Suite {
+        let target = target_folder(repository);
+        Suite {
+            repository: repository.to_path_buf(),
+            artefacts: target.join("vm"),
+            rtscope: None,
+            passed: 0,
+            failures: Vec::new(),
+            retries: 0,
+        }
+    }
+
+    /// Runs `case` on `kernel`; false when it failed.
+    pub fn cell(&mut self, case: &Case, kernel: &Fetched) -> bool {
+        let name = format!("{}-{}", case.name, kernel.name);
+        eprintln!("{name}: {} on {}", case.claim, kernel.release);
+        match self.try_cell(case, kernel, &self.artefacts.join(&name)) {
+            Ok(count) => {
+                self.passed += 1;
+                eprintln!("{name}: ok, {count} checks");
+                true
+            }
+            Err(error) => {
+                eprintln!("{name}: FAILED: {error:#}");
+                self.failures.push(format!("{name}: {error:#}"));
+                false
+            }
+        }
+    }
+
+    fn try_cell(&mut self, case: &Case, kernel: &Fetched, folder: &Path) -> Result<usize> {
+        cache::remove(folder)?;
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("packages"), &kernel.packages)?;
+        let initrd = folder.join("initrd");
+        let mut image = self.image(&case.needs, kernel)?;
+        let script = format!("tests/vm/guest/{}.sh", case.name);
+        image.script(&self.repository.join(script))?;
+        image.write(&initrd)?;
+
+        let mut guest = Guest {
+            kernel: kernel.image(),
+            initrd: initrd.clone(),
+            profile: case.profile,
+            words: "",
+            folder: folder.to_path_buf(),
+        };
+        let checks = self.boot(&guest, case)?;
+        if let Some(file) = &case.twice {
+            guest.folder = folder.join("again");
+            std::fs::create_dir_all(&guest.folder)?;
+            self.boot(&guest, case)?;
+            same(&folder.join("result"), &guest.folder.join("result"), file)?;
+        }
+        std::fs::remove_file(initrd)?;
+        Ok(checks)
+    }
+
+    /// Boots until the emulator does not crash and returns how many checks held.
+    fn boot(&mut self, guest: &Guest, case: &Case) -> Result<usize> {
+        for attempt in 0.. {
+            match guest.run(case.limit)? {
+                Outcome::Done => break,
+                Outcome::EmulatorCrash if attempt < CRASHES_MAX => {
+                    self.retries += 1;
+                    eprintln!("{}: the emulator crashed (int3), once more", case.name);
+                }
+                Outcome::EmulatorCrash => {
+                    anyhow::bail!("the emulator crashed (int3) {} times", attempt + 1)
+                }
+                Outcome::Failed(reason) => anyhow::bail!("{reason}\n{}", tail(guest)),
+            }
+        }
+        let result = guest.folder.join("result");
+        let read = |name: &str| {
+            std::fs::read_to_string(result.join(name))
+                .with_context(|| format!("the guest left no '{name}'"))
+        };
+        let checks = Checks::parse(&read("checks")?);
+        ensure!(
+            checks.failed.is_empty(),
+            "{} of {} checks failed\n  {}\n  log: {}",
+            checks.failed.len(),
+            checks.failed.len() + checks.passed,
+            checks.failed.join("\n  "),
+            result.join("log").display()
+        );
+        let status = read("status")?;
+        ensure!(
+            status.trim() == "0",
+            "the script ended with status {}\n{}",
+            status.trim(),
+            tail(guest)
+        );
+        ensure!(checks.passed > 0, "the script checked nothing");
+        Ok(checks.passed)
+    }
+
+    /// An image without a script.
+    pub fn image(&mut self, needs: &[String], kernel: &Fetched) -> Result<Image> {
+        let modules = Modules::open(&kernel.modules())?;
+        let mut image = Image::new(&self.repository, &modules)?;
+        for need in needs {
+            match need.as_str() {
+                "injector" => {
+                    let module = injector::module(&self.repository, kernel, &self.artefacts)?;
+                    image.module("rtscope_lab.ko", &std::fs::read(module)?)?;
+                    let program = injector::program(&self.repository, &self.artefacts)?;
+                    image.program("bin/injector-user", &program)?;
+                }
+                "rtscope" => image.program("bin/rtscope", &self.rtscope()?)?,
+                other => image.program(&format!("bin/{other}"), &in_path(other)?)?,
+            }
+        }
+        Ok(image)
+    }
+
+    /// The release build of the program under test, made once for a suite.
+    fn rtscope(&mut self) -> Result<PathBuf> {
+        if self.rtscope.is_none() {
+            let mut build = run::cargo(&self.repository);
+            build.args(["build", "--release", "--package", "cli"]);
+            run::must_succeed(&mut build)?;
+            self.rtscope = Some(target_folder(&self.repository).join("release/rtscope"));
+        }
+        self.rtscope.clone().context("no program")
+    }
+}
+
+impl Checks {
+    fn parse(text: &str) -> Checks {
+        let failed = text.lines().filter(|line| !line.starts_with("ok "));
+        Checks {
+            passed: text.lines().filter(|line| line.starts_with("ok ")).count(),
+            failed: failed.map(str::to_owned).collect(),
+        }
+    }
+}
+
+fn same(first: &Path, second: &Path, file: &str) -> Result<()> {
+    let read = |folder: &Path| {
+        std::fs::read_to_string(folder.join(file))
+            .with_context(|| format!("the guest left no '{file}'"))
+    };
+    let (first, second) = (read(first)?, read(second)?);
+    let differing = first.lines().zip(second.lines()).find(|(a, b)| a != b);
+    ensure!(
+        first == second,
+        "'{file}' differs between two boots: {differing:?}"
+    );
+    Ok(())
+}
+
+fn tail(guest: &Guest) -> String {
+    let path = guest.folder.join("console.txt");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines[lines.len().saturating_sub(TAIL)..].join("\n  | ");
+    format!("  | {last}\n  all of it: {}", path.display())
+}
+
+/// Where cargo builds.
+fn target_folder(repository: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| repository.join("target"), |path| repository.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_not_ok_is_a_failure() {
+        let check = |text: &str, passed: usize, failed: &[&str]| {
+            let failed = failed.iter().map(|line| (*line).to_owned()).collect();
+            assert_eq!(Checks::parse(text), Checks { passed, failed }, "{text}");
+        };
+        check("", 0, &[]);
+        check("ok a\nok b\n", 2, &[]);
+        check("ok a\nnot ok b\ngarbage\n", 1, &["not ok b", "garbage"]);
+    }
+}
