@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
+use super::realtime;
 use crate::flags::PartRole;
 
 /// Less urgent than every hog.
@@ -60,7 +61,7 @@ pub struct HogExperiment {
 }
 
 impl HogExperiment {
-    /// Starts every part; nothing bad happens yet.
+    /// Starts every part; nothing bad happens yet. The calling thread leaves the CPU for good.
     ///
     /// # Errors
     /// When a part cannot be started, or may not be what it is to be.
@@ -71,6 +72,7 @@ impl HogExperiment {
             period_us,
             ..
         } = *options;
+        realtime::stay_off(cpu)?;
         let part = |role, name: &str, cpu, prio, length_us| PartSpec {
             program: options.program.clone(),
             role,

@@ -67,11 +67,13 @@ pub struct JackExperiment {
 }
 
 impl JackExperiment {
-    /// Starts jackd and waits until its real-time thread runs.
+    /// Starts jackd and waits until its real-time thread runs. The calling thread leaves the CPU for
+    /// good.
     ///
     /// # Errors
     /// When jackd cannot be started, with what it said itself.
     pub fn start(options: &JackOptions) -> Result<Self> {
+        realtime::stay_off(options.cpu)?;
         let jackd = Jackd::start(options)?;
         let hog = Part::start(&PartSpec {
             program: options.program.clone(),

@@ -35,15 +35,31 @@ pub struct Truth {
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// CLOCK_MONOTONIC when its work began; for a victim, when its worst activation was due.
+    /// CLOCK_MONOTONIC when its work began.
     pub start_ns: u64,
-    /// CLOCK_MONOTONIC when its work ended; for a victim, when its worst activation began to run.
+    /// CLOCK_MONOTONIC when its work ended.
     pub stop_ns: u64,
     /// CPU time of its work.
     pub cpu_ns: u64,
     /// Activations of a victim; bursts of a decoy.
     pub activations: u64,
+    /// The late activations of a victim, at most [`LATE_MAX`], in time order.
+    pub late: Vec<Late>,
 }
+
+/// One late activation of a victim, on CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Late {
+    /// When it was to run.
+    pub due_ns: u64,
+    /// When it ran.
+    pub ran_ns: u64,
+}
+
+/// A victim notes activations that were later than this.
+const LATE_NS: u64 = 500_000;
+/// It notes so many, and forgets the least late of them for a later one.
+const LATE_MAX: usize = 32;
 
 /// Runs one part to its end.
 pub fn run(typed: &DemoPart) -> Result<Outcome> {
@@ -107,16 +123,27 @@ fn say(line: &serde_json::Value) -> Result<()> {
         .map_err(stdout_error)
 }
 
-/// Wakes up every period until stdin closes, and keeps its worst lateness.
+/// Wakes up every period until stdin closes, and notes when it was late.
 fn victim(period_ns: u64) -> Truth {
-    let mut truth = Truth::default();
-    let mut due_ns = realtime::monotonic_ns() + period_ns;
+    let start_ns = realtime::monotonic_ns();
+    let mut truth = Truth {
+        start_ns,
+        late: Vec::with_capacity(LATE_MAX + 1),
+        ..Truth::default()
+    };
+    let mut due_ns = start_ns + period_ns;
     while !stdin_has_something() {
         realtime::sleep_until(due_ns);
         let now_ns = realtime::monotonic_ns();
         truth.activations += 1;
-        if now_ns.saturating_sub(due_ns) > truth.stop_ns - truth.start_ns {
-            (truth.start_ns, truth.stop_ns) = (due_ns, now_ns);
+        if now_ns.saturating_sub(due_ns) > LATE_NS {
+            note(
+                &mut truth.late,
+                Late {
+                    due_ns,
+                    ran_ns: now_ns,
+                },
+            );
         }
         due_ns += period_ns;
         if due_ns <= now_ns {
@@ -124,8 +151,23 @@ fn victim(period_ns: u64) -> Truth {
             due_ns = now_ns + period_ns;
         }
     }
+    truth.stop_ns = realtime::monotonic_ns();
     truth.cpu_ns = realtime::thread_cpu_ns();
     truth
+}
+
+/// Keeps the latest of the late, in time order; never allocates.
+fn note(late: &mut Vec<Late>, activation: Late) {
+    late.push(activation);
+    if late.len() > LATE_MAX {
+        let least = late
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, late)| late.ran_ns - late.due_ns);
+        if let Some((at, _)) = least {
+            late.remove(at);
+        }
+    }
 }
 
 /// Waits for its cue, then uses `length_ns` of CPU time without a pause.
@@ -208,4 +250,27 @@ fn stdin_has_something() -> bool {
         tv_nsec: 0,
     };
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_victim_forgets_the_least_late_of_too_many() {
+        let mut late = Vec::new();
+        for due_ns in 0..LATE_MAX as u64 + 1 {
+            let lateness_ns = if due_ns == 3 { 1 } else { 2 };
+            note(
+                &mut late,
+                Late {
+                    due_ns,
+                    ran_ns: due_ns + lateness_ns,
+                },
+            );
+        }
+        assert_eq!(late.len(), LATE_MAX);
+        assert!(late.iter().all(|late| late.due_ns != 3));
+        assert!(late.is_sorted_by_key(|late| late.due_ns));
+    }
 }

@@ -46,6 +46,22 @@ pub fn stay_on(cpu: Cpu) -> Result<()> {
         .map_err(|error| Error::io(format!("cannot run on {cpu}"), error.into()))
 }
 
+/// Keeps this thread, and what it starts, off `cpu`: a hog there must not delay who conducts it.
+///
+/// # Errors
+/// When no other CPU is left to us.
+pub fn stay_off(cpu: Cpu) -> Result<()> {
+    let cannot = |error: rustix::io::Errno| {
+        Error::io(format!("cannot leave {cpu}"), error.into())
+            .mend("run it where two CPUs are allowed: taskset -p $$ shows them")
+    };
+    let mut set = rustix::thread::sched_getaffinity(None).map_err(cannot)?;
+    if (cpu.0 as usize) < CpuSet::MAX_CPU {
+        set.unset(cpu.0 as usize);
+    }
+    rustix::thread::sched_setaffinity(None, &set).map_err(cannot)
+}
+
 /// Gives this thread its name, as `ps` and the scheduler's events show it (15 bytes).
 ///
 /// # Errors
