@@ -66,10 +66,10 @@ pub fn find(output: &Path) -> Result<Vec<Leftover>> {
     }
     found.extend(files(
         Path::new(SHARED_MEMORY),
-        "rtscope-",
+        shared_memory,
         Kind::SharedMemory,
     ));
-    found.extend(files(output, ".rtscope-", Kind::HalfWrittenTrace));
+    found.extend(files(output, half_written, Kind::HalfWrittenTrace));
     found.sort();
     Ok(found)
 }
@@ -139,15 +139,15 @@ fn dynamic_events(text: &str, is_dead: impl Fn(u32) -> bool) -> Vec<Leftover> {
     text.lines().filter_map(event).collect()
 }
 
-/// Entries of `folder` called `PREFIX` `PID` `-…` whose process is dead.
-fn files(folder: &Path, prefix: &str, kind: Kind) -> Vec<Leftover> {
+/// Entries of `folder` whose names have an owner, and that owner is dead.
+fn files(folder: &Path, owner: fn(&str) -> Option<u32>, kind: Kind) -> Vec<Leftover> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
     entries
         .flatten()
         .filter_map(|entry| {
-            let pid = owner(&entry.file_name().to_string_lossy(), prefix)?;
+            let pid = owner(&entry.file_name().to_string_lossy())?;
             let path = display(&entry.path());
             is_dead(pid).then_some(Leftover { kind, path, pid })
         })
@@ -158,9 +158,20 @@ fn display(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The process in `PREFIX` `PID` `-…`; none when the name is not ours.
-fn owner(name: &str, prefix: &str) -> Option<u32> {
-    name.strip_prefix(prefix)?.split_once('-')?.0.parse().ok()
+/// The process in `rtscope-PID-…`; none when the name is not ours.
+fn shared_memory(name: &str) -> Option<u32> {
+    name.strip_prefix("rtscope-")?
+        .split_once('-')?
+        .0
+        .parse()
+        .ok()
+}
+
+/// The process in `.NAME.partial-PID`, as `ctf::writer::StagedDir` names what it writes.
+fn half_written(name: &str) -> Option<u32> {
+    let (head, pid) = name.rsplit_once(".partial-")?;
+    head.strip_prefix('.').filter(|name| !name.is_empty())?;
+    pid.parse().ok()
 }
 
 fn is_dead(pid: u32) -> bool {
@@ -172,14 +183,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_with_our_prefix_and_a_process_are_ours() {
-        let check = |name: &str, expect: Option<u32>| {
-            assert_eq!(owner(name, ".rtscope-"), expect, "{name}");
+    fn only_names_of_our_own_patterns_with_a_process_are_ours() {
+        let check = |owner: fn(&str) -> Option<u32>, name: &str, expect: Option<u32>| {
+            assert_eq!(owner(name), expect, "{name}");
         };
-        check(".rtscope-12-trace", Some(12));
-        check(".rtscope-12", None);
-        check("rtscope-12-trace", None);
-        check(".rtscope-x-trace", None);
+        check(shared_memory, "rtscope-12-ring", Some(12));
+        check(shared_memory, "rtscope-12", None);
+        check(shared_memory, ".rtscope-12-ring", None);
+        check(shared_memory, "rtscope-x-ring", None);
+        check(half_written, ".trace.partial-12", Some(12));
+        check(half_written, "trace.partial-12", None);
+        check(half_written, "..partial-12", None);
+        check(half_written, ".trace.partial-x", None);
     }
 
     #[test]
@@ -198,14 +213,14 @@ mod tests {
     fn a_half_written_trace_of_a_dead_process_is_found_and_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         // The largest process id of Linux is 2^22.
-        let dead = folder.path().join(".rtscope-99999999-trace");
+        let dead = folder.path().join(".trace.partial-99999999");
         let alive = folder
             .path()
-            .join(format!(".rtscope-{}-trace", std::process::id()));
+            .join(format!(".trace.partial-{}", std::process::id()));
         for trace in [&dead, &alive] {
             fs::create_dir_all(trace.join("kernel")).expect("a trace");
         }
-        let found = files(folder.path(), ".rtscope-", Kind::HalfWrittenTrace);
+        let found = files(folder.path(), half_written, Kind::HalfWrittenTrace);
         assert_eq!(found.len(), 1, "{found:?}");
         found[0].remove().expect("removed");
         assert!(!dead.exists() && alive.exists());

@@ -7,13 +7,29 @@
 //! - Every lost event is counted, per CPU and cause, and stands at its place in the trace.
 //! - Output appears whole, under its own name, or not at all.
 
+mod clock;
+mod environment;
+mod evidence;
 pub mod facts;
+mod housekeeping;
+mod kernel_ctf;
+mod kernel_trace;
 pub mod leftovers;
+mod lttng_names;
 mod pages;
+mod record;
 mod recorder;
 mod select;
 mod sets;
+mod snapshot;
+mod statedump;
 
+pub use environment::own_command_line;
+pub use kernel_ctf::{CpuConverter, CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+pub use kernel_trace::kernel_functions;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};
+pub use record::{CpuRecord, RecordConfig, RecordSummary, record};
 pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use select::{EventSelection, Selected};
+pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
+pub use statedump::{InterruptLine, StateDump, TaskState};

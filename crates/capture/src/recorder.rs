@@ -169,6 +169,11 @@ impl Recorder {
         &self.selected
     }
 
+    /// The instance, and the pipes of the recorded CPUs.
+    pub(crate) fn parts(&mut self) -> (&Instance, &mut [PagePipe]) {
+        (&self.instance, &mut self.pipes)
+    }
+
     fn refill_spares(&mut self) {
         let limit = self.buffer_bytes_per_cpu + 2 * self.formats.layout.page_size_bytes();
         while self.spares.len() < self.pipes.len() {

@@ -1,0 +1,74 @@
+//! The `env` block of our traces: what LTTng says of a kernel trace, and who wrote this one.
+
+use std::fs;
+
+use ctf::writer::EnvValue;
+
+use crate::facts::Facts;
+
+/// LTTng's version whose names and values we write.
+const TRACER_VERSION: [(&str, i64); 3] = [
+    ("tracer_major", 2),
+    ("tracer_minor", 13),
+    ("tracer_patchlevel", 23),
+];
+
+/// The entries, in LTTng's order, then ours. `command_line` is how rtscope was called.
+pub(crate) fn environment(
+    trace_name: &str,
+    command_line: &str,
+    facts: &Facts,
+) -> Vec<(String, EnvValue)> {
+    let kernel = |file: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{file}")).unwrap_or_default();
+        EnvValue::Text(text.trim().to_owned())
+    };
+    let text = |text: &str| EnvValue::Text(text.to_owned());
+    let mut entries = vec![
+        ("hostname", kernel("hostname")),
+        ("domain", text("kernel")),
+        ("sysname", text("Linux")),
+        ("kernel_release", kernel("osrelease")),
+        ("kernel_version", kernel("version")),
+        ("tracer_name", text("lttng-modules")),
+    ];
+    entries.extend(TRACER_VERSION.map(|(name, number)| (name, EnvValue::Integer(number))));
+    entries.extend([
+        ("trace_buffering_scheme", text("global")),
+        ("trace_name", text(trace_name)),
+        ("rtscope_version", text(env!("CARGO_PKG_VERSION"))),
+        ("rtscope_command_line", text(command_line)),
+        (
+            "rtscope_preemption_model",
+            text(facts.scheduler.preemption.name()),
+        ),
+        (
+            "rtscope_virtualised",
+            EnvValue::Integer(i64::from(facts.machine.virtualised)),
+        ),
+        (
+            "clocksource",
+            text(facts.machine.clocksource.as_deref().unwrap_or("unknown")),
+        ),
+    ]);
+    entries
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// The command line of this process, words with blanks in quotes.
+pub fn own_command_line() -> String {
+    let quoted = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy().into_owned();
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            format!("'{word}'")
+        } else {
+            word
+        }
+    };
+    std::env::args_os()
+        .map(quoted)
+        .collect::<Vec<_>>()
+        .join(" ")
+}

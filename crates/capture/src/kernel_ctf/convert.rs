@@ -1,0 +1,181 @@
+//! One CPU's pages into one CTF stream, losses at their places.
+
+use std::sync::Arc;
+
+use ctf::writer::StreamWriter;
+use event::{Cpu, Instant, Result, TimeRange};
+use ftrace::Page;
+
+use super::groups::ThreadGroups;
+use super::{KernelClasses, NewTask};
+
+/// What missing events before a page mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstPage {
+    /// The ring overwrote what nobody had asked to keep: no loss.
+    History,
+    /// A hole between this page and the one before it: a loss.
+    Loss,
+}
+
+/// What was written of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTotals {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Events written.
+    pub events: u64,
+    /// Events that the trace says were lost.
+    pub discarded: u64,
+    /// Records that no format describes.
+    pub unknown: u64,
+    /// Pages whose rest could not be read.
+    pub damaged_pages: u64,
+    /// Events whose time lay before their predecessor's, and were put beside it.
+    pub backwards: u64,
+    /// Bytes of the stream's file.
+    pub size_bytes: u64,
+    /// The first and the last event; none without events.
+    pub window: Option<TimeRange>,
+}
+
+/// Converts the pages of one CPU, in order.
+#[derive(Debug)]
+pub struct CpuConverter {
+    cpu: Cpu,
+    classes: Arc<KernelClasses>,
+    groups: Arc<ThreadGroups>,
+    stream: StreamWriter,
+    payload: Vec<u8>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    discarded: u64,
+    unknown: u64,
+    damaged_pages: u64,
+    backwards: u64,
+}
+
+impl CpuConverter {
+    /// A converter that writes to `stream`, whose first classes are those of `classes`.
+    pub fn new(
+        cpu: Cpu,
+        classes: Arc<KernelClasses>,
+        groups: Arc<ThreadGroups>,
+        stream: StreamWriter,
+    ) -> Self {
+        CpuConverter {
+            cpu,
+            classes,
+            groups,
+            stream,
+            payload: Vec::with_capacity(256),
+            first_ns: None,
+            last_ns: 0,
+            discarded: 0,
+            unknown: 0,
+            damaged_pages: 0,
+            backwards: 0,
+        }
+    }
+
+    /// The events that were counted as lost so far.
+    pub fn discarded(&self) -> u64 {
+        self.discarded
+    }
+
+    /// Writes the events of a page. Where the kernel says that events are missing before it but
+    /// not how many, at least `missed_min` are counted, and never none.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn page(&mut self, bytes: &[u8], before: FirstPage, missed_min: u64) -> Result<()> {
+        let classes = Arc::clone(&self.classes);
+        let Ok(page) = Page::parse(&classes.layout, bytes) else {
+            self.damaged_pages += 1;
+            return self.stream.gap();
+        };
+        if let (Some(missed), FirstPage::Loss) = (page.missed, before) {
+            let missed = missed.unwrap_or(missed_min.max(1));
+            self.lost(self.discarded.saturating_add(missed))?;
+        }
+        for event in page.events() {
+            let Ok(event) = event else {
+                self.damaged_pages += 1;
+                return self.stream.gap();
+            };
+            self.event(&classes, event.time_ns, event.record)?;
+        }
+        Ok(())
+    }
+
+    /// Says that `total` events were lost up to here.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn lost(&mut self, total: u64) -> Result<()> {
+        if total > self.discarded {
+            self.discarded = total;
+            self.stream.discarded(total)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, classes: &KernelClasses, time_ns: u64, record: &[u8]) -> Result<()> {
+        let id = record
+            .get(..2)
+            .map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
+        let Some(Some(index)) = classes.by_id.get(usize::from(id)).copied() else {
+            self.unknown += 1;
+            return Ok(());
+        };
+        if let Some(new_task) = classes.new_task.filter(|new_task| new_task.id == id) {
+            self.learn(new_task, record);
+        }
+        if time_ns < self.last_ns {
+            self.backwards += 1;
+        }
+        let time_ns = time_ns.max(self.last_ns);
+        self.last_ns = time_ns;
+        self.first_ns.get_or_insert(time_ns);
+        self.payload.clear();
+        classes.plans[index as usize].run(record, &self.groups, &mut self.payload);
+        self.stream
+            .event(index, Instant::from_ns(time_ns as i64), &self.payload)
+    }
+
+    /// `task_newtask` comes before the fork that names its threads.
+    fn learn(&self, new_task: NewTask, record: &[u8]) {
+        let word = |at: usize| {
+            let bytes = record.get(at..at + 4)?.try_into().ok()?;
+            Some(i32::from_le_bytes(bytes))
+        };
+        // Offset 4 is `common_pid`, the parent; `CLONE_THREAD` is in the low half of the flags.
+        if let (Some(parent), Some(child), Some(flags)) =
+            (word(4), word(new_task.pid_at), word(new_task.flags_at))
+        {
+            self.groups.new_task(parent, child, u64::from(flags as u32));
+        }
+    }
+
+    /// Ends the stream.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self) -> Result<CpuTotals> {
+        let window = self.first_ns.map(|first_ns| TimeRange {
+            begin: Instant::from_ns(first_ns as i64),
+            end: Instant::from_ns(self.last_ns as i64),
+        });
+        let totals = self.stream.finish()?;
+        Ok(CpuTotals {
+            cpu: self.cpu,
+            events: totals.events,
+            discarded: totals.discarded,
+            unknown: self.unknown,
+            damaged_pages: self.damaged_pages,
+            backwards: self.backwards,
+            size_bytes: totals.size_bytes,
+            window,
+        })
+    }
+}

@@ -1,0 +1,458 @@
+//! How one tracepoint's record becomes a CTF payload: compiled once, run for each event.
+
+use event::{Base, EventClass, Field, FieldType, Integer};
+use ftrace::{EventFormat, FormatField, Kind, Scalar};
+
+use super::groups::ThreadGroups;
+use super::rwbs;
+use crate::lttng_names::{self, FieldRow, FieldWriting};
+
+/// Bytes of a task's name.
+const COMM_BYTES: u32 = 16;
+/// What LTTng subtracts from the kernel's priorities.
+const PRIO_OFFSET: i64 = 100;
+
+/// The steps from a record to a payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Bytes as they are.
+    Copy { at: u32, size: u32 },
+    /// An integer, widened or narrowed, plus a number.
+    Integer {
+        at: u32,
+        from: Width,
+        to_bytes: u8,
+        plus: i64,
+    },
+    /// A text in a fixed number of bytes.
+    Text { from: Bytes, size: u32 },
+    /// A text that ends with a zero byte.
+    String { from: Bytes },
+    /// A length in elements, then the bytes.
+    Sequence { from: Bytes, element_bytes: u32 },
+    /// Block request letters as flags.
+    Rwbs { from: Bytes },
+    /// The thread group of the task at this place.
+    Group { at: u32 },
+}
+
+/// Width and sign of an integer in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Width {
+    bytes: u8,
+    signed: bool,
+}
+
+/// Where the bytes of a text or array are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bytes {
+    Here { at: u32, size: u32 },
+    Dynamic { at: u32, relative: bool },
+}
+
+impl Plan {
+    /// Compiles the plan and the class of an event. The class's number is for the caller to set.
+    pub(super) fn compile(format: &EventFormat) -> (Plan, EventClass) {
+        let mut plan = Plan::default();
+        let mut fields = Vec::new();
+        let row = lttng_names::lookup(&format.full_name());
+        let name = match &row {
+            Some(row) => row.name.clone(),
+            None => plain_name(format),
+        };
+        match row.and_then(|row| row.fields) {
+            Some(rows) => rows
+                .iter()
+                .for_each(|row| plan.add_row(format, row, &mut fields)),
+            None if format.system == "syscalls" => plan.add_syscall(format, &mut fields),
+            None => {
+                for field in &format.fields {
+                    plan.add_native(field, &field.name, &mut fields);
+                }
+            }
+        }
+        plan.join_copies();
+        (
+            plan,
+            EventClass {
+                id: event::ClassId(0),
+                name,
+                stream: 0,
+                fields,
+            },
+        )
+    }
+
+    fn add_row(&mut self, format: &EventFormat, row: &FieldRow, fields: &mut Vec<Field>) {
+        let source = match row.writing {
+            FieldWriting::Current => format.field("common_pid"),
+            _ => format.field(row.source),
+        };
+        let Some(source) = source else { return };
+        let bytes = bytes_of(source);
+        let mut add = |ty: FieldType, step: Step| {
+            fields.push(Field::payload(row.name, ty));
+            self.steps.push(step);
+        };
+        match (row.writing, width_of(source)) {
+            (
+                FieldWriting::Integer {
+                    size_bits,
+                    signed,
+                    hexadecimal,
+                },
+                Some(from),
+            ) => {
+                let mut integer = Integer::le(size_bits, signed);
+                if hexadecimal {
+                    integer.base = Base::Hexadecimal;
+                }
+                let (at, to_bytes) = (source.offset_bytes, size_bits / 8);
+                add(
+                    FieldType::Integer(integer),
+                    Step::Integer {
+                        at,
+                        from,
+                        to_bytes,
+                        plus: 0,
+                    },
+                );
+            }
+            (FieldWriting::Prio, Some(from)) => {
+                let step = Step::Integer {
+                    at: source.offset_bytes,
+                    from,
+                    to_bytes: 4,
+                    plus: -PRIO_OFFSET,
+                };
+                add(integer(32, true), step);
+            }
+            (FieldWriting::Current, Some(from)) => {
+                let at = source.offset_bytes;
+                add(
+                    integer(32, true),
+                    Step::Integer {
+                        at,
+                        from,
+                        to_bytes: 4,
+                        plus: 0,
+                    },
+                );
+            }
+            (FieldWriting::ThreadGroup, Some(Width { bytes: 4, .. })) => {
+                add(
+                    integer(32, true),
+                    Step::Group {
+                        at: source.offset_bytes,
+                    },
+                );
+            }
+            (FieldWriting::Text16, None) => {
+                let ty = FieldType::Text {
+                    size_bytes: COMM_BYTES,
+                };
+                add(
+                    ty,
+                    Step::Text {
+                        from: bytes,
+                        size: COMM_BYTES,
+                    },
+                );
+            }
+            (FieldWriting::Text, None) => add(FieldType::String, Step::String { from: bytes }),
+            (FieldWriting::Rwbs, None) => add(integer(32, false), Step::Rwbs { from: bytes }),
+            _ => self.add_native(source, row.name, fields),
+        }
+    }
+
+    /// A field as its format types it.
+    fn add_native(&mut self, field: &FormatField, name: &str, fields: &mut Vec<Field>) {
+        let at = field.offset_bytes;
+        let from = bytes_of(field);
+        match field.kind {
+            Kind::One(scalar) => {
+                fields.push(Field::payload(name, scalar_type(scalar)));
+                self.steps.push(Step::Copy {
+                    at,
+                    size: scalar.size_bytes(),
+                });
+            }
+            Kind::Array {
+                element: Scalar::Character,
+                count,
+            } => {
+                let size = count;
+                fields.push(Field::payload(name, FieldType::Text { size_bytes: size }));
+                self.steps.push(Step::Text { from, size });
+            }
+            Kind::Array { element, count } => {
+                let size = count * element.size_bytes();
+                let element = scalar_type(element).into();
+                fields.push(Field::payload(name, FieldType::Array { element, count }));
+                self.steps.push(Step::Copy { at, size });
+            }
+            Kind::Dynamic {
+                element: Scalar::Character,
+                ..
+            } => {
+                fields.push(Field::payload(name, FieldType::String));
+                self.steps.push(Step::String { from });
+            }
+            Kind::Dynamic { element, .. } => {
+                // LTTng's convention for the length of a sequence.
+                let length = format!("_{name}_length");
+                fields.push(Field::payload(&length, integer(32, false)));
+                let ty = FieldType::Sequence {
+                    element: scalar_type(element).into(),
+                    length,
+                };
+                fields.push(Field::payload(name, ty));
+                self.steps.push(Step::Sequence {
+                    from,
+                    element_bytes: element.size_bytes(),
+                });
+            }
+        }
+    }
+
+    /// The arguments of a system call: slots of eight bytes that are as wide as their C type says.
+    fn add_syscall(&mut self, format: &EventFormat, fields: &mut Vec<Field>) {
+        for field in format
+            .fields
+            .iter()
+            .filter(|field| field.name != "__syscall_nr")
+        {
+            let Some(from) = width_of(field) else {
+                self.add_native(field, &field.name, fields);
+                continue;
+            };
+            let (signed, bytes) = match field.c_integer() {
+                Some((signed, bytes)) if bytes <= from.bytes => (signed, bytes),
+                _ => (from.signed, from.bytes),
+            };
+            let ty = if field.is_pointer() {
+                FieldType::Integer(Integer::hex(64))
+            } else {
+                integer(bytes * 8, signed)
+            };
+            fields.push(Field::payload(&field.name, ty));
+            let at = field.offset_bytes;
+            self.steps.push(Step::Integer {
+                at,
+                from,
+                to_bytes: bytes,
+                plus: 0,
+            });
+        }
+    }
+
+    /// Turns integers that do not change into copies, and neighbouring copies into one.
+    fn join_copies(&mut self) {
+        let mut joined: Vec<Step> = Vec::with_capacity(self.steps.len());
+        for step in self.steps.drain(..) {
+            let step = match step {
+                Step::Integer {
+                    at,
+                    from,
+                    to_bytes,
+                    plus: 0,
+                } if from.bytes == to_bytes => Step::Copy {
+                    at,
+                    size: u32::from(to_bytes),
+                },
+                other => other,
+            };
+            match (joined.last_mut(), &step) {
+                (
+                    Some(Step::Copy { at, size }),
+                    Step::Copy {
+                        at: next,
+                        size: more,
+                    },
+                ) if *at + *size == *next => {
+                    *size += more;
+                }
+                _ => joined.push(step),
+            }
+        }
+        self.steps = joined;
+    }
+
+    /// Appends the payload of `record` to `out`. What lies outside of the record reads as zero.
+    pub(super) fn run(&self, record: &[u8], groups: &ThreadGroups, out: &mut Vec<u8>) {
+        for step in &self.steps {
+            match *step {
+                Step::Copy { at, size } => copy(record, at, size, out),
+                Step::Integer {
+                    at,
+                    from,
+                    to_bytes,
+                    plus,
+                } => {
+                    let value = read_integer(record, at, from).wrapping_add(plus);
+                    out.extend_from_slice(&value.to_le_bytes()[..usize::from(to_bytes)]);
+                }
+                Step::Text { from, size } => {
+                    let text = until_zero(from.read(record));
+                    let kept = text.len().min(size as usize);
+                    out.extend_from_slice(&text[..kept]);
+                    out.resize(out.len() + size as usize - kept, 0);
+                }
+                Step::String { from } => {
+                    out.extend_from_slice(until_zero(from.read(record)));
+                    out.push(0);
+                }
+                Step::Sequence {
+                    from,
+                    element_bytes,
+                } => {
+                    let bytes = from.read(record);
+                    let count = bytes.len() / element_bytes as usize;
+                    out.extend_from_slice(&(count as u32).to_le_bytes());
+                    out.extend_from_slice(&bytes[..count * element_bytes as usize]);
+                }
+                Step::Rwbs { from } => {
+                    out.extend_from_slice(&rwbs::flags(from.read(record)).to_le_bytes());
+                }
+                Step::Group { at } => {
+                    let tid = read_integer(
+                        record,
+                        at,
+                        Width {
+                            bytes: 4,
+                            signed: true,
+                        },
+                    );
+                    out.extend_from_slice(&groups.group(tid as i32).to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl Bytes {
+    fn read(self, record: &[u8]) -> &[u8] {
+        let range = |at: usize, size: usize| record.get(at..at.saturating_add(size));
+        let found = match self {
+            Bytes::Here { at, size } => range(at as usize, size as usize),
+            Bytes::Dynamic { at, relative } => {
+                let word = read_integer(
+                    record,
+                    at,
+                    Width {
+                        bytes: 4,
+                        signed: false,
+                    },
+                ) as u32;
+                let begin = (word & 0xffff) as usize + if relative { at as usize + 4 } else { 0 };
+                range(begin, (word >> 16) as usize)
+            }
+        };
+        found.unwrap_or_default()
+    }
+}
+
+/// LTTng's name for a tracepoint that the table does not list.
+fn plain_name(format: &EventFormat) -> String {
+    if format.system == "syscalls" {
+        for (ours, theirs) in [
+            ("sys_enter_", "syscall_entry_"),
+            ("sys_exit_", "syscall_exit_"),
+        ] {
+            if let Some(call) = format.name.strip_prefix(ours) {
+                return format!("{theirs}{call}");
+            }
+        }
+    }
+    format.name.clone()
+}
+
+fn bytes_of(field: &FormatField) -> Bytes {
+    match field.kind {
+        Kind::Dynamic { relative, .. } => Bytes::Dynamic {
+            at: field.offset_bytes,
+            relative,
+        },
+        _ => Bytes::Here {
+            at: field.offset_bytes,
+            size: field.size_bytes,
+        },
+    }
+}
+
+fn width_of(field: &FormatField) -> Option<Width> {
+    match field.kind {
+        Kind::One(Scalar::Integer {
+            size_bytes, signed, ..
+        }) => Some(Width {
+            bytes: size_bytes,
+            signed,
+        }),
+        Kind::One(Scalar::Character) => Some(Width {
+            bytes: 1,
+            signed: true,
+        }),
+        _ => None,
+    }
+}
+
+fn integer(size_bits: u8, signed: bool) -> FieldType {
+    FieldType::Integer(Integer::le(size_bits, signed))
+}
+
+fn scalar_type(scalar: Scalar) -> FieldType {
+    match scalar {
+        Scalar::Integer {
+            pointer: true,
+            size_bytes,
+            ..
+        } => FieldType::Integer(Integer::hex(size_bytes * 8)),
+        Scalar::Integer {
+            size_bytes, signed, ..
+        } => integer(size_bytes * 8, signed),
+        Scalar::Character => integer(8, true),
+        Scalar::Byte => FieldType::Integer(Integer::hex(8)),
+    }
+}
+
+fn copy(record: &[u8], at: u32, size: u32, out: &mut Vec<u8>) {
+    let (at, size) = (at as usize, size as usize);
+    let found = record.get(at..).unwrap_or_default();
+    let found = &found[..found.len().min(size)];
+    out.extend_from_slice(found);
+    out.resize(out.len() + size - found.len(), 0);
+}
+
+/// The integer at `at`, sign-extended when it is signed; zero outside of the record.
+fn read_integer(record: &[u8], at: u32, width: Width) -> i64 {
+    let (at, size) = (at as usize, usize::from(width.bytes));
+    let Some(bytes) = record.get(at..at + size) else {
+        return 0;
+    };
+    let mut word = [0; 8];
+    word[..size].copy_from_slice(bytes);
+    let value = i64::from_le_bytes(word);
+    let shift = 64 - 8 * u32::from(width.bytes);
+    if width.signed {
+        value << shift >> shift
+    } else {
+        value
+    }
+}
+
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len())]
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

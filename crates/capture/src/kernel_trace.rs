@@ -1,0 +1,143 @@
+//! The directory that recordings and snapshots share: `kernel/` in CTF, `rtscope/` with symbols.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use ctf::writer::{
+    ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, TraceWriter, random_uuid,
+};
+use event::{Cpu, Error, EventClass, Result};
+
+use crate::evidence::{self, Encoded};
+use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
+use crate::statedump::{self, StateDump};
+
+/// Places of the stream classes.
+const KERNEL_STREAM: usize = 0;
+const EVIDENCE_STREAM: usize = 1;
+/// The name that LTTng gives its first channel.
+const CHANNEL_NAME: &str = "channel0";
+/// The file of the state dump: a stream of its own, because events were recorded meanwhile.
+const STATEDUMP_FILE: &str = "statedump_0";
+
+/// A kernel trace that is being written.
+pub(crate) struct KernelTrace {
+    writer: TraceWriter,
+    classes: Arc<KernelClasses>,
+}
+
+impl KernelTrace {
+    /// Writes the metadata below `root`.
+    pub(crate) fn create(
+        root: &Path,
+        classes: Arc<KernelClasses>,
+        environment: Vec<(String, EnvValue)>,
+        wall_offset_ns: i64,
+        with_evidence: bool,
+    ) -> Result<Self> {
+        let kernel = classes
+            .classes()
+            .iter()
+            .cloned()
+            .chain(statedump::classes())
+            .collect();
+        let mut streams = vec![stream(CHANNEL_NAME, kernel)];
+        if with_evidence {
+            streams.push(stream(
+                "evidence",
+                evidence::classes(EVIDENCE_STREAM as u32),
+            ));
+        }
+        let meta = TraceMeta {
+            environment,
+            uuid: random_uuid()?,
+            clock: ClockMeta::monotonic(wall_offset_ns),
+            streams,
+        };
+        let writer = TraceWriter::create(&root.join("kernel"), &meta)?;
+        Ok(KernelTrace { writer, classes })
+    }
+
+    /// The converter of `cpu`'s pages.
+    pub(crate) fn cpu(&mut self, cpu: Cpu, groups: &Arc<ThreadGroups>) -> Result<CpuConverter> {
+        let stream = self.writer.stream(KERNEL_STREAM, cpu)?;
+        Ok(CpuConverter::new(
+            cpu,
+            Arc::clone(&self.classes),
+            Arc::clone(groups),
+            stream,
+        ))
+    }
+
+    /// Writes the tables of tasks and interrupts; returns how many events they are.
+    pub(crate) fn state_dump(&mut self, dump: &StateDump) -> Result<u64> {
+        let mut stream = self
+            .writer
+            .stream_file(KERNEL_STREAM, STATEDUMP_FILE, Cpu(0))?;
+        let events = dump.write(&mut stream, self.classes.classes().len() as u32)?;
+        stream.finish()?;
+        Ok(events)
+    }
+
+    /// Writes hits and records, in order of time, into a stream per CPU.
+    pub(crate) fn evidence(&mut self, events: &[Encoded]) -> Result<u64> {
+        let mut cpus: Vec<_> = events.iter().map(|event| event.cpu).collect();
+        cpus.sort();
+        cpus.dedup();
+        for cpu in cpus {
+            let mut stream = self.writer.stream(EVIDENCE_STREAM, cpu)?;
+            for event in events.iter().filter(|event| event.cpu == cpu) {
+                stream.event(event.class, event.time, &event.payload)?;
+            }
+            stream.finish()?;
+        }
+        Ok(events.len() as u64)
+    }
+}
+
+fn stream(name: &str, classes: Vec<EventClass>) -> StreamMeta {
+    let name = name.to_owned();
+    StreamMeta {
+        name,
+        header: HeaderKind::Large,
+        classes,
+        event_context: Vec::new(),
+    }
+}
+
+/// The functions of the running kernel, as `/proc/kallsyms` lists them; empty where it hides
+/// their addresses.
+pub fn kernel_functions() -> String {
+    let mut functions = String::new();
+    let Ok(file) = File::open("/proc/kallsyms") else {
+        return functions;
+    };
+    for line in BufReader::with_capacity(1 << 20, file).lines() {
+        let Ok(line) = line else { break };
+        let kind = line.split_ascii_whitespace().nth(1);
+        if line.starts_with("0000000000000000 ") || !matches!(kind, Some("t" | "T" | "w" | "W")) {
+            continue;
+        }
+        functions.push_str(&line);
+        functions.push('\n');
+    }
+    functions
+}
+
+/// Writes `functions` to `ROOT/rtscope/kallsyms`; nothing when there are none.
+pub(crate) fn write_functions(root: &Path, functions: &str) -> Result<()> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let directory = root.join("rtscope");
+    let path = directory.join("kallsyms");
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(&directory)?;
+        let mut file = BufWriter::new(File::create(&path)?);
+        file.write_all(functions.as_bytes())?;
+        file.flush()
+    };
+    write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
+}

@@ -1,0 +1,341 @@
+//! `record`: from start to a trace on disk.
+//!
+//! Reader threads on housekeeping CPUs empty the rings now and then and convert at once. They never
+//! sleep on the rings: a waiting reader would make the measured CPUs send wake-ups.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use ctf::writer::StagedDir;
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+use ftrace::{CpuStatistics, EventName, Instance, PagePipe};
+
+use crate::facts::Facts;
+use crate::kernel_ctf::{CpuConverter, CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+use crate::kernel_trace::{self, KernelTrace};
+use crate::recorder::{Mode, Recorder, RecorderConfig};
+use crate::select::EventSelection;
+use crate::statedump::StateDump;
+use crate::{clock, environment, housekeeping};
+
+/// How often the rings are emptied.
+const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
+/// More reader threads than this gain nothing.
+const READERS_MAX: usize = 8;
+
+/// What to record, for how long, and where to.
+#[derive(Clone, Debug)]
+pub struct RecordConfig {
+    /// The directory to make.
+    pub output: PathBuf,
+    /// Stop after this time; else when the command ends or the flag is raised.
+    pub duration: Option<Duration>,
+    /// The events.
+    pub events: EventSelection,
+    /// Run this, and stop when it ends.
+    pub command: Option<Vec<OsString>>,
+    /// Kernel filters, each on one event.
+    pub filters: Vec<(EventName, String)>,
+    /// The size of each CPU's ring.
+    pub buffer_bytes_per_cpu: usize,
+    /// Only these CPUs; all when none are named.
+    pub cpus: Option<Vec<Cpu>>,
+    /// Raised by somebody else to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl RecordConfig {
+    /// The default set of events into `output`, until the flag is raised.
+    pub fn new(output: impl Into<PathBuf>) -> Self {
+        RecordConfig {
+            output: output.into(),
+            duration: None,
+            events: EventSelection::default(),
+            command: None,
+            filters: Vec::new(),
+            buffer_bytes_per_cpu: 4 << 20,
+            cpus: None,
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+/// What became of one CPU's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuRecord {
+    /// What was written.
+    pub written: CpuTotals,
+    /// What the kernel's ring counted.
+    pub statistics: CpuStatistics,
+}
+
+impl CpuRecord {
+    /// Whether the trace accounts for every event that the kernel offered: those written (or of no
+    /// known format) are those read, those declared lost are those lost, and nothing is left.
+    pub fn reconciles(&self) -> bool {
+        let written = &self.written;
+        written.events + written.unknown == self.statistics.read
+            && written.discarded == self.statistics.lost()
+            && self.statistics.entries == 0
+    }
+}
+
+/// What a recording holds.
+#[derive(Clone, Debug)]
+pub struct RecordSummary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How long events were recorded.
+    pub duration: Duration,
+    /// Per CPU: written, and counted by the kernel.
+    pub cpus: Vec<CpuRecord>,
+    /// Events of the state dump.
+    pub dump_events: u64,
+    /// Events of the asked sets that this kernel does not have.
+    pub absent: Vec<String>,
+    /// How the command ended.
+    pub command_status: Option<ExitStatus>,
+}
+
+impl RecordSummary {
+    /// Events of the kernel, on all CPUs.
+    pub fn events(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.written.events).sum()
+    }
+
+    /// Lost events, on all CPUs.
+    pub fn lost(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.statistics.lost()).sum()
+    }
+
+    /// Bytes of all streams.
+    pub fn size_bytes(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.written.size_bytes).sum()
+    }
+}
+
+/// Records. Blocks until the duration is over, the command has ended, or the flag is raised.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] when the output is there; [`ErrorKind::StorageFull`] when the disk
+/// is: what was written is then removed, so that no half trace remains. A command that cannot be
+/// started is an error, one that fails is not.
+pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Result<RecordSummary> {
+    let staged = StagedDir::create(&config.output)?;
+    let mut recorder = Recorder::start(&RecorderConfig {
+        events: config.events.clone(),
+        buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
+        mode: Mode::Stream,
+        stop_trigger_comm: None,
+        cpus: config.cpus.clone(),
+        filters: config.filters.clone(),
+    })?;
+    let started = StdInstant::now();
+    let dump = StateDump::collect();
+    let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
+    let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
+    let name = config
+        .output
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let environment = environment::environment(&name, command_line, facts);
+    let offset = clock::wall_offset_ns();
+    let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
+    let dump_events = trace.state_dump(&dump)?;
+    let absent = recorder.selected().absent.clone();
+
+    let (instance, pipes) = recorder.parts();
+    let converters: Result<Vec<_>> = pipes
+        .iter()
+        .map(|pipe| trace.cpu(pipe.cpu(), &groups))
+        .collect();
+    let lanes = pipes
+        .iter_mut()
+        .zip(converters?)
+        .map(|(pipe, converter)| Lane::new(pipe, converter));
+    let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts)?;
+    kernel_trace::write_functions(staged.path(), &kernel_trace::kernel_functions())?;
+    let duration = Duration::from_ns((ended - started).as_nanos().min(i64::MAX as u128) as i64);
+    let path = staged.commit()?;
+    Ok(RecordSummary {
+        path,
+        duration,
+        cpus,
+        dump_events,
+        absent,
+        command_status,
+    })
+}
+
+type Ran = (Vec<CpuRecord>, Option<ExitStatus>, StdInstant);
+
+/// Starts readers and command, waits for the end, stops the rings, gathers what was written.
+fn run(
+    config: &RecordConfig,
+    instance: &Instance,
+    lanes: Vec<Lane<'_>>,
+    facts: &Facts,
+) -> Result<Ran> {
+    // Raised when events no longer come in: the readers empty the rings a last time.
+    let drained = AtomicBool::new(false);
+    // Raised by a reader that failed.
+    let failed = AtomicBool::new(false);
+    let cpus = housekeeping::cpus(&facts.machine, config.cpus.as_deref());
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = shares(lanes, cpus.len().clamp(1, READERS_MAX))
+            .into_iter()
+            .map(|share| {
+                let (drained, failed, cpus) = (&drained, &failed, &cpus);
+                scope.spawn(move || {
+                    housekeeping::pin(cpus);
+                    let result = read_lanes(share, instance, drained);
+                    if result.is_err() {
+                        failed.store(true, Ordering::Release);
+                    }
+                    result
+                })
+            })
+            .collect();
+        let waited = wait(config, &failed);
+        let stopped = instance.stop();
+        let ended = StdInstant::now();
+        drained.store(true, Ordering::Release);
+        let mut records = Vec::new();
+        let mut first_error = None;
+        for reader in readers {
+            match reader.join() {
+                Ok(Ok(mut some)) => records.append(&mut some),
+                Ok(Err(error)) => first_error = first_error.or(Some(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        if let Some(error) = first_error {
+            return Err(error);
+        }
+        stopped?;
+        records.sort_by_key(|record| record.written.cpu);
+        Ok((records, waited?, ended))
+    })
+}
+
+/// Waits for the first of: duration over, command ended, flag raised, reader failed.
+fn wait(config: &RecordConfig, failed: &AtomicBool) -> Result<Option<ExitStatus>> {
+    let mut child = config.command.as_deref().map(start_command).transpose()?;
+    let limit = config
+        .duration
+        .map(|limit| StdDuration::from_nanos(limit.as_ns_unsigned()));
+    let begin = StdInstant::now();
+    loop {
+        if let Some(child) = &mut child {
+            let status = child.try_wait();
+            let status = status.map_err(|error| Error::io("cannot wait for the command", error))?;
+            if status.is_some() {
+                return Ok(status);
+            }
+        }
+        let over = limit.is_some_and(|limit| begin.elapsed() >= limit);
+        if over || config.stop.load(Ordering::Acquire) || failed.load(Ordering::Acquire) {
+            // The command goes on without us: it is the user's, and only recording is over.
+            return Ok(None);
+        }
+        let left = limit.map_or(POLL_PERIOD, |limit| limit.saturating_sub(begin.elapsed()));
+        std::thread::sleep(left.min(POLL_PERIOD));
+    }
+}
+
+fn start_command(words: &[OsString]) -> Result<Child> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(Error::new(ErrorKind::InvalidInput, "no command after '--'")
+            .mend("rtscope record -- COMMAND"));
+    };
+    Command::new(program)
+        .args(arguments)
+        .spawn()
+        .map_err(|error| {
+            Error::io(
+                format!("cannot start '{}'", program.to_string_lossy()),
+                error,
+            )
+            .mend("check the command's name and its path")
+        })
+}
+
+/// One CPU's way from its ring to its stream.
+struct Lane<'a> {
+    pipe: &'a mut PagePipe,
+    converter: CpuConverter,
+    page: Vec<u8>,
+}
+
+impl<'a> Lane<'a> {
+    fn new(pipe: &'a mut PagePipe, converter: CpuConverter) -> Self {
+        let page = vec![0; pipe.page_size_bytes()];
+        Lane {
+            pipe,
+            converter,
+            page,
+        }
+    }
+
+    /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
+    fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<()> {
+        // Before the first read: what was overwritten until now lies before what is read next.
+        let overrun = instance.statistics(self.pipe.cpu())?.overrun;
+        for _ in 0..pages_max {
+            if !self.pipe.read_page(&mut self.page)? {
+                break;
+            }
+            let missed_min = overrun.saturating_sub(self.converter.discarded());
+            self.converter
+                .page(&self.page, FirstPage::Loss, missed_min)?;
+        }
+        Ok(())
+    }
+
+    /// The last losses, and the end of the stream.
+    fn finish(mut self, instance: &Instance) -> Result<CpuRecord> {
+        let statistics = instance.statistics(self.pipe.cpu())?;
+        self.converter.lost(statistics.lost())?;
+        Ok(CpuRecord {
+            written: self.converter.finish()?,
+            statistics,
+        })
+    }
+}
+
+/// Deals the lanes out to at most `count` readers.
+fn shares(lanes: Vec<Lane<'_>>, count: usize) -> Vec<Vec<Lane<'_>>> {
+    let mut shares: Vec<Vec<_>> = (0..count.min(lanes.len())).map(|_| Vec::new()).collect();
+    let share_count = shares.len().max(1);
+    for (place, lane) in lanes.into_iter().enumerate() {
+        shares[place % share_count].push(lane);
+    }
+    shares
+}
+
+fn read_lanes(
+    mut lanes: Vec<Lane<'_>>,
+    instance: &Instance,
+    drained: &AtomicBool,
+) -> Result<Vec<CpuRecord>> {
+    loop {
+        let last = drained.load(Ordering::Acquire);
+        let begin = StdInstant::now();
+        for lane in &mut lanes {
+            let pages_max = if last { usize::MAX } else { 4096 };
+            lane.empty(instance, pages_max)?;
+        }
+        if last {
+            return lanes
+                .into_iter()
+                .map(|lane| lane.finish(instance))
+                .collect();
+        }
+        std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
+    }
+}

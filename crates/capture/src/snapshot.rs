@@ -1,0 +1,160 @@
+//! A snapshot on disk: the flight recorder's pages and the evidence, as one CTF trace.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctf::writer::{EnvValue, StagedDir};
+use event::evidence::{Evidence, Hit};
+use event::{Cpu, Instant, Result, TimeRange};
+use ftrace::Formats;
+
+use crate::facts::Facts;
+use crate::kernel_ctf::{CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+use crate::kernel_trace::{self, KernelTrace};
+use crate::pages::Pages;
+use crate::statedump::StateDump;
+use crate::{clock, environment, evidence};
+
+/// What a snapshot says of the machine, gathered while nobody waits.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotFacts {
+    /// Tasks and interrupts.
+    pub dump: StateDump,
+    /// Kernel functions, as [`crate::kernel_functions`] gives them.
+    pub functions: Arc<str>,
+    environment: Vec<(String, EnvValue)>,
+    wall_offset_ns: i64,
+}
+
+impl SnapshotFacts {
+    /// Reads the tables of this machine. `command_line` is how rtscope was called.
+    pub fn collect(facts: &Facts, command_line: &str) -> Self {
+        SnapshotFacts {
+            dump: StateDump::collect(),
+            functions: kernel_trace::kernel_functions().into(),
+            environment: environment::environment("snapshot", command_line, facts),
+            wall_offset_ns: clock::wall_offset_ns(),
+        }
+    }
+}
+
+/// A CPU whose pages begin after a hit's origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingPart {
+    /// The hit.
+    pub hit: u64,
+    /// The CPU.
+    pub cpu: Cpu,
+    /// From the hit's origin to the CPU's first event; to the hit's end when it has none.
+    pub range: TimeRange,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotSummary {
+    /// Where.
+    pub path: PathBuf,
+    /// Per CPU: events, losses inside the window, begin and end.
+    pub cpus: Vec<CpuTotals>,
+    /// Events of the evidence stream.
+    pub evidence_events: u64,
+    /// Events of the state dump.
+    pub dump_events: u64,
+    /// What the window does not hold of its hits; empty when it holds them whole.
+    pub missing: Vec<MissingPart>,
+}
+
+impl SnapshotSummary {
+    /// Events of the kernel, on all CPUs.
+    pub fn events(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.events).sum()
+    }
+
+    /// Events lost inside the window, on all CPUs.
+    pub fn discarded(&self) -> u64 {
+        self.cpus.iter().map(|cpu| cpu.discarded).sum()
+    }
+}
+
+/// Writes the snapshot `root`. It appears whole or not at all.
+///
+/// What the rings overwrote before the first page of a CPU is history; what is missing between two
+/// of its pages is a loss.
+///
+/// # Errors
+/// [`event::ErrorKind::AlreadyExists`] when `root` is there; [`event::ErrorKind::StorageFull`]
+/// when the disk is (nothing is left behind then); otherwise what the operating system says.
+pub fn write_snapshot(
+    root: &Path,
+    pages: &Pages,
+    formats: &Formats,
+    hits: &[Hit],
+    evidence: &[Evidence],
+    facts: &SnapshotFacts,
+) -> Result<SnapshotSummary> {
+    let staged = StagedDir::create(root)?;
+    let classes = Arc::new(KernelClasses::compile(formats));
+    let environment = facts.environment.clone();
+    let mut trace = KernelTrace::create(
+        staged.path(),
+        classes,
+        environment,
+        facts.wall_offset_ns,
+        true,
+    )?;
+    let groups = Arc::new(ThreadGroups::new(facts.dump.thread_groups()));
+    let mut cpus = Vec::with_capacity(pages.cpus.len());
+    for cpu_pages in &pages.cpus {
+        let mut converter = trace.cpu(cpu_pages.cpu, &groups)?;
+        let mut before = FirstPage::History;
+        for page in cpu_pages.iter() {
+            converter.page(page, before, 1)?;
+            before = FirstPage::Loss;
+        }
+        cpus.push(converter.finish()?);
+    }
+    let evidence_events = trace.evidence(&evidence::encode(hits, evidence))?;
+    let dump_events = trace.state_dump(&facts.dump)?;
+    kernel_trace::write_functions(staged.path(), &facts.functions)?;
+    let missing = missing_parts(hits, &cpus);
+    Ok(SnapshotSummary {
+        path: staged.commit()?,
+        cpus,
+        evidence_events,
+        dump_events,
+        missing,
+    })
+}
+
+/// For each hit, the CPUs of its steps whose pages begin after its origin.
+fn missing_parts(hits: &[Hit], cpus: &[CpuTotals]) -> Vec<MissingPart> {
+    let mut missing = Vec::new();
+    for hit in hits {
+        let mut used: Vec<_> = hit.steps.iter().map(|step| step.cpu).collect();
+        used.sort();
+        used.dedup();
+        for cpu in used {
+            let window = cpus
+                .iter()
+                .find(|totals| totals.cpu == cpu)
+                .and_then(|t| t.window);
+            let begin = window.map_or(Instant::MAX, |window| window.begin);
+            if begin > hit.origin {
+                let range = TimeRange {
+                    begin: hit.origin,
+                    end: begin.min(hit.end),
+                };
+                missing.push(MissingPart {
+                    hit: hit.id,
+                    cpu,
+                    range,
+                });
+            }
+        }
+    }
+    missing
+}
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

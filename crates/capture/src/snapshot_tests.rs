@@ -1,0 +1,103 @@
+//! Windows that hold their hits, and windows that do not.
+
+use event::evidence::{EndKind, Step, StepKind, TaskRef};
+use event::{Duration, Prio, Tid};
+
+use super::*;
+
+fn task(comm: &str) -> TaskRef {
+    TaskRef {
+        tid: Tid(9),
+        comm: comm.to_owned(),
+        prio: Prio(39),
+    }
+}
+
+fn hit(origin_ns: i64, end_ns: i64, cpus: &[u32]) -> Hit {
+    let step = |cpu: &u32| Step {
+        time: Instant::from_ns(origin_ns),
+        kind: StepKind::Waking,
+        cpu: Cpu(*cpu),
+        id: 9,
+        prio: Prio(39),
+        comm: "target".to_owned(),
+    };
+    Hit {
+        id: 1,
+        end_kind: EndKind::SwitchIn,
+        origin: Instant::from_ns(origin_ns),
+        end: Instant::from_ns(end_ns),
+        threshold: Duration::from_ns(1),
+        task: task("target"),
+        preemptions: 0,
+        overflow: 0,
+        stale: false,
+        repaired: true,
+        culprit: Some(task("hog")),
+        steps: cpus.iter().map(step).collect(),
+        waker_stack: Vec::new(),
+        wakee_stack: Vec::new(),
+        culprit_stack: Vec::new(),
+    }
+}
+
+fn totals(cpu: u32, window: Option<(i64, i64)>) -> CpuTotals {
+    let range = |(begin, end)| TimeRange {
+        begin: Instant::from_ns(begin),
+        end: Instant::from_ns(end),
+    };
+    CpuTotals {
+        cpu: Cpu(cpu),
+        events: 0,
+        discarded: 0,
+        unknown: 0,
+        damaged_pages: 0,
+        backwards: 0,
+        size_bytes: 0,
+        window: window.map(range),
+    }
+}
+
+#[test]
+fn a_window_that_begins_after_the_origin_says_which_part_is_missing() {
+    let cpus = [
+        totals(0, Some((10, 90))),
+        totals(1, Some((30, 90))),
+        totals(2, None),
+    ];
+    let check = |hit: Hit, expect: &[(u32, i64, i64)]| {
+        let found: Vec<_> = missing_parts(&[hit], &cpus)
+            .into_iter()
+            .map(|part| (part.cpu.0, part.range.begin.as_ns(), part.range.end.as_ns()))
+            .collect();
+        assert_eq!(found, expect);
+    };
+    check(hit(40, 80, &[0, 1]), &[]);
+    check(hit(20, 80, &[0, 1]), &[(1, 20, 30)]);
+    check(hit(20, 25, &[1]), &[(1, 20, 25)]);
+    check(hit(20, 80, &[2, 7]), &[(2, 20, 80), (7, 20, 80)]);
+}
+
+#[test]
+fn a_snapshot_without_pages_still_holds_its_evidence_and_stands_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("snap");
+    let formats = Formats::new(ftrace::PageLayout::LP64, []);
+    let facts = SnapshotFacts::default();
+    let write = || {
+        let hits = [hit(40, 80, &[0])];
+        write_snapshot(&root, &Pages::default(), &formats, &hits, &[], &facts)
+    };
+    let summary = write().expect("it is written");
+    assert_eq!(
+        (
+            summary.evidence_events,
+            summary.events(),
+            summary.missing.len()
+        ),
+        (1, 0, 1)
+    );
+    assert!(root.join("kernel/metadata").exists() && root.join("kernel/evidence_0").exists());
+    let again = write().expect_err("it is there already");
+    assert_eq!(again.kind(), event::ErrorKind::AlreadyExists);
+}
