@@ -8,14 +8,24 @@
 //! - One pass over the events; per event no allocation and no text.
 //! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
 
+mod advice;
+mod crosscheck;
+mod diagnose;
+mod evidence;
 mod finding;
+mod ledger;
+mod model;
+mod naming;
+mod phases;
 mod query;
 mod term;
+mod verdict;
 
-pub use event::evidence::{EndKind, Frame, Hit, Stack, Step, StepKind, TaskRef};
+pub use diagnose::diagnose;
+pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
 pub use finding::{
     Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
     Warning,
 };
 pub use query::{Query, TaskFilter};
-pub use term::{PreemptionModel, Reason, Term, TermKind, softirq_name};
+pub use term::{Reason, Term, TermKind, softirq_name};

@@ -4,62 +4,7 @@ use std::fmt;
 
 use event::{Cpu, Duration, TimeRange};
 
-use event::evidence::TaskRef;
-
-/// The preemption model of the traced kernel. The values are those of `docs/format/evidence.md`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum PreemptionModel {
-    /// Nobody says.
-    #[default]
-    Unknown = 0,
-    /// Kernel code is never preempted.
-    None = 1,
-    /// Kernel code is preempted at marked points.
-    Voluntary = 2,
-    /// Real-time tasks preempt at once, fair tasks at the tick.
-    Lazy = 3,
-    /// Kernel code is preempted outside critical sections.
-    Full = 4,
-    /// PREEMPT_RT.
-    Rt = 5,
-}
-
-impl PreemptionModel {
-    /// All models with their names, in the order of the values.
-    const NAMES: [(PreemptionModel, &'static str); 6] = [
-        (PreemptionModel::Unknown, "unknown"),
-        (PreemptionModel::None, "none"),
-        (PreemptionModel::Voluntary, "voluntary"),
-        (PreemptionModel::Lazy, "lazy"),
-        (PreemptionModel::Full, "full"),
-        (PreemptionModel::Rt, "rt"),
-    ];
-
-    /// From its value in a record.
-    pub fn from_value(value: u8) -> Self {
-        Self::NAMES
-            .get(usize::from(value))
-            .map_or(Self::Unknown, |(model, _)| *model)
-    }
-
-    /// From its name in a trace's environment.
-    pub fn from_name(name: &str) -> Self {
-        let found = Self::NAMES.iter().find(|(_, text)| *text == name);
-        found.map_or(Self::Unknown, |(model, _)| *model)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
-    }
-
-    /// Whether kernel code may be preempted outside critical sections, so that a task that stays
-    /// on the CPU must have preemption off.
-    pub fn is_full(self) -> bool {
-        matches!(self, PreemptionModel::Full | PreemptionModel::Rt)
-    }
-}
+use event::evidence::{PreemptionModel, TaskRef};
 
 /// Why a span of time has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,7 +17,7 @@ pub enum Mode {
 }
 
 /// The preemption model in force; the values are those of `docs/format/evidence.md`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PreemptionModel {
     /// The kernel does not say.
@@ -137,6 +137,18 @@ impl PreemptionModel {
     /// The model with this value in a record.
     pub fn from_value(value: u8) -> Option<PreemptionModel> {
         Self::NAMES.get(usize::from(value)).map(|(model, _)| *model)
+    }
+
+    /// The model of this name.
+    pub fn from_name(name: &str) -> Option<PreemptionModel> {
+        let found = Self::NAMES.iter().find(|(_, text)| *text == name);
+        found.map(|(model, _)| *model)
+    }
+
+    /// Whether kernel code is preempted outside critical sections, so that a task that stays on
+    /// the CPU has preemption off.
+    pub fn is_full(self) -> bool {
+        matches!(self, PreemptionModel::Full | PreemptionModel::Rt)
     }
 
     /// Its name.

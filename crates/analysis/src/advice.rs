@@ -1,0 +1,269 @@
+//! What to change: a base of rules, each with its reason, its command and its check.
+
+use event::Cpu;
+use trace::TraceInfo;
+
+use crate::finding::{Advice, Culprit, LateActivation};
+use event::evidence::PreemptionModel;
+use event::evidence::TaskRef;
+
+use crate::term::{TermKind, softirq_name};
+
+/// What a rule may look at.
+struct Case<'a> {
+    info: &'a TraceInfo,
+    late: &'a LateActivation,
+    culprit: &'a Culprit,
+}
+
+/// A rule: its name, and its advice where it applies.
+type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
+
+/// All rules; within one culprit, the most effective first.
+const RULES: [Rule; 12] = [
+    ("move-interrupt-thread", move_interrupt_thread),
+    ("move-task", move_task),
+    ("lower-task", lower_task),
+    ("make-real-time", make_real_time),
+    ("move-interrupt", move_interrupt),
+    ("move-softirq", move_softirq),
+    ("move-task-that-blocks", move_section),
+    ("full-preemption", full_preemption),
+    ("limit-idle-states", limit_idle_states),
+    ("lift-throttling", lift_throttling),
+    ("pin-virtual-cpus", pin_virtual_cpus),
+    ("isolate-cpu", isolate_cpu),
+];
+
+/// The advice for all culprits, in their order, each rule's advice once.
+pub(crate) fn advise(info: &TraceInfo, late: &LateActivation, culprits: &[Culprit]) -> Vec<Advice> {
+    let threshold = late.latency();
+    let then_check = format!(
+        "rtscope watch --task {} --over {}us",
+        quoted(&late.task.comm),
+        (threshold.as_ns() / 2_000).max(1)
+    );
+    let mut advice: Vec<Advice> = Vec::new();
+    for culprit in culprits {
+        let case = Case {
+            info,
+            late,
+            culprit,
+        };
+        for (rule, applies) in RULES {
+            let Some((because, command)) = applies(&case) else {
+                continue;
+            };
+            if advice.iter().all(|given| given.command != command) {
+                advice.push(Advice {
+                    rule,
+                    because,
+                    command,
+                    then_check: then_check.clone(),
+                });
+            }
+        }
+    }
+    advice
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}
+
+/// The CPUs that are left when one is given up, as a list for `taskset`; none when there is one.
+fn other_cpus(info: &TraceInfo, cpu: Cpu) -> Option<String> {
+    let others: Vec<_> = info
+        .cpus
+        .iter()
+        .filter(|other| **other != cpu)
+        .map(|other| other.0.to_string())
+        .collect();
+    (!others.is_empty()).then(|| others.join(","))
+}
+
+fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
+    match &case.culprit.kind {
+        TermKind::RunQueueWait { behind } => Some(behind),
+        _ => None,
+    }
+}
+
+/// The interrupt number of a threaded handler, from its thread's name.
+fn thread_irq(task: &TaskRef) -> Option<u32> {
+    let rest = task.comm.strip_prefix("irq/")?;
+    rest.split('-').next()?.parse().ok()
+}
+
+/// Threads that the kernel binds to their CPU: moving them is refused.
+fn is_bound(task: &TaskRef) -> bool {
+    const BOUND: [&str; 6] = [
+        "ksoftirqd/",
+        "ktimers/",
+        "rcuc/",
+        "migration/",
+        "kworker/",
+        "cpuhp/",
+    ];
+    task.comm.starts_with("irq/") || BOUND.iter().any(|prefix| task.comm.starts_with(prefix))
+}
+
+fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case)?;
+    let irq = thread_irq(task)?;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!(
+        "{} handles interrupt {irq} on {}",
+        task.comm, case.culprit.cpu
+    );
+    Some((
+        because,
+        format!("echo {others} > /proc/irq/{irq}/smp_affinity_list"),
+    ))
+}
+
+fn move_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(task))?;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!(
+        "{} shares {} with {}",
+        task.comm, case.culprit.cpu, case.late.task.comm
+    );
+    Some((because, format!("taskset -apc {others} {}", task.tid)))
+}
+
+fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(task))?;
+    let (victim, rank) = (case.late.task.prio.rt()?, task.prio.rt()?);
+    let below = victim
+        .checked_sub(1)
+        .filter(|below| *below >= 1 && rank >= victim)?;
+    let because = format!(
+        "{} has rt {rank}, {} has rt {victim}",
+        task.comm, case.late.task.comm
+    );
+    Some((because, format!("chrt -r -p {below} {}", task.tid)))
+}
+
+fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case)?;
+    if case.late.task.prio.is_real_time() || task.prio.is_real_time() {
+        return None;
+    }
+    let because = format!(
+        "{} and {} share the CPU as equals",
+        case.late.task.comm, task.comm
+    );
+    Some((because, format!("chrt -f -p 10 {}", case.late.task.tid)))
+}
+
+fn move_interrupt(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::Hardirq { irq, name } = &case.culprit.kind else {
+        return None;
+    };
+    let others = other_cpus(case.info, case.culprit.cpu).filter(|_| *irq >= 0)?;
+    let because = format!("interrupt {irq} {name} is handled on {}", case.culprit.cpu);
+    Some((
+        because,
+        format!("echo {others} > /proc/irq/{irq}/smp_affinity_list"),
+    ))
+}
+
+fn move_softirq(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::Softirq { vector } = case.culprit.kind else {
+        return None;
+    };
+    let name = softirq_name(vector)?;
+    let victim = case.late.task.tid;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!(
+        "softirq {name} runs where its interrupt does, on {}",
+        case.culprit.cpu
+    );
+    Some((because, format!("taskset -apc {others} {victim}")))
+}
+
+fn move_section(case: &Case<'_>) -> Option<(String, String)> {
+    let (TermKind::InterruptsOff { task, .. } | TermKind::PreemptionOff { task, .. }) =
+        &case.culprit.kind
+    else {
+        return None;
+    };
+    let task = Some(task).filter(|task| !is_bound(task) && !task.tid.is_idle())?;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!("{} runs that code on {}", task.comm, case.culprit.cpu);
+    Some((because, format!("taskset -apc {others} {}", task.tid)))
+}
+
+fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::PreemptionOff { model, .. } = &case.culprit.kind else {
+        return None;
+    };
+    if model.is_full() || *model == PreemptionModel::Unknown {
+        return None;
+    }
+    let because = format!("the kernel's preemption model is '{}'", model.name());
+    Some((
+        because,
+        "echo full > /sys/kernel/debug/sched/preempt".to_owned(),
+    ))
+}
+
+fn limit_idle_states(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::IdleExit).then_some(())?;
+    let because = format!("{} was in a deep idle state", case.culprit.cpu);
+    Some((
+        because,
+        format!("cpupower -c {} idle-set -D 10", case.culprit.cpu.0),
+    ))
+}
+
+fn lift_throttling(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Throttled { .. }).then_some(())?;
+    let because = "real-time tasks used up their share of the CPU".to_owned();
+    Some((
+        because,
+        "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
+    ))
+}
+
+fn pin_virtual_cpus(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Steal).then_some(())?;
+    let cpu = case.culprit.cpu.0;
+    let because = "the host ran something else on this virtual CPU".to_owned();
+    Some((
+        because,
+        format!("virsh vcpupin DOMAIN {cpu} HOST_CPU   # on the host"),
+    ))
+}
+
+fn isolate_cpu(case: &Case<'_>) -> Option<(String, String)> {
+    let local_timer = matches!(case.culprit.kind, TermKind::Hardirq { irq, .. } if irq < 0);
+    let stop = matches!(case.culprit.kind, TermKind::StopClass { .. });
+    (local_timer || stop).then_some(())?;
+    let cpu = case.culprit.cpu.0;
+    let because = format!("the kernel's own work runs on CPU {cpu}");
+    Some((
+        because,
+        format!("boot with isolcpus=managed_irq,domain,{cpu} nohz_full={cpu}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_quoted_where_a_shell_would_split_it() {
+        let check = |name: &str, expect: &str| assert_eq!(quoted(name), expect);
+        check("jackd", "jackd");
+        check("Client manageme", "'Client manageme'");
+        check("it's", r"'it'\''s'");
+        check("", "''");
+    }
+}

@@ -1,0 +1,293 @@
+//! From a trace and a question to the answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result};
+use trace::{Trace, TraceInfo};
+
+use crate::crosscheck::align;
+use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
+use crate::ledger::{Account, ledger};
+use crate::model::{Candidate, Families, Model};
+use crate::query::Query;
+use crate::verdict;
+use event::evidence::PreemptionModel;
+use event::evidence::{EndKind, Hit, Step, StepKind};
+
+/// Finds the late activations that `query` asks for, and says who made them late.
+///
+/// Where the evidence holds hits that the query means, those are the late activations; else they
+/// are found in the kernel events.
+///
+/// # Errors
+/// A query without meaning, a trace without the events that a diagnosis rests on, or one that the
+/// operating system refuses to read.
+pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
+    query.check()?;
+    let model = Model::read(trace, query)?;
+    if !model.families.switch && !model.families.hit {
+        return Err(
+            Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
+                .found("no sched_switch events")
+                .mend("rtscope record --events sched,irq,softirq,timer"),
+        );
+    }
+    let model_name = trace.info().environment.get("rtscope_preemption_model");
+    let preemption = model_name.and_then(|name| PreemptionModel::from_name(name));
+    let preemption = preemption.unwrap_or_default();
+    let hits = wanted_hits(&model, query);
+    let mut activations: Vec<LateActivation> = if hits.is_empty() {
+        model
+            .candidates
+            .iter()
+            .filter_map(|late| from_candidate(&model, late, preemption))
+            .collect()
+    } else {
+        hits.into_iter()
+            .map(|hit| from_hit(&model, hit, preemption))
+            .collect()
+    };
+    activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
+    let groups = group(&model, trace.info(), &activations);
+    let warnings = warnings(&model, trace.info(), &activations);
+    Ok(Diagnosis {
+        activations,
+        groups,
+        warnings,
+        basis: model.basis,
+    })
+}
+
+/// The hits that the query means, the worst first.
+fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
+    let mut seen = BTreeSet::new();
+    let wanted = |hit: &&Hit| {
+        let task = &hit.task;
+        // The watch's own filter chose the task: only an explicit question narrows it.
+        let meant = !query.tasks.is_explicit() && !query.tasks.real_time
+            || query
+                .tasks
+                .matches(task.tid, task.comm.as_bytes(), task.prio);
+        let here = query.cpus.is_empty()
+            || hit
+                .steps
+                .last()
+                .is_some_and(|step| query.cpus.contains(&step.cpu));
+        let late = query
+            .threshold
+            .is_none_or(|threshold| hit.latency() >= threshold);
+        meant && here && late && query.range.contains(hit.end) && hit.origin <= hit.end
+    };
+    let fresh = |hit: &&Hit| seen.insert((hit.id, hit.origin));
+    let mut hits: Vec<_> = model
+        .evidence
+        .hits
+        .iter()
+        .filter(wanted)
+        .filter(fresh)
+        .collect();
+    hits.sort_by_key(|hit| (-hit.latency().as_ns(), hit.id));
+    if query.worst > 0 {
+        hits.truncate(query.worst);
+    }
+    hits
+}
+
+fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActivation {
+    let (times_ns, checks) = align(model, &hit.steps);
+    let last = hit.steps.last();
+    let cpu = last.map_or(Cpu(0), |step| step.cpu);
+    // The last step is the end itself, when it is stamped so.
+    let end_ns = match (last, times_ns.last()) {
+        (Some(step), Some(time_ns)) if step.time == hit.end => *time_ns,
+        (_, last_ns) => last_ns.map_or(hit.end.as_ns(), |last_ns| hit.end.as_ns().max(*last_ns)),
+    };
+    let mut ledger = ledger(
+        model,
+        &Account {
+            origin: hit.origin,
+            end: hit.end,
+            target: hit.task.tid.0,
+            cpu,
+            steps: &hit.steps,
+            times_ns: &times_ns,
+            end_ns,
+            waiting: hit.end_kind == EndKind::Waiting,
+            preemption,
+        },
+    );
+    if hit.stale {
+        ledger.grade = ledger.grade.max(Grade::Censored);
+    }
+    LateActivation {
+        task: hit.task.clone(),
+        origin: hit.origin,
+        end: hit.end,
+        cpu,
+        steps: hit.steps.clone(),
+        steps_left_out: hit.overflow,
+        hit: Some(hit.clone()),
+        checks,
+        ledger,
+    }
+}
+
+fn from_candidate(
+    model: &Model,
+    late: &Candidate,
+    preemption: PreemptionModel,
+) -> Option<LateActivation> {
+    let task = model.tasks.version(late.version)?.task_ref();
+    let mut steps = model.steps(late.node);
+    let origin = steps.first()?.time;
+    let (end, cpu) = (Instant::from_ns(late.end_ns), Cpu(late.cpu));
+    if !late.waiting {
+        let (kind, id, comm) = (StepKind::SwitchIn, task.tid.0, task.comm.clone());
+        let prio: Prio = task.prio;
+        steps.push(Step {
+            time: end,
+            kind,
+            cpu,
+            id,
+            prio,
+            comm,
+        });
+    }
+    let times_ns: Vec<i64> = steps.iter().map(|step| step.time.as_ns()).collect();
+    let account = Account {
+        origin,
+        end,
+        target: task.tid.0,
+        cpu,
+        steps: &steps,
+        times_ns: &times_ns,
+        end_ns: late.end_ns,
+        waiting: late.waiting,
+        preemption,
+    };
+    let ledger = ledger(model, &account);
+    let (hit, checks, steps_left_out) = (None, vec![], 0);
+    Some(LateActivation {
+        task,
+        origin,
+        end,
+        cpu,
+        steps,
+        steps_left_out,
+        hit,
+        checks,
+        ledger,
+    })
+}
+
+/// Late activations of one cause together, the cause with the most late time first.
+fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Group> {
+    let mut by_cause: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, late) in activations.iter().enumerate() {
+        by_cause
+            .entry(verdict::signature(late))
+            .or_default()
+            .push(place);
+    }
+    let late_time = |members: &[usize]| -> Duration {
+        members
+            .iter()
+            .map(|member| activations[*member].latency())
+            .sum()
+    };
+    let mut causes: Vec<_> = by_cause.into_iter().collect();
+    causes.sort_by_key(|(_, members)| -late_time(members).as_ns());
+    let group = |(signature, members): (String, Vec<usize>)| {
+        let worst = activations.get(*members.first()?)?;
+        let verdict = verdict::verdict(model, info, worst);
+        Some(Group {
+            signature,
+            members,
+            worst: worst.latency(),
+            verdict,
+        })
+    };
+    causes.into_iter().filter_map(group).collect()
+}
+
+fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |what: String, remedy: &str| {
+        warnings.push(Warning {
+            what,
+            remedy: remedy.to_owned(),
+        });
+    };
+    let basis = &model.basis;
+    if basis.holes > 0 {
+        warn(
+            format!(
+                "events were lost in {} places ({} counted)",
+                basis.holes, basis.lost
+            ),
+            "record with larger buffers (--buffer) or fewer events (--events)",
+        );
+    }
+    if basis.damaged > 0 {
+        warn(
+            format!("{} stretches of the trace could not be read", basis.damaged),
+            "rtscope info TRACE names the files and offsets",
+        );
+    }
+    let censored = activations
+        .iter()
+        .filter(|late| late.ledger.grade == Grade::Censored)
+        .count();
+    if censored > 0 {
+        warn(
+            format!(
+                "{censored} of {} begin or end outside the window",
+                activations.len()
+            ),
+            "record a longer window, with larger buffers (--buffer)",
+        );
+    }
+    let hypervisor = info
+        .environment
+        .get("rtscope_hypervisor")
+        .filter(|name| *name != "none");
+    let stolen = model
+        .evidence
+        .late_timers
+        .iter()
+        .any(|late| late.steal > Duration::ZERO);
+    if let Some(name) = hypervisor {
+        warn(
+            format!("the machine is virtual ({name}): the hypervisor may have run others"),
+            "measure on bare metal, or pin the virtual CPUs on the host",
+        );
+    } else if stolen {
+        warn(
+            "the hypervisor took time away from this machine".to_owned(),
+            "measure on bare metal, or pin the virtual CPUs on the host",
+        );
+    }
+    if let Some(missing) = missing_families(&model.families) {
+        warn(
+            format!("the trace has no {missing} events: such causes cannot be named"),
+            "rtscope record --events sched,irq,softirq,timer",
+        );
+    }
+    warnings
+}
+
+fn missing_families(families: &Families) -> Option<String> {
+    let needed = [
+        ("sched_waking", families.waking || families.wakeup),
+        ("irq_handler", families.irq),
+        ("interrupt vector", families.vector),
+        ("softirq", families.softirq),
+        ("sched_migrate_task", families.migrate),
+    ];
+    let missing: Vec<_> = needed
+        .iter()
+        .filter(|(_, has)| !has)
+        .map(|(name, _)| *name)
+        .collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}

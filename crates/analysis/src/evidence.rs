@@ -1,0 +1,215 @@
+//! The evidence stream, decoded: what only the in-kernel watch saw. `docs/format/evidence.md`.
+
+use event::evidence::{
+    EndKind, Frame, Hit, LateTimer, Mode, PreemptionModel, PreemptionOff, Stack, Step, StepKind,
+    TaskRef,
+};
+use event::{Cpu, Duration, EventClass, Instant, Prio, Tid, Value};
+use trace::EventView;
+
+/// All evidence of a trace, each kind in time order.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    pub hits: Vec<Hit>,
+    pub late_timers: Vec<LateTimer>,
+    pub preemption_off: Vec<PreemptionOff>,
+}
+
+/// The fields of one event by name. Evidence is rare: clarity is worth the look-ups.
+struct Fields<'a> {
+    event: &'a EventView<'a>,
+    class: &'a EventClass,
+}
+
+impl<'a> Fields<'a> {
+    fn new(event: &'a EventView<'a>, classes: &'a [EventClass]) -> Option<Self> {
+        Some(Fields {
+            event,
+            class: classes.get(event.class().0 as usize)?,
+        })
+    }
+
+    fn i64(&self, name: &str) -> i64 {
+        self.class
+            .field(name)
+            .map_or(0, |field| self.event.i64(field))
+    }
+
+    fn u32(&self, name: &str) -> u32 {
+        self.i64(name) as u32
+    }
+
+    fn instant(&self, name: &str) -> Instant {
+        Instant::from_ns(self.i64(name))
+    }
+
+    fn duration(&self, name: &str) -> Duration {
+        Duration::from_ns(self.i64(name))
+    }
+
+    fn task(&self, prefix: &str) -> TaskRef {
+        let text = self
+            .class
+            .field(&format!("{prefix}comm"))
+            .map(|field| self.event.text(field));
+        TaskRef {
+            tid: Tid(self.i64(&format!("{prefix}tid")) as i32),
+            comm: String::from_utf8_lossy(text.unwrap_or_default()).into_owned(),
+            prio: Prio::from_lttng(self.i64(&format!("{prefix}prio")) as i32),
+        }
+    }
+
+    fn elements<T>(&self, name: &str, each: impl Fn(&Value<'_>) -> Option<T>) -> Vec<T> {
+        let value = self.class.field(name).map(|field| self.event.value(field));
+        let elements = value.as_ref().and_then(Value::as_array).unwrap_or_default();
+        elements.iter().filter_map(each).collect()
+    }
+
+    fn stack(&self, name: &str) -> Stack {
+        self.elements(name, |frame| {
+            let address = frame.member("address")?.as_u64()?;
+            let symbol = frame
+                .member("symbol")
+                .and_then(Value::as_text)
+                .unwrap_or_default();
+            Some(Frame {
+                address,
+                symbol: symbol.to_owned(),
+            })
+        })
+    }
+}
+
+fn step(value: &Value<'_>) -> Option<Step> {
+    let number = |name: &str| value.member(name)?.as_i64();
+    let comm = value
+        .member("comm")
+        .and_then(Value::as_text)
+        .unwrap_or_default();
+    Some(Step {
+        time: Instant::from_ns(number("time_ns")?),
+        kind: StepKind::from_value(u8::try_from(number("kind")?).ok()?)?,
+        cpu: Cpu(number("cpu")? as u32),
+        id: number("id")? as i32,
+        prio: Prio::from_lttng(number("prio").unwrap_or(0) as i32),
+        comm: comm.trim_end_matches('\0').to_owned(),
+    })
+}
+
+impl Evidence {
+    /// Adds an `rtscope_hit`; one of an unknown end kind is left out.
+    pub fn add_hit(&mut self, event: &EventView<'_>, classes: &[EventClass]) {
+        let Some(fields) = Fields::new(event, classes) else {
+            return;
+        };
+        let end_kind = u8::try_from(fields.i64("end_kind"))
+            .ok()
+            .and_then(EndKind::from_value);
+        let Some(end_kind) = end_kind else { return };
+        let flags = fields.u32("flags");
+        self.hits.push(Hit {
+            id: fields.i64("id") as u64,
+            end_kind,
+            origin: fields.instant("origin_ns"),
+            end: fields.instant("end_ns"),
+            threshold: fields.duration("threshold_ns"),
+            task: fields.task(""),
+            preemptions: fields.u32("preemptions"),
+            overflow: fields.u32("overflow"),
+            stale: flags & 1 != 0,
+            repaired: flags & 2 != 0,
+            culprit: Some(fields.task("culprit_")).filter(|culprit| culprit.tid.0 >= 0),
+            steps: fields.elements("steps", step),
+            waker_stack: fields.stack("waker_stack"),
+            wakee_stack: fields.stack("wakee_stack"),
+            culprit_stack: fields.stack("culprit_stack"),
+        });
+    }
+
+    /// Adds an `rtscope_late_timer`.
+    pub fn add_late_timer(&mut self, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
+        let Some(fields) = Fields::new(event, classes) else {
+            return;
+        };
+        self.late_timers.push(LateTimer {
+            cpu,
+            time: event.time(),
+            expiry: fields.instant("expiry_ns"),
+            lateness: fields.duration("lateness_ns"),
+            hrtimer: fields.i64("hrtimer") as u64,
+            function: fields.i64("function") as u64,
+            interrupted: fields.task("interrupted_"),
+            // User mode accuses nobody: the safe reading of a mode that is not known.
+            mode: Mode::from_value(fields.i64("mode") as u8).unwrap_or(Mode::User),
+            steal: fields.duration("steal_ns"),
+            stack: fields.stack("stack"),
+        });
+    }
+
+    /// Adds an `rtscope_preemption_off`.
+    pub fn add_preemption_off(&mut self, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
+        let Some(fields) = Fields::new(event, classes) else {
+            return;
+        };
+        self.preemption_off.push(PreemptionOff {
+            cpu,
+            time: event.time(),
+            begin: fields.instant("begin_ns"),
+            delay: fields.duration("delay_ns"),
+            task: fields.task(""),
+            model: PreemptionModel::from_value(fields.i64("model") as u8).unwrap_or_default(),
+            stack: fields.stack("stack"),
+        });
+    }
+}
+
+/// Functions that only switch interrupts or preemption back on for their caller (kernel names).
+const SWITCHES_ON: [&str; 14] = [
+    "_raw_spin_unlock",
+    "_raw_read_unlock",
+    "_raw_write_unlock",
+    "rt_spin_unlock",
+    "rt_read_unlock",
+    "rt_write_unlock",
+    "asm_",
+    "sysvec_",
+    "irqentry_exit",
+    "common_interrupt",
+    "__local_bh_enable_ip",
+    "preempt_schedule",
+    "__schedule",
+    "schedule",
+];
+
+/// The function of a stack that did the work: the innermost one that does not merely switch
+/// interrupts or preemption on for its caller.
+pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
+    let named = || stack.iter().filter_map(Frame::function);
+    let switches_on = |name: &&str| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix));
+    named().find(switches_on).or_else(|| named().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_function_of_a_section_is_the_caller_of_what_switches_on() {
+        let check = |symbols: &[&str], expect: Option<&str>| {
+            let frame = |symbol: &&str| Frame {
+                address: 1,
+                symbol: (*symbol).into(),
+            };
+            let stack: Stack = symbols.iter().map(frame).collect();
+            assert_eq!(section_function(&stack), expect);
+        };
+        check(
+            &["_raw_spin_unlock_irqrestore+0x1f", "serial_write+0x90"],
+            Some("serial_write"),
+        );
+        check(&["busy_loop+0x9", "do_thing+0x1"], Some("busy_loop"));
+        check(&["__schedule+0x2", "schedule+0x1"], Some("__schedule"));
+        check(&["", "do_thing+0x1"], Some("do_thing"));
+        check(&[], None);
+    }
+}

@@ -1,0 +1,508 @@
+//! The pass over the events: CPUs, tasks, wake-ups, losses.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use event::{Cpu, EventClass, Instant, Prio, TimeRange};
+use trace::{EventView, Lost};
+
+use super::binding::{Families, Known, SwitchFields, TaskFields};
+use super::chain::{Arena, NewNode, NodeId};
+use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
+use super::timeline::{Occupant, Segment, Timeline, What};
+use super::{Candidate, Model};
+use crate::StepKind;
+use crate::evidence::Evidence;
+use crate::finding::Basis;
+use crate::query::Query;
+
+/// A hard interrupt that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HardFrame {
+    pub irq: i32,
+    pub base: NodeId,
+    pub current: NodeId,
+}
+
+/// Softirq vectors that the model has room for; the kernel has ten.
+pub(super) const VECTORS_MAX: usize = 32;
+/// Hard interrupts that may nest; more means that exits were missed.
+pub(super) const NESTING_MAX: usize = 8;
+/// CPUs that the model has room for; greater numbers are not believed.
+const CPUS_MAX: u32 = 8192;
+
+/// The state of one CPU.
+#[derive(Debug)]
+pub(super) struct CpuState {
+    pub current: Option<TaskIndex>,
+    pub frames: Vec<HardFrame>,
+    pub raised: [NodeId; VECTORS_MAX],
+    /// A runnable real-time task was put aside for one that is not.
+    pub throttled: bool,
+    /// Events were lost, and no switch has been seen since.
+    pub lost: bool,
+    pub timeline: Timeline,
+}
+
+impl Default for CpuState {
+    fn default() -> Self {
+        CpuState {
+            current: None,
+            frames: vec![],
+            raised: [NodeId::NONE; VECTORS_MAX],
+            throttled: false,
+            lost: false,
+            timeline: Timeline::default(),
+        }
+    }
+}
+
+/// Builds a [`Model`] event by event.
+pub(super) struct Builder {
+    pub(super) query: Query,
+    pub(super) families: Families,
+    pub(super) cpus: Vec<CpuState>,
+    pub(super) tasks: Tasks,
+    pub(super) arena: Arena,
+    pub(super) timers: HashMap<u64, i64>,
+    pub(super) irq_names: BTreeMap<i32, String>,
+    pub(super) losses: Vec<Lost>,
+    pub(super) evidence: Evidence,
+    /// The best candidates so far, the least late on top when their number is limited.
+    candidates: BinaryHeap<Reverse<(i64, u64)>>,
+    kept: HashMap<u64, Candidate>,
+    next_candidate: u64,
+    /// No wake-up from before survives it unquestioned.
+    last_loss_ns: i64,
+    pub(super) basis: Basis,
+}
+
+impl Builder {
+    pub fn new(families: Families, query: Query) -> Self {
+        Builder {
+            families,
+            cpus: vec![],
+            tasks: Tasks::new(query.tasks.clone()),
+            arena: Arena::default(),
+            timers: HashMap::new(),
+            irq_names: BTreeMap::new(),
+            losses: vec![],
+            evidence: Evidence::default(),
+            candidates: BinaryHeap::new(),
+            kept: HashMap::new(),
+            next_candidate: 0,
+            last_loss_ns: i64::MIN,
+            basis: Basis::default(),
+            query,
+        }
+    }
+
+    /// Counts an event that tells the model nothing.
+    pub fn count(&mut self, time: Instant) {
+        self.basis.events += 1;
+        match &mut self.basis.window {
+            Some(window) => window.end = time,
+            None => {
+                self.basis.window = Some(TimeRange {
+                    begin: time,
+                    end: time,
+                })
+            }
+        }
+    }
+
+    /// Counts bytes that could not be read.
+    pub fn damage(&mut self) {
+        self.basis.damaged += 1;
+    }
+
+    pub fn event(&mut self, known: Known, event: &EventView<'_>, classes: &[EventClass]) {
+        self.count(event.time());
+        let time_ns = event.time().as_ns();
+        let Some(cpu) = event.cpu().map(|cpu| cpu.0).filter(|cpu| *cpu < CPUS_MAX) else {
+            return;
+        };
+        if self.cpus.len() <= cpu as usize {
+            self.cpus.resize_with(cpu as usize + 1, CpuState::default);
+        }
+        match known {
+            Known::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
+            Known::Waking(fields) => self.waking(cpu, time_ns, event, &fields),
+            Known::Wakeup(fields) => self.wakeup(cpu, time_ns, event, &fields, false),
+            Known::WakeupNew(fields) => self.wakeup(cpu, time_ns, event, &fields, true),
+            Known::Migrate { tid, dest } => {
+                let (tid, dest) = (event.i64(tid) as i32, event.i64(dest) as u32);
+                if let Some(task) = self.tasks.find(tid, cpu) {
+                    self.log(task, time_ns, dest, MomentKind::Migrate);
+                }
+            }
+            Known::PiSetprio { tid, prio } => {
+                let (tid, prio) = (
+                    event.i64(tid) as i32,
+                    Prio::from_lttng(event.i64(prio) as i32),
+                );
+                self.set_prio(cpu, time_ns, tid, prio);
+            }
+            Known::Hit => self.evidence.add_hit(event, classes),
+            Known::LateTimer => self.evidence.add_late_timer(Cpu(cpu), event, classes),
+            Known::PreemptionOff => self.evidence.add_preemption_off(Cpu(cpu), event, classes),
+            _ => self.handler(known, cpu, time_ns, event),
+        }
+    }
+
+    pub(super) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
+        &mut self.cpus[cpu as usize]
+    }
+
+    pub(super) fn log(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, kind: MomentKind) {
+        self.tasks
+            .state(task)
+            .log
+            .push(Moment { time_ns, cpu, kind });
+    }
+
+    /// Writes down who has the CPU from now on.
+    pub(super) fn mark(&mut self, cpu: u32, time_ns: i64, picked: bool) {
+        let state = &mut self.cpus[cpu as usize];
+        let current = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize]);
+        let soft = current.and_then(|task| task.softirqs.last());
+        let occupant = match (state.frames.last(), soft, current) {
+            (Some(frame), ..) => Occupant::new(What::Hardirq(frame.irq)),
+            (_, Some(frame), _) => Occupant::new(What::Softirq(frame.vector)),
+            (_, _, Some(_)) if state.throttled => Occupant::new(What::Task).throttled(),
+            (_, _, Some(_)) => Occupant::new(What::Task),
+            _ if state.lost => Occupant::new(What::Lost),
+            _ => Occupant::new(What::Edge),
+        };
+        let occupant = if picked { occupant.picked() } else { occupant };
+        let task = current.map_or(VersionId::NONE, |task| task.version);
+        state.timeline.push(Segment {
+            begin_ns: time_ns,
+            occupant,
+            task,
+        });
+    }
+
+    fn see(&mut self, cpu: u32, event: &EventView<'_>, fields: &TaskFields) -> TaskIndex {
+        let prio = Prio::from_lttng(event.i64(fields.prio) as i32);
+        self.tasks.see(
+            event.i64(fields.tid) as i32,
+            cpu,
+            event.text(fields.comm),
+            prio,
+        )
+    }
+
+    fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
+        let prev = self.see(cpu, event, &fields.prev);
+        let next = self.see(cpu, event, &fields.next);
+        let runnable = is_runnable(event.i64(fields.prev_state));
+        let state = self.cpu(cpu);
+        // No handler spans a switch: these exits were missed.
+        let unpaired = state.frames.len() as u64;
+        state.frames.clear();
+        let contradicted = state.current.filter(|current| *current != prev);
+        self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
+        if let Some(other) = contradicted {
+            self.forget(other);
+        }
+        self.leave(cpu, now_ns, prev, runnable);
+        let rank = |tasks: &Tasks, task: TaskIndex| {
+            let version = tasks.version(tasks.states[task.0 as usize].version);
+            version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
+        };
+        let (prev_real_time, prev_stop) = rank(&self.tasks, prev);
+        let (next_real_time, _) = rank(&self.tasks, next);
+        let put_aside = prev_real_time && !prev_stop && runnable;
+        let state = self.cpu(cpu);
+        state.throttled = !next_real_time && (state.throttled || put_aside);
+        state.current = Some(next);
+        state.lost = false;
+        self.enter(cpu, now_ns, next);
+        self.mark(cpu, now_ns, true);
+    }
+
+    /// `task` leaves the CPU.
+    fn leave(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, runnable: bool) {
+        let idle = self.is_idle(task);
+        let has_wakeup = self.families.wakeup;
+        let state = self.tasks.state(task);
+        if idle {
+            state.run = Run::Unknown;
+            return;
+        }
+        let kind = if runnable {
+            MomentKind::OutRunnable
+        } else {
+            MomentKind::OutBlocked
+        };
+        let pending = std::mem::replace(&mut state.pending, NodeId::NONE);
+        if runnable {
+            state.run = Run::Preempted;
+        } else if !pending.is_none() && has_wakeup {
+            // Woken between its decision to block and this switch; its wake-up is on the way.
+            state.run = Run::Woken;
+            state.chain = pending;
+        } else {
+            state.run = Run::Blocked;
+            state.chain = NodeId::NONE;
+        }
+        self.log(task, now_ns, cpu, kind);
+    }
+
+    /// `task` comes on the CPU.
+    fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
+        let state = self.tasks.state(task);
+        let was = std::mem::replace(&mut state.run, Run::On(cpu));
+        let (chain, version) = (state.chain, state.version);
+        state.pending = NodeId::NONE;
+        match was {
+            Run::Woken => {
+                self.candidate(cpu, now_ns, task, false);
+                let id = self
+                    .tasks
+                    .version(version)
+                    .map_or(0, |version| version.tid.0);
+                let kind = StepKind::SwitchIn;
+                let step = NewNode {
+                    time_ns: now_ns,
+                    kind,
+                    cpu,
+                    id,
+                    version,
+                };
+                let chain = self.arena.add(chain, step);
+                self.tasks.state(task).chain = chain;
+            }
+            Run::Preempted => {}
+            Run::Unknown | Run::Blocked | Run::On(_) => {
+                self.basis.unpaired += u64::from(was != Run::Unknown);
+                self.tasks.state(task).chain = NodeId::NONE;
+            }
+        }
+        self.log(task, now_ns, cpu, MomentKind::In);
+    }
+
+    fn is_idle(&self, task: TaskIndex) -> bool {
+        let version = self
+            .tasks
+            .version(self.tasks.states[task.0 as usize].version);
+        version.is_some_and(|version| version.tid.is_idle())
+    }
+
+    fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
+        let task = self.see(cpu, event, fields);
+        let target = fields.cpu.map_or(cpu, |field| event.i64(field) as u32);
+        self.wake(cpu, now_ns, task, target);
+    }
+
+    /// A wake-up from the context that runs on `cpu`.
+    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32) {
+        let last_loss_ns = self.last_loss_ns;
+        let state = self.tasks.state(task);
+        match state.run {
+            Run::Woken if state.woken_ns < last_loss_ns => self.basis.unpaired += 1,
+            // While it is runnable, the first origin stays.
+            Run::Woken | Run::Preempted => return,
+            _ => {}
+        }
+        let (run, pending, version) = (state.run, state.pending, state.version);
+        let id = self
+            .tasks
+            .version(version)
+            .map_or(0, |version| version.tid.0);
+        let context = self.context(cpu);
+        let parent = self.arena.fresh(context, now_ns);
+        let step = NewNode {
+            time_ns: now_ns,
+            kind: StepKind::Waking,
+            cpu,
+            id,
+            version,
+        };
+        if matches!(run, Run::On(_)) {
+            if pending.is_none() {
+                let node = self.arena.add(parent, step);
+                self.tasks.state(task).pending = node;
+                self.tasks.state(task).woken_ns = now_ns;
+                self.log(task, now_ns, target, MomentKind::Waking);
+            }
+            return;
+        }
+        let chain = self.arena.add(parent, step);
+        let state = self.tasks.state(task);
+        state.run = Run::Woken;
+        state.woken_ns = now_ns;
+        state.chain = chain;
+        self.log(task, now_ns, target, MomentKind::Waking);
+    }
+
+    fn wakeup(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+        new: bool,
+    ) {
+        let task = self.see(cpu, event, fields);
+        let target = fields.cpu.map_or(cpu, |field| event.i64(field) as u32);
+        if new {
+            // A fork is nobody's deadline: the new task begins a chain of its own.
+            self.forget(task);
+        }
+        if new || !self.families.waking {
+            self.wake(cpu, now_ns, task, target);
+        }
+        let state = self.tasks.state(task);
+        if matches!(state.run, Run::On(_)) {
+            // It never left the run queue: no activation begins.
+            state.pending = NodeId::NONE;
+        }
+        self.log(task, now_ns, target, MomentKind::Wakeup);
+    }
+
+    /// The chain of what runs on the CPU now.
+    pub(super) fn context(&self, cpu: u32) -> NodeId {
+        let state = &self.cpus[cpu as usize];
+        if let Some(frame) = state.frames.last() {
+            return frame.current;
+        }
+        let Some(task) = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize])
+        else {
+            return NodeId::NONE;
+        };
+        task.softirqs
+            .last()
+            .map_or(task.chain, |frame| frame.current)
+    }
+
+    /// Nothing is known about the task any more.
+    pub(super) fn forget(&mut self, task: TaskIndex) {
+        let state = self.tasks.state(task);
+        state.run = Run::Unknown;
+        state.chain = NodeId::NONE;
+        state.pending = NodeId::NONE;
+        self.basis.unpaired += state.softirqs.len() as u64;
+        state.softirqs.clear();
+    }
+
+    fn set_prio(&mut self, cpu: u32, now_ns: i64, tid: i32, prio: Prio) {
+        let Some(task) = self.tasks.find(tid, cpu) else {
+            return;
+        };
+        self.tasks.set_prio(task, prio);
+        if let Run::On(on) = self.tasks.state(task).run
+            && self
+                .cpus
+                .get(on as usize)
+                .is_some_and(|state| state.current == Some(task))
+        {
+            self.mark(on, now_ns, false);
+        }
+    }
+
+    pub fn lost(&mut self, lost: Lost) {
+        self.basis.holes += 1;
+        self.basis.lost += lost.count.unwrap_or(0);
+        self.losses.push(lost);
+        self.last_loss_ns = self.last_loss_ns.max(lost.range.end.as_ns());
+        let all = 0..self.cpus.len() as u32;
+        for cpu in all.filter(|cpu| lost.cpu.is_none_or(|lost| lost.0 == *cpu)) {
+            let state = self.cpu(cpu);
+            state.frames.clear();
+            state.raised = [NodeId::NONE; VECTORS_MAX];
+            state.throttled = false;
+            state.lost = true;
+            if let Some(current) = state.current.take() {
+                self.forget(current);
+            }
+            self.mark(cpu, lost.range.begin.as_ns(), false);
+        }
+    }
+
+    /// Keeps an activation if it is asked for and late enough.
+    fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, waiting: bool) {
+        let state = &self.tasks.states[task.0 as usize];
+        let (node, version) = (state.chain, state.version);
+        let wanted = self
+            .tasks
+            .version(version)
+            .is_some_and(|version| version.wanted);
+        let Some(origin_ns) = self.arena.get(node).map(|node| node.origin_ns) else {
+            return;
+        };
+        let query = &self.query;
+        let here = query.cpus.is_empty() || query.cpus.contains(&Cpu(cpu));
+        if !wanted || !here || !query.range.contains(Instant::from_ns(end_ns)) {
+            return;
+        }
+        self.basis.activations += 1;
+        let latency_ns = end_ns.saturating_sub(origin_ns);
+        if query
+            .threshold
+            .is_some_and(|threshold| latency_ns < threshold.as_ns())
+        {
+            return;
+        }
+        let least = self
+            .candidates
+            .peek()
+            .map_or(i64::MIN, |Reverse((least, _))| *least);
+        let full = query.worst > 0 && self.candidates.len() >= query.worst;
+        if full && latency_ns <= least {
+            return;
+        }
+        if full && let Some(Reverse((_, id))) = self.candidates.pop() {
+            self.kept.remove(&id);
+        }
+        let candidate = Candidate {
+            latency_ns,
+            node,
+            end_ns,
+            cpu,
+            version,
+            waiting,
+        };
+        self.kept.insert(self.next_candidate, candidate);
+        self.candidates
+            .push(Reverse((latency_ns, self.next_candidate)));
+        self.next_candidate += 1;
+    }
+
+    pub fn finish(mut self) -> Model {
+        let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
+        for place in 0..self.tasks.states.len() as u32 {
+            let state = &self.tasks.states[place as usize];
+            if state.run == Run::Woken {
+                let cpu = state.log.last().map_or(0, |moment| moment.cpu);
+                self.candidate(cpu, end_ns, TaskIndex(place), true);
+            }
+        }
+        let mut candidates: Vec<_> = self.kept.into_values().collect();
+        candidates.sort_by_key(|candidate| (Reverse(candidate.latency_ns), candidate.end_ns));
+        self.basis.hits = self.evidence.hits.len() as u64;
+        Model {
+            timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
+            tasks: self.tasks,
+            arena: self.arena,
+            irq_names: self.irq_names,
+            losses: self.losses,
+            evidence: self.evidence,
+            candidates,
+            families: self.families,
+            basis: self.basis,
+        }
+    }
+}
+
+/// Whether a task that leaves the CPU in this state stays on the run queue: running, or the
+/// preemption mark of `sched_switch` (`TASK_REPORT_MAX`).
+fn is_runnable(prev_state: i64) -> bool {
+    const TASK_REPORT_MAX: i64 = 0x100;
+    prev_state == 0 || prev_state & TASK_REPORT_MAX != 0
+}

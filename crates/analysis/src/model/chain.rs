@@ -1,0 +1,150 @@
+//! Chains: from an origin through handlers and wake-ups to a task.
+//!
+//! A chain is a list that grows at its end; chains that fork share their beginning. All nodes lie in
+//! one arena, so that a step costs no allocation of its own.
+
+use event::{Cpu, Instant, Prio};
+
+use super::tasks::{Tasks, VersionId};
+use event::evidence::{Step, StepKind};
+
+/// A place in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeId(pub u32);
+
+impl NodeId {
+    pub const NONE: NodeId = NodeId(u32::MAX);
+
+    pub fn is_none(self) -> bool {
+        self == NodeId::NONE
+    }
+}
+
+/// One step and what came before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub time_ns: i64,
+    pub origin_ns: i64,
+    pub parent: NodeId,
+    pub id: i32,
+    pub version: VersionId,
+    pub cpu: u16,
+    pub kind: StepKind,
+    /// Steps before it.
+    pub depth: u8,
+}
+
+/// Steps that a chain may have before a wake-up starts a new one.
+pub(crate) const DEPTH_MAX: u8 = 48;
+/// Age that a chain may have when a task hands it on. A task that has run for longer does work of
+/// its own: what it wakes is not late since then.
+pub(crate) const AGE_MAX_NS: i64 = 1_000_000_000;
+
+/// All chains of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Arena {
+    nodes: Vec<Node>,
+}
+
+/// What a new node is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewNode {
+    pub time_ns: i64,
+    pub kind: StepKind,
+    pub cpu: u32,
+    pub id: i32,
+    pub version: VersionId,
+}
+
+impl Arena {
+    pub fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)
+    }
+
+    /// Appends to `parent`; without one, the node is the origin of a new chain.
+    pub fn add(&mut self, parent: NodeId, new: NewNode) -> NodeId {
+        let before = self.get(parent).copied();
+        self.nodes.push(Node {
+            time_ns: new.time_ns,
+            origin_ns: before.map_or(new.time_ns, |node| node.origin_ns),
+            parent,
+            id: new.id,
+            version: new.version,
+            cpu: new.cpu as u16,
+            kind: new.kind,
+            depth: before.map_or(0, |node| node.depth.saturating_add(1)),
+        });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// The chain that a task or handler hands on, or none when it is too long or too old.
+    pub fn fresh(&self, id: NodeId, now_ns: i64) -> NodeId {
+        let keeps = |node: &Node| {
+            node.depth < DEPTH_MAX && now_ns.saturating_sub(node.origin_ns) <= AGE_MAX_NS
+        };
+        if self.get(id).is_some_and(keeps) {
+            id
+        } else {
+            NodeId::NONE
+        }
+    }
+
+    /// Copies a chain behind another origin.
+    pub fn rebase(&mut self, id: NodeId, origin: NewNode) -> NodeId {
+        let path = self.path(id);
+        let mut last = self.add(NodeId::NONE, origin);
+        for place in path {
+            let Node {
+                time_ns,
+                kind,
+                cpu,
+                id,
+                version,
+                ..
+            } = self.nodes[place.0 as usize];
+            last = self.add(
+                last,
+                NewNode {
+                    time_ns,
+                    kind,
+                    cpu: u32::from(cpu),
+                    id,
+                    version,
+                },
+            );
+        }
+        last
+    }
+
+    /// The nodes from the origin to `id`.
+    fn path(&self, id: NodeId) -> Vec<NodeId> {
+        let mut path = Vec::new();
+        let mut next = id;
+        while let Some(node) = self.get(next) {
+            path.push(next);
+            next = node.parent;
+        }
+        path.reverse();
+        path
+    }
+
+    /// The steps from the origin to `id`, as people see them.
+    pub fn steps(&self, id: NodeId, tasks: &Tasks, name: impl Fn(&Node) -> String) -> Vec<Step> {
+        let step = |place: NodeId| {
+            let node = &self.nodes[place.0 as usize];
+            let version = tasks.version(node.version);
+            Step {
+                time: Instant::from_ns(node.time_ns),
+                kind: node.kind,
+                cpu: Cpu(u32::from(node.cpu)),
+                id: node.id,
+                prio: version.map_or(Prio(0), |version| version.prio),
+                comm: version.map_or_else(
+                    || name(node),
+                    |version| String::from_utf8_lossy(version.comm()).into_owned(),
+                ),
+            }
+        };
+        self.path(id).into_iter().map(step).collect()
+    }
+}

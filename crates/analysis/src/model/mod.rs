@@ -1,0 +1,110 @@
+//! The kernel's state, rebuilt from events in one pass: who had each CPU, what happened to each
+//! task, which chain led to each activation.
+
+mod binding;
+mod build;
+mod chain;
+mod handlers;
+mod tasks;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use event::{Cpu, Instant, Result, TimeRange};
+use trace::{Item, Lost, Trace};
+
+use crate::evidence::Evidence;
+use crate::finding::Basis;
+use crate::query::Query;
+use crate::term::vector_name;
+use event::evidence::Step;
+
+pub(crate) use binding::{Binding, Families};
+pub(crate) use chain::{Arena, NodeId};
+pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
+pub(crate) use timeline::{Slice, Timeline, What};
+
+/// An activation that may be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub latency_ns: i64,
+    /// The wake-up's node.
+    pub node: NodeId,
+    pub end_ns: i64,
+    pub cpu: u32,
+    pub version: VersionId,
+    /// The task still waited at the end of the trace.
+    pub waiting: bool,
+}
+
+/// Everything that the ledger asks about.
+pub(crate) struct Model {
+    pub timelines: Vec<Timeline>,
+    pub tasks: Tasks,
+    pub arena: Arena,
+    pub irq_names: BTreeMap<i32, String>,
+    pub losses: Vec<Lost>,
+    pub evidence: Evidence,
+    pub candidates: Vec<Candidate>,
+    pub families: Families,
+    pub basis: Basis,
+}
+
+impl Model {
+    /// Reads the trace once.
+    ///
+    /// # Errors
+    /// Only when the trace cannot be read.
+    pub fn read(trace: &Trace, query: &Query) -> Result<Model> {
+        let binding = Binding::new(trace);
+        let mut builder = build::Builder::new(binding.families(), query.clone());
+        let mut cursor = trace.cursor(TimeRange::ALL);
+        while let Some(item) = cursor.next()? {
+            match item {
+                Item::Event(event) => match binding.get(event.class()) {
+                    Some(known) => builder.event(known, &event, trace.classes()),
+                    None => builder.count(event.time()),
+                },
+                Item::Lost(lost) => builder.lost(lost),
+                Item::Damage(_) => builder.damage(),
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    /// What ran on a CPU; none for a CPU without events.
+    pub fn timeline(&self, cpu: Cpu) -> Option<&Timeline> {
+        self.timelines.get(cpu.0 as usize)
+    }
+
+    /// The name of an interrupt; empty when the trace does not say.
+    pub fn irq_name(&self, irq: i32) -> String {
+        let name = vector_name(irq).map(str::to_owned);
+        name.or_else(|| self.irq_names.get(&irq).cloned())
+            .unwrap_or_default()
+    }
+
+    /// The steps up to a wake-up.
+    pub fn steps(&self, node: NodeId) -> Vec<Step> {
+        self.arena.steps(node, &self.tasks, |node| match node.kind {
+            crate::StepKind::Hardirq => self.irq_name(node.id),
+            _ => String::new(),
+        })
+    }
+
+    /// Whether events were lost on one of `cpus` inside `range`.
+    pub fn is_lossy(&self, range: TimeRange, cpus: &[Cpu]) -> bool {
+        self.losses.iter().any(|lost| {
+            let here = lost.cpu.is_none_or(|cpu| cpus.contains(&cpu));
+            here && lost.range.begin < range.end && range.begin <= lost.range.end
+        })
+    }
+
+    /// The moments of a task between two instants.
+    pub fn moments(&self, tid: i32, cpu: Cpu, begin: Instant, end: Instant) -> &[Moment] {
+        let log = self.tasks.log(tid, cpu.0);
+        let first = log.partition_point(|moment| moment.time_ns < begin.as_ns());
+        let last = log.partition_point(|moment| moment.time_ns <= end.as_ns());
+        &log[first..last.max(first)]
+    }
+}

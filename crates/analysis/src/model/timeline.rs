@@ -1,0 +1,232 @@
+//! What ran on a CPU, from the start of its events to their end, without a gap.
+
+use super::tasks::VersionId;
+
+/// Who has a CPU: kind, flags and number in 32 bits, so that a segment stays small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Occupant(u32);
+
+/// The same, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Not known: before the CPU's first switch.
+    Edge,
+    /// Not known: events were lost.
+    Lost,
+    Nmi,
+    /// A hard interrupt, numbered as in [`crate::Step::id`].
+    Hardirq(i32),
+    /// A softirq of this vector.
+    Softirq(u32),
+    /// The task itself (idle is a task).
+    Task,
+}
+
+const KIND_SHIFT: u32 = 28;
+const PICKED: u32 = 1 << 27;
+const THROTTLED: u32 = 1 << 26;
+const NUMBER_MASK: u32 = (1 << 26) - 1;
+/// Added to a number, so that negative ones fit.
+const NUMBER_BIAS: i32 = 1 << 16;
+
+impl Occupant {
+    pub fn new(what: What) -> Self {
+        let (kind, number) = match what {
+            What::Edge => (0, 0),
+            What::Lost => (1, 0),
+            What::Nmi => (2, 0),
+            What::Hardirq(irq) => (3, irq.saturating_add(NUMBER_BIAS)),
+            What::Softirq(vector) => (4, vector as i32),
+            What::Task => (5, 0),
+        };
+        Occupant(kind << KIND_SHIFT | number as u32 & NUMBER_MASK)
+    }
+
+    /// Marks a task that the scheduler picked at the segment's begin.
+    pub fn picked(self) -> Self {
+        Occupant(self.0 | PICKED)
+    }
+
+    /// Marks a task that runs while a runnable real-time task was put aside for it.
+    pub fn throttled(self) -> Self {
+        Occupant(self.0 | THROTTLED)
+    }
+
+    pub fn is_picked(self) -> bool {
+        self.0 & PICKED != 0
+    }
+
+    pub fn is_throttled(self) -> bool {
+        self.0 & THROTTLED != 0
+    }
+
+    pub fn what(self) -> What {
+        let number = (self.0 & NUMBER_MASK) as i32;
+        match self.0 >> KIND_SHIFT {
+            1 => What::Lost,
+            2 => What::Nmi,
+            3 => What::Hardirq(number - NUMBER_BIAS),
+            4 => What::Softirq(number as u32),
+            5 => What::Task,
+            _ => What::Edge,
+        }
+    }
+}
+
+/// From `begin_ns` to the next segment's begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub begin_ns: i64,
+    pub occupant: Occupant,
+    /// The task on whose time it ran; [`VersionId::NONE`] when unknown.
+    pub task: VersionId,
+}
+
+/// A moment that no segment shows, kept for the cross-check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub time_ns: i64,
+    pub kind: crate::StepKind,
+    pub id: i32,
+}
+
+/// All segments of one CPU in time order.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    segments: Vec<Segment>,
+    pub marks: Vec<Mark>,
+}
+
+/// A segment cut to a range.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice {
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub occupant: Occupant,
+    pub task: VersionId,
+}
+
+const UNKNOWN: Segment = Segment {
+    begin_ns: i64::MIN,
+    occupant: Occupant(0),
+    task: VersionId::NONE,
+};
+
+impl Timeline {
+    /// From `segment.begin_ns` on, this one has the CPU. Time never goes back: an earlier begin
+    /// counts as the last one's.
+    pub fn push(&mut self, mut segment: Segment) {
+        if let Some(last) = self.segments.last_mut() {
+            segment.begin_ns = segment.begin_ns.max(last.begin_ns);
+            if last.begin_ns == segment.begin_ns {
+                // What lasted no time had no time.
+                *last = segment;
+                return;
+            }
+        }
+        self.segments.push(segment);
+    }
+
+    /// What has the CPU at `time_ns`.
+    pub fn at(&self, time_ns: i64) -> Segment {
+        let after = self
+            .segments
+            .partition_point(|segment| segment.begin_ns <= time_ns);
+        after
+            .checked_sub(1)
+            .map_or(UNKNOWN, |place| self.segments[place])
+    }
+
+    /// Calls `each` with the pieces of `[begin_ns, end_ns)`, in order, without a gap. The
+    /// last segment lasts: a CPU without events goes on with what it did.
+    pub fn slices(&self, begin_ns: i64, end_ns: i64, mut each: impl FnMut(Slice)) {
+        let mut now_ns = begin_ns;
+        let mut place = self
+            .segments
+            .partition_point(|segment| segment.begin_ns <= begin_ns);
+        while now_ns < end_ns {
+            let segment = place
+                .checked_sub(1)
+                .map_or(UNKNOWN, |place| self.segments[place]);
+            let next_ns = self
+                .segments
+                .get(place)
+                .map_or(i64::MAX, |segment| segment.begin_ns);
+            let until_ns = next_ns.min(end_ns);
+            if until_ns > now_ns {
+                let Segment { occupant, task, .. } = segment;
+                each(Slice {
+                    begin_ns: now_ns,
+                    end_ns: until_ns,
+                    occupant,
+                    task,
+                });
+            }
+            now_ns = now_ns.max(until_ns);
+            place += 1;
+        }
+    }
+
+    /// The begin of the segment of `what` that is nearest to `time_ns`, within `within_ns`.
+    pub fn nearest(&self, what: What, time_ns: i64, within_ns: i64) -> Option<i64> {
+        let from_ns = time_ns.saturating_sub(within_ns);
+        let first = self
+            .segments
+            .partition_point(|segment| segment.begin_ns < from_ns);
+        let near = self.segments[first..]
+            .iter()
+            .take_while(|segment| segment.begin_ns <= time_ns.saturating_add(within_ns))
+            .filter(|segment| segment.occupant.what() == what);
+        near.map(|segment| segment.begin_ns)
+            .min_by_key(|begin_ns| begin_ns.abs_diff(time_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_occupant_keeps_kind_number_and_marks_in_four_bytes() {
+        for what in [
+            What::Edge,
+            What::Lost,
+            What::Nmi,
+            What::Hardirq(-4),
+            What::Hardirq(0),
+            What::Hardirq(4_000_000),
+            What::Softirq(9),
+            What::Task,
+        ] {
+            assert_eq!(Occupant::new(what).what(), what);
+            let marked = Occupant::new(what).picked().throttled();
+            assert_eq!(marked.what(), what);
+            assert!(marked.is_picked() && marked.is_throttled());
+        }
+    }
+
+    #[test]
+    fn slices_cover_a_range_without_a_gap_even_before_the_first_segment() {
+        let mut timeline = Timeline::default();
+        for (begin_ns, what) in [(10, What::Task), (20, What::Nmi), (20, What::Task)] {
+            let occupant = Occupant::new(what);
+            timeline.push(Segment {
+                begin_ns,
+                occupant,
+                task: VersionId::NONE,
+            });
+        }
+        let mut seen = vec![];
+        timeline.slices(0, 30, |s| {
+            seen.push((s.begin_ns, s.end_ns, s.occupant.what()))
+        });
+        assert_eq!(
+            seen,
+            [
+                (0, 10, What::Edge),
+                (10, 20, What::Task),
+                (20, 30, What::Task)
+            ]
+        );
+    }
+}

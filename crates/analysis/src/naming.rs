@@ -1,0 +1,362 @@
+//! One name for each nanosecond of a phase: the rules of `docs/ledger.md`.
+
+use event::{Cpu, Duration, Instant};
+
+use event::evidence::Mode;
+
+use crate::evidence::section_function;
+use crate::model::{Model, Slice, VersionId, What};
+use crate::phases::{Doing, Phase, Since};
+use event::evidence::PreemptionModel;
+
+use crate::term::{Reason, TermKind};
+
+/// A name in small: becomes a [`TermKind`] when the ledger is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// Index into the late timers of the evidence.
+    InterruptsOff(usize),
+    IdleExit,
+    Steal,
+    Nmi,
+    Hardirq(i32),
+    Softirq(u32),
+    /// The task of the chain ran; whether it is the target is known at the end.
+    Ran(u32),
+    Delivery,
+    Wait(u32),
+    Stop(u32),
+    /// With the index into the evidence's preemption-off records.
+    PreemptionOff(u32, Option<usize>),
+    Throttled(Option<u32>),
+    Migration,
+    Switch,
+    Unexplained(Reason),
+    /// A task of a lower rank: its name depends on the sum over the phase.
+    Lower(u32),
+    /// The idle task: its name depends on the sum over the phase.
+    Idle,
+}
+
+/// A piece of a phase with its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub key: Key,
+}
+
+/// A switch, with the return from the interrupt before it, takes no longer. A task of a lower rank
+/// that stays for longer keeps the CPU.
+pub(crate) const SWITCH_MAX_NS: i64 = 10_000;
+/// The deepest idle states take no longer to leave.
+pub(crate) const IDLE_EXIT_MAX_NS: i64 = 2_000_000;
+/// The stamps of one event in two sources differ by no more.
+pub(crate) const SKEW_MAX_NS: i64 = 100_000;
+/// A task picked sooner after a wake-up may have been picked before it.
+const PICK_GUARD_NS: i64 = 2_000;
+/// Steal that covers at least this share of a timer's lateness explains it.
+const STEAL_SHARE_MIN: f64 = 0.9;
+
+/// Names the pieces of one phase.
+pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
+    let first = pieces.len();
+    let (begin_ns, end_ns) = (phase.begin_ns, phase.end_ns);
+    let mut whole = |reason| {
+        pieces.push(Piece {
+            begin_ns,
+            end_ns,
+            key: Key::Unexplained(reason),
+        })
+    };
+    if let Doing::Missing(reason) = phase.doing {
+        return whole(reason);
+    }
+    let Some(cpu) = phase.cpu else {
+        return whole(Reason::UnknownRunQueue);
+    };
+    let Some(timeline) = model.timeline(cpu) else {
+        return whole(Reason::WindowEdge);
+    };
+    let mut namer = Namer {
+        model,
+        phase,
+        cpu,
+        passed_over: false,
+    };
+    timeline.slices(begin_ns, end_ns, |slice| {
+        let Slice {
+            begin_ns, end_ns, ..
+        } = slice;
+        pieces.push(Piece {
+            begin_ns,
+            end_ns,
+            key: namer.slice(&slice),
+        });
+    });
+    namer.settle(&mut pieces[first..]);
+}
+
+struct Namer<'a> {
+    model: &'a Model,
+    phase: &'a Phase,
+    cpu: Cpu,
+    /// The scheduler chose a lower rank over the waiting task.
+    passed_over: bool,
+}
+
+impl Namer<'_> {
+    /// NMI beats hard interrupt beats softirq beats task.
+    fn slice(&mut self, slice: &Slice) -> Key {
+        let what = slice.occupant.what();
+        if let Doing::Delivery { waker } = self.phase.doing
+            && waker == what
+            && what != What::Task
+        {
+            return Key::Delivery;
+        }
+        match what {
+            What::Edge => Key::Unexplained(Reason::WindowEdge),
+            What::Lost => Key::Unexplained(Reason::LostEvents),
+            What::Nmi => Key::Nmi,
+            What::Hardirq(irq) => Key::Hardirq(irq),
+            What::Softirq(vector) => Key::Softirq(vector),
+            What::Task => self.task(slice),
+        }
+    }
+
+    fn task(&mut self, slice: &Slice) -> Key {
+        let Some(version) = self.model.tasks.version(slice.task) else {
+            return Key::Unexplained(Reason::WindowEdge);
+        };
+        let ran = slice.task.0;
+        let idle = version.tid.is_idle();
+        match self.phase.doing {
+            Doing::TimerPending => self.late_timer(idle),
+            Doing::Handler(What::Hardirq(irq)) => Key::Hardirq(irq),
+            Doing::Handler(What::Nmi) => Key::Nmi,
+            Doing::Handler(What::Softirq(vector)) => self.put_aside(slice, vector),
+            Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
+            Doing::SoftirqPending if version.stop => Key::Stop(ran),
+            Doing::SoftirqPending => {
+                let short = self.phase.end_ns - self.phase.begin_ns <= SWITCH_MAX_NS;
+                if short {
+                    Key::Switch
+                } else {
+                    Key::Unexplained(Reason::SoftirqPending)
+                }
+            }
+            Doing::Delivery { waker: What::Edge } if idle => Key::Idle,
+            Doing::Delivery { .. } => Key::Delivery,
+            Doing::Waiting { tid, .. } | Doing::Running { tid } if version.tid.0 == tid => {
+                self.itself(slice)
+            }
+            Doing::Waiting { .. } if version.stop => Key::Stop(ran),
+            Doing::Waiting { prio, .. } => {
+                let lower = idle || prio.is_real_time() && prio.beats(version.prio);
+                if lower {
+                    self.lower_rank(slice, idle)
+                } else {
+                    self.higher_rank(slice)
+                }
+            }
+            Doing::Running { .. } => Key::Unexplained(Reason::Contradiction),
+            Doing::Missing(reason) => Key::Unexplained(reason),
+        }
+    }
+
+    /// A softirq that runs on a task's time leaves the CPU with it.
+    fn put_aside(&self, slice: &Slice, vector: u32) -> Key {
+        let timeline = self.model.timeline(self.cpu);
+        let host = timeline.map_or(VersionId::NONE, |line| line.at(self.phase.begin_ns).task);
+        let same = |a: VersionId, b: VersionId| {
+            let tid = |id| self.model.tasks.version(id).map(|version| version.tid);
+            tid(a) == tid(b)
+        };
+        if same(host, slice.task) {
+            Key::Softirq(vector)
+        } else {
+            Key::Wait(slice.task.0)
+        }
+    }
+
+    fn itself(&self, slice: &Slice) -> Key {
+        match self.phase.doing {
+            Doing::Running { .. } => Key::Ran(slice.task.0),
+            _ if slice.end_ns - slice.begin_ns <= SWITCH_MAX_NS => Key::Switch,
+            _ => Key::Unexplained(Reason::Contradiction),
+        }
+    }
+
+    fn higher_rank(&mut self, slice: &Slice) -> Key {
+        self.passed_over = false;
+        Key::Wait(slice.task.0)
+    }
+
+    /// A task of a lower rank, or idle, has the CPU though a real-time task is runnable on it.
+    fn lower_rank(&mut self, slice: &Slice, idle: bool) -> Key {
+        let Doing::Waiting { prio, since, .. } = self.phase.doing else {
+            return Key::Unexplained(Reason::Contradiction);
+        };
+        let guard_ns = if since == Since::Preemption {
+            0
+        } else {
+            PICK_GUARD_NS
+        };
+        let in_wait = slice.begin_ns >= self.phase.begin_ns + guard_ns;
+        let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time();
+        self.passed_over |= picked;
+        let throttled = slice.occupant.is_throttled() && prio.is_real_time();
+        if throttled || self.passed_over {
+            return Key::Throttled((!idle).then_some(slice.task.0));
+        }
+        if idle {
+            return Key::Idle;
+        }
+        let tid = self
+            .model
+            .tasks
+            .version(slice.task)
+            .map(|version| version.tid);
+        let seen = self.model.evidence.preemption_off.iter().position(|off| {
+            let here = off.cpu == self.cpu && Some(off.task.tid) == tid;
+            let begin_ns = off.begin.as_ns() - SKEW_MAX_NS;
+            here && begin_ns < slice.end_ns && slice.begin_ns < off.time.as_ns() + SKEW_MAX_NS
+        });
+        match seen {
+            Some(_) => Key::PreemptionOff(slice.task.0, seen),
+            None => Key::Lower(slice.task.0),
+        }
+    }
+
+    /// A timer is pending and no handler runs.
+    fn late_timer(&self, idle: bool) -> Key {
+        let entry = Instant::from_ns(self.phase.end_ns);
+        let expiry = Instant::from_ns(self.phase.begin_ns);
+        let near = |a: Instant, b: Instant| (a - b).as_ns().abs() <= SKEW_MAX_NS;
+        let seen = self.model.evidence.late_timers.iter().position(|late| {
+            late.cpu == self.cpu && near(late.time, entry) && near(late.expiry, expiry)
+        });
+        let Some(place) = seen else {
+            return if idle {
+                Key::Idle
+            } else {
+                Key::Unexplained(Reason::LateTimerWithoutStack)
+            };
+        };
+        let late = &self.model.evidence.late_timers[place];
+        if late.steal > Duration::ZERO && late.steal.share_of(late.lateness) >= STEAL_SHARE_MIN {
+            return Key::Steal;
+        }
+        match late.mode {
+            Mode::Idle => Key::Idle,
+            Mode::User => Key::Unexplained(Reason::LateTimerInUserMode),
+            Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
+            Mode::Kernel => Key::Unexplained(Reason::LateTimerWithoutStack),
+        }
+    }
+
+    /// Gives their names to pieces whose name depends on their sum.
+    fn settle(&self, pieces: &mut [Piece]) {
+        let sum_ns = |of: fn(&Key) -> bool| -> i64 {
+            let those = pieces.iter().filter(|piece| of(&piece.key));
+            those.map(|piece| piece.end_ns - piece.begin_ns).sum()
+        };
+        let lower_ns = sum_ns(|key| matches!(key, Key::Lower(_)));
+        let idle_ns = sum_ns(|key| matches!(key, Key::Idle));
+        let moved = matches!(
+            self.phase.doing,
+            Doing::Waiting {
+                since: Since::Migration,
+                ..
+            }
+        );
+        let short = if moved { Key::Migration } else { Key::Switch };
+        for piece in pieces {
+            piece.key = match piece.key {
+                Key::Lower(_) if lower_ns <= SWITCH_MAX_NS => short,
+                Key::Lower(task) => Key::PreemptionOff(task, None),
+                Key::Idle if moved && idle_ns <= SWITCH_MAX_NS => Key::Migration,
+                Key::Idle if idle_ns <= IDLE_EXIT_MAX_NS => Key::IdleExit,
+                Key::Idle => Key::Unexplained(Reason::LongIdle),
+                other => other,
+            };
+        }
+    }
+}
+
+/// The name of time in a phase that has no event of its own: what the chain did there.
+pub(crate) fn proper(phase: &Phase) -> Key {
+    match phase.doing {
+        Doing::TimerPending => Key::Unexplained(Reason::LateTimerWithoutStack),
+        Doing::Handler(What::Hardirq(irq)) => Key::Hardirq(irq),
+        Doing::Handler(What::Softirq(vector)) => Key::Softirq(vector),
+        Doing::Handler(What::Nmi) => Key::Nmi,
+        Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
+        Doing::SoftirqPending | Doing::Waiting { .. } => Key::Switch,
+        Doing::Delivery { .. } => Key::Delivery,
+        Doing::Running { .. } => Key::Switch,
+        Doing::Missing(reason) => Key::Unexplained(reason),
+    }
+}
+
+/// The public name; `target` is the tid whose activation it is.
+pub(crate) fn public(
+    model: &Model,
+    key: Key,
+    target: i32,
+    preemption: PreemptionModel,
+) -> TermKind {
+    let task = |id: u32| {
+        let version = model.tasks.version(VersionId(id));
+        version.map(crate::model::Version::task_ref)
+    };
+    let unknown = || TermKind::Unexplained(Reason::Contradiction);
+    match key {
+        Key::InterruptsOff(place) => {
+            let late = model.evidence.late_timers.get(place);
+            let named =
+                late.and_then(|late| Some((section_function(&late.stack)?, &late.interrupted)));
+            named.map_or_else(unknown, |(function, task)| TermKind::InterruptsOff {
+                function: function.to_owned(),
+                task: task.clone(),
+            })
+        }
+        Key::IdleExit => TermKind::IdleExit,
+        Key::Steal => TermKind::Steal,
+        Key::Nmi => TermKind::Nmi,
+        Key::Hardirq(irq) => TermKind::Hardirq {
+            irq,
+            name: model.irq_name(irq),
+        },
+        Key::Softirq(vector) => TermKind::Softirq { vector },
+        Key::Ran(id) => match task(id) {
+            Some(task) if task.tid.0 == target => TermKind::OwnRun,
+            Some(task) => TermKind::Upstream { task },
+            None => unknown(),
+        },
+        Key::Delivery => TermKind::WakeupDelivery,
+        Key::Wait(id) => task(id).map_or_else(unknown, |behind| TermKind::RunQueueWait { behind }),
+        Key::Stop(id) => task(id).map_or_else(unknown, |task| TermKind::StopClass { task }),
+        Key::PreemptionOff(id, place) => {
+            let off = place.and_then(|place| model.evidence.preemption_off.get(place));
+            let function = off
+                .and_then(|off| section_function(&off.stack))
+                .map(str::to_owned);
+            let model = off.map_or(preemption, |off| off.model);
+            task(id).map_or_else(unknown, |task| TermKind::PreemptionOff {
+                task,
+                function,
+                model,
+            })
+        }
+        Key::Throttled(id) => TermKind::Throttled {
+            ran: id.and_then(task),
+        },
+        Key::Migration => TermKind::Migration,
+        Key::Switch => TermKind::Switch,
+        Key::Unexplained(reason) => TermKind::Unexplained(reason),
+        // Settled before; never left.
+        Key::Lower(_) | Key::Idle => unknown(),
+    }
+}

@@ -1,0 +1,313 @@
+//! From the steps of a chain to phases: who owes the next step, on which CPU, doing what.
+
+use event::{Cpu, Instant, Prio};
+
+use crate::model::{Model, MomentKind, What};
+use crate::term::Reason;
+use event::evidence::{Step, StepKind};
+
+/// What the chain does in a phase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Doing {
+    /// A timer has expired and its interrupt has not begun.
+    TimerPending,
+    /// A handler of the chain runs.
+    Handler(What),
+    /// A softirq is raised and does not run yet.
+    SoftirqPending,
+    /// A task is being woken and is on no run queue yet.
+    Delivery {
+        /// What woke it, when it runs on the same CPU.
+        waker: What,
+    },
+    /// A task is on a run queue.
+    Waiting {
+        /// The task.
+        tid: i32,
+        /// Its rank.
+        prio: Prio,
+        /// What the wait began with.
+        since: Since,
+    },
+    /// A task of the chain runs.
+    Running {
+        /// The task.
+        tid: i32,
+    },
+    /// The trace does not say.
+    Missing(Reason),
+}
+
+/// What a wait on a run queue began with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    Wakeup,
+    Migration,
+    Preemption,
+}
+
+/// A stretch of a chain on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Phase {
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub cpu: Option<Cpu>,
+    pub doing: Doing,
+}
+
+/// The steps of an activation on the kernel trace's own instants.
+pub(crate) struct Chain<'a> {
+    pub steps: &'a [Step],
+    /// The instant of each step in the kernel trace's events.
+    pub times_ns: &'a [i64],
+    /// The end, likewise.
+    pub end_ns: i64,
+    /// Where it ended.
+    pub cpu: Cpu,
+    /// The target still waits.
+    pub waiting: bool,
+}
+
+impl Chain<'_> {
+    /// The end of the interval that step `place` begins.
+    fn until_ns(&self, place: usize) -> i64 {
+        self.times_ns.get(place + 1).copied().unwrap_or(self.end_ns)
+    }
+
+    /// The handler in which step `place` happened; a task when there is none.
+    fn handler(&self, place: usize) -> What {
+        for step in self.steps[..=place].iter().rev() {
+            match step.kind {
+                StepKind::Nmi => return What::Nmi,
+                StepKind::Hardirq => return What::Hardirq(step.id),
+                StepKind::Softirq => return What::Softirq(step.id as u32),
+                StepKind::Hrtimer | StepKind::Waking if step.cpu == self.steps[place].cpu => {}
+                _ => break,
+            }
+        }
+        What::Task
+    }
+
+    /// The phases of the interval that step `place` begins, in order and without a gap.
+    pub fn phases(&self, model: &Model, place: usize) -> Vec<Phase> {
+        let step = &self.steps[place];
+        let next = self.steps.get(place + 1);
+        let (begin_ns, end_ns) = (self.times_ns[place], self.until_ns(place));
+        let whole = |cpu: Cpu, doing| {
+            vec![Phase {
+                begin_ns,
+                end_ns,
+                cpu: Some(cpu),
+                doing,
+            }]
+        };
+        match step.kind {
+            StepKind::TimerExpiry => {
+                whole(next.map_or(step.cpu, |next| next.cpu), Doing::TimerPending)
+            }
+            StepKind::Nmi | StepKind::Hardirq | StepKind::Hrtimer | StepKind::Softirq => {
+                whole(step.cpu, Doing::Handler(self.handler(place)))
+            }
+            StepKind::SoftirqRaise => self.softirq_pending(model, place),
+            StepKind::Waking => match next {
+                Some(next) if next.kind != StepKind::SwitchIn || next.id != step.id => {
+                    whole(step.cpu, Doing::Missing(Reason::MissingSteps))
+                }
+                _ => {
+                    let end_cpu = match next {
+                        Some(next) => Some(next.cpu),
+                        None => (!self.waiting).then_some(self.cpu),
+                    };
+                    let waker = (step.cpu, self.handler(place));
+                    let wait = Wait {
+                        tid: step.id,
+                        prio: step.prio,
+                        begin_ns,
+                        end_ns,
+                    };
+                    wait.after_wakeup(model, waker, end_cpu)
+                }
+            },
+            StepKind::SwitchIn | StepKind::UserReturn => running(model, step, begin_ns, end_ns),
+            StepKind::Blocked => whole(step.cpu, Doing::Missing(Reason::MissingSteps)),
+        }
+    }
+
+    /// A pending softirq that a thread will run waits for that thread.
+    fn softirq_pending(&self, model: &Model, place: usize) -> Vec<Phase> {
+        let (begin_ns, end_ns) = (self.times_ns[place], self.until_ns(place));
+        let step = &self.steps[place];
+        let cpu = Some(step.cpu);
+        let pending = Phase {
+            begin_ns,
+            end_ns,
+            cpu,
+            doing: Doing::SoftirqPending,
+        };
+        let Some(timeline) = model.timeline(step.cpu) else {
+            return vec![pending];
+        };
+        let host = model
+            .tasks
+            .version(timeline.at(end_ns).task)
+            .filter(|host| host.passes);
+        let Some(host) = host else {
+            return vec![pending];
+        };
+        let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
+        let log = model.moments(host.tid.0, step.cpu, begin, end);
+        let Some(woken) = log.iter().find(|moment| moment.kind == MomentKind::Wakeup) else {
+            return vec![pending];
+        };
+        let came = log.iter().find(|moment| moment.kind == MomentKind::In);
+        let came_ns = came.map_or(end_ns, |came| came.time_ns.max(woken.time_ns));
+        let tid = host.tid.0;
+        let doing = Doing::Waiting {
+            tid,
+            prio: host.prio,
+            since: Since::Wakeup,
+        };
+        vec![
+            Phase {
+                end_ns: woken.time_ns,
+                ..pending
+            },
+            Phase {
+                begin_ns: woken.time_ns,
+                end_ns: came_ns,
+                cpu,
+                doing,
+            },
+            Phase {
+                begin_ns: came_ns,
+                end_ns,
+                cpu,
+                doing: Doing::Running { tid },
+            },
+        ]
+    }
+}
+
+/// A task that waits from a wake-up or a preemption on.
+struct Wait {
+    tid: i32,
+    prio: Prio,
+    begin_ns: i64,
+    end_ns: i64,
+}
+
+impl Wait {
+    fn after_wakeup(&self, model: &Model, waker: (Cpu, What), end_cpu: Option<Cpu>) -> Vec<Phase> {
+        let Wait {
+            tid,
+            prio,
+            begin_ns,
+            end_ns,
+        } = *self;
+        let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
+        let log = model.moments(tid, waker.0, begin, end);
+        let kind_is = |kind: MomentKind| move |moment: &&crate::model::Moment| moment.kind == kind;
+        let mut cpu = log
+            .iter()
+            .find(kind_is(MomentKind::Waking))
+            .map(|moment| Cpu(moment.cpu));
+        let mut now_ns = begin_ns;
+        let mut phases = Vec::new();
+        let mut since = Since::Wakeup;
+        if let Some(woken) = log.iter().find(kind_is(MomentKind::Wakeup)) {
+            cpu = Some(Cpu(woken.cpu));
+            let waker = if cpu == Some(waker.0) {
+                waker.1
+            } else {
+                What::Edge
+            };
+            let doing = Doing::Delivery { waker };
+            phases.push(Phase {
+                begin_ns,
+                end_ns: woken.time_ns,
+                cpu,
+                doing,
+            });
+            now_ns = woken.time_ns;
+        } else if cpu.is_none() {
+            cpu = end_cpu;
+        }
+        for moment in log.iter().filter(kind_is(MomentKind::Migrate)) {
+            if moment.time_ns >= now_ns {
+                let doing = Doing::Waiting { tid, prio, since };
+                phases.push(Phase {
+                    begin_ns: now_ns,
+                    end_ns: moment.time_ns,
+                    cpu,
+                    doing,
+                });
+                now_ns = moment.time_ns;
+                since = Since::Migration;
+            }
+            if moment.time_ns >= now_ns || !model.families.wakeup {
+                cpu = Some(Cpu(moment.cpu));
+            }
+        }
+        let doing = Doing::Waiting { tid, prio, since };
+        phases.push(Phase {
+            begin_ns: now_ns,
+            end_ns,
+            cpu,
+            doing,
+        });
+        if end_cpu.is_some_and(|end_cpu| Some(end_cpu) != cpu) {
+            // It came on another CPU than the trace led to: where it waited is not known.
+            for phase in phases
+                .iter_mut()
+                .filter(|p| matches!(p.doing, Doing::Waiting { .. }))
+            {
+                phase.cpu = None;
+            }
+        }
+        phases
+    }
+}
+
+/// A task of the chain from its switch-in on, with the preemptions that it suffered.
+fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
+    let tid = step.id;
+    let mut cpu = Some(step.cpu);
+    let mut now_ns = begin_ns;
+    let mut doing = Doing::Running { tid };
+    let mut phases = Vec::new();
+    let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
+    for moment in model.moments(tid, step.cpu, begin, end) {
+        let then = match moment.kind {
+            MomentKind::OutRunnable => Doing::Waiting {
+                tid,
+                prio: step.prio,
+                since: Since::Preemption,
+            },
+            MomentKind::In => Doing::Running { tid },
+            MomentKind::OutBlocked => Doing::Missing(Reason::Contradiction),
+            MomentKind::Migrate if doing != (Doing::Running { tid }) => match doing {
+                Doing::Waiting { .. } => Doing::Waiting {
+                    tid,
+                    prio: step.prio,
+                    since: Since::Migration,
+                },
+                other => other,
+            },
+            _ => continue,
+        };
+        phases.push(Phase {
+            begin_ns: now_ns,
+            end_ns: moment.time_ns,
+            cpu,
+            doing,
+        });
+        (now_ns, cpu, doing) = (moment.time_ns, Some(Cpu(moment.cpu)), then);
+    }
+    phases.push(Phase {
+        begin_ns: now_ns,
+        end_ns,
+        cpu,
+        doing,
+    });
+    phases
+}

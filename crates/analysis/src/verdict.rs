@@ -1,0 +1,275 @@
+//! One sentence: who, what, how long, which share.
+
+use event::{Duration, TimeRange};
+use trace::TraceInfo;
+
+use crate::advice;
+use crate::finding::{Culprit, Grade, LateActivation, Verdict};
+use crate::model::Model;
+use crate::term::{Term, TermKind, softirq_name};
+use event::evidence::Stack;
+
+/// Causes that one sentence can hold.
+const CULPRITS_MAX: usize = 3;
+/// A further cause is named from this share on,
+const FURTHER_SHARE_MIN: f64 = 0.02;
+/// or from this length on.
+const FURTHER_MIN: Duration = Duration::from_us(500);
+/// Causes of at least this share make the signature of a group.
+const SIGNATURE_SHARE_MIN: f64 = 0.2;
+/// A proven cause of at least this share carries a verdict although other time is unexplained.
+const CARRYING_SHARE: f64 = 0.5;
+
+/// Whether the term can be somebody's doing.
+fn is_cause(term: &Term) -> bool {
+    !matches!(
+        term.kind,
+        TermKind::Unexplained(_) | TermKind::OwnRun | TermKind::Switch | TermKind::Migration
+    )
+}
+
+fn culprits(late: &LateActivation) -> Vec<Culprit> {
+    let total = late.latency();
+    let culprit = |term: &Term| Culprit {
+        kind: term.kind.clone(),
+        duration: term.duration,
+        share: term.duration.share_of(total),
+        cpu: term.cpu,
+        range: term.range,
+    };
+    let mut culprits: Vec<_> = late
+        .ledger
+        .terms
+        .iter()
+        .filter(|t| is_cause(t))
+        .map(culprit)
+        .collect();
+    let matters = |c: &Culprit| c.share >= FURTHER_SHARE_MIN || c.duration >= FURTHER_MIN;
+    let kept = 1 + culprits
+        .iter()
+        .skip(1)
+        .take(CULPRITS_MAX - 1)
+        .take_while(|c| matters(c))
+        .count();
+    culprits.truncate(kept);
+    culprits
+}
+
+/// Whether the evidence carries a verdict that begins with `first`.
+fn is_conclusive(late: &LateActivation, first: Option<&Culprit>) -> bool {
+    let carries = first.is_some_and(|first| first.share >= CARRYING_SHARE);
+    match late.ledger.grade {
+        Grade::Lossy => false,
+        Grade::Censored => carries,
+        Grade::Complete => first.is_some() && (carries || late.ledger.is_good()),
+    }
+}
+
+/// The cause without numbers that change from run to run.
+pub(crate) fn signature(late: &LateActivation) -> String {
+    let culprits = culprits(late);
+    if !is_conclusive(late, culprits.first()) {
+        return "unexplained".to_owned();
+    }
+    let named = culprits
+        .iter()
+        .enumerate()
+        .filter(|(place, culprit)| *place == 0 || culprit.share >= SIGNATURE_SHARE_MIN)
+        .map(|(_, culprit)| cause(&culprit.kind));
+    named.collect::<Vec<_>>().join("+")
+}
+
+fn cause(kind: &TermKind) -> String {
+    let tag = kind.tag();
+    match kind {
+        TermKind::InterruptsOff { function, .. }
+        | TermKind::PreemptionOff {
+            function: Some(function),
+            ..
+        } => format!("{tag}:{function}"),
+        TermKind::Hardirq { irq, name } if name.is_empty() => format!("{tag}:{irq}"),
+        TermKind::Hardirq { name, .. } => format!("{tag}:{name}"),
+        TermKind::Softirq { vector } => match softirq_name(*vector) {
+            Some(name) => format!("{tag}:{name}"),
+            None => format!("{tag}:{vector}"),
+        },
+        other => match other.task() {
+            Some(task) => format!("{tag}:{}", stable_name(&task.comm)),
+            None => tag.to_owned(),
+        },
+    }
+}
+
+/// Kernel threads carry a CPU's or an interrupt's number after a slash; it changes from boot to
+/// boot.
+fn stable_name(comm: &str) -> String {
+    let Some((family, rest)) = comm.split_once('/') else {
+        return comm.to_owned();
+    };
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    match rest.strip_prefix('-').filter(|_| family == "irq") {
+        Some(name) => format!("{family}/*-{name}"),
+        None => format!("{family}/*"),
+    }
+}
+
+pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {
+    let culprits = culprits(late);
+    let conclusive = is_conclusive(late, culprits.first());
+    let sentence = sentence(late, &culprits, conclusive);
+    let advice = if conclusive {
+        advice::advise(info, late, &culprits)
+    } else {
+        vec![]
+    };
+    let range = TimeRange {
+        begin: late.origin,
+        end: late.end,
+    };
+    let stacks = stacks(model, late, &culprits);
+    Verdict {
+        sentence,
+        culprits,
+        conclusive,
+        range,
+        stacks,
+        advice,
+    }
+}
+
+fn sentence(late: &LateActivation, culprits: &[Culprit], conclusive: bool) -> String {
+    let task = &late.task;
+    let waits = matches!(late.ledger.grade, Grade::Censored)
+        && late
+            .steps
+            .last()
+            .is_none_or(|step| step.kind == crate::StepKind::Waking);
+    let verb = if waits { "still waited" } else { "was late by" };
+    let head = format!("{task} {verb} {} on {}", late.latency(), late.cpu);
+    let clauses: Vec<_> = culprits.iter().map(clause).collect();
+    let clauses = clauses.join("; then ");
+    if conclusive {
+        return format!("{head}: {clauses}.");
+    }
+    let unexplained = late.ledger.unexplained();
+    let why = match late.ledger.grade {
+        Grade::Lossy => "events were lost inside it".to_owned(),
+        Grade::Censored => "the window does not hold it whole".to_owned(),
+        Grade::Complete => {
+            let mut terms = late.ledger.terms.iter();
+            let reason = terms.find(|term| term.kind.is_unexplained());
+            let reason = reason.map_or_else(String::new, |term| format!(" ({})", term.kind));
+            format!("{unexplained} have no proven cause{reason}")
+        }
+    };
+    if clauses.is_empty() {
+        return format!("{head}, and nobody can be named: {why}.");
+    }
+    format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+fn clause(culprit: &Culprit) -> String {
+    let Culprit {
+        kind,
+        duration,
+        share,
+        cpu,
+        ..
+    } = culprit;
+    let what = match kind {
+        TermKind::InterruptsOff { function, task } => {
+            format!("{function}, run by {task}, kept interrupts off on {cpu} for")
+        }
+        TermKind::IdleExit => format!("{cpu} needed to leave its idle state for"),
+        TermKind::Steal => format!("the hypervisor took {cpu} away for"),
+        TermKind::RunQueueWait { behind } => format!("{behind} ran ahead of it on {cpu} for"),
+        TermKind::StopClass { task } => format!("the stop-class thread {task} held {cpu} for"),
+        TermKind::Upstream { task } => format!("{task}, which it waits for, worked on {cpu} for"),
+        TermKind::PreemptionOff {
+            task,
+            function,
+            model,
+        } => {
+            let how = if model.is_full() {
+                "preemption off"
+            } else {
+                "no preemption point"
+            };
+            match function {
+                Some(function) => {
+                    format!("{task} kept {cpu} in {function} ({how}) for")
+                }
+                None => format!("{task}, of a lower rank, kept {cpu} ({how}) for"),
+            }
+        }
+        TermKind::Throttled { ran: Some(task) } => {
+            format!("the scheduler ran {task} on {cpu} in its place (throttled) for")
+        }
+        TermKind::Throttled { ran: None } => {
+            format!("the scheduler left {cpu} idle (throttled) for")
+        }
+        TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),
+        other => format!("{other} took {cpu} for"),
+    };
+    format!("{what} {duration} ({:.1} %)", share * 100.0)
+}
+
+fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(String, Stack)> {
+    let mut stacks = Vec::new();
+    let mut add = |what: String, stack: &Stack| {
+        if !stack.is_empty() {
+            stacks.push((what, stack.clone()));
+        }
+    };
+    let overlaps =
+        |begin, end, culprit: &Culprit| begin < culprit.range.end && culprit.range.begin < end;
+    for culprit in culprits {
+        for timer in &model.evidence.late_timers {
+            if matches!(culprit.kind, TermKind::InterruptsOff { .. })
+                && timer.cpu == culprit.cpu
+                && overlaps(timer.expiry, timer.time, culprit)
+            {
+                add(
+                    format!("{} where interrupts came back on", timer.interrupted),
+                    &timer.stack,
+                );
+            }
+        }
+        for off in &model.evidence.preemption_off {
+            if matches!(culprit.kind, TermKind::PreemptionOff { .. })
+                && off.cpu == culprit.cpu
+                && overlaps(off.begin, off.time, culprit)
+            {
+                add(format!("{} where it left the CPU", off.task), &off.stack);
+            }
+        }
+    }
+    if let Some(hit) = &late.hit {
+        if let Some(culprit) = &hit.culprit {
+            add(
+                format!("{culprit} when it left the CPU"),
+                &hit.culprit_stack,
+            );
+        }
+        add("the waker at the last wake-up".to_owned(), &hit.waker_stack);
+        add(
+            format!("{} where it had blocked", hit.task),
+            &hit.wakee_stack,
+        );
+    }
+    stacks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_keeps_names_and_drops_numbers_that_change() {
+        let check = |comm: &str, expect: &str| assert_eq!(stable_name(comm), expect);
+        check("irq/24-snd_hda_", "irq/*-snd_hda_");
+        check("ksoftirqd/1", "ksoftirqd/*");
+        check("kworker/0:1H", "kworker/*");
+        check("burner", "burner");
+    }
+}
