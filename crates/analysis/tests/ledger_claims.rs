@@ -1,0 +1,502 @@
+//! What the ledger claims for one activation of a real-time task: events in, terms out.
+
+use analysis::{Diagnosis, Grade, Ledger, Query, TaskFilter, diagnose};
+use event::Tid;
+use testkit::{SyntheticTrace, Task};
+
+const VICTIM: Task = Task::rt(100, "victim", 50);
+const HOG: Task = Task::rt(200, "burner", 60);
+const SECOND: Task = Task::rt(201, "second burner", 70);
+const FAIR: Task = Task::fair(300, "compile");
+const IRQ_THREAD: Task = Task::rt(400, "irq/24-snd", 50);
+const STOPPER: Task = Task::rt(20, "migration/0", 99);
+
+fn ask(trace: SyntheticTrace) -> Diagnosis {
+    let tasks = TaskFilter {
+        tids: vec![Tid(VICTIM.tid)],
+        ..TaskFilter::default()
+    };
+    let query = Query {
+        tasks,
+        worst: 1,
+        ..Query::default()
+    };
+    diagnose(&trace.build(), &query).expect("the trace can be diagnosed")
+}
+
+fn worst_ledger(trace: SyntheticTrace) -> Ledger {
+    let diagnosis = ask(trace);
+    diagnosis
+        .activations
+        .first()
+        .expect("the victim was activated")
+        .ledger
+        .clone()
+}
+
+/// The victim's worst activation has exactly these terms (name, nanoseconds), largest first, and
+/// they add up.
+fn check(trace: SyntheticTrace, expect: &[(&str, i64)], grade: Grade) {
+    let ledger = worst_ledger(trace);
+    let terms: Vec<_> = ledger
+        .terms
+        .iter()
+        .map(|t| (t.kind.to_string(), t.duration.as_ns()))
+        .collect();
+    let terms: Vec<_> = terms
+        .iter()
+        .map(|(name, ns)| (name.as_str(), *ns))
+        .collect();
+    assert_eq!(terms, expect);
+    assert_eq!(ledger.grade, grade);
+    let sum: i64 = expect.iter().map(|(_, ns)| ns).sum();
+    assert_eq!(ledger.total.as_ns(), sum, "the terms add up");
+}
+
+/// Both CPUs known to be idle, and a timer for the victim that expires at 1000 µs.
+fn idle_machine() -> SyntheticTrace {
+    SyntheticTrace::new()
+        .at(10)
+        .cpu(1)
+        .block(FAIR, Task::IDLE)
+        .cpu(0)
+        .at(20)
+        .block(VICTIM, Task::IDLE)
+        .hrtimer_start(0x1000, 1000)
+}
+
+/// The local timer's interrupt at `us` wakes the victim, in 5 µs.
+fn timer_wakes_victim(trace: SyntheticTrace, us: i64) -> SyntheticTrace {
+    trace
+        .at(us)
+        .timer_irq()
+        .after(1)
+        .hrtimer_expire(0x1000)
+        .after(1)
+        .wake(VICTIM)
+        .after(1)
+        .hrtimer_done(0x1000)
+        .after(1)
+        .timer_irq_end()
+}
+
+#[test]
+fn a_hog_of_higher_priority_gets_the_wait_behind_it() {
+    let trace = idle_machine().at(500).run(HOG);
+    let trace = timer_wakes_victim(trace, 1000).at(9000).block(HOG, VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_995_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn two_hogs_are_named_in_the_order_of_their_share() {
+    let trace = idle_machine().at(500).run(HOG);
+    let trace = timer_wakes_victim(trace, 1000)
+        .at(3000)
+        .preempt(HOG, SECOND)
+        .at(9000)
+        .block(SECOND, HOG)
+        .at(10000)
+        .block(HOG, VICTIM);
+    let expect = [
+        (
+            "run-queue wait behind second burner (tid 201, rt 70)",
+            6_000_000,
+        ),
+        ("run-queue wait behind burner (tid 200, rt 60)", 2_995_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn decoys_on_this_cpu_before_and_on_another_cpu_get_nothing() {
+    // The fair task runs before the hog, and a second hog burns CPU 1 all the time.
+    let trace = idle_machine()
+        .cpu(1)
+        .at(30)
+        .run(SECOND)
+        .cpu(0)
+        .at(40)
+        .run(FAIR);
+    let trace = trace.at(500).preempt(FAIR, HOG);
+    let trace = timer_wakes_victim(trace, 1000).at(9000).block(HOG, VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_995_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn an_irq_storm_gets_its_handlers_and_an_nmi_beats_them() {
+    let trace = idle_machine().at(500).run(HOG);
+    let trace = timer_wakes_victim(trace, 1000);
+    let trace = trace
+        .at(1100)
+        .irq(9, "eth0")
+        .at(1400)
+        .nmi(100)
+        .at(1900)
+        .irq_end(9);
+    let trace = trace.at(2000).block(HOG, VICTIM);
+    let expect = [
+        ("interrupt 9 eth0", 700_000),
+        ("run-queue wait behind burner (tid 200, rt 60)", 195_000),
+        ("NMI", 100_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_softirq_that_delays_the_wake_up_is_named_by_its_vector() {
+    let trace = idle_machine()
+        .at(1000)
+        .irq(9, "eth0")
+        .after(2)
+        .softirq_raise(3)
+        .after(3)
+        .irq_end(9);
+    let trace = trace
+        .softirq(3)
+        .after(300)
+        .wake(VICTIM)
+        .after(99)
+        .softirq_end(3);
+    let trace = trace.after(3).run(VICTIM);
+    let expect = [
+        ("softirq NET_RX", 399_000),
+        ("interrupt 9 eth0", 5_000),
+        ("idle exit", 3_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_chain_through_an_interrupt_thread_names_its_waits_and_its_work() {
+    // PREEMPT_RT: the hog starves the thread; more interrupts come while it is runnable.
+    let trace = idle_machine().at(500).run(HOG);
+    let trace = trace
+        .at(1000)
+        .irq(24, "snd")
+        .after(2)
+        .wake(IRQ_THREAD)
+        .after(1)
+        .irq_end(24);
+    let trace = trace
+        .at(2000)
+        .irq(24, "snd")
+        .after(2)
+        .waking(IRQ_THREAD, 0)
+        .after(1)
+        .irq_end(24);
+    let trace = trace
+        .at(9000)
+        .block(HOG, IRQ_THREAD)
+        .after(20)
+        .softirq(3)
+        .after(10);
+    let trace = trace
+        .softirq_end(3)
+        .after(5)
+        .wake(VICTIM)
+        .after(4)
+        .block(IRQ_THREAD, VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_993_000),
+        ("upstream work of irq/24-snd (tid 400, rt 50)", 25_000),
+        ("softirq NET_RX", 10_000),
+        ("interrupt 24 snd", 6_000),
+        ("run-queue wait behind irq/24-snd (tid 400, rt 50)", 4_000),
+        ("wake-up delivery", 2_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_softirq_on_a_threads_time_leaves_the_cpu_with_the_thread() {
+    let timers = Task::rt(16, "ktimers/0", 1);
+    let trace = idle_machine()
+        .at(1000)
+        .timer_irq()
+        .after(1)
+        .softirq_raise(8)
+        .after(1);
+    let trace = trace
+        .wake(timers)
+        .after(1)
+        .timer_irq_end()
+        .after(2)
+        .run(timers)
+        .softirq(8);
+    // Preempted inside the softirq: the hog's time is the hog's.
+    let trace = trace
+        .after(10)
+        .preempt(timers, HOG)
+        .after(500)
+        .block(HOG, timers);
+    let trace = trace
+        .after(10)
+        .wake(VICTIM)
+        .after(1)
+        .softirq_end(8)
+        .block(timers, VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 500_000),
+        ("softirq HRTIMER", 21_000),
+        ("interrupt: local timer", 4_000),
+        ("idle exit", 2_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_late_timer_is_charged_to_the_function_that_its_stack_names() {
+    let stack = [
+        "_raw_spin_unlock_irqrestore+0x1f",
+        "serial_console_write+0x9c",
+    ];
+    let trace = idle_machine().at(500).run(FAIR);
+    let trace = trace.at(3000).late_timer(1000, FAIR, 0, 0, &stack);
+    let trace = timer_wakes_victim(trace, 3000)
+        .after(2)
+        .preempt(FAIR, VICTIM);
+    let expect = [
+        (
+            "interrupts off in serial_console_write by compile (tid 300, nice 0)",
+            2_000_000,
+        ),
+        ("interrupt: local timer", 4_000),
+        ("switch", 2_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_late_timer_without_a_stack_accuses_nobody() {
+    let unexplained = |trace: SyntheticTrace, name: &str| {
+        let trace = timer_wakes_victim(trace, 3000)
+            .after(2)
+            .preempt(FAIR, VICTIM);
+        let expect = [
+            (name, 2_000_000),
+            ("interrupt: local timer", 4_000),
+            ("switch", 2_000),
+            ("wake-up delivery", 1_000),
+        ];
+        check(trace, &expect, Grade::Complete);
+    };
+    let running = || idle_machine().at(500).run(FAIR).at(3000);
+    unexplained(running(), "unexplained: a late timer without a stack");
+    let user = running().late_timer(1000, FAIR, 1, 0, &[]);
+    unexplained(user, "unexplained: a late timer while user code ran");
+    let stolen = running().late_timer(1000, FAIR, 0, 1_950, &["work+0x1"]);
+    unexplained(stolen, "stolen by the hypervisor");
+}
+
+#[test]
+fn leaving_idle_is_named_until_it_takes_longer_than_idle_states_need() {
+    let late = |us: i64, name: &str| {
+        let trace = timer_wakes_victim(idle_machine(), 1000 + us)
+            .after(30)
+            .run(VICTIM);
+        let ledger = worst_ledger(trace);
+        let found = ledger
+            .terms
+            .iter()
+            .find(|term| term.kind.to_string() == name);
+        assert!(
+            found.is_some_and(|term| term.duration.as_ns() >= us * 1_000),
+            "{ledger:?}"
+        );
+    };
+    late(800, "idle exit");
+    late(80_000, "unexplained: the CPU stayed idle");
+}
+
+#[test]
+fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says_so() {
+    let running = || timer_wakes_victim(idle_machine().at(500).run(FAIR), 1000).at(2005);
+    let expect = |name: &'static str| {
+        [
+            (name, 1_000_000),
+            ("interrupt: local timer", 4_000),
+            ("wake-up delivery", 1_000),
+        ]
+    };
+    check(
+        running().preempt(FAIR, VICTIM),
+        &expect("no preemption point in compile (tid 300, nice 0)"),
+        Grade::Complete,
+    );
+    let stack = ["__schedule+0x1", "zap_pte_range+0x9"];
+    check(
+        running()
+            .preemption_off(1005, FAIR, 1, &stack)
+            .preempt(FAIR, VICTIM),
+        &expect("no preemption point in zap_pte_range by compile (tid 300, nice 0)"),
+        Grade::Complete,
+    );
+    check(
+        running()
+            .preemption_off(1005, FAIR, 5, &stack)
+            .preempt(FAIR, VICTIM),
+        &expect("preemption off in zap_pte_range by compile (tid 300, nice 0)"),
+        Grade::Complete,
+    );
+}
+
+#[test]
+fn a_task_of_lower_rank_that_was_picked_over_a_runnable_one_means_throttling() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
+    // The hog used up its bandwidth: put aside while runnable, for a fair task and then idle.
+    let trace = trace
+        .at(2005)
+        .preempt(HOG, FAIR)
+        .at(3105)
+        .block(FAIR, Task::IDLE);
+    let trace = trace.at(3605).run(VICTIM);
+    let expect = [
+        ("throttled while compile (tid 300, nice 0) ran", 1_100_000),
+        ("run-queue wait behind burner (tid 200, rt 60)", 1_000_000),
+        ("throttled while the CPU idled", 500_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_stop_class_thread_is_no_ordinary_wait() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(STOPPER), 1000);
+    let expect = [
+        ("stop class: migration/0 (tid 20, rt 99)", 195_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(
+        trace.at(1200).block(STOPPER, VICTIM),
+        &expect,
+        Grade::Complete,
+    );
+}
+
+#[test]
+fn a_task_that_is_moved_while_it_waits_owes_to_one_cpu_after_the_other() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
+    let trace = trace
+        .at(2005)
+        .migrate(VICTIM, 1)
+        .cpu(1)
+        .at(2009)
+        .run(VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 1_000_000),
+        ("interrupt: local timer", 4_000),
+        ("migration", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn a_task_that_comes_where_the_trace_did_not_lead_to_is_not_explained() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
+    let trace = trace.cpu(1).at(2005).run(VICTIM);
+    let expect = [
+        (
+            "unexplained: the trace does not say on which CPU it waited",
+            1_002_000,
+        ),
+        ("interrupt: local timer", 2_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn lost_events_leave_a_hole_that_nobody_is_accused_of() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
+    let trace = trace
+        .lost(2005, 3005)
+        .at(4005)
+        .preempt(FAIR, HOG)
+        .at(5005)
+        .block(HOG, VICTIM);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 2_000_000),
+        ("unexplained: events were lost there", 2_000_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Lossy);
+}
+
+#[test]
+fn an_activation_that_is_open_at_the_windows_end_is_censored() {
+    let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
+    let trace = trace.at(6005).timer_irq();
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 5_000_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Censored);
+}
+
+#[test]
+fn time_before_a_cpus_first_switch_is_an_edge() {
+    let trace = SyntheticTrace::new()
+        .cpu(0)
+        .at(1000)
+        .irq(9, "eth0")
+        .after(4)
+        .wake(VICTIM);
+    let trace = trace.after(1).irq_end(9).at(2006).block(HOG, VICTIM);
+    let expect = [
+        ("unexplained: outside the recorded window", 1_000_000),
+        ("interrupt 9 eth0", 5_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Censored);
+}
+
+#[test]
+fn a_wake_up_of_a_task_that_is_still_on_a_cpu_begins_nothing() {
+    // Woken before it blocks: it stays. Much later it blocks, and a timer wakes it.
+    let trace = idle_machine().at(100).run(VICTIM).at(150).wake(VICTIM);
+    let trace = trace.at(900).block(VICTIM, Task::IDLE);
+    let trace = timer_wakes_victim(trace, 1000).after(1).run(VICTIM);
+    let diagnosis = ask(trace);
+    assert_eq!(diagnosis.basis.activations, 1);
+    assert_eq!(diagnosis.activations[0].latency().as_ns(), 6_000);
+}
+
+#[test]
+fn a_wake_up_between_the_decision_to_block_and_the_switch_is_not_missed() {
+    let trace = idle_machine()
+        .at(100)
+        .run(VICTIM)
+        .at(150)
+        .cpu(1)
+        .waking(VICTIM, 0);
+    let trace = trace
+        .cpu(0)
+        .at(152)
+        .block(VICTIM, HOG)
+        .at(154)
+        .wakeup(VICTIM, 0);
+    let diagnosis = ask(trace.at(250).block(HOG, VICTIM));
+    assert_eq!(diagnosis.activations[0].latency().as_ns(), 100_000);
+}
