@@ -158,16 +158,16 @@ pub struct Config {
     pub patterns: [Pattern; PATTERNS_MAX],
 }
 
-mod sealed {
-    /// # Safety
-    /// Only for `repr(C)` structures of integers without implicit padding.
-    pub unsafe trait Plain: Copy {}
-}
+/// A record that may be read from, and written as, its bytes.
+///
+/// # Safety
+/// Only for `repr(C)` structures of integers without implicit padding.
+pub unsafe trait Plain: Copy {}
 
 macro_rules! plain {
     ($($name:ident),*) => { $(
         // SAFETY: repr(C), integers only, padding is named (the layout test checks the size).
-        unsafe impl sealed::Plain for $name {}
+        unsafe impl Plain for $name {}
     )* };
 }
 plain!(
@@ -184,20 +184,20 @@ plain!(
 );
 
 /// The record at the start of `bytes`; none when they are too few.
-pub fn read<T: sealed::Plain>(bytes: &[u8]) -> Option<T> {
+pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
     let fits = bytes.len() >= size_of::<T>();
     // SAFETY: the length was checked, and every bit pattern is a value of a plain type.
     fits.then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
 /// The bytes of a record.
-pub fn bytes<T: sealed::Plain>(record: &T) -> &[u8] {
+pub fn bytes<T: Plain>(record: &T) -> &[u8] {
     // SAFETY: a plain type has no implicit padding, so that all its bytes are initialised.
     unsafe { std::slice::from_raw_parts((&raw const *record).cast(), size_of::<T>()) }
 }
 
 /// A record with all bytes zero.
-pub fn zeroed<T: sealed::Plain>() -> T {
+pub fn zeroed<T: Plain>() -> T {
     // SAFETY: every bit pattern is a value of a plain type.
     unsafe { std::mem::zeroed() }
 }

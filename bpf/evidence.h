@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Evidence of sections with interrupts or preemption off, in a per-CPU overwriting ring that user
+// space maps and reads without a system call.
+
+#ifndef RTSCOPE_EVIDENCE_H
+#define RTSCOPE_EVIDENCE_H
+
+#include "hit.h"
+
+// An interrupt may write while a task on the same CPU writes: each takes its own slot by an atomic
+// add. Exchange, not a plain store: the slot must be odd before its first byte changes.
+static __always_inline struct rts_evidence *evidence_begin(void)
+{
+	struct rts_evidence_ring *ring = LOOKUP(evidence, bpf_get_smp_processor_id());
+	struct rts_evidence *slot;
+	rts_u64 number;
+
+	if (!ring)
+		return 0;
+	number = __sync_fetch_and_add(&ring->head, 1);
+	slot = &ring->slots[number & (RTS_EVIDENCE_SLOTS - 1)];
+	__sync_lock_test_and_set(&slot->sequence, 2 * number + 1);
+	return slot;
+}
+
+static __always_inline void evidence_end(struct rts_evidence *slot)
+{
+	__sync_fetch_and_add(&slot->sequence, 1);
+}
+
+static __always_inline rts_u64 per_cpu_word(const void *cpu_base, rts_s64 offset)
+{
+	rts_u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), cpu_base + offset);
+	return word;
+}
+
+static __always_inline rts_u64 steal_since(struct cpu_state *cpu, const void *cpu_base)
+{
+	rts_u64 now_ns, before_ns = cpu->steal_ns;
+
+	if (!config.steal_offset)
+		return 0;
+	now_ns = per_cpu_word(cpu_base, config.steal_offset);
+	cpu->steal_ns = now_ns;
+	return before_ns && now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
+// A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled, or
+// another interrupt came after the expiry: then the timer was not pending here.
+static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu, struct hrtimer *timer,
+						rts_u64 expiry_ns)
+{
+	struct hardirq_frame *frame = &cpu->hardirq;
+	struct task_struct *current = bpf_get_current_task_btf();
+	const void *cpu_base = timer->base->cpu_base;
+	struct rts_evidence *slot;
+	struct pt_regs *regs;
+
+	if (!config.irq_regs_offset || expiry_ns <= frame->previous_ns)
+		return;
+	regs = (struct pt_regs *)per_cpu_word(cpu_base, config.irq_regs_offset);
+	if (!regs)
+		return;
+	slot = evidence_begin();
+	if (!slot)
+		return;
+	slot->time_ns = frame->entry_ns;
+	slot->begin_ns = expiry_ns;
+	slot->hrtimer = (rts_u64)timer;
+	slot->function = (rts_u64)timer->function;
+	slot->instruction = regs_instruction(regs);
+	slot->steal_ns = steal_since(cpu, cpu_base);
+	task_describe(&slot->task, current);
+	slot->kind = RTS_EVIDENCE_LATE_TIMER;
+	slot->mode = RTS_MODE_KERNEL;
+	if (regs_user(regs))
+		slot->mode = RTS_MODE_USER;
+	else if (!current->pid && !cpu->idle_softirq.vector_plus_1)
+		slot->mode = RTS_MODE_IDLE;
+	slot->stack.length = 0;
+	if (slot->mode == RTS_MODE_KERNEL)
+		stack_here(&slot->stack, ctx);
+	evidence_end(slot);
+}
+
+// `task`, still runnable, leaves a CPU that it should have left at `begin_ns`.
+static __always_inline void evidence_preemption_off(void *ctx, struct task_struct *task, rts_u64 begin_ns,
+						    rts_u64 now_ns)
+{
+	struct rts_evidence *slot = evidence_begin();
+
+	if (!slot)
+		return;
+	slot->time_ns = now_ns;
+	slot->begin_ns = begin_ns;
+	slot->hrtimer = 0;
+	slot->function = 0;
+	slot->instruction = 0;
+	slot->steal_ns = 0;
+	task_describe(&slot->task, task);
+	slot->kind = RTS_EVIDENCE_PREEMPTION_OFF;
+	slot->mode = RTS_MODE_KERNEL;
+	stack_here(&slot->stack, ctx);
+	evidence_end(slot);
+}
+
+#endif

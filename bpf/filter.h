@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Filters: which contexts may begin a chain, and which tasks a chain is measured to. What is off in
+// `config` is off in the loaded program too: the verifier removes it.
+
+#ifndef RTSCOPE_FILTER_H
+#define RTSCOPE_FILTER_H
+
+#include "state.h"
+
+static __always_inline bool filter_cpu(void)
+{
+	rts_u32 cpu;
+
+	if (!config.cpus_filtered)
+		return true;
+	cpu = bpf_get_smp_processor_id();
+	return cpu < RTS_CPU_WORDS * 64 && (config.cpus[(cpu / 64) & (RTS_CPU_WORDS - 1)] >> (cpu % 64)) & 1;
+}
+
+static __always_inline bool filter_irq(rts_s32 irq)
+{
+	if (!filter_cpu())
+		return false;
+	if (!config.irqs_length)
+		return true;
+	for (rts_u32 i = 0; i < RTS_IRQS_MAX; i++)
+		if (i < config.irqs_length && config.irqs[i] == irq)
+			return true;
+	return false;
+}
+
+// With a softirq filter, a chain must pass through a softirq of that vector before it wakes anybody.
+static __always_inline bool filter_hardirq_wakes(void)
+{
+	return config.softirq < 0;
+}
+
+static __always_inline bool filter_softirq(rts_u32 vector)
+{
+	return config.softirq < 0 || config.softirq == (rts_s32)vector;
+}
+
+// A wake-up by a task that no chain woke may begin a chain only if no kind of interrupt is asked for.
+static __always_inline bool filter_task_context(void)
+{
+	return !config.irqs_length && config.softirq < 0 && filter_cpu();
+}
+
+static __always_inline bool filter_target(const struct task_state *state, struct task_struct *task)
+{
+	rts_s32 prio = task->prio;
+
+	if (prio > config.prio_max)
+		return false;
+	if (config.target_kind == RTS_TARGET_ALL)
+		return true;
+	if (config.target_kind == RTS_TARGET_REAL_TIME)
+		return prio < PRIO_FAIR_MIN;
+	return state->target;
+}
+
+// Whether a name matches a pattern; off the hot path (new tasks, renames, the iterator).
+static __noinline bool filter_name(const char *comm)
+{
+	for (rts_u32 i = 0; i < RTS_PATTERNS_MAX && i < config.patterns_length; i++) {
+		rts_u32 states = 1;
+
+		for (int place = 0; place < RTS_COMM_LENGTH; place++) {
+			rts_u8 byte = comm[place];
+
+			if (!byte)
+				break;
+			states = ((states & config.patterns[i].accept[byte]) << 1) |
+				 (states & config.patterns[i].loops);
+		}
+		if (states & config.patterns[i].match)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool filter_tid(rts_s32 tid)
+{
+	for (rts_u32 i = 0; i < RTS_TIDS_MAX && i < config.tids_length; i++)
+		if (config.tids[i] == tid)
+			return true;
+	return false;
+}
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The few fields of the kernel that the watch reads, relocated at load (CO-RE), and every difference
+// between kernel versions. Only the names count: order and offsets come from the running kernel.
+
+#ifndef RTSCOPE_KERNEL_H
+#define RTSCOPE_KERNEL_H
+
+#include <stdbool.h>
+
+#include "event.h"
+
+typedef rts_u8 __u8;
+typedef __UINT16_TYPE__ __u16;
+typedef rts_u32 __u32;
+typedef rts_u64 __u64;
+typedef __INT8_TYPE__ __s8;
+typedef __INT16_TYPE__ __s16;
+typedef rts_s32 __s32;
+typedef rts_s64 __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef __u16 __sum16;
+
+// Stable user-space values (include/uapi/linux/bpf.h).
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum { BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_ANY = 0 };
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#define RELOCATED __attribute__((preserve_access_index))
+
+struct task_struct {
+	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
+	unsigned int __state;
+	int prio;
+	int pid;
+	char comm[RTS_COMM_LENGTH];
+} RELOCATED;
+
+struct timerqueue_node {
+	rts_s64 expires;
+} RELOCATED;
+
+struct hrtimer_cpu_base {
+	unsigned int cpu;
+} RELOCATED;
+
+struct hrtimer_clock_base {
+	struct hrtimer_cpu_base *cpu_base;
+	rts_s64 offset; // to CLOCK_MONOTONIC
+} RELOCATED;
+
+struct hrtimer {
+	struct timerqueue_node node; // the hard expiry; `_softexpires` is before the slack
+	void *function;
+	struct hrtimer_clock_base *base;
+} RELOCATED;
+
+struct irqaction {
+	unsigned int irq;
+} RELOCATED;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long ip;
+	unsigned long cs;
+} RELOCATED;
+#define regs_instruction(regs) BPF_CORE_READ(regs, ip)
+#define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	rts_u64 pc;
+	rts_u64 pstate;
+} RELOCATED;
+#define regs_instruction(regs) BPF_CORE_READ(regs, pc)
+#define regs_user(regs) ((BPF_CORE_READ(regs, pstate) & 0xf) == 0)
+#else
+#error "the watch knows x86-64 and arm64"
+#endif
+
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} RELOCATED;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+} RELOCATED;
+
+// Real-time, deadline and stop class (include/linux/sched/rt.h); 99 is nobody's.
+#define PRIO_FAIR_MIN 99
+#define PRIO_LTTNG_OFFSET 100
+
+#endif

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Where the watch keeps its state. State travels with the work: only hard interrupts have a frame per
+// CPU; a softirq's frame lives in the task that runs it, because on PREEMPT_RT that task can be
+// switched out in the middle; a wake-up copies the chain into the wakee.
+
+#ifndef RTSCOPE_STATE_H
+#define RTSCOPE_STATE_H
+
+#include "kernel.h"
+
+#define STEP_MASK (RTS_STEPS_MAX - 1)
+// A chain that is older or longer than this is not handed on: two tasks that wake each other for ever
+// would make one chain for ever.
+#define CHAIN_AGE_NS_MAX 10000000000ull
+#define CHAIN_STEPS_MAX 64
+
+// Steps in a ring: step i lies in slot i & STEP_MASK, so that the last 16 remain and nothing moves.
+struct chain {
+	rts_u64 origin_ns;
+	rts_u32 count; // steps ever appended; 0: no chain
+	rts_u32 preemptions;
+	rts_u32 flags;
+	rts_u32 padding;
+	struct rts_step steps[RTS_STEPS_MAX];
+};
+
+// A timer's handler in progress. The chain is put together only if the handler wakes somebody.
+struct hrtimer_frame {
+	rts_u64 entry_ns;
+	rts_u64 expiry_ns; // 0: not a moment to count from
+	rts_s32 id;
+	rts_u32 active;
+};
+
+struct hardirq_frame {
+	rts_u64 entry_ns;
+	rts_u64 nmi_ns; // entry of the NMI that it follows; 0: none
+	rts_u64 previous_ns; // entry of the interrupt before it: interrupts were on then
+	rts_s32 irq;
+	rts_u8 active;
+	rts_u8 passed; // the filters let its chain begin
+	rts_u8 repaired;
+	rts_u8 late_seen; // the first late timer of an interrupt is the evidence
+	struct hrtimer_frame hrtimer;
+};
+
+// A softirq in progress: where its chain lies, and whether that is still the one it began with.
+struct softirq_frame {
+	rts_u32 generation;
+	rts_u32 vector_plus_1; // 0: none
+	struct hrtimer_frame hrtimer;
+};
+
+// Per CPU and vector. `raised` collects for the next run while `running` serves the present one.
+struct softirq_slot {
+	rts_u32 generation;
+	rts_u32 running; // index of the running chain; the other one is the raised chain
+	rts_u32 raised;
+	rts_u32 padding;
+	struct chain chains[2];
+};
+
+struct cpu_state {
+	struct hardirq_frame hardirq;
+	struct softirq_frame idle_softirq; // the idle task has no storage
+	rts_u64 nmi_entry_ns;
+	rts_u64 nmi_exit_ns;
+	rts_u64 steal_ns; // at the last record
+};
+
+enum task_phase {
+	PHASE_NONE = 0,
+	PHASE_WOKEN = 1,  // by a chain, not yet on a CPU
+	PHASE_ACTIVE = 2, // runs, or was preempted, on behalf of its chain
+};
+
+// The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a
+// pointer that may be null, which compilers love to do before the test.
+struct task_state {
+	struct softirq_frame softirq;
+	rts_u8 phase;
+	rts_u8 target;  // resolved once: name pattern or tid
+	rts_u8 waiting_reported;
+	rts_u8 padding[5];
+	struct chain chain;
+	struct rts_task culprit; // kept for chains that end after the switch
+	struct rts_stack waker_stack;
+};
+
+struct resched_slot {
+	rts_u64 set_ns; // need-resched was set; 0: no
+	rts_u64 padding[7];
+};
+
+#define LATE_SLOTS 256
+
+// Hits of one watch, over all CPUs. Touched only by chains over the threshold.
+struct totals {
+	rts_u64 hits;
+	rts_u64 next_hit_ns;
+	rts_u64 worst_hit_ns;
+	// Timers that were armed after their own expiry, by hash of address: their lateness is their own.
+	rts_u64 armed_late[LATE_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RTS_SOFTIRQS_MAX);
+	__type(key, rts_u32);
+	__type(value, struct softirq_slot);
+} softirqs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_counters);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct totals);
+} watch_totals SEC(".maps");
+
+// By CPU number: another CPU may set need-resched. User space sets max_entries of these two.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct resched_slot);
+} resched SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_evidence_ring);
+} evidence SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} hits SEC(".maps");
+
+const volatile struct rts_config config;
+
+#define LOOKUP(map, key_value)                                   \
+	({                                                       \
+		rts_u32 key = (key_value);                       \
+		bpf_map_lookup_elem(&(map), &key);               \
+	})
+
+static __always_inline struct task_state *task_state(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
+// The frame of the softirq that this context runs, if it runs one.
+static __always_inline struct softirq_frame *softirq_frame(struct cpu_state *cpu)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+
+	if (!current->pid)
+		return &cpu->idle_softirq;
+	return (struct softirq_frame *)task_state(current);
+}
+
+static __always_inline struct rts_counters *count(void)
+{
+	return LOOKUP(counters, 0);
+}
+
+#define COUNT(field)                                             \
+	do {                                                     \
+		struct rts_counters *per_cpu = count();          \
+		if (per_cpu)                                     \
+			per_cpu->field++;                        \
+	} while (0)
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// High resolution timers: from their hard expiry on CLOCK_MONOTONIC, and whether that is a moment to
+// count from.
+
+#ifndef RTSCOPE_TIMER_H
+#define RTSCOPE_TIMER_H
+
+#include "evidence.h"
+
+// An expiry that lies this little in the past when the timer is armed is the arming's own time.
+#define ARMED_LATE_NS_MIN 1000
+
+static __always_inline rts_u64 hrtimer_expiry_ns(struct hrtimer *timer)
+{
+	return timer->node.expires - timer->base->offset;
+}
+
+static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
+{
+	struct totals *totals = LOOKUP(watch_totals, 0);
+	rts_u32 address = (rts_u32)(rts_u64)timer; // the verifier lets nobody shift a whole pointer
+
+	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
+}
+
+// A timer armed after its own expiry fires at once and late by its own fault: neither its lateness nor
+// its expiry says anything of this CPU.
+static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
+{
+	rts_u64 *slot = hrtimer_late_slot(timer);
+
+	if (!slot)
+		return false;
+	if (hrtimer_expiry_ns(timer) + ARMED_LATE_NS_MIN < bpf_ktime_get_ns()) {
+		*slot = (rts_u64)timer;
+		return true;
+	}
+	if (*slot == (rts_u64)timer)
+		*slot = 0;
+	return false;
+}
+
+static __always_inline struct hrtimer_frame *hrtimer_frame(struct cpu_state *cpu)
+{
+	struct softirq_frame *softirq;
+
+	if (cpu->hardirq.active)
+		return &cpu->hardirq.hrtimer;
+	softirq = softirq_frame(cpu);
+	if (!softirq)
+		return 0;
+	barrier_var(softirq);
+	return &softirq->hrtimer;
+}
+
+static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	struct hrtimer_frame *frame;
+	struct hardirq_frame *irq;
+	rts_u64 *late;
+
+	if (!cpu || !(frame = hrtimer_frame(cpu)))
+		return false;
+	frame->entry_ns = bpf_ktime_get_ns();
+	frame->expiry_ns = hrtimer_expiry_ns(timer);
+	frame->id = (rts_u64)timer & 0x7fffffff;
+	frame->active = 1;
+	late = hrtimer_late_slot(timer);
+	if (late && *late == (rts_u64)timer) {
+		frame->expiry_ns = 0;
+		return true;
+	}
+	irq = &cpu->hardirq;
+	if (config.evidence_floor_ns && irq->active && !irq->late_seen &&
+	    (rts_s64)(irq->entry_ns - frame->expiry_ns) >= (rts_s64)config.evidence_floor_ns) {
+		irq->late_seen = 1;
+		evidence_late_timer(ctx, cpu, timer, frame->expiry_ns);
+	}
+	return true;
+}
+
+static __always_inline bool on_hrtimer_exit(void)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	struct hrtimer_frame *frame;
+
+	if (!cpu || !(frame = hrtimer_frame(cpu)))
+		return false;
+	frame->active = 0;
+	return true;
+}
+
+#endif

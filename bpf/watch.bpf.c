@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The watch: the online critical path from an interrupt, through any number of wake-ups, to the moment
+// at which a target task comes on a CPU. Which of these programs are attached follows from the
+// question asked and from the tracepoints that the kernel has.
+
+#include "interrupt.h"
+#include "profile.h"
+#include "timer.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PROGRAM(name, body) return PROFILED(config.profile, RTS_PROGRAM_##name, body)
+
+// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable, so
+// that the first origin stays while the wakee waits.
+static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	struct task_state *state = task_state(wakee);
+	rts_u64 now_ns = bpf_ktime_get_ns();
+
+	if (!cpu)
+		return false;
+	if (!state) {
+		COUNT(untracked);
+		return false;
+	}
+	if ((cpu->hardirq.active && !filter_hardirq_wakes()) ||
+	    !chain_of_context(&state->chain, cpu, now_ns)) {
+		state->phase = PHASE_NONE;
+		return false;
+	}
+	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
+	state->phase = PHASE_WOKEN;
+	state->waiting_reported = 0;
+	if (config.waker_stacks && filter_target(state, wakee))
+		stack_here(&state->waker_stack, ctx);
+	return true;
+}
+
+// A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
+static __always_inline bool switch_out(void *ctx, struct task_state *state, struct task_struct *prev,
+				       bool runnable, rts_u64 now_ns)
+{
+	if (runnable) {
+		// Woken before it had left the CPU, it never had to come back on one.
+		state->phase = PHASE_ACTIVE;
+		state->chain.preemptions++;
+		return true;
+	}
+	// Woken while it was on its way out: the wake-up is for the next activation.
+	if (state->phase == PHASE_WOKEN)
+		return false;
+	if (config.end_kind == RTS_END_BLOCKED && filter_target(state, prev)) {
+		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
+		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED);
+	}
+	state->phase = PHASE_NONE;
+	return true;
+}
+
+static __always_inline void switch_in(void *ctx, struct task_state *state, struct task_struct *next,
+				      struct task_struct *prev, rts_u64 now_ns)
+{
+	state->phase = PHASE_ACTIVE;
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
+	if (!filter_target(state, next))
+		return;
+	if (config.end_kind == RTS_END_SWITCH_IN)
+		hit_switch_in(ctx, state, next, prev, now_ns);
+	else
+		task_describe(&state->culprit, prev);
+}
+
+static __always_inline void resched_done(void *ctx, struct task_struct *prev, bool runnable)
+{
+	struct resched_slot *slot;
+	rts_u64 set_ns, now_ns;
+
+	slot = LOOKUP(resched, bpf_get_smp_processor_id());
+	if (!slot || !slot->set_ns)
+		return;
+	set_ns = slot->set_ns;
+	slot->set_ns = 0;
+	// The idle task always leaves at once, and one that blocks leaves by itself.
+	if (!runnable || !prev->pid)
+		return;
+	now_ns = bpf_ktime_get_ns();
+	if ((rts_s64)(now_ns - set_ns) >= (rts_s64)config.evidence_floor_ns)
+		evidence_preemption_off(ctx, prev, set_ns, now_ns);
+}
+
+static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struct *prev,
+				      struct task_struct *next, unsigned int prev_state)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	bool runnable = preempt || !prev_state;
+	bool changed = false;
+	struct task_state *state;
+	rts_u64 now_ns = 0;
+
+	if (!cpu)
+		return false;
+	if (cpu->hardirq.active) {
+		// Nobody switches inside an interrupt: its exit was missed.
+		cpu->hardirq.active = 0;
+		COUNT(repaired);
+	}
+	if (config.evidence_floor_ns)
+		resched_done(ctx, prev, runnable);
+	if (prev->pid && (state = task_state(prev)) && state->phase != PHASE_NONE) {
+		if (config.end_kind == RTS_END_BLOCKED)
+			now_ns = bpf_ktime_get_ns();
+		changed = switch_out(ctx, state, prev, runnable, now_ns);
+	}
+	if (next->pid && (state = task_state(next)) && state->phase == PHASE_WOKEN) {
+		switch_in(ctx, state, next, prev, bpf_ktime_get_ns());
+		changed = true;
+	}
+	return changed;
+}
+
+static __always_inline bool on_need_resched(rts_u32 cpu)
+{
+	struct resched_slot *slot = LOOKUP(resched, cpu);
+
+	if (!slot || slot->set_ns)
+		return false;
+	slot->set_ns = bpf_ktime_get_ns();
+	return true;
+}
+
+static __always_inline bool on_sys_exit(void *ctx)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_state *state = task_state(current);
+	rts_u64 now_ns;
+
+	if (!state || state->phase != PHASE_ACTIVE || !filter_target(state, current))
+		return false;
+	now_ns = bpf_ktime_get_ns();
+	chain_append_task(&state->chain, RTS_STEP_USER_RETURN, now_ns, current);
+	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN);
+	state->phase = PHASE_NONE;
+	return true;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
+{
+	PROGRAM(IRQ_ENTRY, on_irq_entry(irq));
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_handler_exit, int irq, struct irqaction *action, int handled)
+{
+	PROGRAM(IRQ_EXIT, on_irq_exit());
+}
+
+// Interrupts of the CPU itself, which have a vector and no number.
+#define VECTOR_PROGRAMS(name, irq)                                  \
+	SEC("tp_btf/" #name "_entry")                               \
+	int BPF_PROG(name##_entry, int vector)                      \
+	{                                                           \
+		PROGRAM(IRQ_ENTRY, on_irq_entry(irq));              \
+	}                                                           \
+	SEC("tp_btf/" #name "_exit")                                \
+	int BPF_PROG(name##_exit, int vector)                       \
+	{                                                           \
+		PROGRAM(IRQ_EXIT, on_irq_exit());                   \
+	}
+
+VECTOR_PROGRAMS(local_timer, RTS_IRQ_LOCAL_TIMER)
+VECTOR_PROGRAMS(reschedule, RTS_IRQ_RESCHEDULE)
+VECTOR_PROGRAMS(call_function, RTS_IRQ_FUNCTION_CALL)
+VECTOR_PROGRAMS(call_function_single, RTS_IRQ_FUNCTION_CALL)
+VECTOR_PROGRAMS(irq_work, RTS_IRQ_WORK)
+
+SEC("tp_btf/nmi_handler")
+int BPF_PROG(nmi_handler, void *handler, rts_s64 delta_ns, int handled)
+{
+	on_nmi(delta_ns);
+	return 0;
+}
+
+SEC("tp_btf/softirq_raise")
+int BPF_PROG(softirq_raise, unsigned int vector)
+{
+	PROGRAM(SOFTIRQ_RAISE, on_softirq_raise(vector));
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int vector)
+{
+	PROGRAM(SOFTIRQ_ENTRY, on_softirq_entry(vector));
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_exit, unsigned int vector)
+{
+	PROGRAM(SOFTIRQ_EXIT, on_softirq_exit());
+}
+
+SEC("tp_btf/hrtimer_start")
+int BPF_PROG(hrtimer_start, struct hrtimer *timer)
+{
+	PROGRAM(HRTIMER_START, on_hrtimer_start(timer));
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
+{
+	PROGRAM(HRTIMER_ENTRY, on_hrtimer_entry(ctx, timer));
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(hrtimer_expire_exit, struct hrtimer *timer)
+{
+	PROGRAM(HRTIMER_EXIT, on_hrtimer_exit());
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *wakee)
+{
+	PROGRAM(WAKING, on_waking(ctx, wakee));
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *wakee)
+{
+	PROGRAM(WAKING, on_waking(ctx, wakee));
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	PROGRAM(SWITCH, on_switch(ctx, preempt, prev, next, prev_state));
+}
+
+SEC("tp_btf/sched_set_need_resched_tp")
+int BPF_PROG(sched_set_need_resched_tp, struct task_struct *task, int cpu, int flag)
+{
+	PROGRAM(NEED_RESCHED, on_need_resched(cpu));
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
+{
+	PROGRAM(SYS_EXIT, on_sys_exit(ctx));
+}
+
+// A task gets its storage when it is born or, at the start, from the iterator: never inside a wake-up.
+static __always_inline void task_resolve(struct task_struct *task, const char *comm)
+{
+	struct task_state *state;
+
+	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (state && config.target_kind == RTS_TARGET_FLAGGED)
+		state->target = filter_tid(task->pid) || filter_name(comm);
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
+{
+	char comm[RTS_COMM_LENGTH];
+
+	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
+	task_resolve(task, comm);
+	return 0;
+}
+
+// exec renames too.
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *name)
+{
+	char comm[RTS_COMM_LENGTH] = {};
+
+	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
+	task_resolve(task, comm);
+	return 0;
+}
+
+// Sleepable, because only then may an allocation wait: the others draw from a small reserve, which a
+// walk over all tasks would empty.
+SEC("iter.s/task")
+int resolve_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	char comm[RTS_COMM_LENGTH];
+
+	if (!task || !task->pid)
+		return 0;
+	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
+	task_resolve(task, comm);
+	return 0;
+}
+
+// Targets that wait for longer than asked, while they still wait. Runs in user space's own time.
+SEC("iter/task")
+int check_waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_state *state;
+	struct rts_hit *hit;
+	rts_u64 now_ns, origin_ns;
+
+	if (!task || !task->pid || !(state = task_state(task)))
+		return 0;
+	if (state->phase != PHASE_WOKEN || state->waiting_reported || task->__state ||
+	    !filter_target(state, task))
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	origin_ns = state->chain.origin_ns;
+	if ((rts_s64)(now_ns - origin_ns) < (rts_s64)config.waiting_ns)
+		return 0;
+	hit = hit_reserve(state, task, now_ns, RTS_END_WAITING);
+	if (!hit)
+		return 0;
+	state->waiting_reported = 1;
+	// It came on a CPU while we copied: the copy may be of two activations.
+	if (state->phase != PHASE_WOKEN || state->chain.origin_ns != origin_ns) {
+		bpf_ringbuf_discard(hit, 0);
+		return 0;
+	}
+	stack_of(&hit->wakee_stack, task);
+	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}

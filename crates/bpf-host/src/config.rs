@@ -1,0 +1,234 @@
+//! What a watch is asked, and its form in the loaded programs' read-only data.
+
+use abi::raw;
+use event::evidence::EndKind;
+use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, Tid};
+
+use crate::pattern;
+
+/// The tasks whose latency is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Targets {
+    /// Tasks whose name matches one of these patterns (`*`, `?`, `[a-z]`); at most eight.
+    Patterns(Vec<String>),
+    /// These tasks; at most 64.
+    Tids(Vec<Tid>),
+    /// Every real-time and deadline task.
+    RealTime,
+    /// Every task.
+    #[default]
+    All,
+}
+
+/// The question of a watch.
+#[derive(Clone, Debug)]
+pub struct WatchConfig {
+    /// The tasks whose latency is measured.
+    pub targets: Targets,
+    /// Only chains that begin on these CPUs.
+    pub cpus: Option<Vec<Cpu>>,
+    /// Only chains that begin with these interrupts; negative numbers as in [`event::evidence::irq`]. At most 8.
+    pub irqs: Option<Vec<i32>>,
+    /// Only chains that pass through this softirq vector.
+    pub softirq: Option<u32>,
+    /// Only targets of at least this priority.
+    pub min_prio: Option<Prio>,
+    /// From which latency on a chain is a hit.
+    pub threshold: Duration,
+    /// What ends a chain.
+    pub end: EndKind,
+    /// Report a target that still waits after this, see [`crate::Watch::check_waiting`].
+    pub waiting_after: Option<Duration>,
+    /// Report only chains that are worse than every reported one.
+    pub new_worst_only: bool,
+    /// At most one hit in this time; the rest is counted.
+    pub rate_limit_interval: Duration,
+    /// At most so many hits; the rest is counted.
+    pub max_hits: Option<u64>,
+    /// Collect evidence of late timers and late preemptions from this delay on; zero: none.
+    pub late_timer_floor: Duration,
+    /// Take the waker's stack at each wake-up of a target.
+    pub waker_stacks: bool,
+    /// Measure each program's own run time.
+    pub profile: bool,
+}
+
+impl Default for WatchConfig {
+    fn default() -> Self {
+        WatchConfig {
+            targets: Targets::All,
+            cpus: None,
+            irqs: None,
+            softirq: None,
+            min_prio: None,
+            threshold: Duration::from_ms(1),
+            end: EndKind::SwitchIn,
+            waiting_after: None,
+            new_worst_only: false,
+            rate_limit_interval: Duration::from_ms(1000),
+            max_hits: None,
+            late_timer_floor: Duration::from_us(50),
+            waker_stacks: true,
+            profile: false,
+        }
+    }
+}
+
+impl WatchConfig {
+    /// The configuration as the programs read it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a threshold of zero, an empty or too long list, a CPU or a
+    /// softirq that cannot be, a pattern that makes no sense.
+    pub(crate) fn to_raw(&self) -> Result<raw::Config> {
+        let mut config: raw::Config = raw::zeroed();
+        config.threshold_ns = positive("the threshold", self.threshold)?;
+        config.rate_limit_ns = self.rate_limit_interval.as_ns_unsigned();
+        config.hits_max = self.max_hits.unwrap_or(0);
+        if self.max_hits == Some(0) {
+            return Err(invalid(
+                "the number of hits is zero",
+                "0",
+                "give at least 1",
+            ));
+        }
+        config.waiting_ns = match self.waiting_after {
+            Some(after) => positive("the waiting time", after)?,
+            None => 0,
+        };
+        config.evidence_floor_ns = self.late_timer_floor.as_ns_unsigned();
+        config.prio_max = self.min_prio.map_or(i32::MAX, |prio| prio.0);
+        config.softirq = softirq(self.softirq)?;
+        if self.end == EndKind::Waiting {
+            let mend = "end at switch_in, user_return or blocked, and set waiting_after";
+            return Err(invalid("a chain cannot end by waiting", "waiting", mend));
+        }
+        config.end_kind = self.end as u8;
+        config.new_worst_only = u8::from(self.new_worst_only);
+        config.waker_stacks = u8::from(self.waker_stacks);
+        config.profile = u8::from(self.profile);
+        self.fill_cpus(&mut config)?;
+        if let Some(irqs) = &self.irqs {
+            config.irqs_length = fill("interrupt", irqs, &mut config.irqs)?;
+        }
+        self.fill_targets(&mut config)?;
+        Ok(config)
+    }
+
+    fn fill_cpus(&self, config: &mut raw::Config) -> Result<()> {
+        let Some(cpus) = &self.cpus else {
+            return Ok(());
+        };
+        config.cpus_filtered = 1;
+        if cpus.is_empty() {
+            return Err(invalid(
+                "the list of CPUs is empty",
+                "no CPU",
+                "name at least one CPU",
+            ));
+        }
+        for cpu in cpus {
+            let word = config.cpus.get_mut(cpu.0 as usize / 64).ok_or_else(|| {
+                let mend = format!("give CPUs below {}", raw::CPU_WORDS * 64);
+                invalid("no such CPU", &cpu.0.to_string(), &mend)
+            })?;
+            *word |= 1 << (cpu.0 % 64);
+        }
+        Ok(())
+    }
+
+    fn fill_targets(&self, config: &mut raw::Config) -> Result<()> {
+        match &self.targets {
+            Targets::All => config.target_kind = raw::TARGET_ALL,
+            Targets::RealTime => config.target_kind = raw::TARGET_REAL_TIME,
+            Targets::Tids(tids) => {
+                config.target_kind = raw::TARGET_FLAGGED;
+                let tids: Vec<i32> = tids.iter().map(|tid| tid.0).collect();
+                config.tids_length = fill("task", &tids, &mut config.tids)?;
+            }
+            Targets::Patterns(patterns) => {
+                config.target_kind = raw::TARGET_FLAGGED;
+                let compiled: Vec<_> = patterns
+                    .iter()
+                    .map(|text| pattern::compile(text))
+                    .collect::<Result<_>>()?;
+                config.patterns_length = fill("pattern", &compiled, &mut config.patterns)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn invalid(what: &str, found: &str, mend: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, what)
+        .found(found)
+        .mend(mend)
+}
+
+fn positive(name: &str, duration: Duration) -> Result<u64> {
+    if duration <= Duration::ZERO {
+        let what = format!("{name} must be more than zero");
+        return Err(invalid(
+            &what,
+            &duration.to_string(),
+            "give a duration, as in 25ms",
+        ));
+    }
+    Ok(duration.as_ns_unsigned())
+}
+
+fn softirq(vector: Option<u32>) -> Result<i32> {
+    const VECTORS: u32 = 10;
+    match vector {
+        None => Ok(-1),
+        Some(vector) if vector < VECTORS => Ok(vector as i32),
+        Some(vector) => Err(invalid(
+            "no such softirq",
+            &vector.to_string(),
+            "give a vector from 0 to 9",
+        )),
+    }
+}
+
+/// Copies a list into its place; the number of its elements.
+fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
+    if list.is_empty() || list.len() > place.len() {
+        let what = format!("a watch takes 1 to {} {name}s", place.len());
+        return Err(invalid(
+            &what,
+            &list.len().to_string(),
+            "give fewer, or use a pattern",
+        ));
+    }
+    place[..list.len()].copy_from_slice(list);
+    Ok(list.len() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_an_answer_is_refused_before_anything_is_loaded() {
+        let check = |change: fn(&mut WatchConfig), expect: Option<ErrorKind>| {
+            let mut config = WatchConfig::default();
+            change(&mut config);
+            assert_eq!(config.to_raw().err().map(|error| error.kind()), expect);
+        };
+        let refused = Some(ErrorKind::InvalidInput);
+        check(|_| (), None);
+        check(|config| config.threshold = Duration::ZERO, refused);
+        check(|config| config.cpus = Some(vec![]), refused);
+        check(|config| config.cpus = Some(vec![Cpu(1024)]), refused);
+        check(|config| config.cpus = Some(vec![Cpu(1023)]), None);
+        check(|config| config.irqs = Some(vec![1; 9]), refused);
+        check(|config| config.softirq = Some(10), refused);
+        check(|config| config.targets = Targets::Tids(vec![]), refused);
+        check(
+            |config| config.targets = Targets::Patterns(vec!["a[".into()]),
+            refused,
+        );
+        check(|config| config.end = EndKind::Waiting, refused);
+        check(|config| config.max_hits = Some(0), refused);
+    }
+}

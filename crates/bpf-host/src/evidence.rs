@@ -1,0 +1,103 @@
+//! Reading the evidence rings, which the kernel overwrites while we read.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use abi::raw;
+use event::evidence::{self, PreemptionModel};
+use event::{Cpu, Error, Result};
+use libbpf_rs::{MapCore, Object};
+use memmap2::{Mmap, MmapOptions};
+
+use crate::{kernel, object};
+
+/// What the rings hold now.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    /// The records, in the order of their times.
+    pub records: Vec<evidence::Evidence>,
+    /// Slots that were overwritten while they were read, or make no sense.
+    pub overtaken: u64,
+    /// Records that newer ones had overwritten before; history, not a loss.
+    pub overwritten: u64,
+}
+
+/// The mapped rings of all CPUs.
+pub(crate) struct EvidenceRings {
+    mapping: Mmap,
+    cpus: usize,
+    model: PreemptionModel,
+}
+
+const RING_BYTES: usize = size_of::<raw::EvidenceRing>();
+const SLOT_BYTES: usize = size_of::<raw::Evidence>();
+const SLOTS_OFFSET: usize = std::mem::offset_of!(raw::EvidenceRing, slots);
+
+impl EvidenceRings {
+    pub(crate) fn map(object: &Object) -> Result<Self> {
+        let map = object::map(object, "evidence")?;
+        let cpus = map.max_entries() as usize;
+        let fd = map.as_fd().as_raw_fd();
+        // SAFETY: the length is the map's own, which nobody can shrink; the bytes change under us
+        // and are therefore read as atomic words only.
+        let mapping = unsafe { MmapOptions::new().len(cpus * RING_BYTES).map(fd) }
+            .map_err(|cause| Error::io("cannot map the evidence rings", cause))?;
+        Ok(EvidenceRings {
+            mapping,
+            cpus,
+            model: kernel::preemption_model(),
+        })
+    }
+
+    /// All whole records.
+    pub(crate) fn read(&self) -> Evidence {
+        let mut found = Evidence::default();
+        for cpu in 0..self.cpus {
+            let ring = cpu * RING_BYTES;
+            let head = self.word(ring).load(Ordering::Acquire);
+            let held = head.min(raw::EVIDENCE_SLOTS as u64);
+            found.overwritten += head - held;
+            for number in head - held..head {
+                let slot = number as usize % raw::EVIDENCE_SLOTS;
+                let at = ring + SLOTS_OFFSET + slot * SLOT_BYTES;
+                let record = self
+                    .slot(at, number)
+                    .and_then(|slot| abi::decode_evidence(&slot, Cpu(cpu as u32), self.model));
+                match record {
+                    Some(record) => found.records.push(record),
+                    None => found.overtaken += 1,
+                }
+            }
+        }
+        found.records.sort_by_key(evidence::Evidence::time);
+        found
+    }
+
+    /// The slot at this byte, if it holds this record, whole, before and after it was copied.
+    fn slot(&self, at: usize, number: u64) -> Option<raw::Evidence> {
+        let whole = 2 * number + 2;
+        if self.word(at).load(Ordering::Acquire) != whole {
+            return None;
+        }
+        let mut copy = [0u8; SLOT_BYTES];
+        for (index, bytes) in copy.chunks_exact_mut(8).enumerate() {
+            bytes.copy_from_slice(
+                &self
+                    .word(at + 8 * index)
+                    .load(Ordering::Relaxed)
+                    .to_ne_bytes(),
+            );
+        }
+        fence(Ordering::Acquire);
+        (self.word(at).load(Ordering::Relaxed) == whole)
+            .then(|| raw::read(&copy))
+            .flatten()
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        let bytes = &self.mapping[at..at + 8];
+        // SAFETY: in bounds by the slice above, aligned because the mapping is page-aligned and `at`
+        // a multiple of 8; an atomic may share memory with a writer in the kernel.
+        unsafe { &*bytes.as_ptr().cast::<AtomicU64>() }
+    }
+}

@@ -1,0 +1,164 @@
+//! From the embedded bytes to loaded and attached programs, with errors that say what is missing.
+
+use std::sync::Mutex;
+
+use abi::raw;
+use event::{Error, ErrorKind, Result};
+use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
+
+use crate::features::Features;
+
+/// The watch's programs, as `build.rs` compiled them.
+pub(crate) const WATCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+/// The empty programs.
+pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
+
+/// The end of what libbpf and the verifier said last; it becomes the cause of a load's error.
+static TALK: Mutex<String> = Mutex::new(String::new());
+const TALK_BYTES_MAX: usize = 4096;
+
+fn listen(_level: PrintLevel, message: String) {
+    let mut talk = TALK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    talk.push_str(&message);
+    let surplus = talk.len().saturating_sub(TALK_BYTES_MAX);
+    let cut = (surplus..talk.len())
+        .find(|at| talk.is_char_boundary(*at))
+        .unwrap_or(0);
+    talk.drain(..cut);
+}
+
+fn heard() -> String {
+    std::mem::take(&mut *TALK.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// Opens an embedded object; nothing is in the kernel yet.
+pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+    heard();
+    // A copy is aligned as libelf wants it; embedded bytes need not be.
+    let aligned = bytes.to_vec();
+    ObjectBuilder::default()
+        .open_memory(&aligned)
+        .map_err(|error| explain("open", &error))
+}
+
+/// Loads exactly the programs that `wanted` names.
+pub(crate) fn load(mut object: OpenObject, wanted: impl Fn(&str) -> bool) -> Result<Object> {
+    for mut program in object.progs_mut() {
+        let load = program.name().to_str().is_some_and(&wanted);
+        program.set_autoload(load);
+    }
+    object.load().map_err(|error| explain("load", &error))
+}
+
+/// Attaches every loaded tracepoint program that `chosen` names.
+pub(crate) fn attach(object: &Object, chosen: impl Fn(&str) -> bool) -> Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        let on_tracepoint = program.section().as_encoded_bytes().starts_with(b"tp_btf/");
+        if on_tracepoint && program.name().to_str().is_some_and(&chosen) {
+            links.push(
+                program
+                    .attach()
+                    .map_err(|error| explain("attach", &error))?,
+            );
+        }
+    }
+    Ok(links)
+}
+
+/// Writes the configuration into the object's read-only data.
+pub(crate) fn configure(object: &mut OpenObject, config: &raw::Config) -> Result<()> {
+    let bytes = raw::bytes(config);
+    for mut map in object.maps_mut() {
+        if !map
+            .name()
+            .to_str()
+            .is_some_and(|name| name.ends_with(".rodata"))
+        {
+            continue;
+        }
+        if let Some(place) = map
+            .initial_value_mut()
+            .and_then(|data| data.get_mut(..bytes.len()))
+        {
+            place.copy_from_slice(bytes);
+            return Ok(());
+        }
+    }
+    Err(foreign(
+        "its read-only data are too small for the configuration",
+    ))
+}
+
+/// Gives every per-CPU-number array its length.
+pub(crate) fn size_arrays(object: &mut OpenObject, names: &[&str], length: u32) -> Result<()> {
+    for mut map in object.maps_mut() {
+        if map
+            .name()
+            .to_str()
+            .is_some_and(|name| names.contains(&name))
+        {
+            map.set_max_entries(length)
+                .map_err(|error| explain("size", &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The map `name` of a loaded object.
+pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Result<libbpf_rs::Map<'o>> {
+    let mut maps = object.maps();
+    maps.find(|map| map.name() == name)
+        .ok_or_else(|| foreign(&format!("it has no map {name}")))
+}
+
+/// One value of a per-CPU array for each CPU.
+pub(crate) fn per_cpu<T: raw::Plain>(object: &Object, name: &str, key: u32) -> Result<Vec<T>> {
+    let values = map(object, name)?
+        .lookup_percpu(&key.to_ne_bytes(), libbpf_rs::MapFlags::ANY)
+        .map_err(|error| explain("read", &error))?;
+    Ok(values
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|bytes| raw::read(bytes))
+        .collect())
+}
+
+fn foreign(found: &str) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "the embedded BPF object is not the one that was built with this",
+    )
+    .found(found)
+    .mend("cargo clean -p bpf-host && cargo build")
+}
+
+/// An error of libbpf with the fact that explains it.
+pub(crate) fn explain(verb: &str, error: &libbpf_rs::Error) -> Error {
+    let talk = heard();
+
+    let (kind, found, mend) = Features::probe_basics().explanation().unwrap_or_else(|| {
+        // With all capabilities, a refusal comes from the verifier, whose last words say why.
+        let kind = match error.kind() {
+            libbpf_rs::ErrorKind::OutOfMemory => ErrorKind::StorageFull,
+            _ => ErrorKind::Unsupported,
+        };
+        let words = talk
+            .lines()
+            .rfind(|line| line.starts_with("processed "))
+            .and_then(|_| {
+                let before = talk
+                    .lines()
+                    .take_while(|line| !line.starts_with("processed "));
+                before.last()
+            });
+        let found = words.map_or_else(|| error.to_string(), |words| format!("{error}: {words}"));
+        (kind, found, "rtscope doctor".to_owned())
+    });
+    let cause = std::io::Error::other(format!("{error:#}\n{talk}"));
+    Error::new(kind, format!("cannot {verb} the BPF programs"))
+        .found(found)
+        .mend(mend)
+        .cause(cause)
+}

@@ -1,0 +1,126 @@
+//! Numbers of a running watch: samples, losses, and what the kernel says that our programs cost.
+
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use abi::{Histogram, raw};
+use event::{Duration, Error, Result};
+use libbpf_rs::{Object, libbpf_sys};
+
+use crate::object;
+
+/// What a watch has counted since it began.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Chains that ended at a target, suppressed ones included.
+    pub samples: u64,
+    /// The longest of them.
+    pub worst: Duration,
+    /// All of them.
+    pub histogram: Histogram,
+    /// Over the threshold but not reported: rate limit, not the worst, enough hits.
+    pub suppressed: u64,
+    /// Hits without room in the ring, and calls that the kernel left out because a program would
+    /// have interrupted itself.
+    pub lost: u64,
+    /// Chains that were cut because they were too old or too long to hand on.
+    pub stale: u64,
+    /// Frames that were reset because an exit was missed.
+    pub repaired: u64,
+    /// Wake-ups of tasks that the watch does not know.
+    pub untracked: u64,
+}
+
+impl Statistics {
+    /// Sums the CPUs' counters.
+    pub(crate) fn read(object: &Object) -> Result<Self> {
+        let mut sum = Statistics::default();
+        for counters in object::per_cpu::<raw::Counters>(object, "counters", 0)? {
+            sum.samples += counters.samples;
+            sum.worst = sum.worst.max(Duration::from_ns(counters.worst_ns as i64));
+            sum.histogram.add(&counters.buckets);
+            sum.suppressed += counters.suppressed;
+            sum.lost += counters.lost;
+            sum.stale += counters.stale;
+            sum.repaired += counters.repaired;
+            sum.untracked += counters.untracked;
+        }
+        for (_, info) in program_infos(object) {
+            sum.lost += info.recursion_misses;
+        }
+        Ok(sum)
+    }
+}
+
+/// What the kernel says of one program's cost since the watch began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// The program, named after its tracepoint.
+    pub program: String,
+    /// How often it ran.
+    pub calls: u64,
+    /// How long it ran in all, the kernel's own measuring included.
+    pub run_ns: u64,
+}
+
+pub(crate) fn program_costs(object: &Object) -> Vec<ProgramCost> {
+    let cost = |(program, info): (String, ProgramInfo)| ProgramCost {
+        program,
+        calls: info.run_cnt,
+        run_ns: info.run_time_ns,
+    };
+    program_infos(object).into_iter().map(cost).collect()
+}
+
+/// What the kernel knows of a loaded program, cut to what we ask.
+struct ProgramInfo {
+    run_cnt: u64,
+    run_time_ns: u64,
+    recursion_misses: u64,
+}
+
+fn program_infos(object: &Object) -> Vec<(String, ProgramInfo)> {
+    let loaded = object.progs().filter(|program| program.autoload());
+    let info = |program: libbpf_rs::Program<'_>| {
+        let name = program.name().to_string_lossy().into_owned();
+        program_info(&program).map(|info| (name, info))
+    };
+    loaded.filter_map(info).collect()
+}
+
+fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&info) as u32;
+    let fd = program.as_fd().as_raw_fd();
+    // SAFETY: `info` is as long as `length` says and lives for the call; its pointers are null.
+    let result =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut length) };
+    (result == 0).then_some(ProgramInfo {
+        run_cnt: info.run_cnt,
+        run_time_ns: info.run_time_ns,
+        recursion_misses: info.recursion_misses,
+    })
+}
+
+/// The kernel counts the run time of BPF programs while this lives.
+pub(crate) struct RunTimeStatistics {
+    _fd: OwnedFd,
+}
+
+impl RunTimeStatistics {
+    /// # Errors
+    /// [`event::ErrorKind::PermissionDenied`] without CAP_SYS_ADMIN.
+    pub(crate) fn enable() -> Result<Self> {
+        // SAFETY: a system call without pointers.
+        let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+        if fd < 0 {
+            let cause = std::io::Error::from_raw_os_error(-fd);
+            return Err(
+                Error::io("cannot measure the run time of BPF programs", cause)
+                    .mend("run it as root"),
+            );
+        }
+        // SAFETY: the descriptor is new and ours.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(RunTimeStatistics { _fd: fd })
+    }
+}

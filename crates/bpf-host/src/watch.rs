@@ -1,0 +1,228 @@
+//! A running watch: programs in the kernel, a ring of hits, rings of evidence.
+
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abi::raw;
+use event::evidence::{EndKind, Hit, StepKind};
+use event::{Duration, Error, ErrorKind, Result};
+use libbpf_rs::{Iter, Link, Object, RingBuffer, RingBufferBuilder};
+
+use crate::config::WatchConfig;
+use crate::evidence::{Evidence, EvidenceRings};
+use crate::features::{Features, vmlinux};
+use crate::kernel::{self, PerCpuOffsets};
+use crate::object;
+use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
+
+/// The programs that know a task from its birth on.
+const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+/// The iterators: one gives the tasks that exist their storage, the other looks for waiting targets.
+const RESOLVE: &str = "resolve_tasks";
+const CHECK_WAITING: &str = "check_waiting";
+
+/// A running watch. Dropping it detaches its programs; nothing of it outlives the process.
+pub struct Watch {
+    // Dropped in this order: the programs are detached before their maps go.
+    links: Vec<Link>,
+    waiting: Option<Link>,
+    ring: Ring,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    evidence: EvidenceRings,
+    object: Object,
+    threshold: Duration,
+    _statistics: Option<RunTimeStatistics>,
+}
+
+/// libbpf's ring with its callback.
+struct Ring(RingBuffer<'static>);
+
+// SAFETY: libbpf's ring buffer is bound to no thread, and its only callback owns an Arc<Mutex>.
+unsafe impl Send for Ring {}
+
+impl Watch {
+    /// Loads and attaches what the question needs. When it returns, every task is known and every
+    /// later wake-up is seen.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a question without an answer,
+    /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains it.
+    pub fn start(config: &WatchConfig) -> Result<Watch> {
+        let mut raw = config.to_raw()?;
+        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+            let error = Error::new(kind, "cannot watch with BPF")
+                .found(found)
+                .mend(mend);
+            return Err(error);
+        }
+        let btf = vmlinux().ok_or_else(|| {
+            Error::new(ErrorKind::Unsupported, "cannot read the kernel's own types")
+                .found("/sys/kernel/btf/vmlinux is not BTF")
+                .mend("boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
+        })?;
+        let offsets = PerCpuOffsets::of(&btf);
+        raw.steal_offset = offsets.steal;
+        raw.irq_regs_offset = offsets.irq_regs;
+        raw.cpus_max = kernel::cpus_max()?;
+
+        let mut opened = object::open(object::WATCH)?;
+        object::configure(&mut opened, &raw)?;
+        object::size_arrays(&mut opened, &["resched", "evidence"], raw.cpus_max)?;
+        let present = |section: &str| {
+            let name = format!("btf_trace_{section}");
+            btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&name)
+                .is_some()
+        };
+        let object = object::load(opened, |program| wanted(config, program, present))?;
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let ring = ring(&object, &received)?;
+        let evidence = EvidenceRings::map(&object)?;
+        // Newcomers first, then those who are there: no task is woken before it is known.
+        let mut links = object::attach(&object, |program| KNOW_TASKS.contains(&program))?;
+        run_iterator(&attach_iterator(&object, RESOLVE)?)?;
+        links.extend(object::attach(&object, |program| {
+            !KNOW_TASKS.contains(&program)
+        })?);
+        let waiting = config
+            .waiting_after
+            .map(|_| attach_iterator(&object, CHECK_WAITING))
+            .transpose()?;
+        Ok(Watch {
+            links,
+            waiting,
+            ring,
+            received,
+            evidence,
+            object,
+            threshold: config.threshold,
+            _statistics: RunTimeStatistics::enable().ok(),
+        })
+    }
+
+    /// Blocks in epoll until a hit comes or `timeout` has passed; returns the hits since the last
+    /// call. A signal ends the wait early, without an error.
+    ///
+    /// # Errors
+    /// When a record makes no sense, or the system refuses to wait.
+    pub fn wait(&self, timeout: std::time::Duration) -> Result<Vec<Hit>> {
+        if let Err(error) = self.ring.0.poll(timeout)
+            && error.kind() != libbpf_rs::ErrorKind::Interrupted
+        {
+            return Err(object::explain("wait for", &error));
+        }
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *received)
+            .iter()
+            .map(|bytes| self.decode(bytes))
+            .collect()
+    }
+
+    /// Looks for targets that wait for longer than asked; each comes as a hit from [`Watch::wait`],
+    /// once per wait. Call it now and then from a housekeeping CPU; it walks over all tasks.
+    ///
+    /// # Errors
+    /// When the kernel refuses the iteration.
+    pub fn check_waiting(&self) -> Result<()> {
+        self.waiting.as_ref().map_or(Ok(()), run_iterator)
+    }
+
+    /// What was counted since the start.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the counters.
+    pub fn statistics(&self) -> Result<Statistics> {
+        Statistics::read(&self.object)
+    }
+
+    /// What our programs cost since the start, by the kernel's own measuring; all zero when that is
+    /// not allowed.
+    pub fn costs(&self) -> Vec<ProgramCost> {
+        statistics::program_costs(&self.object)
+    }
+
+    /// The evidence that the rings hold now: the newest 128 records of each CPU.
+    pub fn evidence(&self) -> Evidence {
+        self.evidence.read()
+    }
+
+    /// The number of programs that are attached.
+    pub fn programs(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Own run time of each program, if the question asked for it: key 2 × program + changed.
+    pub(crate) fn profile(&self, key: u32) -> Result<Vec<raw::Profile>> {
+        object::per_cpu(&self.object, "profiles", key)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Hit> {
+        let mut hit = abi::decode_hit(bytes, self.threshold)?;
+        for step in hit
+            .steps
+            .iter_mut()
+            .filter(|step| step.kind == StepKind::Hardirq)
+        {
+            step.comm = kernel::irq_name(step.id);
+        }
+        Ok(hit)
+    }
+}
+
+/// Whether a program is needed: the kernel has its tracepoint, and the question uses it.
+fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -> bool {
+    match program {
+        RESOLVE => true,
+        CHECK_WAITING => config.waiting_after.is_some(),
+        "sys_exit" => config.end == EndKind::UserReturn && present(program),
+        "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),
+        // Without these there is no watch: a failure to load them must be an error, not a silence.
+        "sched_switch" | "sched_waking" | "task_newtask" => true,
+        _ => present(program),
+    }
+}
+
+fn ring(object: &Object, received: &Arc<Mutex<Vec<Vec<u8>>>>) -> Result<Ring> {
+    let map = object::map(object, "hits")?;
+    let received = Arc::clone(received);
+    let keep = move |bytes: &[u8]| {
+        received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(bytes.to_vec());
+        0
+    };
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&map, keep)
+        .map_err(|error| object::explain("read", &error))?;
+    builder
+        .build()
+        .map(Ring)
+        .map_err(|error| object::explain("read", &error))
+}
+
+fn attach_iterator(object: &Object, name: &str) -> Result<Link> {
+    let mut programs = object.progs_mut();
+    let program = programs
+        .find(|program| program.name() == name)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Corrupt,
+                "the embedded BPF object has no such program",
+            )
+            .found(name)
+        })?;
+    program
+        .attach()
+        .map_err(|error| object::explain("attach", &error))
+}
+
+/// The program prints nothing, so that one read to the end runs it over every task.
+fn run_iterator(link: &Link) -> Result<()> {
+    let refused = |cause| Error::io("cannot iterate over the tasks", cause).mend("rtscope doctor");
+    let mut iterator = Iter::new(link).map_err(|error| object::explain("iterate with", &error))?;
+    iterator
+        .read_to_end(&mut Vec::new())
+        .map(drop)
+        .map_err(refused)
+}

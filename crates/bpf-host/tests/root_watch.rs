@@ -1,0 +1,272 @@
+//! Check on the running kernel that a watch tells the chain of a late task as it was.
+
+mod scene;
+
+use std::time::Duration as Time;
+
+use bpf_host::{Targets, Watch, WatchConfig};
+use event::evidence::{EndKind, Hit, StepKind, irq};
+use event::{Cpu, Duration, Tid};
+use scene::{STAGE, Victim, hog};
+
+/// The hogs of these scenes run for 40 ms, which is far over this.
+const THRESHOLD: Duration = Duration::from_ms(15);
+const HOG: Time = Time::from_millis(40);
+
+fn config(targets: Targets) -> WatchConfig {
+    WatchConfig {
+        targets,
+        threshold: THRESHOLD,
+        ..WatchConfig::default()
+    }
+}
+
+fn named(pattern: &str) -> Targets {
+    Targets::Patterns(vec![pattern.into()])
+}
+
+/// The hits that come within half a second.
+fn collect(watch: &Watch) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for _ in 0..5 {
+        hits.extend(watch.wait(Time::from_millis(100)).unwrap());
+    }
+    hits
+}
+
+fn kinds(hit: &Hit) -> Vec<StepKind> {
+    hit.steps.iter().map(|step| step.kind).collect()
+}
+
+#[test]
+fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
+    let _privileged = testkit::privileged();
+    let victim = Victim::start("scene-victim", 10, || ());
+    let watch = Watch::start(&config(named("scene-vic*"))).unwrap();
+    hog(20, HOG);
+    let hits = collect(&watch);
+    assert_eq!(hits.len(), 1, "{hits:#?}");
+    let hit = &hits[0];
+
+    use StepKind::*;
+    assert_eq!(
+        kinds(hit),
+        [TimerExpiry, Hardirq, Hrtimer, Waking, SwitchIn],
+        "{hit:#?}"
+    );
+    assert!(
+        hit.steps
+            .windows(2)
+            .all(|pair| pair[0].time <= pair[1].time),
+        "{hit:#?}"
+    );
+    assert_eq!(hit.steps[0].time, hit.origin);
+    assert_eq!(hit.steps[1].id, irq::LOCAL_TIMER);
+    assert!(hit.steps.iter().all(|step| step.cpu == Cpu(STAGE as u32)));
+    assert_eq!(
+        (hit.task.tid, hit.task.prio.rt()),
+        (Tid(victim.tid), Some(10))
+    );
+    let culprit = hit.culprit.as_ref().unwrap();
+    assert_eq!(
+        (culprit.comm.as_str(), culprit.prio.rt()),
+        ("scene-hog", Some(20))
+    );
+    // The victim sleeps for 2 ms: it is late by the hog's run, but for at most that.
+    let hog_ns = HOG.as_nanos() as i64;
+    assert!(
+        (hog_ns - 3_000_000..hog_ns + 50_000_000).contains(&hit.latency().as_ns()),
+        "{hit:#?}"
+    );
+    assert!(!hit.waker_stack.is_empty() && !hit.wakee_stack.is_empty());
+    let statistics = watch.statistics().unwrap();
+    assert!(statistics.samples > 10 && statistics.histogram.samples() == statistics.samples);
+    assert_eq!(statistics.worst, hit.latency());
+}
+
+#[test]
+fn a_filter_that_does_not_fit_lets_nothing_through() {
+    let _privileged = testkit::privileged();
+    let victim = Victim::start("scene-victim", 10, || ());
+    let check = |change: &dyn Fn(&mut WatchConfig), expect: bool| {
+        let mut config = config(named("scene-victim"));
+        change(&mut config);
+        let watch = Watch::start(&config).unwrap();
+        hog(20, HOG);
+        let hits = watch.wait(Time::from_millis(300)).unwrap();
+        assert_eq!(!hits.is_empty(), expect, "{config:?}");
+        assert_eq!(
+            watch.statistics().unwrap().samples > 0,
+            expect,
+            "{config:?}"
+        );
+    };
+    check(&|config| config.irqs = Some(vec![irq::LOCAL_TIMER]), true);
+    check(&|config| config.irqs = Some(vec![12345]), false);
+    check(&|config| config.cpus = Some(vec![Cpu(STAGE as u32)]), true);
+    check(&|config| config.cpus = Some(vec![Cpu(0)]), false);
+    check(&|config| config.softirq = Some(3), false);
+    check(&|config| config.targets = named("scene-hog?"), false);
+    check(
+        &|config| config.targets = Targets::Tids(vec![Tid(victim.tid)]),
+        true,
+    );
+    check(
+        &|config| config.targets = Targets::Tids(vec![Tid(1)]),
+        false,
+    );
+    check(
+        &|config| config.min_prio = Some(event::Prio::from_rt(10)),
+        true,
+    );
+    check(
+        &|config| config.min_prio = Some(event::Prio::from_rt(11)),
+        false,
+    );
+}
+
+#[test]
+fn what_the_rate_limit_holds_back_is_counted() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let watch = Watch::start(&config(named("scene-victim"))).unwrap();
+    (0..3).for_each(|_| hog(20, HOG));
+    assert_eq!(collect(&watch).len(), 1);
+    let statistics = watch.statistics().unwrap();
+    assert!(statistics.suppressed >= 2, "{statistics:?}");
+    let over = statistics
+        .histogram
+        .counts()
+        .filter(|(from, ..)| *from >= THRESHOLD);
+    assert_eq!(
+        over.map(|(.., count)| count).sum::<u64>(),
+        statistics.suppressed + 1
+    );
+}
+
+#[test]
+fn only_a_new_worst_is_reported_when_asked() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let mut config = config(named("scene-victim"));
+    config.new_worst_only = true;
+    config.rate_limit_interval = Duration::ZERO;
+    let watch = Watch::start(&config).unwrap();
+    for hog_ms in [60, 30, 120] {
+        hog(20, Time::from_millis(hog_ms));
+        std::thread::sleep(Time::from_millis(20));
+    }
+    let latencies: Vec<_> = collect(&watch).iter().map(Hit::latency).collect();
+    assert!(
+        latencies.len() >= 2 && latencies.is_sorted(),
+        "{latencies:?}"
+    );
+    assert!(watch.statistics().unwrap().suppressed >= 1);
+}
+
+#[test]
+fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
+    let _privileged = testkit::privileged();
+    let (send, receive) = std::sync::mpsc::channel::<()>();
+    let end = std::thread::spawn(move || {
+        scene::become_task("scene-end", STAGE, 10);
+        while receive.recv().is_ok() {}
+    });
+    let relay = Victim::start("scene-relay", 12, move || send.send(()).unwrap());
+    let watch = Watch::start(&config(named("scene-end"))).unwrap();
+    hog(20, HOG);
+    let hits = collect(&watch);
+    drop(watch);
+    let (relay_tid, _) = (relay.tid, drop(relay));
+    end.join().unwrap();
+
+    use StepKind::*;
+    let chain = [
+        TimerExpiry,
+        Hardirq,
+        Hrtimer,
+        Waking,
+        SwitchIn,
+        Waking,
+        SwitchIn,
+    ];
+    assert_eq!(kinds(&hits[0]), chain, "{hits:#?}");
+    assert_eq!(
+        (hits[0].steps[3].id, hits[0].steps[4].id),
+        (relay_tid, relay_tid)
+    );
+    assert_eq!(hits[0].steps[6].comm, "scene-end");
+}
+
+#[test]
+fn a_target_that_still_waits_is_reported_once_while_it_waits() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let mut config = config(named("scene-victim"));
+    config.threshold = Duration::from_ms(10_000);
+    config.waiting_after = Some(THRESHOLD);
+    let watch = Watch::start(&config).unwrap();
+    let hog = std::thread::spawn(|| hog(20, Time::from_millis(200)));
+    let mut hits = Vec::new();
+    while !hog.is_finished() {
+        watch.check_waiting().unwrap();
+        hits.extend(watch.wait(Time::from_millis(5)).unwrap());
+    }
+    hog.join().unwrap();
+    assert_eq!(hits.len(), 1, "{hits:#?}");
+    assert_eq!(hits[0].end_kind, EndKind::Waiting);
+    assert_eq!(
+        hits[0].steps.last().map(|step| step.kind),
+        Some(StepKind::Waking)
+    );
+}
+
+#[test]
+fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || scene::spin(Time::from_millis(20)));
+    let check = |end: EndKind, expect: Option<StepKind>| {
+        let mut config = config(named("scene-victim"));
+        config.end = end;
+        let watch = Watch::start(&config).unwrap();
+        let hits = collect(&watch);
+        assert_eq!(
+            hits.first().map(|hit| hit.steps.last().unwrap().kind),
+            expect,
+            "{hits:#?}"
+        );
+        assert!(watch.statistics().unwrap().samples > 1);
+    };
+    // 20 ms of work lie after the return and before the block.
+    check(EndKind::Blocked, Some(StepKind::Blocked));
+    check(EndKind::UserReturn, None);
+}
+
+#[test]
+fn a_victim_that_exits_in_the_middle_leaves_the_watch_whole() {
+    let _privileged = testkit::privileged();
+    let watch = Watch::start(&config(named("scene-*"))).unwrap();
+    for _ in 0..20 {
+        drop(Victim::start("scene-short", 10, || ()));
+    }
+    let _victim = Victim::start("scene-victim", 10, || ());
+    hog(20, HOG);
+    let hits = collect(&watch);
+    assert!(
+        hits.iter().any(|hit| hit.task.comm == "scene-victim"),
+        "{hits:#?}"
+    );
+    assert_eq!(watch.statistics().unwrap().untracked, 0);
+}
+
+#[test]
+fn two_watches_at_once_see_the_same_chain() {
+    let _privileged = testkit::privileged();
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let watches = [(); 2].map(|()| Watch::start(&config(named("scene-victim"))).unwrap());
+    hog(20, HOG);
+    let [one, other] = watches.map(|watch| collect(&watch));
+    assert_eq!((one.len(), other.len()), (1, 1), "{one:#?} {other:#?}");
+    assert_eq!(one[0].origin, other[0].origin);
+    assert_eq!(kinds(&one[0]), kinds(&other[0]));
+}
