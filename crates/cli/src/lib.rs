@@ -4,6 +4,7 @@
 //! touches no system, so that help and completions need neither root nor a kernel feature.
 
 pub mod demo;
+mod event_text;
 mod exit;
 pub mod flags;
 mod generate;
@@ -35,6 +36,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
     match arguments.command {
         None => flags::print_short_help(),
         Some(Command::Doctor(doctor)) => verbs::doctor::run(&doctor, paint),
+        Some(Command::Cat(cat)) => verbs::cat::run(&cat),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
     }
 }

@@ -54,6 +54,8 @@ pub struct Arguments {
 pub enum Command {
     /// What this kernel, these privileges and this machine allow, and how to mend each lack
     Doctor(Doctor),
+    /// Print the events of a trace, a line each, in time order
+    Cat(Cat),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -73,13 +75,15 @@ pub enum Color {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
-  sudo rtscope doctor --clean         remove what killed runs left behind";
+  sudo rtscope doctor --clean         remove what killed runs left behind
+  rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start";
 
 const CONTRACT: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope doctor --json          the same for programs
   sudo rtscope doctor --clean         remove what killed runs left behind
+  rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer

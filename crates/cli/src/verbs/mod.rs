@@ -1,3 +1,5 @@
 //! One module for each verb: options in, output and outcome out.
 
+pub mod cat;
 pub mod doctor;
+mod window;

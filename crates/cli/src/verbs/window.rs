@@ -1,0 +1,65 @@
+//! The part of a trace that a verb looks at.
+
+use event::{Cpu, Error, ErrorKind, Instant, Result, TimeRange};
+use trace::{Item, Trace};
+
+use crate::options::{TimeWord, WindowOptions};
+
+/// The range of time that was asked for.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] when it is empty.
+pub fn resolve(window: &WindowOptions, trace: &Trace) -> Result<TimeRange> {
+    let relative = |word: &Option<TimeWord>| matches!(word, Some(TimeWord::AfterStart(_)));
+    let start = match relative(&window.begin) || relative(&window.end) {
+        true => first_instant(trace)?,
+        false => Instant::MIN,
+    };
+    let instant = |word: TimeWord| match word {
+        TimeWord::At(instant) => instant,
+        TimeWord::AfterStart(duration) => start + duration,
+    };
+    let range = TimeRange {
+        begin: window.begin.map_or(Instant::MIN, instant),
+        end: window.end.map_or(Instant::MAX, instant),
+    };
+    if range.begin >= range.end {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "the time range is empty")
+                .found(format!("from {} to {}", range.begin, range.end))
+                .mend("let --begin lie before --end"),
+        );
+    }
+    Ok(range)
+}
+
+/// Whether what happened on `cpu` is wanted.
+pub fn wants(window: &WindowOptions, cpu: Option<Cpu>) -> bool {
+    window.cpus.is_empty() || cpu.is_some_and(|cpu| window.cpus.contains(&cpu))
+}
+
+/// Refuses CPUs that the trace does not have.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] names the first, and those that it has.
+pub fn known_cpus(window: &WindowOptions, trace: &Trace) -> Result<()> {
+    let cpus = &trace.info().cpus;
+    let Some(stranger) = window.cpus.iter().find(|cpu| !cpus.contains(cpu)) else {
+        return Ok(());
+    };
+    let names: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+    let what = format!("the trace has no {stranger}");
+    let error = Error::new(ErrorKind::NotFound, what).found(format!("CPUs {}", names.join(",")));
+    Err(error.mend("choose among those with --cpu"))
+}
+
+/// The time of the first event.
+fn first_instant(trace: &Trace) -> Result<Instant> {
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next()? {
+        if let Item::Event(event) = item {
+            return Ok(event.time());
+        }
+    }
+    Ok(Instant::MIN)
+}
