@@ -4,6 +4,10 @@
 //! - JSON is versioned; times and lengths are integer nanoseconds with `_ns` in the key.
 //! - Colour only when asked for, and only with a meaning.
 
+mod diagnosis_json;
+mod diagnosis_text;
 mod hit_json;
 
+pub use diagnosis_json::diagnosis_json;
+pub use diagnosis_text::{TextStyle, diagnosis_text};
 pub use hit_json::hit_json;

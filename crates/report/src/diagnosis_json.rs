@@ -1,0 +1,149 @@
+//! A diagnosis as JSON, versioned.
+
+use analysis::{
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Term, TermKind, Verdict,
+};
+use event::TimeRange;
+use serde_json::{Value, json};
+
+use crate::hit_json::{hit_json, stack_json, steps_json, task_json};
+
+/// The version of the schema; it grows when a key changes its meaning or goes.
+const VERSION: u32 = 1;
+
+/// A diagnosis as one JSON object of the schema `rtscope.diagnosis`.
+pub fn diagnosis_json(diagnosis: &Diagnosis) -> Value {
+    let warning =
+        |warning: &analysis::Warning| json!({"what": warning.what, "remedy": warning.remedy});
+    json!({
+        "schema": "rtscope.diagnosis",
+        "version": VERSION,
+        "verdict": diagnosis.verdict().map(verdict_json),
+        "groups": diagnosis.groups.iter().map(group_json).collect::<Vec<_>>(),
+        "activations": diagnosis.activations.iter().map(activation_json).collect::<Vec<_>>(),
+        "warnings": diagnosis.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "basis": basis_json(&diagnosis.basis),
+    })
+}
+
+fn basis_json(basis: &Basis) -> Value {
+    json!({
+        "events": basis.events,
+        "lost": basis.lost,
+        "holes": basis.holes,
+        "damaged": basis.damaged,
+        "unpaired": basis.unpaired,
+        "hits": basis.hits,
+        "activations": basis.activations,
+        "window": basis.window.map(range_json),
+    })
+}
+
+fn group_json(group: &Group) -> Value {
+    json!({
+        "signature": group.signature,
+        "members": group.members,
+        "worst_ns": group.worst.as_ns(),
+        "verdict": verdict_json(&group.verdict),
+    })
+}
+
+fn verdict_json(verdict: &Verdict) -> Value {
+    let stack = |(what, stack): &(String, analysis::Stack)| json!({"what": what, "stack": stack_json(stack)});
+    json!({
+        "sentence": verdict.sentence,
+        "conclusive": verdict.conclusive,
+        "culprits": verdict.culprits.iter().map(culprit_json).collect::<Vec<_>>(),
+        "range": range_json(verdict.range),
+        "stacks": verdict.stacks.iter().map(stack).collect::<Vec<_>>(),
+        "advice": verdict.advice.iter().map(advice_json).collect::<Vec<_>>(),
+    })
+}
+
+fn culprit_json(culprit: &Culprit) -> Value {
+    let mut object = kind_json(&culprit.kind);
+    object["duration_ns"] = json!(culprit.duration.as_ns());
+    object["share"] = json!(culprit.share);
+    object["cpu"] = json!(culprit.cpu.0);
+    object["range"] = range_json(culprit.range);
+    object
+}
+
+fn advice_json(advice: &Advice) -> Value {
+    json!({
+        "rule": advice.rule,
+        "because": advice.because,
+        "command": advice.command,
+        "then_check": advice.then_check,
+    })
+}
+
+fn activation_json(late: &LateActivation) -> Value {
+    let terms: Vec<_> = late
+        .ledger
+        .terms
+        .iter()
+        .map(|term| term_json(late, term))
+        .collect();
+    json!({
+        "task": task_json(&late.task),
+        "origin_ns": late.origin.as_ns(),
+        "end_ns": late.end.as_ns(),
+        "latency_ns": late.latency().as_ns(),
+        "cpu": late.cpu.0,
+        "steps": steps_json(&late.steps),
+        "steps_left_out": late.steps_left_out,
+        "hit": late.hit.as_ref().map(hit_json),
+        "checks": late.checks.iter().map(check_json).collect::<Vec<_>>(),
+        "ledger": {
+            "grade": late.ledger.grade.name(),
+            "good": late.ledger.is_good(),
+            "total_ns": late.ledger.total.as_ns(),
+            "unexplained_ns": late.ledger.unexplained().as_ns(),
+            "terms": terms,
+        },
+    })
+}
+
+fn check_json(check: &StepCheck) -> Value {
+    json!({"step": check.step, "delta_ns": check.delta.map(event::Duration::as_ns)})
+}
+
+fn term_json(late: &LateActivation, term: &Term) -> Value {
+    let mut object = kind_json(&term.kind);
+    object["duration_ns"] = json!(term.duration.as_ns());
+    object["share"] = json!(term.duration.share_of(late.latency()));
+    object["pieces"] = json!(term.pieces);
+    object["cpu"] = json!(term.cpu.0);
+    object["range"] = range_json(term.range);
+    object
+}
+
+/// What a term is: its stable tag, its text, and the parts that it has.
+fn kind_json(kind: &TermKind) -> Value {
+    let mut object = json!({"kind": kind.tag(), "text": kind.to_string()});
+    if let Some(task) = kind.task() {
+        object["task"] = task_json(task);
+    }
+    match kind {
+        TermKind::InterruptsOff { function, .. } => object["function"] = json!(function),
+        TermKind::PreemptionOff {
+            function, model, ..
+        } => {
+            object["function"] = json!(function);
+            object["model"] = json!(model.name());
+        }
+        TermKind::Hardirq { irq, name } => {
+            object["irq"] = json!(irq);
+            object["name"] = json!(name);
+        }
+        TermKind::Softirq { vector } => object["vector"] = json!(vector),
+        TermKind::Unexplained(reason) => object["reason"] = json!(reason.to_string()),
+        _ => {}
+    }
+    object
+}
+
+fn range_json(range: TimeRange) -> Value {
+    json!({"begin_ns": range.begin.as_ns(), "end_ns": range.end.as_ns()})
+}

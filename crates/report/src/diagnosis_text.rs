@@ -1,0 +1,287 @@
+//! A diagnosis for the terminal: verdict, steps, ledger, advice, the next command.
+
+use std::fmt::Write;
+
+use analysis::{
+    Diagnosis, Grade, Group, LateActivation, Step, StepKind, Term, TermKind, Verdict, softirq_name,
+};
+use event::{Duration, Instant};
+
+/// How a text is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Colours, each with a meaning: red for the culprit, yellow for doubt, bold for the verdict.
+    pub color: bool,
+    /// The trace as the user named it, for the commands that come next.
+    pub trace: Option<String>,
+}
+
+/// Width of a bar of 100 %, in characters.
+const BAR_WIDTH: usize = 24;
+/// Frames of a stack that are shown.
+const FRAMES_MAX: usize = 8;
+/// Terms below this share, beyond the first ones, are added up in one line.
+const SMALL_SHARE: f64 = 0.000_5;
+/// Terms that are shown whatever their share.
+const TERMS_MIN: usize = 8;
+
+/// What a colour means.
+#[derive(Clone, Copy)]
+enum Meaning {
+    Verdict,
+    Culprit,
+    Doubt,
+    Plain,
+}
+
+impl TextStyle {
+    fn paint(&self, meaning: Meaning, text: &str) -> String {
+        let code = match meaning {
+            Meaning::Verdict => "1",
+            Meaning::Culprit => "31",
+            Meaning::Doubt => "33",
+            Meaning::Plain => "",
+        };
+        if !self.color || code.is_empty() {
+            return text.to_owned();
+        }
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// A diagnosis as text, with a newline at its end.
+pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
+    let mut lines = Vec::new();
+    if diagnosis.groups.is_empty() {
+        lines.push("Nothing was late.".to_owned());
+    }
+    for group in &diagnosis.groups {
+        group_text(diagnosis, group, style, &mut lines);
+    }
+    warnings_text(diagnosis, style, &mut lines);
+    lines.push(basis_text(diagnosis));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &mut Vec<String>) {
+    let Some(late) = group
+        .members
+        .first()
+        .and_then(|first| diagnosis.activations.get(*first))
+    else {
+        return;
+    };
+    let meaning = if group.verdict.conclusive {
+        Meaning::Verdict
+    } else {
+        Meaning::Doubt
+    };
+    lines.push(style.paint(meaning, &group.verdict.sentence));
+    if group.members.len() > 1 {
+        let (count, all) = (group.members.len(), diagnosis.activations.len());
+        lines.push(format!(
+            "{count} of {all} late activations have this cause; this is the worst."
+        ));
+    }
+    lines.push(String::new());
+    steps_text(late, lines);
+    lines.push(String::new());
+    ledger_text(late, &group.verdict, style, lines);
+    stacks_text(&group.verdict, lines);
+    advice_text(&group.verdict, lines);
+    next_text(&group.verdict, style, lines);
+    lines.push(String::new());
+}
+
+fn steps_text(late: &LateActivation, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "  {:<20} {:>6} {:>14} {:>7}  step",
+        "time [s]", "CPU", "until next", "share"
+    ));
+    if late.steps_left_out > 0 {
+        lines.push(format!(
+            "  {:<20} {} earlier steps left out",
+            "…", late.steps_left_out
+        ));
+    }
+    for (place, step) in late.steps.iter().enumerate() {
+        let next = late.steps.get(place + 1).map_or(late.end, |next| next.time);
+        let length = next - step.time;
+        lines.push(format!(
+            "  {:<20} {:>6} {:>14} {:>6.1}%  {}",
+            step.time.to_string(),
+            step.cpu.0,
+            nanoseconds(length),
+            length.share_of(late.latency()) * 100.0,
+            step_name(step),
+        ));
+    }
+}
+
+/// `1_234_567 ns` with thin groups, so that digits can be compared down a column.
+fn nanoseconds(length: Duration) -> String {
+    let digits = length.as_ns().unsigned_abs().to_string();
+    let mut grouped = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    let sign = if length < Duration::ZERO { "-" } else { "" };
+    format!("{sign}{grouped} ns")
+}
+
+fn step_name(step: &Step) -> String {
+    let task = || format!("{} (tid {}, {})", step.comm, step.id, step.prio);
+    match step.kind {
+        StepKind::TimerExpiry => "a timer expires".to_owned(),
+        StepKind::Nmi => "NMI".to_owned(),
+        StepKind::Hardirq if step.id < 0 || step.comm.is_empty() => TermKind::Hardirq {
+            irq: step.id,
+            name: String::new(),
+        }
+        .to_string(),
+        StepKind::Hardirq => format!("interrupt {} {}", step.id, step.comm),
+        StepKind::Hrtimer => "the timer's function".to_owned(),
+        StepKind::SoftirqRaise => format!("raises softirq {}", vector(step.id)),
+        StepKind::Softirq => format!("softirq {}", vector(step.id)),
+        StepKind::Waking => format!("wakes {}", task()),
+        StepKind::SwitchIn => format!("{} runs", task()),
+        StepKind::UserReturn => format!("{} is back in user mode", task()),
+        StepKind::Blocked => format!("{} blocks", task()),
+    }
+}
+
+fn vector(id: i32) -> String {
+    let name = u32::try_from(id).ok().and_then(softirq_name);
+    name.map_or_else(|| id.to_string(), str::to_owned)
+}
+
+fn ledger_text(
+    late: &LateActivation,
+    verdict: &Verdict,
+    style: &TextStyle,
+    lines: &mut Vec<String>,
+) {
+    let total = late.latency();
+    let grade = match late.ledger.grade {
+        Grade::Complete if late.ledger.is_good() => String::new(),
+        Grade::Complete => format!(" — {} unexplained", late.ledger.unexplained()),
+        grade => format!(" — {}", grade.name()),
+    };
+    lines.push(format!("  where {total} went{grade}:"));
+    let small = |(place, term): &(usize, &Term)| {
+        *place >= TERMS_MIN && term.duration.share_of(total) < SMALL_SHARE
+    };
+    let (rest, shown): (Vec<_>, Vec<_>) = late.ledger.terms.iter().enumerate().partition(small);
+    let names = shown
+        .iter()
+        .map(|(_, term)| term.kind.to_string().chars().count());
+    let width = names.max().unwrap_or(0);
+    for (_, term) in shown {
+        let culprit = verdict.conclusive && verdict.culprits.iter().any(|c| c.kind == term.kind);
+        let meaning = match &term.kind {
+            TermKind::Unexplained(_) => Meaning::Doubt,
+            _ if culprit => Meaning::Culprit,
+            _ => Meaning::Plain,
+        };
+        let line = term_line(&term.kind.to_string(), term.duration, total, width);
+        lines.push(style.paint(meaning, line.trim_end()));
+    }
+    if !rest.is_empty() {
+        let sum = rest.iter().map(|(_, term)| term.duration).sum();
+        let name = format!("{} smaller terms", rest.len());
+        lines.push(term_line(&name, sum, total, width).trim_end().to_owned());
+    }
+}
+
+fn term_line(name: &str, duration: Duration, total: Duration, width: usize) -> String {
+    let share = duration.share_of(total);
+    let filled = (share * BAR_WIDTH as f64)
+        .round()
+        .clamp(0.0, BAR_WIDTH as f64) as usize;
+    let bar = "█".repeat(filled);
+    format!(
+        "  {name:<width$} {:>14} {:>6.1}%  {bar}",
+        nanoseconds(duration),
+        share * 100.0
+    )
+}
+
+fn stacks_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    for (what, stack) in &verdict.stacks {
+        lines.push(String::new());
+        lines.push(format!("  stack of {what}:"));
+        for frame in stack.iter().take(FRAMES_MAX) {
+            match frame.symbol.as_str() {
+                "" => lines.push(format!("    {:#x}", frame.address)),
+                symbol => lines.push(format!("    {symbol}")),
+            }
+        }
+        if stack.len() > FRAMES_MAX {
+            lines.push(format!("    … {} more", stack.len() - FRAMES_MAX));
+        }
+    }
+}
+
+fn advice_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    if verdict.advice.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push("  what to change (any one of these):".to_owned());
+    for advice in &verdict.advice {
+        lines.push(format!("    {}", advice.command));
+        lines.push(format!("      because {}", advice.because));
+    }
+    if let Some(advice) = verdict.advice.first() {
+        lines.push(format!("  then check: {}", advice.then_check));
+    }
+}
+
+fn next_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
+    let Some(trace) = &style.trace else { return };
+    // A little before and after, so that the causes are in sight.
+    let margin = Duration::from_us(100);
+    let (begin, end): (Instant, Instant) =
+        (verdict.range.begin - margin, verdict.range.end + margin);
+    lines.push(format!(
+        "  look at it: rtscope cat {trace} --begin {begin} --end {end}"
+    ));
+}
+
+fn warnings_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut Vec<String>) {
+    for warning in &diagnosis.warnings {
+        lines.push(style.paint(Meaning::Doubt, &format!("warning: {}", warning.what)));
+        lines.push(format!("  {}", warning.remedy));
+    }
+}
+
+fn basis_text(diagnosis: &Diagnosis) -> String {
+    let basis = &diagnosis.basis;
+    let mut text = format!("{} events", basis.events);
+    if let Some(window) = basis.window {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " in {}", window.duration());
+    }
+    let _ = write!(text, ", {} lost", basis.lost);
+    let _ = match basis.hits {
+        0 => write!(
+            text,
+            "; {} activations of the tasks asked for",
+            basis.activations
+        ),
+        hits => write!(text, "; {hits} hits in the evidence"),
+    };
+    if basis.unpaired > 0 {
+        let _ = write!(
+            text,
+            "; {} events without a partner left out",
+            basis.unpaired
+        );
+    }
+    text
+}

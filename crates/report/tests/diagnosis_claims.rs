@@ -1,0 +1,97 @@
+//! What a person reads and what a program reads about the same diagnosis.
+
+use analysis::{Diagnosis, Query, diagnose};
+use report::{TextStyle, diagnosis_json, diagnosis_text};
+use testkit::{SyntheticTrace, Task};
+
+const VICTIM: Task = Task::rt(100, "victim", 50);
+const HOG: Task = Task::rt(200, "burner", 60);
+
+fn late_behind_a_hog() -> Diagnosis {
+    let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG);
+    let trace = trace
+        .at(1000)
+        .irq(9, "eth0")
+        .after(2)
+        .wake(VICTIM)
+        .after(2)
+        .irq_end(9);
+    let trace = trace.at(9000).block(HOG, VICTIM);
+    diagnose(&trace.build(), &Query::default()).expect("the trace can be diagnosed")
+}
+
+#[test]
+fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
+    let style = TextStyle {
+        color: false,
+        trace: Some("snapshot".into()),
+    };
+    let text = diagnosis_text(&late_behind_a_hog(), &style);
+    let expect = "\
+victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: burner (tid 200, rt 60) ran ahead of it on CPU 0 for 7.995 ms (99.9 %).
+
+  time [s]                CPU     until next   share  step
+  0.001000000               0       2 000 ns    0.0%  interrupt 9 eth0
+  0.001002000               0   7 998 000 ns  100.0%  wakes victim (tid 100, rt 50)
+  0.009000000               0           0 ns    0.0%  victim (tid 100, rt 50) runs
+
+  where 8.000 ms went:
+  run-queue wait behind burner (tid 200, rt 60)   7 995 000 ns   99.9%  ████████████████████████
+  interrupt 9 eth0                                    4 000 ns    0.1%
+  wake-up delivery                                    1 000 ns    0.0%
+
+  what to change (any one of these):
+    taskset -apc 1 200
+      because burner shares CPU 0 with victim
+    chrt -r -p 49 200
+      because burner has rt 60, victim has rt 50
+  then check: rtscope watch --task victim --over 4000us
+  look at it: rtscope cat snapshot --begin 0.000900000 --end 0.009100000
+";
+    assert!(text.starts_with(expect), "{text}");
+    assert!(text.ends_with("6 events in 8.980 ms, 0 lost; 1 activations of the tasks asked for\n"));
+    assert!(!text.contains('\x1b'), "colour only when asked for");
+}
+
+#[test]
+fn colour_marks_the_culprit_only_when_asked_for() {
+    let style = TextStyle {
+        color: true,
+        trace: None,
+    };
+    let text = diagnosis_text(&late_behind_a_hog(), &style);
+    let red: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("\x1b[31m"))
+        .collect();
+    assert_eq!(red.len(), 1);
+    assert!(red[0].contains("run-queue wait behind burner"));
+}
+
+#[test]
+fn the_json_has_a_schema_a_version_and_integer_nanoseconds_that_add_up() {
+    let json = diagnosis_json(&late_behind_a_hog());
+    assert_eq!(json["schema"], "rtscope.diagnosis");
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["verdict"]["culprits"][0]["task"]["comm"], "burner");
+    let late = &json["activations"][0];
+    let terms = late["ledger"]["terms"]
+        .as_array()
+        .expect("terms are an array");
+    let sum: i64 = terms
+        .iter()
+        .filter_map(|term| term["duration_ns"].as_i64())
+        .sum();
+    assert_eq!(late["latency_ns"], sum);
+    assert_eq!(late["ledger"]["total_ns"], sum);
+    assert_eq!(late["steps"][1]["kind"], "waking");
+    assert_eq!(json["groups"][0]["signature"], "run_queue_wait:burner");
+}
+
+#[test]
+fn a_trace_in_which_nothing_was_late_says_so() {
+    let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).build();
+    let diagnosis = diagnose(&trace, &Query::default()).expect("the trace can be diagnosed");
+    assert!(diagnosis_text(&diagnosis, &TextStyle::default()).starts_with("Nothing was late.\n"));
+    assert!(diagnosis_json(&diagnosis)["verdict"].is_null());
+}
