@@ -1,6 +1,6 @@
 //! The table of cases: which script runs in which guest, and what it needs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -13,10 +13,12 @@ const COLUMNS: &[&str] = &[
     "name", "profile", "kernels", "limit_s", "needs", "twice", "claim",
 ];
 
-/// One row of the table.
+/// One row of the table, or a trial.
 pub struct Case {
-    /// The script is `tests/vm/guest/NAME.sh`.
+    /// Names the artefacts.
     pub name: String,
+    /// What the guest runs, below the repository's root: `tests/vm/guest/NAME.sh`.
+    pub script: PathBuf,
     /// How the emulator keeps time.
     pub profile: &'static Profile,
     /// Names of kernels; empty for all.
@@ -27,14 +29,34 @@ pub struct Case {
     pub needs: Vec<String>,
     /// A result that two boots must have in common, byte by byte.
     pub twice: Option<String>,
+    /// Further files of the host, put into `/root`.
+    pub files: Vec<PathBuf>,
     /// What is shown.
     pub claim: String,
 }
+
+/// A trial that hangs ends then.
+const TRIAL_LIMIT: Duration = Duration::from_secs(240);
 
 impl Case {
     /// Whether the case runs on the kernel called `name`.
     pub fn runs_on(&self, name: &str) -> bool {
         self.kernels.is_empty() || self.kernels.iter().any(|kernel| kernel == name)
+    }
+
+    /// A script of the user's own with some files and all that cases can need.
+    pub fn trial(script: &str, files: &[&str], profile: &'static Profile) -> Case {
+        Case {
+            name: "trial".to_owned(),
+            script: script.into(),
+            profile,
+            kernels: Vec::new(),
+            limit: TRIAL_LIMIT,
+            needs: vec!["injector".to_owned()],
+            twice: None,
+            files: files.iter().map(PathBuf::from).collect(),
+            claim: script.to_owned(),
+        }
     }
 
     fn from_row(row: &[String]) -> Result<Case> {
@@ -46,11 +68,13 @@ impl Case {
             .with_context(|| format!("limit_s of {name}: '{limit_s}'"))?;
         Ok(Case {
             name: name.clone(),
+            script: format!("tests/vm/guest/{name}.sh").into(),
             profile: profile::by_name(profile)?,
             kernels: list(kernels, "all"),
             limit: Duration::from_secs(limit_s),
             needs: list(needs, "-"),
             twice: (twice != "-").then(|| twice.clone()),
+            files: Vec::new(),
             claim: claim.clone(),
         })
     }
@@ -103,8 +127,11 @@ mod tests {
         let root = crate::repository();
         let kernels = super::super::kernel::table(&root).unwrap();
         for case in table(&root).unwrap() {
-            let script = root.join(format!("tests/vm/guest/{}.sh", case.name));
-            assert!(script.is_file(), "{} has no script", case.name);
+            assert!(
+                root.join(&case.script).is_file(),
+                "{} has no script",
+                case.name
+            );
             let known = |name: &String| kernels.iter().any(|kernel| kernel.name == *name);
             assert!(case.kernels.iter().all(known), "{}: kernels", case.name);
         }

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
+use case::Case;
 use guest::Guest;
 use kernel::{Fetched, Kernel};
 use suite::Suite;
@@ -29,6 +30,8 @@ pub const USAGE: &str = "\
   vm fetch [KERNEL…]          kernels and headers into the cache
   vm run [--kernel K] [--fail-fast] [CASE…]
                     cases on kernels; all when none is named
+  vm try KERNEL SCRIPT [FILE…]
+                    a script of yours in a guest, with these files in /root
   vm shell KERNEL [PROFILE]   a shell in a guest with the injectors";
 
 /// Does what `words` say.
@@ -46,6 +49,7 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
             }
         }
         ["run", rest @ ..] => return cells(repository, rest),
+        ["try", kernel, script, files @ ..] => return trial(repository, kernel, script, files),
         ["shell", kernel] => shell(repository, kernel, "causal")?,
         ["shell", kernel, profile] => shell(repository, kernel, profile)?,
         _ => anyhow::bail!("no such chore\nusage: cargo xtask CHORE\n{USAGE}"),
@@ -92,9 +96,34 @@ fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
     }
     cases.retain(|case| names.is_empty() || names.contains(&case.name.as_str()));
 
+    suite(
+        repository,
+        &chosen(repository, &kernels)?,
+        &cases,
+        fail_fast,
+    )
+}
+
+/// Runs one script that is in no table; its output is in the artefacts.
+fn trial(repository: &Path, kernel: &str, script: &str, files: &[&str]) -> Result<ExitCode> {
+    let script = std::path::absolute(script)?;
+    let case = Case::trial(
+        &script.to_string_lossy(),
+        files,
+        profile::by_name("causal")?,
+    );
+    suite(repository, &chosen(repository, &[kernel])?, &[case], true)
+}
+
+fn suite(
+    repository: &Path,
+    kernels: &[Kernel],
+    cases: &[Case],
+    fail_fast: bool,
+) -> Result<ExitCode> {
     let _held = cache::lock()?;
     let mut suite = Suite::new(repository);
-    'all: for kernel in chosen(repository, &kernels)? {
+    'all: for kernel in kernels {
         let fetched = kernel.fetch()?;
         for case in cases.iter().filter(|case| case.runs_on(&fetched.name)) {
             if !suite.cell(case, &fetched) && fail_fast {

@@ -75,8 +75,11 @@ impl Suite {
         std::fs::write(folder.join("packages"), &kernel.packages)?;
         let initrd = folder.join("initrd");
         let mut image = self.image(&case.needs, kernel)?;
-        let script = format!("tests/vm/guest/{}.sh", case.name);
-        image.script(&self.repository.join(script))?;
+        image.script(&self.repository.join(&case.script))?;
+        for file in &case.files {
+            let name = file.file_name().context("a file without a name")?;
+            image.program(&format!("root/{}", name.to_string_lossy()), file)?;
+        }
         image.write(&initrd)?;
 
         let mut guest = Guest {
