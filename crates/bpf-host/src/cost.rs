@@ -59,7 +59,7 @@ pub fn measure_cost(
 ) -> Result<Vec<MeasuredCost>> {
     let empty = object::load(object::open(object::EMPTY)?, |name| name != "nothing")?;
     let _empty_links = object::attach(&empty, |_| true)?;
-    let watch = Watch::start(&WatchConfig {
+    let (watch, _ring) = Watch::start(&WatchConfig {
         profile: true,
         ..config.clone()
     })?;

@@ -15,6 +15,7 @@ mod kernel;
 mod load;
 mod object;
 mod pattern;
+mod ring;
 mod statistics;
 mod watch;
 
@@ -22,5 +23,6 @@ pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, measure_cost};
 pub use evidence::Evidence;
 pub use features::{Features, TracepointFact};
+pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};
 pub use watch::Watch;

@@ -1,18 +1,18 @@
 //! A running watch: programs in the kernel, a ring of hits, rings of evidence.
 
 use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
-use event::evidence::{EndKind, Hit, StepKind};
+use event::evidence::EndKind;
 use event::{Duration, Error, ErrorKind, Result};
-use libbpf_rs::{Iter, Link, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Iter, Link, Object};
 
 use crate::config::WatchConfig;
 use crate::evidence::{Evidence, EvidenceRings};
 use crate::features::{Features, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
+use crate::ring::HitRing;
 use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
 
 /// The programs that know a task from its birth on.
@@ -26,19 +26,10 @@ pub struct Watch {
     // Dropped in this order: the programs are detached before their maps go.
     links: Vec<Link>,
     waiting: Option<Link>,
-    ring: Ring,
-    received: Arc<Mutex<Vec<Vec<u8>>>>,
     evidence: EvidenceRings,
     object: Object,
-    threshold: Duration,
     _statistics: Option<RunTimeStatistics>,
 }
-
-/// libbpf's ring with its callback.
-struct Ring(RingBuffer<'static>);
-
-// SAFETY: libbpf's ring buffer is bound to no thread, and its only callback owns an Arc<Mutex>.
-unsafe impl Send for Ring {}
 
 impl Watch {
     /// Loads and attaches what the question needs. When it returns, every task is known and every
@@ -47,7 +38,7 @@ impl Watch {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a question without an answer,
     /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains it.
-    pub fn start(config: &WatchConfig) -> Result<Watch> {
+    pub fn start(config: &WatchConfig) -> Result<(Watch, HitRing)> {
         let mut raw = config.to_raw()?;
         if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
             let error = Error::new(kind, "cannot watch with BPF")
@@ -74,8 +65,7 @@ impl Watch {
                 .is_some()
         };
         let object = object::load(opened, |program| wanted(config, program, present))?;
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let ring = ring(&object, &received)?;
+        let ring = HitRing::open(&object, config.threshold)?;
         let evidence = EvidenceRings::map(&object)?;
         // Newcomers first, then those who are there: no task is woken before it is known.
         let mut links = object::attach(&object, |program| KNOW_TASKS.contains(&program))?;
@@ -87,37 +77,17 @@ impl Watch {
             .waiting_after
             .map(|_| attach_iterator(&object, CHECK_WAITING))
             .transpose()?;
-        Ok(Watch {
+        let watch = Watch {
             links,
             waiting,
-            ring,
-            received,
             evidence,
             object,
-            threshold: config.threshold,
             _statistics: RunTimeStatistics::enable().ok(),
-        })
+        };
+        Ok((watch, ring))
     }
 
-    /// Blocks in epoll until a hit comes or `timeout` has passed; returns the hits since the last
-    /// call. A signal ends the wait early, without an error.
-    ///
-    /// # Errors
-    /// When a record makes no sense, or the system refuses to wait.
-    pub fn wait(&self, timeout: std::time::Duration) -> Result<Vec<Hit>> {
-        if let Err(error) = self.ring.0.poll(timeout)
-            && error.kind() != libbpf_rs::ErrorKind::Interrupted
-        {
-            return Err(object::explain("wait for", &error));
-        }
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *received)
-            .iter()
-            .map(|bytes| self.decode(bytes))
-            .collect()
-    }
-
-    /// Looks for targets that wait for longer than asked; each comes as a hit from [`Watch::wait`],
+    /// Looks for targets that wait for longer than asked; each comes as a hit from [`HitRing::take`],
     /// once per wait. Call it now and then from a housekeeping CPU; it walks over all tasks.
     ///
     /// # Errors
@@ -154,18 +124,6 @@ impl Watch {
     pub(crate) fn profile(&self, key: u32) -> Result<Vec<raw::Profile>> {
         object::per_cpu(&self.object, "profiles", key)
     }
-
-    fn decode(&self, bytes: &[u8]) -> Result<Hit> {
-        let mut hit = abi::decode_hit(bytes, self.threshold)?;
-        for step in hit
-            .steps
-            .iter_mut()
-            .filter(|step| step.kind == StepKind::Hardirq)
-        {
-            step.comm = kernel::irq_name(step.id);
-        }
-        Ok(hit)
-    }
 }
 
 /// Whether a program is needed: the kernel has its tracepoint, and the question uses it.
@@ -179,26 +137,6 @@ fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -
         "sched_switch" | "sched_waking" | "task_newtask" => true,
         _ => present(program),
     }
-}
-
-fn ring(object: &Object, received: &Arc<Mutex<Vec<Vec<u8>>>>) -> Result<Ring> {
-    let map = object::map(object, "hits")?;
-    let received = Arc::clone(received);
-    let keep = move |bytes: &[u8]| {
-        received
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(bytes.to_vec());
-        0
-    };
-    let mut builder = RingBufferBuilder::new();
-    builder
-        .add(&map, keep)
-        .map_err(|error| object::explain("read", &error))?;
-    builder
-        .build()
-        .map(Ring)
-        .map_err(|error| object::explain("read", &error))
 }
 
 fn attach_iterator(object: &Object, name: &str) -> Result<Link> {

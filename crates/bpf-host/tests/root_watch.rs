@@ -4,7 +4,7 @@ mod scene;
 
 use std::time::Duration as Time;
 
-use bpf_host::{Targets, Watch, WatchConfig};
+use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{EndKind, Hit, StepKind, irq};
 use event::{Cpu, Duration, Tid};
 use scene::{STAGE, Victim, hog};
@@ -26,10 +26,10 @@ fn named(pattern: &str) -> Targets {
 }
 
 /// The hits that come within half a second.
-fn collect(watch: &Watch) -> Vec<Hit> {
+fn collect(ring: &mut HitRing) -> Vec<Hit> {
     let mut hits = Vec::new();
     for _ in 0..5 {
-        hits.extend(watch.wait(Time::from_millis(100)).unwrap());
+        hits.extend(ring.wait(Time::from_millis(100)).unwrap());
     }
     hits
 }
@@ -42,9 +42,9 @@ fn kinds(hit: &Hit) -> Vec<StepKind> {
 fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
     let _privileged = testkit::privileged();
     let victim = Victim::start("scene-victim", 10, || ());
-    let watch = Watch::start(&config(named("scene-vic*"))).unwrap();
+    let (watch, mut ring) = Watch::start(&config(named("scene-vic*"))).unwrap();
     hog(20, HOG);
-    let hits = collect(&watch);
+    let hits = collect(&mut ring);
     assert_eq!(hits.len(), 1, "{hits:#?}");
     let hit = &hits[0];
 
@@ -91,9 +91,9 @@ fn a_filter_that_does_not_fit_lets_nothing_through() {
     let check = |change: &dyn Fn(&mut WatchConfig), expect: bool| {
         let mut config = config(named("scene-victim"));
         change(&mut config);
-        let watch = Watch::start(&config).unwrap();
+        let (watch, mut ring) = Watch::start(&config).unwrap();
         hog(20, HOG);
-        let hits = watch.wait(Time::from_millis(300)).unwrap();
+        let hits = ring.wait(Time::from_millis(300)).unwrap();
         assert_eq!(!hits.is_empty(), expect, "{config:?}");
         assert_eq!(
             watch.statistics().unwrap().samples > 0,
@@ -129,9 +129,9 @@ fn a_filter_that_does_not_fit_lets_nothing_through() {
 fn what_the_rate_limit_holds_back_is_counted() {
     let _privileged = testkit::privileged();
     let _victim = Victim::start("scene-victim", 10, || ());
-    let watch = Watch::start(&config(named("scene-victim"))).unwrap();
+    let (watch, mut ring) = Watch::start(&config(named("scene-victim"))).unwrap();
     (0..3).for_each(|_| hog(20, HOG));
-    assert_eq!(collect(&watch).len(), 1);
+    assert_eq!(collect(&mut ring).len(), 1);
     let statistics = watch.statistics().unwrap();
     assert!(statistics.suppressed >= 2, "{statistics:?}");
     let over = statistics
@@ -151,12 +151,12 @@ fn only_a_new_worst_is_reported_when_asked() {
     let mut config = config(named("scene-victim"));
     config.new_worst_only = true;
     config.rate_limit_interval = Duration::ZERO;
-    let watch = Watch::start(&config).unwrap();
+    let (watch, mut ring) = Watch::start(&config).unwrap();
     for hog_ms in [60, 30, 120] {
         hog(20, Time::from_millis(hog_ms));
         std::thread::sleep(Time::from_millis(20));
     }
-    let latencies: Vec<_> = collect(&watch).iter().map(Hit::latency).collect();
+    let latencies: Vec<_> = collect(&mut ring).iter().map(Hit::latency).collect();
     assert!(
         latencies.len() >= 2 && latencies.is_sorted(),
         "{latencies:?}"
@@ -173,9 +173,9 @@ fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
         while receive.recv().is_ok() {}
     });
     let relay = Victim::start("scene-relay", 12, move || send.send(()).unwrap());
-    let watch = Watch::start(&config(named("scene-end"))).unwrap();
+    let (watch, mut ring) = Watch::start(&config(named("scene-end"))).unwrap();
     hog(20, HOG);
-    let hits = collect(&watch);
+    let hits = collect(&mut ring);
     drop(watch);
     let (relay_tid, _) = (relay.tid, drop(relay));
     end.join().unwrap();
@@ -205,12 +205,12 @@ fn a_target_that_still_waits_is_reported_once_while_it_waits() {
     let mut config = config(named("scene-victim"));
     config.threshold = Duration::from_ms(10_000);
     config.waiting_after = Some(THRESHOLD);
-    let watch = Watch::start(&config).unwrap();
+    let (watch, mut ring) = Watch::start(&config).unwrap();
     let hog = std::thread::spawn(|| hog(20, Time::from_millis(200)));
     let mut hits = Vec::new();
     while !hog.is_finished() {
         watch.check_waiting().unwrap();
-        hits.extend(watch.wait(Time::from_millis(5)).unwrap());
+        hits.extend(ring.wait(Time::from_millis(5)).unwrap());
     }
     hog.join().unwrap();
     assert_eq!(hits.len(), 1, "{hits:#?}");
@@ -228,8 +228,8 @@ fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
     let check = |end: EndKind, expect: Option<StepKind>| {
         let mut config = config(named("scene-victim"));
         config.end = end;
-        let watch = Watch::start(&config).unwrap();
-        let hits = collect(&watch);
+        let (watch, mut ring) = Watch::start(&config).unwrap();
+        let hits = collect(&mut ring);
         assert_eq!(
             hits.first().map(|hit| hit.steps.last().unwrap().kind),
             expect,
@@ -245,13 +245,13 @@ fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
 #[test]
 fn a_victim_that_exits_in_the_middle_leaves_the_watch_whole() {
     let _privileged = testkit::privileged();
-    let watch = Watch::start(&config(named("scene-*"))).unwrap();
+    let (watch, mut ring) = Watch::start(&config(named("scene-*"))).unwrap();
     for _ in 0..20 {
         drop(Victim::start("scene-short", 10, || ()));
     }
     let _victim = Victim::start("scene-victim", 10, || ());
     hog(20, HOG);
-    let hits = collect(&watch);
+    let hits = collect(&mut ring);
     assert!(
         hits.iter().any(|hit| hit.task.comm == "scene-victim"),
         "{hits:#?}"
@@ -265,7 +265,7 @@ fn two_watches_at_once_see_the_same_chain() {
     let _victim = Victim::start("scene-victim", 10, || ());
     let watches = [(); 2].map(|()| Watch::start(&config(named("scene-victim"))).unwrap());
     hog(20, HOG);
-    let [one, other] = watches.map(|watch| collect(&watch));
+    let [one, other] = watches.map(|(_watch, mut ring)| collect(&mut ring));
     assert_eq!((one.len(), other.len()), (1, 1), "{one:#?} {other:#?}");
     assert_eq!(one[0].origin, other[0].origin);
     assert_eq!(kinds(&one[0]), kinds(&other[0]));

@@ -32,6 +32,15 @@ pub(crate) fn pin(cpus: &[Cpu]) {
     }
 }
 
+/// Schedules this thread before all fair tasks and behind every other real-time task (SCHED_FIFO
+/// 1), so that a busy machine does not keep a stopped recorder waiting. Without the privilege it
+/// stays as it is.
+pub(crate) fn be_prompt() {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the call reads one initialised struct and affects this thread only.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@
 //! - Output appears whole, under its own name, or not at all.
 
 mod clock;
+mod cost;
 mod environment;
 mod evidence;
 pub mod facts;
@@ -23,7 +24,9 @@ mod select;
 mod sets;
 mod snapshot;
 mod statedump;
+pub mod watch;
 
+pub use cost::Cost;
 pub use environment::own_command_line;
 pub use kernel_ctf::{CpuConverter, CpuTotals, FirstPage, KernelClasses, ThreadGroups};
 pub use kernel_trace::kernel_functions;

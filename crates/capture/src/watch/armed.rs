@@ -1,0 +1,130 @@
+//! The armed thread: sleeps until a hit, copies the recorder's pages, lets it run again.
+//!
+//! Its name is the recorder's trigger: the kernel stops the recorder when it is about to wake this
+//! thread. So nothing but a hit may wake it while the recorder runs: it waits without a timeout,
+//! and all periodic work is done elsewhere.
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use bpf_host::HitRing;
+use event::evidence::Hit;
+use event::{Cpu, Error, ErrorKind, Instant, Result};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+
+use crate::pages::Pages;
+use crate::recorder::Recorder;
+use crate::{clock, housekeeping};
+
+/// Hits of one moment, with the pages that the recorder held.
+#[derive(Debug)]
+pub(super) struct Caught {
+    pub(super) hits: Vec<Hit>,
+    /// None without a recorder.
+    pub(super) pages: Option<Pages>,
+    /// Whether the recorder stood still already when we came.
+    pub(super) stopped_by_kernel: bool,
+    /// When the recorder ran again.
+    pub(super) running: Instant,
+}
+
+/// A running armed thread.
+pub(super) struct Armed {
+    thread: JoinHandle<Result<()>>,
+    wake: OwnedFd,
+}
+
+/// The name of the armed thread, which is the recorder's trigger. At most 15 bytes: the largest
+/// process id has seven digits.
+pub(super) fn thread_name() -> String {
+    format!("rtscope/{}", std::process::id())
+}
+
+impl Armed {
+    /// Starts the thread; from now on it owns the ring and the recorder.
+    pub(super) fn start(
+        ring: HitRing,
+        recorder: Option<Recorder>,
+        cpus: &[Cpu],
+        sender: Sender<Caught>,
+    ) -> Result<Armed> {
+        let refused = |cause: std::io::Error| Error::io("cannot start the armed thread", cause);
+        let wake = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
+        let woken = wake.try_clone().map_err(refused)?;
+        let cpus = cpus.to_vec();
+        let thread = std::thread::Builder::new()
+            .name(thread_name())
+            .spawn(move || {
+                housekeeping::pin(&cpus);
+                housekeeping::be_prompt();
+                wait_and_catch(ring, recorder, &woken, &sender)
+            })
+            .map_err(refused)?;
+        Ok(Armed { thread, wake })
+    }
+
+    /// Ends the thread and gives what it ended with.
+    pub(super) fn join(self) -> Result<()> {
+        // A counter that cannot take the 1 is above zero already, which wakes as well.
+        rustix::io::write(&self.wake, &1u64.to_ne_bytes()).ok();
+        let panicked = |_| Error::new(ErrorKind::Io, "the armed thread panicked");
+        self.thread.join().map_err(panicked)?
+    }
+}
+
+fn wait_and_catch(
+    mut ring: HitRing,
+    mut recorder: Option<Recorder>,
+    wake: &OwnedFd,
+    sender: &Sender<Caught>,
+) -> Result<()> {
+    while !woken(&ring, wake)? {
+        let hits = ring.take()?;
+        let mut caught = Caught {
+            hits,
+            pages: None,
+            stopped_by_kernel: false,
+            running: clock::monotonic(),
+        };
+        if let Some(recorder) = &mut recorder {
+            catch(recorder, &mut caught)?;
+        }
+        if !caught.hits.is_empty() && sender.send(caught).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Sleeps until the ring holds a hit or the watch is over; true when it is over.
+fn woken(ring: &HitRing, wake: &OwnedFd) -> Result<bool> {
+    let fd = ring.fd();
+    let mut fds = [
+        PollFd::new(&fd, PollFlags::IN),
+        PollFd::new(wake, PollFlags::IN),
+    ];
+    match poll(&mut fds, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[1].revents().contains(PollFlags::IN)),
+        Err(errno) => Err(Error::io("cannot wait for hits", errno.into())),
+    }
+}
+
+fn catch(recorder: &mut Recorder, caught: &mut Caught) -> Result<()> {
+    caught.stopped_by_kernel = !recorder.is_running()?;
+    if caught.hits.is_empty() {
+        // Something else woke us, and the trigger took it for a hit.
+        return if caught.stopped_by_kernel {
+            recorder.resume()
+        } else {
+            Ok(())
+        };
+    }
+    if !caught.stopped_by_kernel {
+        recorder.stop()?;
+    }
+    caught.pages = Some(recorder.drain()?);
+    recorder.resume()?;
+    caught.running = clock::monotonic();
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Watch: from a threshold crossed in the kernel to a snapshot on disk.
+//!
+//! Two threads. The *armed* thread sleeps until the kernel's watch reports a hit; by then the flight
+//! recorder has stopped itself (a trigger on the armed thread's own wake-up), so that it only copies
+//! pages and lets the recorder run again. Everything slow (names, CTF, the observer's printing)
+//! happens in the caller's thread.
+//!
+//! # Design constraints
+//! - Nothing is formatted or written between a hit and `resume`.
+//! - Our threads stay on the housekeeping CPUs when there are any.
+//! - A snapshot that cannot be written is an error of that hit, never the end of the watch.
+
+mod armed;
+mod snapshots;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+
+use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
+use event::evidence::Hit;
+use event::{Duration, Error, Result};
+use trace::Symbols;
+
+use crate::cost::{Cost, CostMeter};
+use crate::facts::Facts;
+use crate::{
+    EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, housekeeping,
+};
+use armed::{Armed, Caught};
+use snapshots::{Desk, Snapshots};
+
+/// How often the observer is told where the watch stands.
+const STATUS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Looking for waiting targets walks over all tasks: not more often than this.
+const TICK_MIN: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// What to watch for, and where snapshots go.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// What the kernel watches for.
+    pub watch: WatchConfig,
+    /// The flight recorder beside it, if there is to be one.
+    pub flight: Option<FlightRecorder>,
+    /// Ends the watch after this long; none for until told.
+    pub duration: Option<Duration>,
+}
+
+/// The flight recorder of a watch.
+#[derive(Clone, Debug)]
+pub struct FlightRecorder {
+    /// The events that it holds.
+    pub events: EventSelection,
+    /// Its memory.
+    pub buffer_bytes_per_cpu: usize,
+    /// Snapshots become folders `hit-NNNN` in here.
+    pub output: PathBuf,
+    /// At most this many snapshots are written; later hits are reported without one.
+    pub snapshots_max: Option<u64>,
+}
+
+/// How fast a snapshot was taken, counted from the end of the latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotTiming {
+    /// Until the last event that the recorder took.
+    pub stopped_after: Duration,
+    /// Whether the kernel's trigger stopped it; else we did.
+    pub stopped_by_kernel: bool,
+    /// Until it ran again.
+    pub running_after: Duration,
+    /// Until its pages were on disk as CTF.
+    pub on_disk_after: Duration,
+}
+
+/// A snapshot on disk.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Its folder.
+    pub path: PathBuf,
+    /// What it holds.
+    pub summary: SnapshotSummary,
+    /// How fast it was taken.
+    pub timing: SnapshotTiming,
+}
+
+/// One hit, with its names, and its snapshot.
+#[derive(Debug)]
+pub struct HitReport {
+    /// The hit.
+    pub hit: Hit,
+    /// The snapshot that holds it; none without a flight recorder or beyond `snapshots_max`. Hits of
+    /// one moment share a snapshot.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Why there is no snapshot although there should be.
+    pub failure: Option<Arc<Error>>,
+}
+
+/// Where the watch stands.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Hits reported.
+    pub hits: u64,
+    /// Counters and the latency histogram.
+    pub statistics: Statistics,
+    /// Our own cost so far.
+    pub cost: Cost,
+    /// The cost of each program in the kernel.
+    pub programs: Vec<ProgramCost>,
+}
+
+/// Who is told what the watch sees, in the thread that called [`run`].
+pub trait WatchObserver {
+    /// The watch is armed: every later wake-up is seen.
+    fn armed(&mut self) -> Result<()>;
+    /// A task was late.
+    fn hit(&mut self, report: &HitReport) -> Result<()>;
+    /// A few times a second; whether to go on.
+    fn status(&mut self, status: &Status) -> Result<bool>;
+}
+
+/// Watches until the duration is over, the hits asked for are in, or the observer says so; returns
+/// where the watch stood then.
+///
+/// # Errors
+/// What keeps the watch from starting or running, and what the observer returns.
+pub fn run(
+    options: &WatchOptions,
+    facts: &Facts,
+    command_line: &str,
+    observer: &mut dyn WatchObserver,
+) -> Result<Status> {
+    let meter = CostMeter::start();
+    let cpus = housekeeping::cpus(&facts.machine, options.watch.cpus.as_deref());
+    housekeeping::pin(&cpus);
+    let snapshot_facts = SnapshotFacts::collect(facts, command_line);
+    let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
+    // The recorder first: then its probes run before the watch's, and the event that ends a chain
+    // is in the ring when the chain's end stops it.
+    let recorder = options.flight.as_ref().map(start_recorder).transpose()?;
+    let snapshots = options
+        .flight
+        .as_ref()
+        .zip(recorder.as_ref())
+        .map(|(flight, recorder)| {
+            let cpus_online = facts.machine.cpus_online.len();
+            Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
+        });
+    let (watch, ring) = Watch::start(&options.watch)?;
+    let (sender, caught) = mpsc::channel();
+    let armed = Armed::start(ring, recorder, &cpus, sender)?;
+    let mut session = Session {
+        options,
+        watch,
+        meter,
+        desk: Desk::new(symbols, snapshots),
+        hits: 0,
+    };
+    let outcome = session.until_over(&caught, observer);
+    let joined = armed.join();
+    // Hits that were caught while we ended are reports too.
+    let rest: Vec<_> = caught.try_iter().collect();
+    let status = outcome?;
+    joined?;
+    for caught in rest {
+        session.report(caught, observer)?;
+    }
+    Ok(Status {
+        hits: session.hits,
+        ..status
+    })
+}
+
+fn start_recorder(flight: &FlightRecorder) -> Result<Recorder> {
+    Recorder::start(&RecorderConfig {
+        events: flight.events.clone(),
+        buffer_bytes_per_cpu: flight.buffer_bytes_per_cpu,
+        mode: Mode::Overwrite,
+        stop_trigger_comm: Some(armed::thread_name()),
+        ..RecorderConfig::default()
+    })
+}
+
+/// The caller's side of a running watch.
+struct Session<'a> {
+    options: &'a WatchOptions,
+    watch: Watch,
+    meter: CostMeter,
+    desk: Desk,
+    hits: u64,
+}
+
+impl Session<'_> {
+    fn until_over(
+        &mut self,
+        caught: &Receiver<Caught>,
+        observer: &mut dyn WatchObserver,
+    ) -> Result<Status> {
+        observer.armed()?;
+        let tick = self.tick();
+        let mut told = std::time::Instant::now();
+        loop {
+            match caught.recv_timeout(tick) {
+                Ok(caught) => self.report(caught, observer)?,
+                Err(RecvTimeoutError::Disconnected) => return self.status(),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.watch.check_waiting()?;
+            if told.elapsed() < STATUS_INTERVAL && !self.is_over() {
+                continue;
+            }
+            told = std::time::Instant::now();
+            let status = self.status()?;
+            if !observer.status(&status)? || self.is_over() {
+                return Ok(status);
+            }
+        }
+    }
+
+    /// A quarter of the time that a target may wait, so that its report is at most that late.
+    fn tick(&self) -> std::time::Duration {
+        let quarter = |after: Duration| after.as_ns_unsigned() / 4;
+        let waiting = self.options.watch.waiting_after.map(quarter);
+        waiting.map_or(STATUS_INTERVAL, |ns| {
+            std::time::Duration::from_nanos(ns).clamp(TICK_MIN, STATUS_INTERVAL)
+        })
+    }
+
+    fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
+        let evidence = self.watch.evidence().records;
+        for report in self.desk.reports(caught, evidence) {
+            self.hits += 1;
+            observer.hit(&report)?;
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let enough = self
+            .options
+            .watch
+            .max_hits
+            .is_some_and(|max| self.hits >= max);
+        enough
+            || self
+                .options
+                .duration
+                .is_some_and(|duration| self.meter.elapsed() >= duration)
+    }
+
+    fn status(&self) -> Result<Status> {
+        let programs = self.watch.costs();
+        let run_ns = programs.iter().map(|program| program.run_ns).sum::<u64>();
+        let cost = self.meter.read(Duration::from_ns(run_ns as i64));
+        let statistics = self.watch.statistics()?;
+        Ok(Status {
+            elapsed: self.meter.elapsed(),
+            hits: self.hits,
+            statistics,
+            cost,
+            programs,
+        })
+    }
+}
