@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, TraceWriter, random_uuid,
 };
-use event::{Cpu, Error, EventClass, Result};
+use event::{Cpu, Error, EventClass, Result, TimeRange};
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
@@ -71,26 +71,33 @@ impl KernelTrace {
         ))
     }
 
-    /// Writes the tables of tasks and interrupts; returns how many events they are.
-    pub(crate) fn state_dump(&mut self, dump: &StateDump) -> Result<u64> {
+    /// Writes the tables of tasks and interrupts; returns how many events they are. The stream
+    /// covers `window`, so that the intersection of all streams stays what was recorded.
+    pub(crate) fn state_dump(&mut self, dump: &StateDump, window: TimeRange) -> Result<u64> {
         let mut stream = self
             .writer
             .stream_file(KERNEL_STREAM, STATEDUMP_FILE, Cpu(0))?;
+        stream.covers(window.begin.min(dump.begin))?;
         let events = dump.write(&mut stream, self.classes.classes().len() as u32)?;
+        stream.covers(window.end.max(dump.end))?;
         stream.finish()?;
         Ok(events)
     }
 
-    /// Writes hits and records, in order of time, into a stream per CPU.
-    pub(crate) fn evidence(&mut self, events: &[Encoded]) -> Result<u64> {
+    /// Writes hits and records, in order of time, into a stream per CPU that covers `window`.
+    pub(crate) fn evidence(&mut self, events: &[Encoded], window: TimeRange) -> Result<u64> {
         let mut cpus: Vec<_> = events.iter().map(|event| event.cpu).collect();
         cpus.sort();
         cpus.dedup();
         for cpu in cpus {
             let mut stream = self.writer.stream(EVIDENCE_STREAM, cpu)?;
-            for event in events.iter().filter(|event| event.cpu == cpu) {
+            let own = || events.iter().filter(|event| event.cpu == cpu);
+            let (first, last) = (own().next(), own().next_back());
+            stream.covers(first.map_or(window.begin, |event| event.time.min(window.begin)))?;
+            for event in own() {
                 stream.event(event.class, event.time, &event.payload)?;
             }
+            stream.covers(last.map_or(window.end, |event| event.time.max(window.end)))?;
             stream.finish()?;
         }
         Ok(events.len() as u64)

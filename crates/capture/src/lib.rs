@@ -28,7 +28,7 @@ pub mod watch;
 
 pub use cost::Cost;
 pub use environment::own_command_line;
-pub use kernel_ctf::{CpuConverter, CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+pub use kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 pub use kernel_trace::kernel_functions;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};
 pub use record::{CpuRecord, RecordConfig, RecordSummary, record};

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::StagedDir;
-use event::{Cpu, Duration, Error, ErrorKind, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{CpuStatistics, EventName, Instance, PagePipe};
 
 use crate::facts::Facts;
-use crate::kernel_ctf::{CpuConverter, CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 use crate::kernel_trace::{self, KernelTrace};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
@@ -126,6 +126,8 @@ impl RecordSummary {
 /// started is an error, one that fails is not.
 pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Result<RecordSummary> {
     let staged = StagedDir::create(&config.output)?;
+    // Before the first event: every stream covers the recording from here on.
+    let begin = clock::monotonic();
     let mut recorder = Recorder::start(&RecorderConfig {
         events: config.events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
@@ -146,19 +148,25 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
     let environment = environment::environment(&name, command_line, facts);
     let offset = clock::wall_offset_ns();
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
-    let dump_events = trace.state_dump(&dump)?;
     let absent = recorder.selected().absent.clone();
 
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
         .iter()
-        .map(|pipe| trace.cpu(pipe.cpu(), &groups))
+        .map(|pipe| covered(trace.cpu(pipe.cpu(), &groups)?, begin))
         .collect();
     let lanes = pipes
         .iter_mut()
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
     let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts)?;
+    let dump_events = trace.state_dump(
+        &dump,
+        TimeRange {
+            begin,
+            end: clock::monotonic(),
+        },
+    )?;
     kernel_trace::write_functions(staged.path(), &kernel_trace::kernel_functions())?;
     let duration = Duration::from_ns((ended - started).as_nanos().min(i64::MAX as u128) as i64);
     let path = staged.commit()?;
@@ -170,6 +178,11 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         absent,
         command_status,
     })
+}
+
+fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> {
+    converter.covers(begin)?;
+    Ok(converter)
 }
 
 type Ran = (Vec<CpuRecord>, Option<ExitStatus>, StdInstant);
@@ -292,7 +305,7 @@ impl<'a> Lane<'a> {
             }
             let missed_min = overrun.saturating_sub(self.converter.discarded());
             self.converter
-                .page(&self.page, FirstPage::Loss, missed_min)?;
+                .page(&self.page, Before::Running, missed_min)?;
         }
         Ok(())
     }
@@ -301,6 +314,7 @@ impl<'a> Lane<'a> {
     fn finish(mut self, instance: &Instance) -> Result<CpuRecord> {
         let statistics = instance.statistics(self.pipe.cpu())?;
         self.converter.lost(statistics.lost())?;
+        self.converter.covers(clock::monotonic())?;
         Ok(CpuRecord {
             written: self.converter.finish()?,
             statistics,

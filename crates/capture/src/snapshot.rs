@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ctf::writer::{EnvValue, StagedDir};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Instant, Result, TimeRange};
-use ftrace::Formats;
+use ftrace::{Formats, Page};
 
 use crate::facts::Facts;
-use crate::kernel_ctf::{CpuTotals, FirstPage, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 use crate::kernel_trace::{self, KernelTrace};
-use crate::pages::Pages;
+use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
 use crate::{clock, environment, evidence};
 
@@ -79,7 +79,8 @@ impl SnapshotSummary {
 /// Writes the snapshot `root`. It appears whole or not at all.
 ///
 /// What the rings overwrote before the first page of a CPU is history; what is missing between two
-/// of its pages is a loss.
+/// of its pages is a loss. Between two drains the rings stood still: that counts as at least one
+/// lost event.
 ///
 /// # Errors
 /// [`event::ErrorKind::AlreadyExists`] when `root` is there; [`event::ErrorKind::StorageFull`]
@@ -103,18 +104,22 @@ pub fn write_snapshot(
         true,
     )?;
     let groups = Arc::new(ThreadGroups::new(facts.dump.thread_groups()));
+    let window = window_of(pages);
     let mut cpus = Vec::with_capacity(pages.cpus.len());
     for cpu_pages in &pages.cpus {
-        let mut converter = trace.cpu(cpu_pages.cpu, &groups)?;
-        let mut before = FirstPage::History;
-        for page in cpu_pages.iter() {
-            converter.page(page, before, 1)?;
-            before = FirstPage::Loss;
-        }
-        cpus.push(converter.finish()?);
+        cpus.push(convert(
+            cpu_pages,
+            trace.cpu(cpu_pages.cpu, &groups)?,
+            formats,
+            window,
+        )?);
     }
-    let evidence_events = trace.evidence(&evidence::encode(hits, evidence))?;
-    let dump_events = trace.state_dump(&facts.dump)?;
+    let evidence_events = trace.evidence(&evidence::encode(hits, evidence), window)?;
+    // Tables that were read before the window are valid at its begin.
+    let mut dump = facts.dump.clone();
+    dump.begin = dump.begin.max(window.begin);
+    dump.end = dump.end.max(dump.begin);
+    let dump_events = trace.state_dump(&dump, window)?;
     kernel_trace::write_functions(staged.path(), &facts.functions)?;
     let missing = missing_parts(hits, &cpus);
     Ok(SnapshotSummary {
@@ -124,6 +129,44 @@ pub fn write_snapshot(
         dump_events,
         missing,
     })
+}
+
+/// From the first to the last event of all CPUs.
+fn window_of(pages: &Pages) -> TimeRange {
+    let ranges: Vec<_> = pages.cpus.iter().filter_map(|cpu| cpu.range()).collect();
+    let begin = ranges.iter().map(|range| range.begin).min();
+    let end = ranges.iter().map(|range| range.end).max();
+    TimeRange {
+        begin: begin.unwrap_or_default(),
+        end: end.unwrap_or_default(),
+    }
+}
+
+/// Writes one CPU's pages. All rings stop together, so that a stream reaches to the window's end;
+/// where nothing was overwritten, it also reaches back to the begin.
+fn convert(
+    pages: &CpuPages,
+    mut converter: CpuConverter,
+    formats: &Formats,
+    window: TimeRange,
+) -> Result<CpuTotals> {
+    let overwritten =
+        |page: &[u8]| Page::parse(&formats.layout, page).is_ok_and(|page| page.missed.is_some());
+    if !pages.iter().next().is_some_and(overwritten) {
+        converter.covers(window.begin)?;
+    }
+    let mut before = Before::History;
+    for span in &pages.spans {
+        for page in span.iter() {
+            converter.page(page, before, 1)?;
+            before = Before::Running;
+        }
+        if before == Before::Running {
+            before = Before::Stopped;
+        }
+    }
+    converter.covers(window.end)?;
+    converter.finish()
 }
 
 /// For each hit, the CPUs of its steps whose pages begin after its origin.

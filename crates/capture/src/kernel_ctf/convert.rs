@@ -9,13 +9,15 @@ use ftrace::Page;
 use super::groups::ThreadGroups;
 use super::{KernelClasses, NewTask};
 
-/// What missing events before a page mean.
+/// What lies between a page and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstPage {
+pub enum Before {
     /// The ring overwrote what nobody had asked to keep: no loss.
     History,
-    /// A hole between this page and the one before it: a loss.
-    Loss,
+    /// The ring ran on: what is missing is a loss.
+    Running,
+    /// The ring was stopped and emptied: at least one event is missing, nobody counted them.
+    Stopped,
 }
 
 /// What was written of one CPU.
@@ -48,6 +50,9 @@ pub struct CpuConverter {
     stream: StreamWriter,
     payload: Vec<u8>,
     first_ns: Option<u64>,
+    /// The last event.
+    event_ns: u64,
+    /// What the stream covers: the last event, or later.
     last_ns: u64,
     discarded: u64,
     unknown: u64,
@@ -70,6 +75,7 @@ impl CpuConverter {
             stream,
             payload: Vec::with_capacity(256),
             first_ns: None,
+            event_ns: 0,
             last_ns: 0,
             discarded: 0,
             unknown: 0,
@@ -88,16 +94,21 @@ impl CpuConverter {
     ///
     /// # Errors
     /// When the stream cannot be written.
-    pub fn page(&mut self, bytes: &[u8], before: FirstPage, missed_min: u64) -> Result<()> {
+    pub fn page(&mut self, bytes: &[u8], before: Before, missed_min: u64) -> Result<()> {
         let classes = Arc::clone(&self.classes);
         let Ok(page) = Page::parse(&classes.layout, bytes) else {
             self.damaged_pages += 1;
             return self.stream.gap();
         };
-        if let (Some(missed), FirstPage::Loss) = (page.missed, before) {
-            let missed = missed.unwrap_or(missed_min.max(1));
-            self.lost(self.discarded.saturating_add(missed))?;
-        }
+        let counted = page
+            .missed
+            .map(|missed| missed.unwrap_or(missed_min.max(1)));
+        let missed = match before {
+            Before::History => 0,
+            Before::Running => counted.unwrap_or(0),
+            Before::Stopped => counted.unwrap_or(0).max(1),
+        };
+        self.lost(self.discarded.saturating_add(missed))?;
         for event in page.events() {
             let Ok(event) = event else {
                 self.damaged_pages += 1;
@@ -120,6 +131,16 @@ impl CpuConverter {
         Ok(())
     }
 
+    /// Says that the ring ran at `time`, though no event happened then: an idle CPU's stream spans
+    /// the whole recording, and readers that take the intersection of all streams lose nothing.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub fn covers(&mut self, time: Instant) -> Result<()> {
+        self.last_ns = self.last_ns.max(time.as_ns().max(0) as u64);
+        self.stream.covers(Instant::from_ns(self.last_ns as i64))
+    }
+
     fn event(&mut self, classes: &KernelClasses, time_ns: u64, record: &[u8]) -> Result<()> {
         let id = record
             .get(..2)
@@ -137,6 +158,7 @@ impl CpuConverter {
         let time_ns = time_ns.max(self.last_ns);
         self.last_ns = time_ns;
         self.first_ns.get_or_insert(time_ns);
+        self.event_ns = time_ns;
         self.payload.clear();
         classes.plans[index as usize].run(record, &self.groups, &mut self.payload);
         self.stream
@@ -164,7 +186,7 @@ impl CpuConverter {
     pub fn finish(self) -> Result<CpuTotals> {
         let window = self.first_ns.map(|first_ns| TimeRange {
             begin: Instant::from_ns(first_ns as i64),
-            end: Instant::from_ns(self.last_ns as i64),
+            end: Instant::from_ns(self.event_ns as i64),
         });
         let totals = self.stream.finish()?;
         Ok(CpuTotals {

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use event::{ClassId, EventClass};
 use ftrace::{EventFormat, Formats, PageLayout};
 
-pub use convert::{CpuConverter, CpuTotals, FirstPage};
+pub use convert::{Before, CpuConverter, CpuTotals};
 pub use groups::ThreadGroups;
 
 use plan::Plan;
