@@ -36,6 +36,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
     match arguments.command {
         None => flags::print_short_help(),
         Some(Command::Doctor(doctor)) => verbs::doctor::run(&doctor, paint),
+        Some(Command::Record(record)) => verbs::record::run(&record),
         Some(Command::Cat(cat)) => verbs::cat::run(&cat),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
     }

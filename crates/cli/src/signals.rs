@@ -1,6 +1,7 @@
 //! Ctrl-C: the first stops and reports, the second discards, the third kills. SIGTERM counts too.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use event::{Error, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -20,11 +21,12 @@ pub enum Wish {
     Discard,
 }
 
-/// Takes SIGINT and SIGTERM over for the rest of the process.
+/// Takes SIGINT and SIGTERM over for the rest of the process; the flag is raised by the first.
 ///
 /// # Errors
 /// When the operating system refuses.
-pub fn take_over() -> Result<()> {
+pub fn take_over() -> Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let handler = move || {
             if REQUESTS.fetch_add(1, Ordering::Relaxed) >= 2 {
@@ -33,10 +35,14 @@ pub fn take_over() -> Result<()> {
             }
         };
         // SAFETY: the handler only touches an atomic and calls an async-signal-safe function.
-        unsafe { low_level::register(signal, handler) }
-            .map_err(|error| Error::io("cannot handle signals", error))?;
+        unsafe { low_level::register(signal, handler) }.map_err(refused)?;
+        signal_hook::flag::register(signal, asked.clone()).map_err(refused)?;
     }
-    Ok(())
+    Ok(asked)
+}
+
+fn refused(error: std::io::Error) -> Error {
+    Error::io("cannot handle signals", error)
 }
 
 /// What the person wants now.

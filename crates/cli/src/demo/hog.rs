@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
-use super::realtime;
+use super::realtime::{self, StayOff};
 use crate::flags::PartRole;
 
 /// Less urgent than every hog.
@@ -58,10 +58,12 @@ pub struct HogExperiment {
     busy: Option<Part>,
     bursts: Option<Part>,
     period_us: u64,
+    _stay_off: StayOff,
 }
 
 impl HogExperiment {
-    /// Starts every part; nothing bad happens yet. The calling thread leaves the CPU for good.
+    /// Starts every part; nothing bad happens yet. The calling thread stays off the
+    /// CPU as long as the experiment lives.
     ///
     /// # Errors
     /// When a part cannot be started, or may not be what it is to be.
@@ -72,7 +74,7 @@ impl HogExperiment {
             period_us,
             ..
         } = *options;
-        realtime::stay_off(cpu)?;
+        let stay_off = realtime::stay_off(cpu)?;
         let part = |role, name: &str, cpu, prio, length_us| PartSpec {
             program: options.program.clone(),
             role,
@@ -119,6 +121,7 @@ impl HogExperiment {
                 period_us,
             ))?,
             period_us,
+            _stay_off: stay_off,
         })
     }
 

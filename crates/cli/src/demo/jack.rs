@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
-use super::realtime;
+use super::realtime::{self, StayOff};
 use crate::flags::PartRole;
 
 /// The published experiment: a hog at SCHED_RR 60 for half a second.
@@ -64,16 +64,17 @@ pub struct JackTruth {
 pub struct JackExperiment {
     jackd: Jackd,
     hog: Part,
+    _stay_off: StayOff,
 }
 
 impl JackExperiment {
-    /// Starts jackd and waits until its real-time thread runs. The calling thread leaves the CPU for
-    /// good.
+    /// Starts jackd and waits until its real-time thread runs. The calling thread stays off
+    /// the CPU as long as the experiment lives.
     ///
     /// # Errors
     /// When jackd cannot be started, with what it said itself.
     pub fn start(options: &JackOptions) -> Result<Self> {
-        realtime::stay_off(options.cpu)?;
+        let stay_off = realtime::stay_off(options.cpu)?;
         let jackd = Jackd::start(options)?;
         let hog = Part::start(&PartSpec {
             program: options.program.clone(),
@@ -84,7 +85,11 @@ impl JackExperiment {
             round_robin: true,
             length_us: HOG_LENGTH_US,
         })?;
-        Ok(JackExperiment { jackd, hog })
+        Ok(JackExperiment {
+            jackd,
+            hog,
+            _stay_off: stay_off,
+        })
     }
 
     /// The process of jackd.

@@ -46,20 +46,35 @@ pub fn stay_on(cpu: Cpu) -> Result<()> {
         .map_err(|error| Error::io(format!("cannot run on {cpu}"), error.into()))
 }
 
-/// Keeps this thread, and what it starts, off `cpu`: a hog there must not delay who conducts it.
+/// While it lives, the thread that made it, and what that starts, stay off a CPU.
+#[derive(Debug)]
+pub struct StayOff {
+    before: CpuSet,
+}
+
+/// Keeps this thread off `cpu`: a hog there must not delay who conducts it.
 ///
 /// # Errors
 /// When no other CPU is left to us.
-pub fn stay_off(cpu: Cpu) -> Result<()> {
+pub fn stay_off(cpu: Cpu) -> Result<StayOff> {
     let cannot = |error: rustix::io::Errno| {
         Error::io(format!("cannot leave {cpu}"), error.into())
             .mend("run it where two CPUs are allowed: taskset -p $$ shows them")
     };
-    let mut set = rustix::thread::sched_getaffinity(None).map_err(cannot)?;
+    let before = rustix::thread::sched_getaffinity(None).map_err(cannot)?;
+    let mut others = before;
     if (cpu.0 as usize) < CpuSet::MAX_CPU {
-        set.unset(cpu.0 as usize);
+        others.unset(cpu.0 as usize);
     }
-    rustix::thread::sched_setaffinity(None, &set).map_err(cannot)
+    rustix::thread::sched_setaffinity(None, &others).map_err(cannot)?;
+    Ok(StayOff { before })
+}
+
+impl Drop for StayOff {
+    fn drop(&mut self) {
+        // A CPU that went away meanwhile is no reason to fail now.
+        rustix::thread::sched_setaffinity(None, &self.before).ok();
+    }
 }
 
 /// Gives this thread its name, as `ps` and the scheduler's events show it (15 bytes).

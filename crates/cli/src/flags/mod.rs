@@ -54,6 +54,8 @@ pub struct Arguments {
 pub enum Command {
     /// What this kernel, these privileges and this machine allow, and how to mend each lack
     Doctor(Doctor),
+    /// Record kernel events, until a time, a command's end or Ctrl-C
+    Record(Record),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),
     /// A part of the demo, started by the demo itself
@@ -76,6 +78,7 @@ const EXAMPLES: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope doctor --clean         remove what killed runs left behind
+  sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start";
 
 const CONTRACT: &str = "\
@@ -83,6 +86,7 @@ Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope doctor --json          the same for programs
   sudo rtscope doctor --clean         remove what killed runs left behind
+  sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 

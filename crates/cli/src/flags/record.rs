@@ -17,6 +17,9 @@ pub struct Record {
     /// A set of events, one event, or a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub events: Vec<String>,
+    /// Say which events --events means on this kernel, and record nothing
+    #[arg(long)]
+    pub list_events: bool,
     /// Record EVENT only where EXPR holds, decided in the kernel; repeatable
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,

@@ -2,4 +2,5 @@
 
 pub mod cat;
 pub mod doctor;
+pub mod record;
 mod window;

@@ -1,0 +1,155 @@
+//! `rtscope record`: kernel events into a trace, and the worst that they show.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use analysis::{Query, diagnose};
+use capture::facts::{self, Verb};
+use capture::{EventSelection, RecordConfig, RecordSummary};
+use event::{Error, ErrorKind, Result};
+use ftrace::{EventName, Tracefs};
+use trace::Trace;
+
+use crate::exit::{Outcome, stdout_error};
+use crate::flags::Record;
+use crate::options::RecordOptions;
+use crate::signals::{self, Wish};
+
+/// Runs the verb.
+pub fn run(typed: &Record) -> Result<Outcome> {
+    let options = RecordOptions::new(typed)?;
+    let facts = facts::gather();
+    facts.require(Verb::Record)?;
+    if typed.list_events {
+        return list_events(&options);
+    }
+    let config = config(options)?;
+    eprintln!("{}", beginning(&config));
+    let summary = capture::record(&config, &facts, &capture::own_command_line())?;
+    if signals::wish() == Wish::Discard {
+        let removed = std::fs::remove_dir_all(&summary.path);
+        removed.map_err(|error| Error::io("cannot discard the recording", error))?;
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let text = ending(&summary);
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}
+
+fn list_events(options: &RecordOptions) -> Result<Outcome> {
+    let available = Tracefs::find()?.available_events()?;
+    let selected = EventSelection::new(&options.events).resolve(&available)?;
+    let mut text = String::new();
+    for EventName { system, name } in &selected.events {
+        let _ = writeln!(text, "{system}:{name}");
+    }
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)?;
+    for absent in &selected.absent {
+        eprintln!("this kernel has no {absent}");
+    }
+    Ok(Outcome::Fine)
+}
+
+fn config(options: RecordOptions) -> Result<RecordConfig> {
+    let filters = options
+        .filters
+        .into_iter()
+        .map(|(name, filter)| Ok((event_name(&name)?, filter)));
+    let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            "--buffer is larger than this machine can address",
+        )
+    })?;
+    Ok(RecordConfig {
+        duration: options.duration,
+        events: EventSelection::new(&options.events),
+        command: (!options.command.is_empty()).then_some(options.command),
+        filters: filters.collect::<Result<_>>()?,
+        buffer_bytes_per_cpu: bytes,
+        stop: signals::take_over()?,
+        ..RecordConfig::new(options.output)
+    })
+}
+
+/// The event called `name`, with or without its system.
+fn event_name(name: &str) -> Result<EventName> {
+    if let Some(event) = EventName::parse(name) {
+        return Ok(event);
+    }
+    let mut known = Tracefs::find()?.available_events()?.into_iter();
+    known.find(|event| event.name == name).ok_or_else(|| {
+        Error::new(
+            ErrorKind::NotFound,
+            "--filter names an event that this kernel does not have",
+        )
+        .found(format!("'{name}'"))
+        .mend("sudo grep NAME /sys/kernel/tracing/available_events finds it")
+    })
+}
+
+fn beginning(config: &RecordConfig) -> String {
+    let until = match (&config.command, config.duration) {
+        (Some(command), _) => format!("until {} ends", command[0].display()),
+        (None, Some(duration)) => format!("for {duration}"),
+        (None, None) => "until Ctrl-C".to_owned(),
+    };
+    format!("recording {until}")
+}
+
+fn ending(summary: &RecordSummary) -> String {
+    let path = summary.path.display();
+    let mut text = format!(
+        "recorded {} events in {} on {} CPUs, {} lost, {:.1} MB: {path}\n",
+        summary.events(),
+        summary.duration,
+        summary.cpus.len(),
+        summary.lost(),
+        summary.size_bytes() as f64 / 1e6
+    );
+    // Writing to a String cannot fail, here and below.
+    for absent in &summary.absent {
+        let _ = writeln!(text, "this kernel has no {absent}");
+    }
+    if let Some(status) = summary.command_status.filter(|status| !status.success()) {
+        let _ = writeln!(text, "the command failed: {status}");
+    }
+    if summary.lost() > 0 {
+        let _ = writeln!(
+            text,
+            "events were lost: repeat with --buffer 16M, or with fewer --events"
+        );
+    }
+    match worst(summary) {
+        Ok(Some(sentence)) => {
+            let _ = writeln!(text, "worst: {sentence}");
+        }
+        Ok(None) => (),
+        // The recording is fine; only this line about it is not.
+        Err(error) => {
+            let _ = writeln!(text, "its worst latency is not known: {error}");
+        }
+    }
+    let _ = writeln!(text, "next:  rtscope diagnose {path}");
+    text
+}
+
+/// The verdict on the worst activation of a real-time task, if there was any.
+fn worst(summary: &RecordSummary) -> Result<Option<String>> {
+    let trace = Trace::open(&summary.path)?;
+    let diagnosis = diagnose(
+        &trace,
+        &Query {
+            worst: 1,
+            ..Query::default()
+        },
+    )?;
+    Ok(diagnosis.verdict().map(|verdict| verdict.sentence.clone()))
+}
