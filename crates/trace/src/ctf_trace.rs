@@ -104,12 +104,22 @@ impl CtfTrace {
     }
 
     pub fn environment_of(&self, class: ClassId) -> Option<&BTreeMap<String, String>> {
+        self.part_of(class).map(|part| &part.environment)
+    }
+
+    pub fn has_payload(&self, class: ClassId) -> bool {
+        let has = |part: &Part| {
+            let id = ClassId(class.0 - part.first_class);
+            part.files.schema().has_payload(id)
+        };
+        self.part_of(class).is_some_and(has)
+    }
+
+    fn part_of(&self, class: ClassId) -> Option<&Part> {
         let after = self
             .parts
             .partition_point(|part| part.first_class <= class.0);
-        self.parts
-            .get(after.checked_sub(1)?)
-            .map(|part| &part.environment)
+        self.parts.get(after.checked_sub(1)?)
     }
 }
 

@@ -71,6 +71,14 @@ impl Trace {
         }
     }
 
+    /// Whether events of `class` have a payload, be it one without fields.
+    pub fn has_payload(&self, class: ClassId) -> bool {
+        match &self.source {
+            Source::Memory { .. } => true,
+            Source::Ctf(ctf) => ctf.has_payload(class),
+        }
+    }
+
     /// All event classes; a [`event::ClassId`] is an index into this list.
     pub fn classes(&self) -> &[EventClass] {
         &self.classes

@@ -4,22 +4,28 @@
 //! files.
 //!
 //! The way of the data: `metadata` (packets → text) → `lexer` → `parser` (types) → `schema`
-//! (blocks) → `layout` (references resolved, offsets worked out) → `packet` and `stream` (bytes →
+//! (blocks) → `compile` (references resolved, offsets worked out: `layout`) → `packet` and `stream` (bytes →
 //! events) with `walk` and `bits` below them.
 
+mod attributes;
 mod bits;
+mod compile;
+mod event_ref;
 mod files;
 mod layout;
 mod lexer;
 mod metadata;
 mod packet;
 mod parser;
+mod places;
+mod references;
 mod schema;
 mod stream;
 mod types;
 mod walk;
 
+pub use event_ref::EventRef;
 pub use files::{StreamFile, TraceFiles};
 pub use metadata::text as metadata_text;
 pub use schema::{ClockInfo, Schema};
-pub use stream::{BadBytes, EventRef, Loss, Step, StreamReader};
+pub use stream::{BadBytes, Loss, Step, StreamReader};

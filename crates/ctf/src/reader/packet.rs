@@ -56,7 +56,7 @@ pub(crate) fn read<'a>(
     let mut position = 0;
     if let Some(header) = &schema.packet_header {
         position = members(header, position, |member, start| {
-            header_member(schema, &content, member, start, &mut facts)?;
+            header_member(&content, member, start, &mut facts)?;
             content
                 .skip(&member.node, start, state)
                 .map_err(|stop| stop.to_string())
@@ -122,7 +122,6 @@ fn members(
 }
 
 fn header_member(
-    schema: &Schema,
     content: &Content<'_>,
     member: &MemberNode,
     start: u64,
@@ -135,14 +134,6 @@ fn header_member(
                 .map_err(|stop| stop.to_string())?;
             if magic != MAGIC {
                 return Err(format!("{magic:#x} in place of a packet's magic number"));
-            }
-        }
-        ("uuid", NodeKind::Array { count: 16, .. }) => {
-            let at = (start / 8) as usize;
-            let found = content.bytes.get(at..at + 16);
-            let expected = schema.uuid.as_ref().map(|uuid| &uuid[..]);
-            if expected.is_some() && found.is_some() && found != expected {
-                return Err("a packet of another trace: its UUID differs".to_owned());
             }
         }
         ("stream_id", NodeKind::Int(int)) => {

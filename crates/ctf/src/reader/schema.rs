@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use event::{EventClass, Result};
+use event::{ClassId, EventClass, Result};
 
-use super::layout::{StreamLayout, compile};
+use super::attributes::{AttributeValue, Block};
+use super::compile::compile;
+use super::layout::StreamLayout;
 use super::lexer::refuse;
-use super::parser::{AttributeValue, Block, Parser};
+use super::parser::Parser;
 use super::types::Type;
 use crate::writer::EnvValue;
 
@@ -75,6 +77,8 @@ pub struct Schema {
     pub uuid: Option<[u8; 16]>,
     /// All event classes; ids are indexes into this list.
     pub classes: Vec<EventClass>,
+    /// Which classes declare fields, be it none.
+    pub(crate) has_payload: Vec<bool>,
     pub(crate) streams: BTreeMap<u64, StreamLayout>,
     pub(crate) packet_header: Option<super::layout::Node>,
 }
@@ -121,6 +125,14 @@ impl Schema {
         self.clocks.first()
     }
 
+    /// Whether a class declares a payload, be it an empty one.
+    pub fn has_payload(&self, class: ClassId) -> bool {
+        self.has_payload
+            .get(class.0 as usize)
+            .copied()
+            .unwrap_or(false)
+    }
+
     /// An entry of the environment.
     pub fn env(&self, name: &str) -> Option<&EnvValue> {
         self.environment
@@ -139,6 +151,10 @@ impl Declarations {
         };
         match name {
             "trace" => {
+                let version = (block.number("major"), block.number("minor"));
+                if !matches!(version, (None | Some(1), None | Some(8))) {
+                    return Err(refuse(line, format!("version {version:?} of CTF, not 1.8")));
+                }
                 self.packet_header = block.ty("packet.header").cloned();
                 self.uuid = block.text("uuid").as_deref().and_then(uuid);
             }

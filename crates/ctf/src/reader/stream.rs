@@ -1,11 +1,8 @@
 //! One stream file, packet by packet and event by event. Pure over bytes.
 
-use std::borrow::Cow;
-
-use event::{ClassId, FieldId, Value};
-
-use super::bits::{IntLoad, align_up, until_zero};
-use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place, QuickHeader, ScopeLayout};
+use super::bits::{IntLoad, align_up};
+use super::event_ref::EventRef;
+use super::layout::{ClassLayout, NodeKind, QuickHeader, ScopeLayout};
 use super::packet::{self, Packet, PacketFacts};
 use super::schema::{ClockInfo, Schema};
 use super::walk::{Content, State, Stop};
@@ -154,9 +151,13 @@ impl<'a> StreamReader<'a> {
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
         Some(EventRef {
-            reader: self,
             class: self.class?,
             packet: self.packet.as_ref()?,
+            state: &self.state,
+            bases: &self.bases,
+            walked: &self.walked,
+            packet_positions: &self.packet_positions,
+            timed: self.scale.known,
         })
     }
 
@@ -179,6 +180,8 @@ impl<'a> StreamReader<'a> {
         if let Some(packet) = self.packet.take() {
             self.class = None;
             self.previous = Some(packet.facts);
+            // Events without a time of their own are no earlier than the end of a packet before.
+            self.state.clock = self.state.clock.max(packet.facts.end.unwrap_or(0));
             let begin = self.packet_offset;
             self.packet_offset = begin.saturating_add(packet.size_bytes);
             if self.packet_offset > self.bytes.len() as u64 {
@@ -398,126 +401,5 @@ impl<'a> StreamReader<'a> {
             position = content.skip(&member.node, position, &mut self.state)?;
         }
         Ok(position)
-    }
-}
-
-/// An event, borrowed from the reader that stands on it.
-#[derive(Clone, Copy, Debug)]
-pub struct EventRef<'r> {
-    reader: &'r StreamReader<'r>,
-    class: &'r ClassLayout,
-    packet: &'r Packet<'r>,
-}
-
-impl<'r> EventRef<'r> {
-    /// Its class: an index into [`Schema::classes`].
-    pub fn class(&self) -> ClassId {
-        self.class.class
-    }
-
-    /// Whether its stream has a clock.
-    pub fn is_timed(&self) -> bool {
-        self.reader.scale.known
-    }
-
-    fn position(&self, field: FieldId, place: &Place) -> Option<u64> {
-        match place.at {
-            At::Scope { body, offset_bits } => {
-                Some(self.reader.bases[usize::from(body)] + u64::from(offset_bits))
-            }
-            At::Walked => self.reader.walked.get(usize::from(field.0)).copied(),
-            At::Packet => self
-                .reader
-                .packet_positions
-                .get(usize::from(place.member))
-                .copied(),
-        }
-    }
-
-    fn node(&self, place: &Place) -> Option<&'r Node> {
-        let scope = match place.at {
-            At::Packet => self.packet.layout.packet_context.as_ref()?,
-            _ => {
-                &self
-                    .class
-                    .scopes
-                    .get(usize::from(place.body))?
-                    .as_ref()?
-                    .node
-            }
-        };
-        let NodeKind::Struct(members) = &scope.kind else {
-            return None;
-        };
-        members
-            .get(usize::from(place.member))
-            .map(|member| &member.node)
-    }
-
-    /// An integer, sign-extended when it is signed; zero when the field is no integer.
-    #[inline]
-    pub fn i64(&self, field: FieldId) -> i64 {
-        self.integer(field).unwrap_or(0) as i64
-    }
-
-    #[inline]
-    fn integer(&self, field: FieldId) -> Option<u64> {
-        let place = self.class.places.get(usize::from(field.0))?;
-        let position = self.position(field, place)?;
-        match place.load {
-            Load::Int(load) => load.read(self.packet.content.bytes, position),
-            Load::Other => match &self.node(place)?.kind {
-                NodeKind::Int(int) => int.load.read(self.packet.content.bytes, position),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// The bytes of a text up to its end; empty when the field is no text.
-    #[inline]
-    pub fn text(&self, field: FieldId) -> &'r [u8] {
-        self.text_bytes(field).unwrap_or_default()
-    }
-
-    fn text_bytes(&self, field: FieldId) -> Option<&'r [u8]> {
-        let place = self.class.places.get(usize::from(field.0))?;
-        let position = self.position(field, place)?;
-        let content = &self.packet.content;
-        match place.load {
-            Load::String => content.string(position).ok().map(|(text, _)| text),
-            Load::Text { size_bytes } => content.text(position, size_bytes),
-            Load::Int(_) => None,
-            Load::Other => match &self.node(place)?.kind {
-                NodeKind::Sequence {
-                    slot, text: true, ..
-                } => {
-                    let length = self.reader.state.slots.get(usize::from(*slot))?;
-                    content.text(position, *length).map(until_zero)
-                }
-                NodeKind::String => content.string(position).ok().map(|(text, _)| text),
-                NodeKind::Array {
-                    count, text: true, ..
-                } => content.text(position, *count),
-                _ => None,
-            },
-        }
-    }
-
-    /// Any field, decoded whole. A variant is a structure with the chosen member alone. What
-    /// cannot be decoded is an empty text.
-    pub fn value(&self, field: FieldId) -> Value<'r> {
-        self.decoded(field)
-            .unwrap_or(Value::Text(Cow::Borrowed("")))
-    }
-
-    fn decoded(&self, field: FieldId) -> Option<Value<'r>> {
-        let place = self.class.places.get(usize::from(field.0))?;
-        let node = self.node(place)?;
-        let position = self.position(field, place)?;
-        let mut state = self.reader.state.clone();
-        state.refuel(self.packet.content.end_bits);
-        let decoded = self.packet.content.value(node, position, &mut state);
-        decoded.ok().map(|(value, _)| value)
     }
 }

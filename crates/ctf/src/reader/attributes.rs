@@ -1,0 +1,157 @@
+//! `{ key = value; … }`: blocks, and the types that are made of attributes.
+
+use std::sync::Arc;
+
+use event::{Base, Integer, Result};
+
+use super::lexer::refuse;
+use super::parser::Parser;
+use super::types::{IntType, Type, TypeKind, base};
+
+/// A value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AttributeValue {
+    Number(i128),
+    Text(String),
+    /// One word, or several with dots between.
+    Path(Vec<String>),
+}
+
+/// A block's contents: `key = value;` and `key := type;`, dots inside the keys kept.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub values: Vec<(String, AttributeValue)>,
+    pub types: Vec<(String, Arc<Type>)>,
+}
+
+impl Block {
+    pub fn value(&self, key: &str) -> Option<&AttributeValue> {
+        self.values
+            .iter()
+            .rfind(|(name, _)| name == key)
+            .map(|(_, value)| value)
+    }
+
+    pub fn ty(&self, key: &str) -> Option<&Arc<Type>> {
+        self.types
+            .iter()
+            .rfind(|(name, _)| name == key)
+            .map(|(_, ty)| ty)
+    }
+
+    pub fn number(&self, key: &str) -> Option<i128> {
+        match self.value(key)? {
+            AttributeValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, key: &str) -> Option<String> {
+        match self.value(key)? {
+            AttributeValue::Text(text) => Some(text.clone()),
+            AttributeValue::Path(path) => Some(path.join(".")),
+            AttributeValue::Number(_) => None,
+        }
+    }
+}
+
+impl Parser {
+    fn byte_order(&self, block: &Block) -> Result<bool> {
+        match block.text("byte_order").as_deref() {
+            None | Some("native") => Ok(self.big_endian),
+            Some("be" | "network") => Ok(true),
+            Some("le") => Ok(false),
+            Some(other) => Err(refuse(self.line(), format!("the byte order '{other}'"))),
+        }
+    }
+
+    pub(super) fn integer(&mut self) -> Result<Arc<Type>> {
+        self.next += 1;
+        let block = self.block()?;
+        let size = block
+            .number("size")
+            .and_then(|size| u8::try_from(size).ok());
+        let Some(size_bits) = size.filter(|size| (1..=64).contains(size)) else {
+            return Err(refuse(
+                self.line(),
+                "an integer without a size of 1 to 64 bits",
+            ));
+        };
+        let default_align = if size_bits % 8 == 0 { 8 } else { 1 };
+        let align_bits = self.alignment(block.number("align").unwrap_or(default_align))?;
+        let signed = match block.value("signed") {
+            None => false,
+            Some(AttributeValue::Number(number)) => *number != 0,
+            Some(AttributeValue::Path(path)) => matches!(path[0].as_str(), "true" | "TRUE"),
+            Some(AttributeValue::Text(_)) => false,
+        };
+        let base = match block.value("base") {
+            None => Base::Decimal,
+            Some(AttributeValue::Number(number)) => u64::try_from(*number)
+                .ok()
+                .and_then(base)
+                .unwrap_or_default(),
+            Some(AttributeValue::Path(path)) => named_base(&path[0]),
+            Some(AttributeValue::Text(_)) => Base::Decimal,
+        };
+        let clock = match block.value("map") {
+            Some(AttributeValue::Path(path)) if path.len() == 3 && path[0] == "clock" => {
+                Some(path[1].clone())
+            }
+            _ => None,
+        };
+        let integer = Integer {
+            size_bits,
+            align_bits: align_bits as u16,
+            signed,
+            big_endian: self.byte_order(&block)?,
+            base,
+            text: has_characters(&block),
+        };
+        self.make(TypeKind::Integer(IntType { integer, clock }), align_bits)
+    }
+
+    pub(super) fn float(&mut self) -> Result<Arc<Type>> {
+        self.next += 1;
+        let block = self.block()?;
+        let size_bits = match (block.number("exp_dig"), block.number("mant_dig")) {
+            (Some(8), Some(24)) => 32,
+            (Some(11), Some(53)) => 64,
+            other => return Err(refuse(self.line(), format!("a float of {other:?} digits"))),
+        };
+        let align_bits = self.alignment(block.number("align").unwrap_or(1))?;
+        let big_endian = self.byte_order(&block)?;
+        self.make(
+            TypeKind::Float {
+                size_bits,
+                big_endian,
+            },
+            align_bits,
+        )
+    }
+
+    pub(super) fn string(&mut self) -> Result<Arc<Type>> {
+        self.next += 1;
+        if self.at("{") {
+            self.block()?;
+        }
+        self.make(TypeKind::String, 8)
+    }
+}
+
+fn has_characters(block: &Block) -> bool {
+    let encoding = block
+        .text("encoding")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    matches!(encoding.as_str(), "utf8" | "utf-8" | "ascii")
+}
+
+fn named_base(word: &str) -> Base {
+    match word {
+        "hexadecimal" | "hex" | "x" | "X" | "p" => Base::Hexadecimal,
+        "octal" | "oct" | "o" => Base::Octal,
+        "binary" | "b" => Base::Binary,
+        _ => Base::Decimal,
+    }
+}

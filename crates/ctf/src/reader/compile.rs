@@ -1,0 +1,469 @@
+//! From declared types to layouts: references resolved, offsets worked out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use event::{ClassId, Error, ErrorKind, EventClass, Result, Scope};
+
+use super::bits::{IntLoad, align_up};
+use super::layout::{ClassLayout, IntNode, MemberNode, Node, NodeKind, Range, Role, StreamLayout};
+use super::places::{PlaceBuilder, quick_header};
+use super::references::Target;
+use super::schema::{ClockInfo, Declarations, EventDeclaration, Schema, StreamDeclaration};
+use super::types::{IntType, Mapping, Member, Type, TypeKind, shown};
+
+pub(super) fn refuse(found: String) -> Error {
+    Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
+        .found(found)
+        .mend("copy the trace again: its file 'metadata' is cut or damaged")
+}
+
+/// Layouts of everything that was declared.
+pub(super) fn compile(mut declared: Declarations) -> Result<Schema> {
+    let mut classes = Vec::new();
+    let mut has_payload = Vec::new();
+    let mut streams = BTreeMap::new();
+    let mut packet_header = None;
+    let mut events: BTreeMap<u64, Vec<&EventDeclaration>> = BTreeMap::new();
+    add_default_clock(&mut declared);
+    for event in &declared.events {
+        if !declared.streams.contains_key(&event.stream_id) {
+            let found = format!(
+                "event '{}' of the unknown stream {}",
+                event.name, event.stream_id
+            );
+            return Err(refuse(found));
+        }
+        events.entry(event.stream_id).or_default().push(event);
+    }
+    for (id, stream) in &declared.streams {
+        let events = events.get(id).map_or(&[][..], Vec::as_slice);
+        let first_class = classes.len();
+        let mut layout = None;
+        // References from an event into the shared scopes are rare: keep their values only then.
+        for keep_shared in [false, true] {
+            classes.truncate(first_class);
+            let mut compiler = Compiler::new(&declared, keep_shared);
+            let header = declared.packet_header.as_deref();
+            packet_header = header
+                .map(|ty| compiler.scope(Scope::PacketHeader, ty))
+                .transpose()?;
+            layout = Some(compiler.stream(*id, stream, events, &mut classes)?);
+            if !compiler.missed_shared {
+                break;
+            }
+        }
+        streams.extend(layout.map(|layout| (*id, layout)));
+        has_payload.extend(events.iter().map(|event| event.fields.is_some()));
+    }
+    let Declarations {
+        environment,
+        clocks,
+        uuid,
+        ..
+    } = declared;
+    Ok(Schema {
+        has_payload,
+        environment,
+        clocks,
+        uuid,
+        classes,
+        streams,
+        packet_header,
+    })
+}
+
+/// Timestamps without a clock are read as nanoseconds of a clock without a name.
+fn add_default_clock(declared: &mut Declarations) {
+    let timed = |stream: &StreamDeclaration| {
+        let has = |ty: &Option<Arc<Type>>, name: &str| match ty.as_deref().map(|ty| &ty.kind) {
+            Some(TypeKind::Struct(members)) => members.iter().any(|m| shown(&m.name) == name),
+            _ => false,
+        };
+        has(&stream.header, "timestamp") || has(&stream.packet_context, "timestamp_begin")
+    };
+    if declared.clocks.is_empty() && declared.streams.values().any(timed) {
+        declared.clocks.push(ClockInfo {
+            name: "default".to_owned(),
+            frequency_hz: 1_000_000_000,
+            offset_s: 0,
+            offset_cycles: 0,
+        });
+    }
+}
+
+pub(super) struct Compiler<'d> {
+    declared: &'d Declarations,
+    keep_shared: bool,
+    /// A reference into a shared scope whose values were not kept.
+    pub(super) missed_shared: bool,
+    pub(super) scope: Scope,
+    /// Members of the structures that are being built, outermost first.
+    pub(super) frames: Vec<Vec<MemberNode>>,
+    /// Names, slots and signs of all integers of the shared scopes, with dots between.
+    pub(super) shared: HashMap<(Scope, String), Target>,
+    pub(super) slots: u16,
+    clock: Option<u32>,
+}
+
+impl<'d> Compiler<'d> {
+    fn new(declared: &'d Declarations, keep_shared: bool) -> Self {
+        Compiler {
+            declared,
+            keep_shared,
+            missed_shared: false,
+            scope: Scope::PacketHeader,
+            frames: Vec::new(),
+            shared: HashMap::new(),
+            slots: 0,
+            clock: None,
+        }
+    }
+
+    fn stream(
+        &mut self,
+        id: u64,
+        stream: &StreamDeclaration,
+        events: &[&EventDeclaration],
+        classes: &mut Vec<EventClass>,
+    ) -> Result<StreamLayout> {
+        let mut shared = |scope, ty: &Option<Arc<Type>>| {
+            ty.as_deref().map(|ty| self.scope(scope, ty)).transpose()
+        };
+        let packet_context = shared(Scope::PacketContext, &stream.packet_context)?;
+        let header = shared(Scope::EventHeader, &stream.header)?;
+        let event_context = shared(Scope::StreamContext, &stream.event_context)?;
+        let quick_header = header
+            .as_ref()
+            .filter(|_| !self.keep_shared)
+            .and_then(quick_header);
+        let event_context = event_context.map(Arc::new);
+        let mut layout = StreamLayout {
+            header,
+            quick_header,
+            packet_context,
+            by_id: Vec::new(),
+            by_large_id: HashMap::new(),
+            clock: self.clock,
+            slot_count: 0,
+            field_count: 0,
+        };
+        let (shared_slots, mut slot_count) = (self.slots, self.slots);
+        for event in events {
+            self.slots = shared_slots;
+            let compiled = self.class(id, stream, event, event_context.clone(), classes.len())?;
+            slot_count = slot_count.max(self.slots);
+            layout.field_count = layout.field_count.max(compiled.0.fields.len());
+            classes.push(compiled.0);
+            if !layout.add(event.id, compiled.1) {
+                return Err(refuse(format!("event id {} twice in one stream", event.id)));
+            }
+        }
+        layout.slot_count = usize::from(slot_count);
+        Ok(layout)
+    }
+
+    fn class(
+        &mut self,
+        stream_id: u64,
+        stream: &StreamDeclaration,
+        event: &EventDeclaration,
+        event_context: Option<Arc<Node>>,
+        index: usize,
+    ) -> Result<(EventClass, ClassLayout)> {
+        self.shared
+            .retain(|(scope, _), _| !matches!(scope, Scope::EventContext | Scope::Payload));
+        let context = event.context.as_deref();
+        let context = context
+            .map(|ty| self.scope(Scope::EventContext, ty))
+            .transpose()?;
+        let payload = event.fields.as_deref();
+        let payload = payload
+            .map(|ty| self.scope(Scope::Payload, ty))
+            .transpose()?;
+        let mut builder = PlaceBuilder::default();
+        let payload = builder.add(2, event.fields.as_deref(), payload.map(Arc::new));
+        let context = builder.add(1, event.context.as_deref(), context.map(Arc::new));
+        let shared = builder.add(0, stream.event_context.as_deref(), event_context);
+        builder.add_packet(stream.packet_context.as_deref());
+        if builder.fields.len() > usize::from(u16::MAX) {
+            return Err(refuse(format!(
+                "event '{}' has too many fields",
+                event.name
+            )));
+        }
+        let class = ClassId(index as u32);
+        let layout = ClassLayout {
+            class,
+            scopes: [shared, context, payload],
+            places: builder.places,
+        };
+        let stream = stream_id as u32;
+        let face = EventClass {
+            id: class,
+            name: event.name.clone(),
+            stream,
+            fields: builder.fields,
+        };
+        Ok((face, layout))
+    }
+
+    /// The structure of a whole scope.
+    fn scope(&mut self, scope: Scope, ty: &Type) -> Result<Node> {
+        let TypeKind::Struct(_) = ty.kind else {
+            return Err(refuse(format!("{scope:?} is no structure")));
+        };
+        self.scope = scope;
+        self.frames.clear();
+        let mut node = self.node(ty)?;
+        self.remember(scope, &mut node, &mut String::new());
+        Ok(node)
+    }
+
+    fn node(&mut self, ty: &Type) -> Result<Node> {
+        let align_bits = ty.align_bits;
+        let plain = |kind, size_bits| Node {
+            kind,
+            align_bits,
+            size_bits,
+            keeps: false,
+        };
+        Ok(match &ty.kind {
+            TypeKind::Integer(int) => self.integer(int, None, align_bits)?,
+            TypeKind::Enum(int, mappings) => self.integer(int, Some(mappings), align_bits)?,
+            TypeKind::Float {
+                size_bits,
+                big_endian,
+            } => {
+                let load = IntLoad {
+                    size_bits: *size_bits,
+                    signed: false,
+                    big_endian: *big_endian,
+                };
+                plain(NodeKind::Float { load }, Some(u64::from(*size_bits)))
+            }
+            TypeKind::String => plain(NodeKind::String, None),
+            TypeKind::Struct(members) => self.structure(members, align_bits)?,
+            TypeKind::Array { element, count } => {
+                let element = Box::new(self.node(element)?);
+                let size_bits = array_size(&element, *count);
+                let (keeps, text) = (
+                    element.keeps,
+                    matches!(ty.face, event::FieldType::Text { .. }),
+                );
+                let kind = NodeKind::Array {
+                    element,
+                    count: *count,
+                    text,
+                };
+                Node {
+                    kind,
+                    align_bits,
+                    size_bits,
+                    keeps,
+                }
+            }
+            TypeKind::Sequence { element, length } => {
+                let slot = self.target(length)?.slot.unwrap_or_default();
+                let text = matches!(&element.kind, TypeKind::Integer(int)
+                    if int.integer.text && int.integer.size_bits == 8 && int.integer.align_bits == 8);
+                let element = Box::new(self.node(element)?);
+                let keeps = element.keeps;
+                let kind = NodeKind::Sequence {
+                    element,
+                    slot,
+                    text,
+                };
+                Node {
+                    kind,
+                    align_bits,
+                    size_bits: None,
+                    keeps,
+                }
+            }
+            TypeKind::Variant { selector, choices } => {
+                self.variant(selector.as_deref(), choices, align_bits)?
+            }
+        })
+    }
+
+    fn integer(
+        &mut self,
+        int: &IntType,
+        mappings: Option<&Arc<[Mapping]>>,
+        align_bits: u32,
+    ) -> Result<Node> {
+        let packet = matches!(self.scope, Scope::PacketHeader | Scope::PacketContext);
+        let shared = !packet && self.scope != Scope::Payload;
+        let slot = (packet || shared && self.keep_shared)
+            .then(|| self.new_slot())
+            .transpose()?;
+        let event::Integer {
+            size_bits,
+            signed,
+            big_endian,
+            ..
+        } = int.integer;
+        let load = IntLoad {
+            size_bits,
+            signed,
+            big_endian,
+        };
+        let role = self.clock_role(int);
+        let kind = NodeKind::Int(IntNode {
+            load,
+            slot,
+            role,
+            mappings: mappings.cloned(),
+        });
+        let size_bits = Some(u64::from(size_bits));
+        let keeps = slot.is_some() || role != Role::None;
+        Ok(Node {
+            kind,
+            align_bits,
+            size_bits,
+            keeps,
+        })
+    }
+
+    fn clock_role(&mut self, int: &IntType) -> Role {
+        let timed = matches!(self.scope, Scope::PacketContext | Scope::EventHeader);
+        let Some(name) = int.clock.as_ref().filter(|_| timed) else {
+            return Role::None;
+        };
+        let place = self
+            .declared
+            .clocks
+            .iter()
+            .position(|clock| clock.name == *name);
+        place.map_or(Role::None, |place| self.use_clock(place as u32))
+    }
+
+    fn use_clock(&mut self, clock: u32) -> Role {
+        Role::Clock(*self.clock.get_or_insert(clock))
+    }
+
+    fn structure(&mut self, members: &[Member], align_bits: u32) -> Result<Node> {
+        self.frames.push(Vec::with_capacity(members.len()));
+        for member in members {
+            let mut node = self.node(&member.ty)?;
+            self.name_role(&member.name, &mut node);
+            let member = MemberNode {
+                name: member.name.clone(),
+                node,
+                offset_bits: None,
+            };
+            if let Some(frame) = self.frames.last_mut() {
+                frame.push(member);
+            }
+        }
+        let mut members = self.frames.pop().unwrap_or_default();
+        let mut end = Some(0);
+        for member in &mut members {
+            let start = end.map(|end| align_up(end, member.node.align_bits));
+            member.offset_bits = start;
+            end = start.and_then(|start| start.checked_add(member.node.size_bits?));
+        }
+        let keeps = members.iter().any(|member| member.node.keeps);
+        Ok(Node {
+            kind: NodeKind::Struct(members),
+            align_bits,
+            size_bits: end,
+            keeps,
+        })
+    }
+
+    /// Roles that follow from a name: the event's id, and timestamps that map no clock.
+    fn name_role(&mut self, name: &str, node: &mut Node) {
+        let scope = self.scope;
+        let only_clock = (self.declared.clocks.len() == 1).then_some(0);
+        let NodeKind::Int(int) = &mut node.kind else {
+            return;
+        };
+        match (scope, shown(name)) {
+            (Scope::EventHeader, "id") => {
+                int.role = Role::EventId;
+                node.keeps = true;
+            }
+            // The end of a packet must not set the clock at its begin.
+            (Scope::PacketContext, "timestamp_end") => int.role = Role::None,
+            (Scope::EventHeader, "timestamp") | (Scope::PacketContext, "timestamp_begin")
+                if int.role == Role::None =>
+            {
+                int.role = only_clock.map_or(Role::None, |clock| self.use_clock(clock));
+                node.keeps = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn variant(
+        &mut self,
+        selector: Option<&[String]>,
+        choices: &[Member],
+        align_bits: u32,
+    ) -> Result<Node> {
+        let Some(selector) = selector else {
+            return Err(refuse("a variant without a selector".to_owned()));
+        };
+        let target = self.target(selector)?;
+        let Some(mappings) = &target.mappings else {
+            return Err(refuse(format!(
+                "'{}' selects, but is no enumeration",
+                selector.join(".")
+            )));
+        };
+        let named = |label: &str| {
+            let exact = choices.iter().position(|choice| choice.name == label);
+            exact.or_else(|| {
+                choices
+                    .iter()
+                    .position(|choice| shown(&choice.name) == label)
+            })
+        };
+        let range = |mapping: &Mapping| {
+            let choice = named(&mapping.label)? as u32;
+            Some(Range {
+                first: mapping.first,
+                last: mapping.last,
+                choice,
+            })
+        };
+        let ranges = mappings.iter().filter_map(range).collect();
+        let mut nodes = Vec::with_capacity(choices.len());
+        for choice in choices {
+            // A choice's inside may refer to what stands before the variant.
+            let mut node = self.node(&choice.ty)?;
+            self.name_role(&choice.name, &mut node);
+            nodes.push(MemberNode {
+                name: choice.name.clone(),
+                node,
+                offset_bits: None,
+            });
+        }
+        let keeps = nodes.iter().any(|choice| choice.node.keeps);
+        let slot = target.slot.unwrap_or_default();
+        let kind = NodeKind::Variant {
+            slot,
+            signed: target.signed,
+            choices: nodes,
+            ranges,
+        };
+        Ok(Node {
+            kind,
+            align_bits,
+            size_bits: None,
+            keeps,
+        })
+    }
+}
+
+/// The size of `count` aligned elements, when each has a fixed size.
+fn array_size(element: &Node, count: u64) -> Option<u64> {
+    let size = element.size_bits?;
+    let stride = align_up(size, element.align_bits);
+    match count.checked_sub(1) {
+        None => Some(0),
+        Some(before_last) => stride.checked_mul(before_last)?.checked_add(size),
+    }
+}

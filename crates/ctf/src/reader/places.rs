@@ -1,0 +1,116 @@
+//! Where the top-level fields of a class are, and which headers need no walk.
+
+use std::sync::Arc;
+
+use event::Scope;
+
+use super::layout::{At, BODY, Load, Node, NodeKind, Place, QuickHeader, Range, Role, ScopeLayout};
+use super::types::{Type, TypeKind, fields};
+
+/// Lists the fields of a class, payload first, with their places.
+#[derive(Default)]
+pub(super) struct PlaceBuilder {
+    pub fields: Vec<event::Field>,
+    pub places: Vec<Place>,
+}
+
+impl PlaceBuilder {
+    pub fn add(
+        &mut self,
+        body: u8,
+        ty: Option<&Type>,
+        node: Option<Arc<Node>>,
+    ) -> Option<ScopeLayout> {
+        let (ty, node) = (ty?, node?);
+        let first_field = self.fields.len();
+        let (TypeKind::Struct(types), NodeKind::Struct(members)) = (&ty.kind, &node.kind) else {
+            return None;
+        };
+        self.fields.extend(fields(types, BODY[usize::from(body)]));
+        for (place, member) in members.iter().enumerate() {
+            let load = Load::of(&member.node);
+            let offset = member.offset_bits.and_then(|bits| u32::try_from(bits).ok());
+            let at = match offset {
+                Some(offset_bits) => At::Scope { body, offset_bits },
+                None => At::Walked,
+            };
+            self.places.push(Place {
+                at,
+                load,
+                body,
+                member: place as u16,
+            });
+        }
+        Some(ScopeLayout { node, first_field })
+    }
+
+    pub fn add_packet(&mut self, ty: Option<&Type>) {
+        let Some(TypeKind::Struct(members)) = ty.map(|ty| &ty.kind) else {
+            return;
+        };
+        self.fields.extend(fields(members, Scope::PacketContext));
+        for member in 0..members.len() as u16 {
+            let load = Load::Other;
+            self.places.push(Place {
+                at: At::Packet,
+                load,
+                body: u8::MAX,
+                member,
+            });
+        }
+    }
+}
+
+/// Recognises LTTng's two headers.
+pub(super) fn quick_header(header: &Node) -> Option<QuickHeader> {
+    let NodeKind::Struct(members) = &header.kind else {
+        return None;
+    };
+    let [id, v] = &members[..] else { return None };
+    let (
+        NodeKind::Int(id_int),
+        NodeKind::Variant {
+            choices, ranges, ..
+        },
+    ) = (&id.node.kind, &v.node.kind)
+    else {
+        return None;
+    };
+    let Range {
+        first: 0,
+        last,
+        choice,
+    } = *ranges.first()?
+    else {
+        return None;
+    };
+    let NodeKind::Struct(compact) = &choices.get(choice as usize)?.node.kind else {
+        return None;
+    };
+    let [time] = &compact[..] else { return None };
+    let NodeKind::Int(time_int) = &time.node.kind else {
+        return None;
+    };
+    let big_endian = id_int.load.big_endian;
+    let timed = matches!(time_int.role, Role::Clock(_)) && time_int.load.big_endian == big_endian;
+    if !timed || id_int.role != Role::EventId || id_int.load.signed || time_int.load.signed {
+        return None;
+    }
+    let align_bits = header.align_bits.max(8);
+    let time_align_bits = time.node.align_bits;
+    let whole_bytes = header.align_bits.is_multiple_of(8);
+    match (id_int.load.size_bits, time_int.load.size_bits, last) {
+        (5, 27, 30) if time_align_bits == 1 && whole_bytes => Some(QuickHeader::Compact {
+            align_bits,
+            big_endian,
+        }),
+        (16, 32, 65534) if time_align_bits.is_multiple_of(8) && whole_bytes => {
+            Some(QuickHeader::Large {
+                align_bits,
+                time_align_bits,
+                big_endian,
+            })
+        }
+        _ => None,
+    }
+}

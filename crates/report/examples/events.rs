@@ -1,0 +1,29 @@
+//! Prints the events of a trace: `cargo run --release -p report --example events -- TRACE`.
+
+use std::io::Write;
+
+use event::{Error, TimeRange};
+use report::{EventText, EventTextOptions};
+use trace::{Item, Trace};
+
+fn main() -> event::Result<()> {
+    let path = std::env::args_os().nth(1).unwrap_or_default();
+    let trace = Trace::open(&path)?;
+    let mut text = EventText::new(&trace, EventTextOptions::default());
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    let mut line = Vec::new();
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    while let Some(item) = cursor.next()? {
+        match item {
+            Item::Event(event) => {
+                line.clear();
+                text.write(&event, &mut line);
+                out.write_all(&line)
+                    .map_err(|cause| Error::io("cannot print", cause))?;
+            }
+            other => eprintln!("{other:?}"),
+        }
+    }
+    out.flush()
+        .map_err(|cause| Error::io("cannot print", cause))
+}

@@ -1,0 +1,246 @@
+//! One field as text.
+
+use std::io::Write;
+
+use event::{Base, Field, FieldId, FieldType, Integer, IntegerMapping, Value};
+use trace::EventView;
+
+/// Writes one top-level field of a class.
+pub(super) struct FieldWriter<'t> {
+    id: FieldId,
+    /// `name = `
+    prefix: String,
+    ty: &'t FieldType,
+}
+
+impl<'t> FieldWriter<'t> {
+    pub fn new(place: usize, field: &'t Field) -> Self {
+        let (id, prefix) = (FieldId(place as u16), format!("{} = ", field.name));
+        FieldWriter {
+            id,
+            prefix,
+            ty: &field.ty,
+        }
+    }
+
+    pub fn write(&self, event: &EventView<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix.as_bytes());
+        match self.ty {
+            FieldType::Integer(integer) => write_integer(integer, event.u64(self.id), out),
+            FieldType::Enum(integer, mappings) => {
+                write_enum(integer, mappings, event.i64(self.id), out);
+            }
+            FieldType::String | FieldType::Text { .. } => write_text(event.text(self.id), out),
+            FieldType::Sequence { element, .. } if is_character(element) => {
+                write_text(event.text(self.id), out);
+            }
+            ty => write_value(ty, &event.value(self.id), out),
+        }
+    }
+}
+
+fn is_character(ty: &FieldType) -> bool {
+    matches!(ty, FieldType::Integer(int) if int.text && int.size_bits == 8 && int.align_bits == 8)
+}
+
+/// Writing into memory cannot fail.
+fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(arguments);
+}
+
+fn write_value(ty: &FieldType, value: &Value<'_>, out: &mut Vec<u8>) {
+    match (ty, value) {
+        (FieldType::Integer(integer), value) => {
+            write_integer(integer, value.as_u64().unwrap_or(0), out);
+        }
+        (FieldType::Enum(integer, mappings), value) => {
+            write_enum(integer, mappings, value.as_i64().unwrap_or(0), out);
+        }
+        (_, Value::Float(float)) => write_float(*float, out),
+        (_, Value::Text(text)) => write_text(text.as_bytes(), out),
+        (FieldType::Struct(fields), Value::Struct(members)) => {
+            out.extend_from_slice(b"{ ");
+            for (place, (field, (name, value))) in fields.iter().zip(members).enumerate() {
+                out.extend_from_slice(if place > 0 { b", " } else { b"" });
+                push(out, format_args!("{name} = "));
+                write_value(&field.ty, value, out);
+            }
+            out.extend_from_slice(if members.is_empty() { b"}" } else { b" }" });
+        }
+        (FieldType::Variant { choices, .. }, Value::Struct(chosen)) => {
+            for (name, value) in chosen {
+                let choice = choices.iter().find(|choice| choice.name == *name);
+                out.extend_from_slice(b"{ ");
+                if let Some(choice) = choice {
+                    write_value(&choice.ty, value, out);
+                }
+                out.extend_from_slice(b" }");
+            }
+        }
+        (
+            FieldType::Array { element, .. } | FieldType::Sequence { element, .. },
+            Value::Array(elements),
+        ) => {
+            out.extend_from_slice(b"[ ");
+            for (place, value) in elements.iter().enumerate() {
+                out.extend_from_slice(if place > 0 { b", " } else { b"" });
+                push(out, format_args!("[{place}] = "));
+                write_value(element, value, out);
+            }
+            out.extend_from_slice(if elements.is_empty() { b"]" } else { b" ]" });
+        }
+        _ => {}
+    }
+}
+
+fn write_integer(integer: &Integer, raw: u64, out: &mut Vec<u8>) {
+    let bits = raw & (u64::MAX >> (64 - u32::from(integer.size_bits.clamp(1, 64))));
+    match integer.base {
+        Base::Decimal if integer.signed => push(out, format_args!("{}", raw as i64)),
+        Base::Decimal => push(out, format_args!("{raw}")),
+        Base::Hexadecimal => push(out, format_args!("0x{bits:X}")),
+        Base::Octal => push(out, format_args!("0{bits:o}")),
+        Base::Binary => {
+            push(
+                out,
+                format_args!("0b{bits:0width$b}", width = usize::from(integer.size_bits)),
+            );
+        }
+    }
+}
+
+fn write_enum(integer: &Integer, mappings: &[IntegerMapping], value: i64, out: &mut Vec<u8>) {
+    let matches = |mapping: &&IntegerMapping| match integer.signed {
+        true => (mapping.first..=mapping.last).contains(&value),
+        false => (mapping.first as u64..=mapping.last as u64).contains(&(value as u64)),
+    };
+    let labels = mappings.iter().filter(matches);
+    let count = labels.clone().count();
+    out.extend_from_slice(b"( ");
+    match count {
+        0 => out.extend_from_slice(b"<unknown>"),
+        1 => labels.for_each(|mapping| write_text(mapping.label.as_bytes(), out)),
+        _ => {
+            out.extend_from_slice(b"{ ");
+            for (place, mapping) in labels.enumerate() {
+                out.extend_from_slice(if place > 0 { b", " } else { b"" });
+                write_text(mapping.label.as_bytes(), out);
+            }
+            out.extend_from_slice(b" }");
+        }
+    }
+    out.extend_from_slice(b" : container = ");
+    write_integer(integer, value as u64, out);
+    out.extend_from_slice(b" )");
+}
+
+/// In quotes, with C's escapes.
+fn write_text(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text {
+        let escaped = match byte {
+            b'\\' | b'\'' | b'"' | b'?' => *byte,
+            0x07 => b'a',
+            0x08 => b'b',
+            0x0c => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x0b => b'v',
+            0x00..=0x1f | 0x7f => {
+                push(out, format_args!("\\x{byte:02x}"));
+                continue;
+            }
+            _ => {
+                out.push(*byte);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', escaped]);
+    }
+    out.push(b'"');
+}
+
+/// As C's `%g`: six significant digits, no trailing zeros.
+fn write_float(float: f64, out: &mut Vec<u8>) {
+    if !float.is_finite() {
+        let sign = if float.is_sign_negative() { "-" } else { "" };
+        let name = if float.is_nan() { "nan" } else { "inf" };
+        return push(out, format_args!("{sign}{name}"));
+    }
+    let scientific = format!("{float:.5e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trimmed = |digits: &str| match digits.contains('.') {
+        true => digits
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned(),
+        false => digits.to_owned(),
+    };
+    if (-4..6).contains(&exponent) {
+        let fixed = format!("{float:.*}", (5 - exponent) as usize);
+        return push(out, format_args!("{}", trimmed(&fixed)));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    push(
+        out,
+        format_args!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs()),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_float_prints_as_c_prints_it() {
+        let check = |float: f64, expect: &str| {
+            assert_eq!(text(|out| write_float(float, out)), expect);
+        };
+        check(0.0, "0");
+        check(-0.0, "-0");
+        check(1.5, "1.5");
+        check(100_000.0, "100000");
+        check(999_999.5, "1e+06");
+        check(1_000_000.0, "1e+06");
+        check(0.0001, "0.0001");
+        check(0.00001, "1e-05");
+        check(3.141_562_653, "3.14156");
+        check(-2.5e-300, "-2.5e-300");
+        check(f64::INFINITY, "inf");
+        check(f64::NEG_INFINITY, "-inf");
+    }
+
+    #[test]
+    fn a_text_is_escaped_as_in_c() {
+        let check = |bytes: &[u8], expect: &str| {
+            assert_eq!(text(|out| write_text(bytes, out)), expect);
+        };
+        check(b"swapper/0", r#""swapper/0""#);
+        check(b"a\"b\\c\n\x01?", r#""a\"b\\c\n\x01\?""#);
+    }
+
+    #[test]
+    fn an_integer_prints_in_its_base() {
+        let check = |size_bits, signed, base, raw: i64, expect: &str| {
+            let integer = Integer {
+                base,
+                ..Integer::le(size_bits, signed)
+            };
+            assert_eq!(text(|out| write_integer(&integer, raw as u64, out)), expect);
+        };
+        check(32, true, Base::Decimal, -61, "-61");
+        check(64, false, Base::Decimal, -1, "18446744073709551615");
+        check(64, false, Base::Hexadecimal, -1, "0xFFFFFFFFFFFFFFFF");
+        check(8, true, Base::Hexadecimal, -1, "0xFF");
+        check(16, false, Base::Octal, 8, "010");
+        check(8, false, Base::Binary, 5, "0b00000101");
+    }
+}
