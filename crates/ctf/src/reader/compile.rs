@@ -265,8 +265,7 @@ impl<'d> Compiler<'d> {
             }
             TypeKind::Sequence { element, length } => {
                 let slot = self.target(length)?.slot.unwrap_or_default();
-                let text = matches!(&element.kind, TypeKind::Integer(int)
-                    if int.integer.text && int.integer.size_bits == 8 && int.integer.align_bits == 8);
+                let text = element.is_character();
                 let element = Box::new(self.node(element)?);
                 let keeps = element.keeps;
                 let kind = NodeKind::Sequence {

@@ -8,13 +8,14 @@ use event::{Error, ErrorKind, Result};
 const MAGIC: u32 = 0x75D1_1D57;
 /// Magic, uuid, checksum, content size, packet size, three schemes, version.
 const HEADER_BYTES: usize = 4 + 16 + 4 + 4 + 4 + 5;
-/// Every plain metadata of CTF 1.8 should begin so; not all do.
+/// CTF 2's metadata begins so: records of JSON.
 const CTF2_RECORD_SEPARATOR: u8 = 0x1e;
 
 /// The metadata's text. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
-/// [`ErrorKind::Corrupt`] when a packet's sizes make no sense, [`ErrorKind::Unsupported`] for CTF 2.
+/// [`ErrorKind::Corrupt`] when a packet's sizes make no sense; [`ErrorKind::Unsupported`] for
+/// CTF 2.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
     match bytes.get(..4) {
         None => Err(damaged(format!("{} bytes", bytes.len()))),

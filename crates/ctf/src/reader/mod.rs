@@ -3,9 +3,9 @@
 //! Everything here is pure over byte slices; [`TraceFiles`] is the thin layer that opens and maps
 //! files.
 //!
-//! The way of the data: `metadata` (packets → text) → `lexer` → `parser` (types) → `schema`
-//! (blocks) → `compile` (references resolved, offsets worked out: `layout`) → `packet` and `stream` (bytes →
-//! events) with `walk` and `bits` below them.
+//! The way of the data: `metadata` (packets → text) → `lexer` → `parser` and `attributes` (types) →
+//! `schema` (blocks) → `compile`, `references` and `places` (references resolved, offsets worked
+//! out: `layout`) → `packet` and `stream` (bytes → events), with `walk` and `bits` below them.
 
 mod attributes;
 mod bits;

@@ -74,15 +74,15 @@ pub(crate) fn shown(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A declared name for an array or sequence of characters.
-fn is_text(element: &Type) -> bool {
-    let TypeKind::Integer(int) = &element.kind else {
-        return false;
-    };
-    int.integer.text && int.integer.size_bits == 8 && int.integer.align_bits == 8
-}
-
 impl Type {
+    /// Whether arrays and sequences of this are texts.
+    pub fn is_character(&self) -> bool {
+        let TypeKind::Integer(int) = &self.kind else {
+            return false;
+        };
+        int.integer.text && int.integer.size_bits == 8 && int.integer.align_bits == 8
+    }
+
     /// The type of `kind`, aligned to at least `align_bits`; none when it nests too deep or has too
     /// many parts.
     pub fn new(kind: TypeKind, align_bits: u32) -> Option<Arc<Type>> {
@@ -141,7 +141,7 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
         TypeKind::Struct(members) => FieldType::Struct(fields(members, Scope::Payload).into()),
         TypeKind::Array { element, count } => {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
-            match is_text(element) {
+            match element.is_character() {
                 true => FieldType::Text { size_bytes: count },
                 false => FieldType::Array {
                     element: Arc::new(element.face.clone()),

@@ -1,7 +1,7 @@
 //! The streaming writer: metadata first, then one file per stream and CPU, packet by packet.
 //!
-//! Create a [`StagedDir`], a [`TraceWriter`] inside it, one [`StreamWriter`] per CPU; write events in
-//! the order of time; finish every stream; commit the directory.
+//! Create a [`StagedDir`], a [`TraceWriter`] inside it, one [`StreamWriter`] per CPU; write events
+//! in the order of time; finish every stream; commit the directory.
 
 mod index;
 mod meta;

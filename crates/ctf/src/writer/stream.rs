@@ -110,7 +110,8 @@ impl StreamWriter {
     /// grows, the open packet is closed first: the loss lies between two packets.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the total shrinks; otherwise what the operating system says.
+    /// [`ErrorKind::InvalidInput`] when the total shrinks; otherwise what the operating system
+    /// says.
     pub fn discarded(&mut self, total: u64) -> Result<()> {
         if total < self.discarded {
             return Err(

@@ -360,7 +360,8 @@ fn int(text: &mut String, integer: &Integer) -> Result<()> {
     push(
         text,
         format_args!(
-            "integer {{ size = {}; align = 8; signed = {}; encoding = {encoding}; base = {base};{} }}",
+            "integer {{ size = {}; align = 8; signed = {}; encoding = {encoding}; \
+             base = {base};{} }}",
             integer.size_bits,
             u8::from(integer.signed),
             byte_order(integer.big_endian),
