@@ -19,6 +19,9 @@ struct Case<'a> {
 /// A rule: its name, and its advice where it applies.
 type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
 
+/// The kernel's own work is worth a boot option from this share of the latency on.
+const ISOLATE_SHARE_MIN: f64 = 0.1;
+
 /// All rules; within one culprit, the most effective first.
 const RULES: [Rule; 12] = [
     ("move-interrupt-thread", move_interrupt_thread),
@@ -243,6 +246,9 @@ fn pin_virtual_cpus(case: &Case<'_>) -> Option<(String, String)> {
 }
 
 fn isolate_cpu(case: &Case<'_>) -> Option<(String, String)> {
+    if case.culprit.share < ISOLATE_SHARE_MIN {
+        return None;
+    }
     let local_timer = matches!(case.culprit.kind, TermKind::Hardirq { irq, .. } if irq < 0);
     let stop = matches!(case.culprit.kind, TermKind::StopClass { .. });
     (local_timer || stop).then_some(())?;

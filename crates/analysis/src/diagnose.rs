@@ -32,9 +32,7 @@ pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
                 .mend("rtscope record --events sched,irq,softirq,timer"),
         );
     }
-    let model_name = trace.info().environment.get("rtscope_preemption_model");
-    let preemption = model_name.and_then(|name| PreemptionModel::from_name(name));
-    let preemption = preemption.unwrap_or_default();
+    let preemption = preemption_model(trace.info());
     let hits = wanted_hits(&model, query);
     let mut activations: Vec<LateActivation> = if hits.is_empty() {
         model
@@ -56,6 +54,21 @@ pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
         warnings,
         basis: model.basis,
     })
+}
+
+/// The preemption model as the trace's environment tells it: outright, or in the kernel's version,
+/// where PREEMPT_DYNAMIC leaves it open.
+fn preemption_model(info: &TraceInfo) -> PreemptionModel {
+    let environment = &info.environment;
+    let named = environment.get("rtscope_preemption_model");
+    if let Some(model) = named.and_then(|name| PreemptionModel::from_name(name)) {
+        return model;
+    }
+    let version = environment.get("kernel_version").map_or("", String::as_str);
+    if version.split(' ').any(|word| word == "PREEMPT_RT") {
+        return PreemptionModel::Rt;
+    }
+    PreemptionModel::Unknown
 }
 
 /// The hits that the query means, the worst first.

@@ -225,6 +225,7 @@ impl Namer<'_> {
         });
         match seen {
             Some(_) => Key::PreemptionOff(slice.task.0, seen),
+            None if slice.occupant.is_open() => Key::Unexplained(Reason::RankUnknown),
             None => Key::Lower(slice.task.0),
         }
     }

@@ -24,6 +24,8 @@ pub enum Reason {
     SoftirqPending,
     /// The trace does not say on which run queue the task waited.
     UnknownRunQueue,
+    /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
+    RankUnknown,
     /// The scheduler's state and the trace contradict each other there.
     Contradiction,
     /// The chain's steps were cut here.
@@ -40,6 +42,7 @@ impl fmt::Display for Reason {
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
+            Reason::RankUnknown => "the rank of the task that ran was not seen",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
         })
@@ -114,6 +117,15 @@ pub enum TermKind {
     OwnRun,
     /// Nothing in the trace proves a cause.
     Unexplained(Reason),
+}
+
+/// How a task of a lower rank can keep the CPU under this preemption model.
+pub(crate) fn off_or_not(model: PreemptionModel) -> &'static str {
+    match model {
+        PreemptionModel::Unknown => "preemption off or no preemption point",
+        model if model.is_full() => "preemption off",
+        _ => "no preemption point",
+    }
 }
 
 /// Names of the softirq vectors (kernel: `include/linux/interrupt.h`).
@@ -207,11 +219,7 @@ impl fmt::Display for TermKind {
                 function,
                 model,
             } => {
-                let state = if model.is_full() {
-                    "preemption off"
-                } else {
-                    "no preemption point"
-                };
+                let state = off_or_not(*model);
                 match function {
                     Some(function) => write!(f, "{state} in {function} by {task}"),
                     None => write!(f, "{state} in {task}"),

@@ -6,14 +6,14 @@ use trace::TraceInfo;
 use crate::advice;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict};
 use crate::model::Model;
-use crate::term::{Term, TermKind, softirq_name};
+use crate::term::{Term, TermKind, off_or_not, softirq_name};
 use event::evidence::Stack;
 
 /// Causes that one sentence can hold.
 const CULPRITS_MAX: usize = 3;
 /// A further cause is named from this share on,
 const FURTHER_SHARE_MIN: f64 = 0.02;
-/// or from this length on.
+/// or, when it is a task, from this length on.
 const FURTHER_MIN: Duration = Duration::from_us(500);
 /// Causes of at least this share make the signature of a group.
 const SIGNATURE_SHARE_MIN: f64 = 0.2;
@@ -44,7 +44,8 @@ fn culprits(late: &LateActivation) -> Vec<Culprit> {
         .filter(|t| is_cause(t))
         .map(culprit)
         .collect();
-    let matters = |c: &Culprit| c.share >= FURTHER_SHARE_MIN || c.duration >= FURTHER_MIN;
+    let ran_for_long = |c: &Culprit| c.kind.task().is_some() && c.duration >= FURTHER_MIN;
+    let matters = |c: &Culprit| c.share >= FURTHER_SHARE_MIN || ran_for_long(c);
     let kept = 1 + culprits
         .iter()
         .skip(1)
@@ -190,11 +191,7 @@ fn clause(culprit: &Culprit) -> String {
             function,
             model,
         } => {
-            let how = if model.is_full() {
-                "preemption off"
-            } else {
-                "no preemption point"
-            };
+            let how = off_or_not(*model);
             match function {
                 Some(function) => {
                     format!("{task} kept {cpu} in {function} ({how}) for")

@@ -337,7 +337,7 @@ fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says
     };
     check(
         running().preempt(FAIR, VICTIM),
-        &expect("no preemption point in compile (tid 300, nice 0)"),
+        &expect("preemption off or no preemption point in compile (tid 300, nice 0)"),
         Grade::Complete,
     );
     let stack = ["__schedule+0x1", "zap_pte_range+0x9"];
@@ -499,4 +499,43 @@ fn a_wake_up_between_the_decision_to_block_and_the_switch_is_not_missed() {
         .wakeup(VICTIM, 0);
     let diagnosis = ask(trace.at(250).block(HOG, VICTIM));
     assert_eq!(diagnosis.activations[0].latency().as_ns(), 100_000);
+}
+
+#[test]
+fn a_task_that_raised_its_own_rank_while_it_ran_is_judged_by_the_rank_it_left_with() {
+    // It came on the CPU as a fair task of another name, and the trace says so only at its end.
+    let before = Task::fair(HOG.tid, "launcher");
+    let trace = timer_wakes_victim(idle_machine().at(500).run(before), 1000);
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_995_000),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace.at(9000).block(HOG, VICTIM), &expect, Grade::Complete);
+    // Without its end, its rank is not known, and nobody is accused.
+    let trace = timer_wakes_victim(idle_machine().at(500).run(before), 1000)
+        .at(6005)
+        .timer_irq();
+    let expect = [
+        (
+            "unexplained: the rank of the task that ran was not seen",
+            5_000_000,
+        ),
+        ("interrupt: local timer", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Censored);
+}
+
+#[test]
+fn a_fair_task_does_not_hand_on_its_own_wake_up() {
+    let trace = idle_machine()
+        .at(100)
+        .irq(9, "eth0")
+        .wake(FAIR)
+        .irq_end(9)
+        .run(FAIR);
+    let trace = trace.at(5000).wake(VICTIM).after(2).preempt(FAIR, VICTIM);
+    let expect = [("switch", 2_000), ("wake-up delivery", 1_000)];
+    check(trace, &expect, Grade::Complete);
 }

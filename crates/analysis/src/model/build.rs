@@ -8,7 +8,7 @@ use trace::{EventView, Lost};
 
 use super::binding::{Families, Known, SwitchFields, TaskFields};
 use super::chain::{Arena, NewNode, NodeId};
-use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
+use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, Version, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
 use super::{Candidate, Model};
 use crate::StepKind;
@@ -196,7 +196,18 @@ impl Builder {
     }
 
     fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
+        let before = self
+            .cpu(cpu)
+            .current
+            .map(|task| self.tasks.state(task).version);
         let prev = self.see(cpu, event, &fields.prev);
+        let after = self.tasks.state(prev).version;
+        if let Some(before) = before
+            && before != after
+            && self.cpu(cpu).current == Some(prev)
+        {
+            self.cpu(cpu).timeline.rename_run(before, after);
+        }
         let next = self.see(cpu, event, &fields.next);
         let runnable = is_runnable(event.i64(fields.prev_state));
         let state = self.cpu(cpu);
@@ -364,7 +375,8 @@ impl Builder {
         self.log(task, now_ns, target, MomentKind::Wakeup);
     }
 
-    /// The chain of what runs on the CPU now.
+    /// The chain of what runs on the CPU now. A fair task that does not only pass work on does work
+    /// of its own: what it wakes is not late since its own wake-up.
     pub(super) fn context(&self, cpu: u32) -> NodeId {
         let state = &self.cpus[cpu as usize];
         if let Some(frame) = state.frames.last() {
@@ -376,9 +388,16 @@ impl Builder {
         else {
             return NodeId::NONE;
         };
-        task.softirqs
-            .last()
-            .map_or(task.chain, |frame| frame.current)
+        if let Some(frame) = task.softirqs.last() {
+            return frame.current;
+        }
+        let hands_on = |v: &Version| v.passes || v.prio.is_real_time();
+        let version = self.tasks.version(task.version);
+        if version.is_some_and(hands_on) {
+            task.chain
+        } else {
+            NodeId::NONE
+        }
     }
 
     /// Nothing is known about the task any more.
@@ -418,6 +437,7 @@ impl Builder {
             state.raised = [NodeId::NONE; VECTORS_MAX];
             state.throttled = false;
             state.lost = true;
+            state.timeline.leave_run_open();
             if let Some(current) = state.current.take() {
                 self.forget(current);
             }
@@ -482,6 +502,9 @@ impl Builder {
                 let cpu = state.log.last().map_or(0, |moment| moment.cpu);
                 self.candidate(cpu, end_ns, TaskIndex(place), true);
             }
+        }
+        for state in &mut self.cpus {
+            state.timeline.leave_run_open();
         }
         let mut candidates: Vec<_> = self.kept.into_values().collect();
         candidates.sort_by_key(|candidate| (Reverse(candidate.latency_ns), candidate.end_ns));

@@ -35,10 +35,10 @@ pub(crate) struct Node {
 }
 
 /// Steps that a chain may have before a wake-up starts a new one.
-pub(crate) const DEPTH_MAX: u8 = 48;
-/// Age that a chain may have when a task hands it on. A task that has run for longer does work of
-/// its own: what it wakes is not late since then.
-pub(crate) const AGE_MAX_NS: i64 = 1_000_000_000;
+pub(crate) const DEPTH_MAX: u8 = 64;
+/// Age that a chain may have when a task hands it on: two tasks that wake each other for ever would
+/// make one chain for ever.
+pub(crate) const AGE_MAX_NS: i64 = 10_000_000_000;
 
 /// All chains of a trace.
 #[derive(Debug, Default)]

@@ -25,7 +25,8 @@ pub(crate) enum What {
 const KIND_SHIFT: u32 = 28;
 const PICKED: u32 = 1 << 27;
 const THROTTLED: u32 = 1 << 26;
-const NUMBER_MASK: u32 = (1 << 26) - 1;
+const OPEN: u32 = 1 << 25;
+const NUMBER_MASK: u32 = (1 << 25) - 1;
 /// Added to a number, so that negative ones fit.
 const NUMBER_BIAS: i32 = 1 << 16;
 
@@ -50,6 +51,15 @@ impl Occupant {
     /// Marks a task that runs while a runnable real-time task was put aside for it.
     pub fn throttled(self) -> Self {
         Occupant(self.0 | THROTTLED)
+    }
+
+    /// Marks a run whose end was not seen: its task may have another rank than at its begin.
+    pub fn open(self) -> Self {
+        Occupant(self.0 | OPEN)
+    }
+
+    pub fn is_open(self) -> bool {
+        self.0 & OPEN != 0
     }
 
     pub fn is_picked(self) -> bool {
@@ -127,6 +137,30 @@ impl Timeline {
         self.segments.push(segment);
     }
 
+    /// The last run was that of another version of its task: it changed its name or its rank while
+    /// it ran, and the trace says so only where it leaves the CPU.
+    pub fn rename_run(&mut self, from: VersionId, to: VersionId) {
+        let run = self
+            .segments
+            .iter_mut()
+            .rev()
+            .take_while(|segment| segment.task == from);
+        run.for_each(|segment| segment.task = to);
+    }
+
+    /// The end of the last run was not seen.
+    pub fn leave_run_open(&mut self) {
+        let Some(task) = self.segments.last().map(|segment| segment.task) else {
+            return;
+        };
+        let run = self
+            .segments
+            .iter_mut()
+            .rev()
+            .take_while(|segment| segment.task == task);
+        run.for_each(|segment| segment.occupant = segment.occupant.open());
+    }
+
     /// What has the CPU at `time_ns`.
     pub fn at(&self, time_ns: i64) -> Segment {
         let after = self
@@ -199,9 +233,9 @@ mod tests {
             What::Task,
         ] {
             assert_eq!(Occupant::new(what).what(), what);
-            let marked = Occupant::new(what).picked().throttled();
+            let marked = Occupant::new(what).picked().throttled().open();
             assert_eq!(marked.what(), what);
-            assert!(marked.is_picked() && marked.is_throttled());
+            assert!(marked.is_picked() && marked.is_throttled() && marked.is_open());
         }
     }
 
