@@ -174,6 +174,7 @@ struct rts_counters {
 	rts_u64 stale;      // chains cut because they were too old or too long to hand on
 	rts_u64 repaired;   // frames reset because an exit was missed
 	rts_u64 untracked;  // wake-ups of tasks that have no storage
+	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 

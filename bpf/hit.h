@@ -111,8 +111,12 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state, str
 	hit->waker_stack.length = 0;
 	hit->wakee_stack.length = 0;
 	hit->culprit_stack.length = 0;
-	if (config.waker_stacks)
-		hit->waker_stack = state->waker_stack;
+	if (config.waker_stacks) {
+		struct rts_stack *waker = bpf_task_storage_get(&waker_stacks, task, 0, 0);
+
+		if (waker)
+			hit->waker_stack = *waker;
+	}
 	return hit;
 }
 

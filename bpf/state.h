@@ -85,7 +85,6 @@ struct task_state {
 	rts_u8 padding[5];
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
-	struct rts_stack waker_stack;
 };
 
 struct resched_slot {
@@ -110,6 +109,15 @@ struct {
 	__type(key, int);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+// Apart from `tasks`, which every task has: only targets have one, and small storage is more often
+// granted where the kernel must not wait for memory.
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct rts_stack);
+} waker_stacks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -34,8 +34,12 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
-	if (config.waker_stacks && filter_target(state, wakee))
-		stack_here(&state->waker_stack, ctx);
+	if (config.waker_stacks && filter_target(state, wakee)) {
+		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
+
+		if (stack)
+			stack_here(stack, ctx);
+	}
 	return true;
 }
 
@@ -146,6 +150,24 @@ static __always_inline bool on_sys_exit(void *ctx)
 	return true;
 }
 
+// A task gets its storage when it is born or, at the start, from the iterator: never inside a wake-up.
+static __always_inline void task_resolve(struct task_struct *task, const char *comm)
+{
+	struct task_state *state;
+
+	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		COUNT(storage_failures);
+		return;
+	}
+	if (config.target_kind == RTS_TARGET_FLAGGED)
+		state->target = filter_tid(task->pid) || filter_name(comm);
+	// Every task may become one of these; a flag is resolved here for good.
+	if (config.waker_stacks && (config.target_kind != RTS_TARGET_FLAGGED || state->target) &&
+	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		COUNT(storage_failures);
+}
+
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 {
@@ -226,9 +248,16 @@ int BPF_PROG(sched_waking, struct task_struct *wakee)
 	PROGRAM(WAKING, on_waking(ctx, wakee));
 }
 
+// A task's first wake-up, and its second chance to get storage.
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(sched_wakeup_new, struct task_struct *wakee)
 {
+	if (!task_state(wakee)) {
+		char comm[RTS_COMM_LENGTH];
+
+		__builtin_memcpy(comm, wakee->comm, RTS_COMM_LENGTH);
+		task_resolve(wakee, comm);
+	}
 	PROGRAM(WAKING, on_waking(ctx, wakee));
 }
 
@@ -249,16 +278,6 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	PROGRAM(SYS_EXIT, on_sys_exit(ctx));
-}
-
-// A task gets its storage when it is born or, at the start, from the iterator: never inside a wake-up.
-static __always_inline void task_resolve(struct task_struct *task, const char *comm)
-{
-	struct task_state *state;
-
-	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (state && config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_tid(task->pid) || filter_name(comm);
 }
 
 SEC("tp_btf/task_newtask")
@@ -282,9 +301,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	return 0;
 }
 
-// Sleepable, because only then may an allocation wait: the others draw from a small reserve, which a
-// walk over all tasks would empty.
-SEC("iter.s/task")
+SEC("iter/task")
 int resolve_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;

@@ -109,6 +109,7 @@ pub struct Counters {
     pub stale: u64,
     pub repaired: u64,
     pub untracked: u64,
+    pub storage_failures: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 

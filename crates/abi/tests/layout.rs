@@ -86,7 +86,15 @@ fn claims() -> Claims {
         Counters,
         "rts_counters",
         [
-            samples, worst_ns, suppressed, lost, stale, repaired, untracked, buckets,
+            samples,
+            worst_ns,
+            suppressed,
+            lost,
+            stale,
+            repaired,
+            untracked,
+            storage_failures,
+            buckets,
         ]
     );
     claim!(

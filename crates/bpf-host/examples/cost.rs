@@ -1,7 +1,8 @@
 //! Prints what a watch costs on this machine, program by program.
 //!
-//! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN]`: with our own load of pipe
-//! ping-pong and a 1 kHz timer; the target is a name pattern, or else every task.
+//! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN [IRQ]]`: with our own load of
+//! pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task; with an interrupt
+//! number, chains of all others are rejected.
 
 use std::time::Duration;
 
@@ -16,9 +17,14 @@ fn main() -> event::Result<()> {
     let targets = arguments
         .next()
         .map_or(Targets::All, |name| Targets::Patterns(vec![name]));
+    let irqs = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .map(|irq| vec![irq]);
     let max = event::Duration::MAX;
     let config = WatchConfig {
         targets,
+        irqs,
         threshold: max,
         waker_stacks: false,
         ..Default::default()

@@ -28,6 +28,8 @@ pub struct Statistics {
     pub repaired: u64,
     /// Wake-ups of tasks that the watch does not know.
     pub untracked: u64,
+    /// Tasks that the kernel had no storage for when asked; the next look resolves them.
+    pub storage_failures: u64,
 }
 
 impl Statistics {
@@ -43,6 +45,7 @@ impl Statistics {
             sum.stale += counters.stale;
             sum.repaired += counters.repaired;
             sum.untracked += counters.untracked;
+            sum.storage_failures += counters.storage_failures;
         }
         for (_, info) in program_infos(object) {
             sum.lost += info.recursion_misses;

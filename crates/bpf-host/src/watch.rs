@@ -1,6 +1,7 @@
 //! A running watch: programs in the kernel, a ring of hits, rings of evidence.
 
 use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::raw;
 use event::evidence::EndKind;
@@ -25,9 +26,11 @@ const CHECK_WAITING: &str = "check_waiting";
 pub struct Watch {
     // Dropped in this order: the programs are detached before their maps go.
     links: Vec<Link>,
+    resolve: Link,
     waiting: Option<Link>,
     evidence: EvidenceRings,
     object: Object,
+    storage_failures_seen: AtomicU64,
     _statistics: Option<RunTimeStatistics>,
 }
 
@@ -69,7 +72,8 @@ impl Watch {
         let evidence = EvidenceRings::map(&object)?;
         // Newcomers first, then those who are there: no task is woken before it is known.
         let mut links = object::attach(&object, |program| KNOW_TASKS.contains(&program))?;
-        run_iterator(&attach_iterator(&object, RESOLVE)?)?;
+        let resolve = attach_iterator(&object, RESOLVE)?;
+        resolve_all(&object, &resolve)?;
         links.extend(object::attach(&object, |program| {
             !KNOW_TASKS.contains(&program)
         })?);
@@ -79,9 +83,11 @@ impl Watch {
             .transpose()?;
         let watch = Watch {
             links,
+            resolve,
             waiting,
             evidence,
             object,
+            storage_failures_seen: AtomicU64::new(0),
             _statistics: RunTimeStatistics::enable().ok(),
         };
         Ok((watch, ring))
@@ -96,12 +102,18 @@ impl Watch {
         self.waiting.as_ref().map_or(Ok(()), run_iterator)
     }
 
-    /// What was counted since the start.
+    /// What was counted since the start. Tasks that were born when the kernel had no storage for
+    /// them get it now.
     ///
     /// # Errors
     /// When the kernel refuses to read the counters.
     pub fn statistics(&self) -> Result<Statistics> {
-        Statistics::read(&self.object)
+        let statistics = Statistics::read(&self.object)?;
+        let failures = statistics.storage_failures;
+        if self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
+            run_iterator(&self.resolve)?;
+        }
+        Ok(statistics)
     }
 
     /// What our programs cost since the start, by the kernel's own measuring; all zero when that is
@@ -153,6 +165,23 @@ fn attach_iterator(object: &Object, name: &str) -> Result<Link> {
     program
         .attach()
         .map_err(|error| object::explain("attach", &error))
+}
+
+/// Gives every task its storage. The kernel takes it from a small reserve that it refills behind our
+/// back, so that one pass may not be enough; what is left is counted, and is tried again later.
+fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
+    const PASSES: u32 = 100;
+    const REFILL: std::time::Duration = std::time::Duration::from_millis(1);
+    let mut failures = 0;
+    for _ in 0..PASSES {
+        run_iterator(resolve)?;
+        let before = std::mem::replace(&mut failures, Statistics::read(object)?.storage_failures);
+        if failures == before {
+            break;
+        }
+        std::thread::sleep(REFILL);
+    }
+    Ok(())
 }
 
 /// The program prints nothing, so that one read to the end runs it over every task.

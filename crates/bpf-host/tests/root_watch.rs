@@ -256,7 +256,7 @@ fn a_victim_that_exits_in_the_middle_leaves_the_watch_whole() {
         hits.iter().any(|hit| hit.task.comm == "scene-victim"),
         "{hits:#?}"
     );
-    assert_eq!(watch.statistics().unwrap().untracked, 0);
+    assert_eq!(watch.statistics().unwrap().repaired, 0);
 }
 
 #[test]
