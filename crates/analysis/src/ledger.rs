@@ -162,7 +162,10 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
     let edge = TermKind::Unexplained(Reason::WindowEdge);
     let grade = if model.is_lossy(range, cpus) {
         Grade::Lossy
-    } else if account.waiting || terms.iter().any(|term| term.kind == edge) {
+    } else if account.waiting
+        || model.has_edge(account.origin.as_ns(), account.end.as_ns())
+        || terms.iter().any(|term| term.kind == edge)
+    {
         Grade::Censored
     } else {
         Grade::Complete

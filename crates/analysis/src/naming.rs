@@ -198,6 +198,9 @@ impl Namer<'_> {
         let Doing::Waiting { prio, since, .. } = self.phase.doing else {
             return Key::Unexplained(Reason::Contradiction);
         };
+        if self.model.has_edge(self.phase.begin_ns, slice.end_ns) {
+            return Key::Unexplained(Reason::WindowEdge);
+        }
         let guard_ns = if since == Since::Preemption {
             0
         } else {

@@ -539,3 +539,28 @@ fn a_fair_task_does_not_hand_on_its_own_wake_up() {
     let expect = [("switch", 2_000), ("wake-up delivery", 1_000)];
     check(trace, &expect, Grade::Complete);
 }
+
+#[test]
+fn a_wait_across_the_begin_of_another_cpus_events_proves_no_decision_of_the_scheduler() {
+    // The victim may have run on CPU 1, whose events begin at 2000 µs.
+    let trace = SyntheticTrace::new()
+        .at(20)
+        .block(VICTIM, HOG)
+        .at(1000)
+        .irq(9, "eth0");
+    let trace = trace
+        .after(4)
+        .wake(VICTIM)
+        .irq_end(9)
+        .at(1505)
+        .block(HOG, FAIR);
+    let trace = trace.cpu(1).at(2000).block(SECOND, Task::IDLE).cpu(0);
+    let trace = trace.at(3005).preempt(FAIR, VICTIM);
+    let expect = [
+        ("unexplained: outside the recorded window", 1_500_000),
+        ("run-queue wait behind burner (tid 200, rt 60)", 500_000),
+        ("interrupt 9 eth0", 4_000),
+        ("wake-up delivery", 1_000),
+    ];
+    check(trace, &expect, Grade::Censored);
+}

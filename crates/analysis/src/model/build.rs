@@ -8,7 +8,7 @@ use trace::{EventView, Lost};
 
 use super::binding::{Families, Known, SwitchFields, TaskFields};
 use super::chain::{Arena, NewNode, NodeId};
-use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, Version, VersionId};
+use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
 use super::{Candidate, Model};
 use crate::StepKind;
@@ -41,6 +41,8 @@ pub(super) struct CpuState {
     pub throttled: bool,
     /// Events were lost, and no switch has been seen since.
     pub lost: bool,
+    /// Its first event.
+    pub first_ns: i64,
     pub timeline: Timeline,
 }
 
@@ -52,6 +54,7 @@ impl Default for CpuState {
             raised: [NodeId::NONE; VECTORS_MAX],
             throttled: false,
             lost: false,
+            first_ns: i64::MAX,
             timeline: Timeline::default(),
         }
     }
@@ -124,6 +127,9 @@ impl Builder {
         };
         if self.cpus.len() <= cpu as usize {
             self.cpus.resize_with(cpu as usize + 1, CpuState::default);
+        }
+        if self.cpu(cpu).first_ns == i64::MAX {
+            self.cpu(cpu).first_ns = time_ns;
         }
         match known {
             Known::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
@@ -391,13 +397,13 @@ impl Builder {
         if let Some(frame) = task.softirqs.last() {
             return frame.current;
         }
-        let hands_on = |v: &Version| v.passes || v.prio.is_real_time();
-        let version = self.tasks.version(task.version);
-        if version.is_some_and(hands_on) {
-            task.chain
-        } else {
-            NodeId::NONE
-        }
+        // The chain's last step is the task's switch-in: a boost since then is somebody else's.
+        let came = self
+            .arena
+            .get(task.chain)
+            .and_then(|node| self.tasks.version(node.version));
+        let hands_on = came.is_some_and(|came| came.passes || came.prio.is_real_time());
+        if hands_on { task.chain } else { NodeId::NONE }
     }
 
     /// Nothing is known about the task any more.
@@ -510,6 +516,7 @@ impl Builder {
         candidates.sort_by_key(|candidate| (Reverse(candidate.latency_ns), candidate.end_ns));
         self.basis.hits = self.evidence.hits.len() as u64;
         Model {
+            begins_ns: self.cpus.iter().map(|state| state.first_ns).collect(),
             timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
             tasks: self.tasks,
             arena: self.arena,

@@ -40,6 +40,8 @@ pub(crate) struct Candidate {
 /// Everything that the ledger asks about.
 pub(crate) struct Model {
     pub timelines: Vec<Timeline>,
+    /// The first event of each CPU; the greatest instant for a CPU without any.
+    pub begins_ns: Vec<i64>,
     pub tasks: Tasks,
     pub arena: Arena,
     pub irq_names: BTreeMap<i32, String>,
@@ -98,6 +100,14 @@ impl Model {
             let here = lost.cpu.is_none_or(|cpu| cpus.contains(&cpu));
             here && lost.range.begin < range.end && range.begin <= lost.range.end
         })
+    }
+
+    /// Whether a CPU's first event lies between two instants: what it did before is not known, and
+    /// a task that seems to wait may have run there.
+    pub fn has_edge(&self, begin_ns: i64, end_ns: i64) -> bool {
+        self.begins_ns
+            .iter()
+            .any(|first_ns| begin_ns < *first_ns && *first_ns < end_ns)
     }
 
     /// The moments of a task between two instants.
