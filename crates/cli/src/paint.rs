@@ -27,6 +27,11 @@ impl Paint {
         Paint { on }
     }
 
+    /// Whether there are colours.
+    pub fn is_on(self) -> bool {
+        self.on
+    }
+
     /// Something stops, or is over its budget.
     pub fn bad(self, text: &str) -> String {
         self.wrap("31", text)

@@ -54,6 +54,10 @@ pub struct Arguments {
 pub enum Command {
     /// What this kernel, these privileges and this machine allow, and how to mend each lack
     Doctor(Doctor),
+    /// Wait for a task to be late, then say who did it, for how long and what to change
+    Watch(Box<Watch>),
+    /// Find the late activations of a trace, who made them late and what to change
+    Diagnose(Diagnose),
     /// Record kernel events, until a time, a command's end or Ctrl-C
     Record(Record),
     /// Print the events of a trace, a line each, in time order
@@ -77,15 +81,18 @@ pub enum Color {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
-  sudo rtscope doctor --clean         remove what killed runs left behind
-  sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
-  rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start";
+  sudo rtscope watch --task jackd --over 25ms
+  rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
+  sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay";
 
 const CONTRACT: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope doctor --json          the same for programs
   sudo rtscope doctor --clean         remove what killed runs left behind
+  sudo rtscope watch --task jackd --over 25ms
+                                      wait until jackd is late, then the answer
+  rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions

@@ -1,6 +1,8 @@
 //! One module for each verb: options in, output and outcome out.
 
 pub mod cat;
+pub mod diagnose;
 pub mod doctor;
 pub mod record;
+pub mod watch;
 mod window;

@@ -1,0 +1,83 @@
+//! `rtscope diagnose`: the late activations of a trace, who made them late, and what to change.
+
+use std::io::Write;
+use std::path::Path;
+
+use analysis::{Diagnosis, Grade, Query, TaskFilter, diagnose};
+use event::Result;
+use report::{TextStyle, diagnosis_json, diagnosis_text};
+use trace::Trace;
+
+use crate::exit::{Outcome, stdout_error};
+use crate::flags::Diagnose;
+use crate::options::{DiagnoseOptions, Selection};
+use crate::paint::Paint;
+use crate::verbs::window;
+
+/// Runs the verb.
+pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
+    let options = DiagnoseOptions::new(typed)?;
+    let trace = Trace::open(&options.trace)?;
+    let diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
+    let text = if options.json {
+        format!("{:#}\n", diagnosis_json(&diagnosis))
+    } else {
+        text(&diagnosis, &options.trace, paint)
+    };
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)?;
+    Ok(outcome(&diagnosis, options.over.is_some()))
+}
+
+/// The diagnosis as people read it; `trace` is named in the commands that come next.
+pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint) -> String {
+    let trace = Some(trace.display().to_string());
+    diagnosis_text(
+        diagnosis,
+        &TextStyle {
+            color: paint.is_on(),
+            trace,
+        },
+    )
+}
+
+fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
+    window::known_cpus(&options.window, trace)?;
+    let mut tasks = TaskFilter::default();
+    match &options.selection {
+        Selection::Automatic => (),
+        Selection::Tasks(patterns) => tasks.names.clone_from(patterns),
+        Selection::Tid(tid) => tasks.tids.push(*tid),
+    }
+    let default = Query::default();
+    let worst = options
+        .worst
+        .map(|worst| usize::try_from(worst).unwrap_or(usize::MAX));
+    Ok(Query {
+        tasks,
+        threshold: options.over,
+        worst: worst.unwrap_or(default.worst),
+        range: window::resolve(&options.window, trace)?,
+        cpus: options.window.cpus.clone(),
+    })
+}
+
+/// Something over a threshold that was asked for is one thing; a worst that losses forbid to
+/// explain is another, and goes first.
+fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
+    let worst = diagnosis.activations.first();
+    let is_lossy = worst.is_some_and(|late| late.ledger.grade == Grade::Lossy);
+    let is_conclusive = diagnosis
+        .verdict()
+        .is_some_and(|verdict| verdict.conclusive);
+    let blind = worst.is_none() && diagnosis.basis.holes > 0;
+    if blind || (is_lossy && !is_conclusive) {
+        Outcome::Inconclusive
+    } else if has_threshold && worst.is_some() {
+        Outcome::Exceeded
+    } else {
+        Outcome::Fine
+    }
+}

@@ -1,0 +1,131 @@
+//! What was asked of a watch, in the words of the session.
+
+use std::path::Path;
+
+use bpf_host::{Targets, WatchConfig};
+use capture::EventSelection;
+use capture::watch::{self, FlightRecorder};
+use event::evidence::EndKind;
+use event::{Duration, Error, ErrorKind, Result};
+
+use crate::flags::Until;
+use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+
+/// With no threshold asked for, every latency may be the worst so far.
+const SMALLEST: Duration = Duration::from_ns(1);
+
+/// The session that `options` describe.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] for a task or an interrupt that is not there.
+pub fn session(options: &WatchOptions) -> Result<watch::WatchOptions> {
+    let flight = options.snapshot.as_ref().map(flight_recorder).transpose()?;
+    Ok(watch::WatchOptions {
+        watch: kernel_side(options)?,
+        flight,
+        duration: options.run_for,
+    })
+}
+
+fn flight_recorder(options: &SnapshotOptions) -> Result<FlightRecorder> {
+    let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
+        Error::new(
+            ErrorKind::InvalidInput,
+            "--buffer is larger than this machine can address",
+        )
+    })?;
+    Ok(FlightRecorder {
+        events: EventSelection::new(&options.events),
+        buffer_bytes_per_cpu: bytes,
+        output: options.output.clone(),
+        snapshots_max: None,
+    })
+}
+
+fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
+    let targets = match &options.target {
+        Target::Tasks(patterns) => Targets::Patterns(patterns.clone()),
+        Target::RealTime => Targets::RealTime,
+        Target::Tid(tid) => {
+            if !Path::new("/proc").join(tid.to_string()).exists() {
+                let error = Error::new(ErrorKind::NotFound, "there is no such task");
+                let error = error.found(format!("tid {tid}"));
+                return Err(error.mend("ps -eLo tid,rtprio,comm lists the tasks"));
+            }
+            Targets::Tids(vec![*tid])
+        }
+    };
+    Ok(WatchConfig {
+        targets,
+        cpus: (!options.cpus.is_empty()).then(|| options.cpus.clone()),
+        irqs: options.irq.as_ref().map(irqs).transpose()?,
+        softirq: options.softirq,
+        min_prio: options.prio_min,
+        threshold: options.over.or(options.timeout).unwrap_or(SMALLEST),
+        end: match options.until {
+            Until::SwitchIn => EndKind::SwitchIn,
+            Until::UserReturn => EndKind::UserReturn,
+            Until::Block => EndKind::Blocked,
+        },
+        waiting_after: options.timeout,
+        new_worst_only: options.new_worst,
+        rate_limit_interval: interval(options.rate),
+        max_hits: options.hits_max,
+        ..WatchConfig::default()
+    })
+}
+
+/// Reports a time, as a time between reports.
+fn interval(rate: Rate) -> Duration {
+    Duration::from_ns(rate.per.as_ns() / i64::from(rate.hits_max))
+}
+
+fn irqs(filter: &IrqFilter) -> Result<Vec<i32>> {
+    match filter {
+        IrqFilter::Number(number) => Ok(vec![i32::try_from(*number).unwrap_or(i32::MAX)]),
+        IrqFilter::Name(name) => {
+            let text = std::fs::read_to_string("/proc/interrupts")
+                .map_err(|error| Error::io("cannot read /proc/interrupts", error))?;
+            let numbers = irqs_named(&text, name);
+            if numbers.is_empty() {
+                let error = Error::new(ErrorKind::NotFound, "no interrupt has such a name");
+                let error = error.found(format!("'{name}'"));
+                return Err(error.mend("/proc/interrupts lists them, the name last"));
+            }
+            Ok(numbers)
+        }
+    }
+}
+
+/// The numbers of the lines of `/proc/interrupts` that contain `name`.
+fn irqs_named(interrupts: &str, name: &str) -> Vec<i32> {
+    let line = |line: &str| {
+        let (number, rest) = line.split_once(':')?;
+        rest.contains(name)
+            .then(|| number.trim().parse().ok())
+            .flatten()
+    };
+    interrupts.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_found_by_a_part_of_its_name() {
+        let text = "      CPU0\n 24:   7  PCI-MSI 1-edge  snd_hda_intel:card0\n NMI:  0  Non\n";
+        assert_eq!(irqs_named(text, "snd_hda"), [24]);
+        assert!(irqs_named(text, "eth0").is_empty());
+        assert!(irqs_named(text, "Non").is_empty());
+    }
+
+    #[test]
+    fn a_rate_is_a_time_between_reports() {
+        let rate = Rate {
+            hits_max: 5,
+            per: Duration::from_ms(1000),
+        };
+        assert_eq!(interval(rate), Duration::from_ms(200));
+    }
+}

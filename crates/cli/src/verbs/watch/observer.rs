@@ -1,0 +1,254 @@
+//! What a watch prints: each hit with its verdict, one live line, and how it ended.
+
+use std::io::Write;
+
+use analysis::{Diagnosis, Query, diagnose};
+use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
+use event::{Error, ErrorKind, Result};
+use report::{diagnosis_json, hit_json};
+use serde_json::{Value, json};
+use trace::Trace;
+
+use super::exec::Running;
+use crate::exit::stdout_error;
+use crate::options::{Target, WatchOptions};
+use crate::paint::Paint;
+use crate::signals::{self, Wish};
+use crate::verbs::diagnose::text;
+
+/// The schema of `--json` lines.
+const SCHEMA: &str = "rtscope.watch";
+const SCHEMA_VERSION: u32 = 1;
+
+/// Prints what the watch sees.
+pub struct Observer {
+    json: bool,
+    exec: Option<String>,
+    running: Running,
+    paint: Paint,
+    live: bool,
+    sequence: u64,
+    beginning: String,
+}
+
+impl Observer {
+    /// For a watch with `options`; the live line goes to stderr when that is a terminal.
+    pub fn new(options: &WatchOptions, paint: Paint, stderr_is_terminal: bool) -> Self {
+        let whom = match &options.target {
+            Target::Tasks(patterns) => format!("tasks called {}", patterns.join(", ")),
+            Target::Tid(tid) => format!("task {tid}"),
+            Target::RealTime => "every real-time task".to_owned(),
+        };
+        let when = match (options.over, options.new_worst) {
+            (Some(over), false) => format!("for more than {over}"),
+            (Some(over), true) => format!("for each new worst over {over}"),
+            (None, _) => "for each new worst".to_owned(),
+        };
+        Observer {
+            json: options.json,
+            exec: options.exec.clone(),
+            running: Running::default(),
+            paint,
+            live: stderr_is_terminal && !options.json,
+            sequence: 0,
+            beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
+        }
+    }
+
+    /// Prints how the watch ended.
+    ///
+    /// # Errors
+    /// When stdout refuses.
+    pub fn end(&mut self, status: &Status) -> Result<()> {
+        self.running.finish();
+        self.clear_live_line();
+        let statistics = &status.statistics;
+        if self.json {
+            return self.json_line(json!({
+                "type": "end",
+                "elapsed_ns": status.elapsed.as_ns(),
+                "hits": status.hits,
+                "samples": statistics.samples,
+                "worst_ns": statistics.worst.as_ns(),
+                "suppressed": statistics.suppressed,
+                "lost": statistics.lost,
+                "cost_share": status.cost.share(),
+            }));
+        }
+        let text = format!("{}\n", summary(status));
+        std::io::stdout()
+            .lock()
+            .write_all(text.as_bytes())
+            .map_err(stdout_error)
+    }
+
+    fn json_line(&mut self, mut line: Value) -> Result<()> {
+        line["schema"] = SCHEMA.into();
+        line["version"] = SCHEMA_VERSION.into();
+        line["sequence"] = self.sequence.into();
+        self.sequence += 1;
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{line}")
+            .and_then(|()| stdout.flush())
+            .map_err(stdout_error)
+    }
+
+    fn clear_live_line(&self) {
+        if self.live {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
+        let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
+        if let Some(snapshot) = &report.snapshot {
+            line["snapshot"] = snapshot_json(snapshot);
+        }
+        if let Some(failure) = &report.failure {
+            line["snapshot_error"] = failure.to_string().into();
+        }
+        if let Some(diagnosis) = diagnosis {
+            line["diagnosis"] = diagnosis_json(diagnosis);
+        }
+        line
+    }
+}
+
+impl WatchObserver for Observer {
+    fn armed(&mut self) -> Result<()> {
+        eprintln!("{}", self.beginning);
+        Ok(())
+    }
+
+    fn hit(&mut self, report: &HitReport) -> Result<()> {
+        self.clear_live_line();
+        if signals::wish() == Wish::Discard {
+            return Ok(());
+        }
+        let diagnosis = match &report.snapshot {
+            Some(snapshot) => explain(report, snapshot),
+            None => Err(no_snapshot(report)),
+        };
+        let line = Self::hit_line(report, diagnosis.as_ref().ok());
+        if let Some(command) = &self.exec {
+            self.running.start(command, &line.to_string())?;
+        }
+        if self.json {
+            self.json_line(line)?;
+        } else {
+            let text = self.hit_text(report, &diagnosis);
+            std::io::stdout()
+                .lock()
+                .write_all(text.as_bytes())
+                .map_err(stdout_error)?;
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, status: &Status) -> Result<bool> {
+        self.running.reap();
+        if self.live {
+            eprint!("\r\x1b[K{}", summary(status));
+        }
+        Ok(signals::wish() == Wish::GoOn)
+    }
+}
+
+impl Observer {
+    fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
+        let hit = &report.hit;
+        match (diagnosis, &report.snapshot) {
+            (Ok(diagnosis), Some(snapshot)) => {
+                format!("\n{}", text(diagnosis, &snapshot.path, self.paint))
+            }
+            (Ok(_), None) => String::new(),
+            (Err(error), _) => {
+                format!("\n{} was late by {}\n{error:#}\n", hit.task, hit.latency())
+            }
+        }
+    }
+}
+
+/// The diagnosis of this hit from its snapshot, as `rtscope diagnose` says it later.
+fn explain(report: &HitReport, snapshot: &Snapshot) -> Result<Diagnosis> {
+    let trace = Trace::open(&snapshot.path)?;
+    let mut diagnosis = diagnose(
+        &trace,
+        &Query {
+            worst: 0,
+            ..Query::default()
+        },
+    )?;
+    // Hits of one moment share a snapshot; this one is asked for.
+    let is_this = |id: Option<u64>| id == Some(report.hit.id);
+    let others = diagnosis.activations.len();
+    if others > 1 {
+        let range = event::TimeRange {
+            begin: report.hit.end - event::Duration::from_us(2),
+            end: report.hit.end + event::Duration::from_us(2),
+        };
+        let narrowed = diagnose(
+            &trace,
+            &Query {
+                worst: 0,
+                range,
+                ..Query::default()
+            },
+        )?;
+        let found = narrowed
+            .activations
+            .iter()
+            .any(|late| is_this(late.hit.as_ref().map(|h| h.id)));
+        if found {
+            diagnosis = narrowed;
+        }
+    }
+    Ok(diagnosis)
+}
+
+fn no_snapshot(report: &HitReport) -> Error {
+    match &report.failure {
+        Some(failure) => Error::new(failure.kind(), failure.what())
+            .found(failure.value_found().unwrap_or("no snapshot"))
+            .mend(
+                failure
+                    .mended_by()
+                    .unwrap_or("the watch goes on; the next hit has one"),
+            ),
+        None => Error::new(
+            ErrorKind::NotFound,
+            "this hit has no snapshot to explain it from",
+        )
+        .mend("leave --no-snapshot away"),
+    }
+}
+
+fn snapshot_json(snapshot: &Snapshot) -> Value {
+    let timing = &snapshot.timing;
+    json!({
+        "path": snapshot.path.display().to_string(),
+        "events": snapshot.summary.events(),
+        "discarded": snapshot.summary.discarded(),
+        "stopped_by_kernel": timing.stopped_by_kernel,
+        "stopped_after_ns": timing.stopped_after.as_ns(),
+        "running_after_ns": timing.running_after.as_ns(),
+        "on_disk_after_ns": timing.on_disk_after.as_ns(),
+    })
+}
+
+/// One line: how long, how much, how bad, what was lost, what it cost.
+fn summary(status: &Status) -> String {
+    let statistics = &status.statistics;
+    let quantile = statistics.histogram.quantile(0.999);
+    let p999 = quantile.map_or("-".to_owned(), |quantile| quantile.to_string());
+    format!(
+        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}  cost {:.2} %",
+        status.elapsed,
+        statistics.samples,
+        statistics.worst,
+        status.hits,
+        statistics.suppressed,
+        statistics.lost,
+        status.cost.share() * 100.0
+    )
+}
