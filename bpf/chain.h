@@ -147,7 +147,8 @@ static __always_inline bool chain_of_context(struct chain *to, struct cpu_state 
 	}
 	if (softirq && softirq->vector_plus_1)
 		return chain_from_softirq(to, softirq);
-	if (!state || state->phase == PHASE_NONE || !state->chain.count) {
+	if (!state || state->phase == PHASE_NONE || !state->chain.count ||
+	    !filter_hands_on(state, current)) {
 		chain_begin(to, now_ns, 0);
 		return filter_task_context();
 	}

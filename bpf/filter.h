@@ -56,7 +56,7 @@ static __always_inline bool filter_target(const struct task_state *state, struct
 	if (config.target_kind == RTS_TARGET_ALL)
 		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
-		return prio < PRIO_FAIR_MIN;
+		return prio < PRIO_FAIR_MIN && !state->passes;
 	return state->target;
 }
 
@@ -78,6 +78,31 @@ static __noinline bool filter_name(const char *comm)
 			return true;
 	}
 	return false;
+}
+
+// A fair task does work of its own: what it wakes is not late since the fair task's own wake-up. Chains
+// go on through real-time tasks, and through kernel threads that exist to pass work on.
+static __always_inline bool filter_hands_on(const struct task_state *state, struct task_struct *task)
+{
+	return task->prio < PRIO_FAIR_MIN || state->passes;
+}
+
+static __always_inline bool begins_with(const char *comm, const char *prefix, rts_u32 length)
+{
+	for (rts_u32 i = 0; i < length; i++)
+		if (comm[i] != prefix[i])
+			return false;
+	return true;
+}
+
+// The kernel's own names (kernel/irq/manage.c, softirq.c, stop_machine.c, workqueue.c, net/core/dev.c,
+// rcu/tree.c); analyses of a trace know the same ones.
+static __always_inline bool filter_passes(const char *comm)
+{
+	return begins_with(comm, "irq/", 4) || begins_with(comm, "ksoftirqd/", 10) ||
+	       begins_with(comm, "ktimers/", 8) || begins_with(comm, "migration/", 10) ||
+	       begins_with(comm, "napi/", 5) || begins_with(comm, "kworker/", 8) ||
+	       begins_with(comm, "rcuc/", 5);
 }
 
 static __always_inline bool filter_tid(rts_s32 tid)

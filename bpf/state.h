@@ -81,8 +81,9 @@ struct task_state {
 	struct softirq_frame softirq;
 	rts_u8 phase;
 	rts_u8 target;  // resolved once: name pattern or tid
+	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
 	rts_u8 waiting_reported;
-	rts_u8 padding[5];
+	rts_u8 padding[4];
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
 };

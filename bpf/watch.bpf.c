@@ -160,6 +160,7 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		COUNT(storage_failures);
 		return;
 	}
+	state->passes = filter_passes(comm);
 	if (config.target_kind == RTS_TARGET_FLAGGED)
 		state->target = filter_tid(task->pid) || filter_name(comm);
 	// Every task may become one of these; a flag is resolved here for good.

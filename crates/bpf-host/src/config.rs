@@ -13,7 +13,7 @@ pub enum Targets {
     Patterns(Vec<String>),
     /// These tasks; at most 64.
     Tids(Vec<Tid>),
-    /// Every real-time and deadline task.
+    /// Every real-time and deadline task, without the kernel threads that only pass work on.
     RealTime,
     /// Every task.
     #[default]

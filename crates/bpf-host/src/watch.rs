@@ -18,6 +18,8 @@ use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
 
 /// The programs that know a task from its birth on.
 const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+/// The programs that hand chains on.
+const WAKE_TASKS: [&str; 2] = ["sched_waking", "sched_wakeup_new"];
 /// The iterators: one gives the tasks that exist their storage, the other looks for waiting targets.
 const RESOLVE: &str = "resolve_tasks";
 const CHECK_WAITING: &str = "check_waiting";
@@ -70,13 +72,7 @@ impl Watch {
         let object = object::load(opened, |program| wanted(config, program, present))?;
         let ring = HitRing::open(&object, config.threshold)?;
         let evidence = EvidenceRings::map(&object)?;
-        // Newcomers first, then those who are there: no task is woken before it is known.
-        let mut links = object::attach(&object, |program| KNOW_TASKS.contains(&program))?;
-        let resolve = attach_iterator(&object, RESOLVE)?;
-        resolve_all(&object, &resolve)?;
-        links.extend(object::attach(&object, |program| {
-            !KNOW_TASKS.contains(&program)
-        })?);
+        let (links, resolve) = attach(&object)?;
         let waiting = config
             .waiting_after
             .map(|_| attach_iterator(&object, CHECK_WAITING))
@@ -136,6 +132,25 @@ impl Watch {
     pub(crate) fn profile(&self, key: u32) -> Result<Vec<raw::Profile>> {
         object::per_cpu(&self.object, "profiles", key)
     }
+}
+
+/// Attaches everything, and gives every task its storage; the iterator that does so comes back too.
+///
+/// The order matters, because each takes its time. Newcomers first, then those who are there: no task
+/// is woken before it is known. Exits before entries: no frame stays open. Wake-ups last: no chain
+/// begins before all that it may pass through is seen.
+fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
+    let wakes = |program: &str| WAKE_TASKS.contains(&program);
+    let knows = |program: &str| KNOW_TASKS.contains(&program);
+    let exits = |program: &str| program.ends_with("_exit");
+    let mut links = object::attach(object, knows)?;
+    let resolve = attach_iterator(object, RESOLVE)?;
+    resolve_all(object, &resolve)?;
+    links.extend(object::attach(object, exits)?);
+    let others = |program: &str| !knows(program) && !exits(program) && !wakes(program);
+    links.extend(object::attach(object, others)?);
+    links.extend(object::attach(object, wakes)?);
+    Ok((links, resolve))
 }
 
 /// Whether a program is needed: the kernel has its tracepoint, and the question uses it.

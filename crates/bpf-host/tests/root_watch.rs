@@ -17,6 +17,7 @@ fn config(targets: Targets) -> WatchConfig {
     WatchConfig {
         targets,
         threshold: THRESHOLD,
+        rate_limit_interval: Duration::ZERO,
         ..WatchConfig::default()
     }
 }
@@ -25,8 +26,21 @@ fn named(pattern: &str) -> Targets {
     Targets::Patterns(vec![pattern.into()])
 }
 
-/// The hits that come within half a second.
+/// The hits within half a second that are the scene's: on a busy machine, the rest of the kernel may
+/// make a task late too.
 fn collect(ring: &mut HitRing) -> Vec<Hit> {
+    let mut hits = all(ring);
+    let by_hog = |hit: &Hit| {
+        hit.culprit
+            .as_ref()
+            .is_some_and(|task| task.comm == "scene-hog")
+    };
+    hits.retain(by_hog);
+    hits
+}
+
+/// The hits that come within half a second.
+fn all(ring: &mut HitRing) -> Vec<Hit> {
     let mut hits = Vec::new();
     for _ in 0..5 {
         hits.extend(ring.wait(Time::from_millis(100)).unwrap());
@@ -81,7 +95,7 @@ fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
     assert!(!hit.waker_stack.is_empty() && !hit.wakee_stack.is_empty());
     let statistics = watch.statistics().unwrap();
     assert!(statistics.samples > 10 && statistics.histogram.samples() == statistics.samples);
-    assert_eq!(statistics.worst, hit.latency());
+    assert!(statistics.worst >= hit.latency());
 }
 
 #[test]
@@ -129,15 +143,15 @@ fn a_filter_that_does_not_fit_lets_nothing_through() {
 fn what_the_rate_limit_holds_back_is_counted() {
     let _privileged = testkit::privileged();
     let _victim = Victim::start("scene-victim", 10, || ());
-    let (watch, mut ring) = Watch::start(&config(named("scene-victim"))).unwrap();
+    let mut config = config(named("scene-victim"));
+    config.rate_limit_interval = Duration::from_ms(10_000);
+    let (watch, mut ring) = Watch::start(&config).unwrap();
     (0..3).for_each(|_| hog(20, HOG));
-    assert_eq!(collect(&mut ring).len(), 1);
+    assert_eq!(all(&mut ring).len(), 1);
     let statistics = watch.statistics().unwrap();
     assert!(statistics.suppressed >= 2, "{statistics:?}");
-    let over = statistics
-        .histogram
-        .counts()
-        .filter(|(from, ..)| *from >= THRESHOLD);
+    let is_over = |(from, ..): &(Duration, Duration, u64)| *from >= THRESHOLD;
+    let over = statistics.histogram.counts().filter(is_over);
     assert_eq!(
         over.map(|(.., count)| count).sum::<u64>(),
         statistics.suppressed + 1
@@ -150,7 +164,6 @@ fn only_a_new_worst_is_reported_when_asked() {
     let _victim = Victim::start("scene-victim", 10, || ());
     let mut config = config(named("scene-victim"));
     config.new_worst_only = true;
-    config.rate_limit_interval = Duration::ZERO;
     let (watch, mut ring) = Watch::start(&config).unwrap();
     for hog_ms in [60, 30, 120] {
         hog(20, Time::from_millis(hog_ms));
@@ -175,7 +188,8 @@ fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
     let relay = Victim::start("scene-relay", 12, move || send.send(()).unwrap());
     let (watch, mut ring) = Watch::start(&config(named("scene-end"))).unwrap();
     hog(20, HOG);
-    let hits = collect(&mut ring);
+    let mut hits = all(&mut ring);
+    hits.sort_by_key(|hit| std::cmp::Reverse(hit.latency()));
     drop(watch);
     let (relay_tid, _) = (relay.tid, drop(relay));
     end.join().unwrap();
@@ -229,7 +243,7 @@ fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
         let mut config = config(named("scene-victim"));
         config.end = end;
         let (watch, mut ring) = Watch::start(&config).unwrap();
-        let hits = collect(&mut ring);
+        let hits = all(&mut ring);
         assert_eq!(
             hits.first().map(|hit| hit.steps.last().unwrap().kind),
             expect,
