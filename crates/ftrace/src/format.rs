@@ -311,6 +311,16 @@ mod tests {
                 count: 6,
             },
         );
+    }
+
+    #[test]
+    fn every_kind_of_dynamic_or_nested_field_is_typed_from_its_line() {
+        let integer = |size_bytes, signed| Scalar::Integer {
+            size_bytes,
+            signed,
+            pointer: false,
+        };
+        let check = |line: &str, expect: Kind| assert_eq!(field(line), Some(expect), "{line}");
         check(
             "field:__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;",
             Kind::Dynamic {

@@ -170,7 +170,8 @@ proptest! {
         at in 0usize..2000,
         flip in 1u8..,
     ) {
-        let build = lengths.iter().fold(Build(Vec::new()), |b, length| b.event(1, &vec![1; *length]));
+        let add = |build: Build, length: &usize| build.event(1, &vec![1; *length]);
+        let build = lengths.iter().fold(Build(Vec::new()), add);
         let mut page = build.page(50, 0, &[]);
         let sound = walk(&page).0;
         let at = 16 + at % (page.len() - 16);

@@ -95,79 +95,16 @@ impl Plan {
             _ => format.field(row.source),
         };
         let Some(source) = source else { return };
-        let bytes = bytes_of(source);
-        let mut add = |ty: FieldType, step: Step| {
-            fields.push(Field::payload(row.name, ty));
-            self.steps.push(step);
+        let typed = match width_of(source) {
+            Some(from) => integer_row(row.writing, source.offset_bytes, from),
+            None => text_row(row.writing, bytes_of(source)),
         };
-        match (row.writing, width_of(source)) {
-            (
-                FieldWriting::Integer {
-                    size_bits,
-                    signed,
-                    hexadecimal,
-                },
-                Some(from),
-            ) => {
-                let mut integer = Integer::le(size_bits, signed);
-                if hexadecimal {
-                    integer.base = Base::Hexadecimal;
-                }
-                let (at, to_bytes) = (source.offset_bytes, size_bits / 8);
-                add(
-                    FieldType::Integer(integer),
-                    Step::Integer {
-                        at,
-                        from,
-                        to_bytes,
-                        plus: 0,
-                    },
-                );
+        match typed {
+            Some((ty, step)) => {
+                fields.push(Field::payload(row.name, ty));
+                self.steps.push(step);
             }
-            (FieldWriting::Prio, Some(from)) => {
-                let step = Step::Integer {
-                    at: source.offset_bytes,
-                    from,
-                    to_bytes: 4,
-                    plus: -PRIO_OFFSET,
-                };
-                add(integer(32, true), step);
-            }
-            (FieldWriting::Current, Some(from)) => {
-                let at = source.offset_bytes;
-                add(
-                    integer(32, true),
-                    Step::Integer {
-                        at,
-                        from,
-                        to_bytes: 4,
-                        plus: 0,
-                    },
-                );
-            }
-            (FieldWriting::ThreadGroup, Some(Width { bytes: 4, .. })) => {
-                add(
-                    integer(32, true),
-                    Step::Group {
-                        at: source.offset_bytes,
-                    },
-                );
-            }
-            (FieldWriting::Text16, None) => {
-                let ty = FieldType::Text {
-                    size_bytes: COMM_BYTES,
-                };
-                add(
-                    ty,
-                    Step::Text {
-                        from: bytes,
-                        size: COMM_BYTES,
-                    },
-                );
-            }
-            (FieldWriting::Text, None) => add(FieldType::String, Step::String { from: bytes }),
-            (FieldWriting::Rwbs, None) => add(integer(32, false), Step::Rwbs { from: bytes }),
-            _ => self.add_native(source, row.name, fields),
+            None => self.add_native(source, row.name, fields),
         }
     }
 
@@ -356,6 +293,59 @@ impl Bytes {
         };
         found.unwrap_or_default()
     }
+}
+
+/// How the table writes an integer field; none when it does not say, or says text.
+fn integer_row(writing: FieldWriting, at: u32, from: Width) -> Option<(FieldType, Step)> {
+    let to = |to_bytes, plus| Step::Integer {
+        at,
+        from,
+        to_bytes,
+        plus,
+    };
+    Some(match writing {
+        FieldWriting::Integer {
+            size_bits,
+            signed,
+            hexadecimal,
+        } => {
+            let base = if hexadecimal {
+                Base::Hexadecimal
+            } else {
+                Base::Decimal
+            };
+            let integer = Integer {
+                base,
+                ..Integer::le(size_bits, signed)
+            };
+            (FieldType::Integer(integer), to(size_bits / 8, 0))
+        }
+        FieldWriting::Prio => (integer(32, true), to(4, -PRIO_OFFSET)),
+        FieldWriting::Current => (integer(32, true), to(4, 0)),
+        FieldWriting::ThreadGroup => (integer(32, true), Step::Group { at }),
+        _ => return None,
+    })
+}
+
+/// How the table writes a text; none when it does not say, or says integer.
+fn text_row(writing: FieldWriting, from: Bytes) -> Option<(FieldType, Step)> {
+    Some(match writing {
+        FieldWriting::Text16 => {
+            let ty = FieldType::Text {
+                size_bytes: COMM_BYTES,
+            };
+            (
+                ty,
+                Step::Text {
+                    from,
+                    size: COMM_BYTES,
+                },
+            )
+        }
+        FieldWriting::Text => (FieldType::String, Step::String { from }),
+        FieldWriting::Rwbs => (integer(32, false), Step::Rwbs { from }),
+        _ => return None,
+    })
 }
 
 /// LTTng's name for a tracepoint that the table does not list.
