@@ -260,23 +260,24 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "record a longer window, with larger buffers (--buffer)",
         );
     }
-    let hypervisor = info
+    let virtual_machine = info
         .environment
-        .get("rtscope_hypervisor")
-        .filter(|name| *name != "none");
-    let stolen = model
+        .get("rtscope_virtualised")
+        .is_some_and(|v| v == "1");
+    let stolen: Duration = model
         .evidence
         .late_timers
         .iter()
-        .any(|late| late.steal > Duration::ZERO);
-    if let Some(name) = hypervisor {
+        .map(|late| late.steal)
+        .sum();
+    if stolen > Duration::ZERO {
         warn(
-            format!("the machine is virtual ({name}): the hypervisor may have run others"),
+            format!("the hypervisor took {stolen} from this machine around late timers"),
             "measure on bare metal, or pin the virtual CPUs on the host",
         );
-    } else if stolen {
+    } else if virtual_machine {
         warn(
-            "the hypervisor took time away from this machine".to_owned(),
+            "the machine is virtual: the hypervisor may have run others unseen".to_owned(),
             "measure on bare metal, or pin the virtual CPUs on the host",
         );
     }

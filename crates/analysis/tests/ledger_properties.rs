@@ -80,3 +80,25 @@ proptest! {
         prop_assert_eq!(members, diagnosis.activations.len());
     }
 }
+
+#[test]
+fn the_random_events_do_make_activations() {
+    // Else the property above would hold of nothing.
+    let draws = (0u8..28).cycle().take(400).enumerate();
+    let draws = draws.map(|(place, what)| (what, 3, place as u32 % 2, place % 6, (place / 6) % 6));
+    let trace = draws.fold(SyntheticTrace::new(), apply).build();
+    let tasks = TaskFilter {
+        names: vec!["*".into()],
+        ..TaskFilter::default()
+    };
+    let diagnosis = diagnose(
+        &trace,
+        &Query {
+            tasks,
+            ..Query::default()
+        },
+    )
+    .expect("switches");
+    assert!(diagnosis.basis.activations > 5, "{:?}", diagnosis.basis);
+    assert!(diagnosis.basis.hits > 5);
+}

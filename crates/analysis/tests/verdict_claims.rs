@@ -263,3 +263,33 @@ fn a_trace_without_switches_is_refused_with_the_command_that_mends_it() {
             .is_some_and(|mend| mend.starts_with("rtscope record"))
     );
 }
+
+#[test]
+fn what_makes_a_result_doubtful_is_said_with_its_remedy() {
+    let check = |trace: SyntheticTrace, expect: &str| {
+        let diagnosis = ask(trace, &victim());
+        let found = diagnosis
+            .warnings
+            .iter()
+            .find(|warning| warning.what.contains(expect));
+        assert!(
+            found.is_some_and(|found| !found.remedy.is_empty()),
+            "{:?}",
+            diagnosis.warnings
+        );
+    };
+    check(
+        burning().environment("rtscope_virtualised", "1"),
+        "the machine is virtual",
+    );
+    check(
+        burning().late_timer(100, HOG, 1, 30, &[]),
+        "the hypervisor took 30.000 us",
+    );
+    check(burning().lost(600, 700), "events were lost in 1 places");
+    check(burning(), "the trace has no sched_waking");
+    check(
+        interrupt(burning(), 1000).at(9_000).timer_irq(),
+        "outside the window",
+    );
+}

@@ -1,16 +1,16 @@
 //! The pass over the events: CPUs, tasks, wake-ups, losses.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use event::{Cpu, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
+use super::Model;
 use super::binding::{Families, Known, SwitchFields, TaskFields};
+use super::candidates::{Candidate, Candidates};
 use super::chain::{Arena, NewNode, NodeId};
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
-use super::{Candidate, Model};
 use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
@@ -62,7 +62,6 @@ impl Default for CpuState {
 
 /// Builds a [`Model`] event by event.
 pub(super) struct Builder {
-    pub(super) query: Query,
     pub(super) families: Families,
     pub(super) cpus: Vec<CpuState>,
     pub(super) tasks: Tasks,
@@ -71,10 +70,7 @@ pub(super) struct Builder {
     pub(super) irq_names: BTreeMap<i32, String>,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
-    /// The best candidates so far, the least late on top when their number is limited.
-    candidates: BinaryHeap<Reverse<(i64, u64)>>,
-    kept: HashMap<u64, Candidate>,
-    next_candidate: u64,
+    candidates: Candidates,
     /// No wake-up from before survives it unquestioned.
     last_loss_ns: i64,
     pub(super) basis: Basis,
@@ -91,12 +87,9 @@ impl Builder {
             irq_names: BTreeMap::new(),
             losses: vec![],
             evidence: Evidence::default(),
-            candidates: BinaryHeap::new(),
-            kept: HashMap::new(),
-            next_candidate: 0,
+            candidates: Candidates::new(query),
             last_loss_ns: i64::MIN,
             basis: Basis::default(),
-            query,
         }
     }
 
@@ -451,7 +444,7 @@ impl Builder {
         }
     }
 
-    /// Keeps an activation if it is asked for and late enough.
+    /// Offers an activation of a task that is asked for.
     fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, waiting: bool) {
         let state = &self.tasks.states[task.0 as usize];
         let (node, version) = (state.chain, state.version);
@@ -459,45 +452,18 @@ impl Builder {
             .tasks
             .version(version)
             .is_some_and(|version| version.wanted);
-        let Some(origin_ns) = self.arena.get(node).map(|node| node.origin_ns) else {
+        let Some(first) = self.arena.get(node).filter(|_| wanted) else {
             return;
         };
-        let query = &self.query;
-        let here = query.cpus.is_empty() || query.cpus.contains(&Cpu(cpu));
-        if !wanted || !here || !query.range.contains(Instant::from_ns(end_ns)) {
-            return;
-        }
-        self.basis.activations += 1;
-        let latency_ns = end_ns.saturating_sub(origin_ns);
-        if query
-            .threshold
-            .is_some_and(|threshold| latency_ns < threshold.as_ns())
-        {
-            return;
-        }
-        let least = self
-            .candidates
-            .peek()
-            .map_or(i64::MIN, |Reverse((least, _))| *least);
-        let full = query.worst > 0 && self.candidates.len() >= query.worst;
-        if full && latency_ns <= least {
-            return;
-        }
-        if full && let Some(Reverse((_, id))) = self.candidates.pop() {
-            self.kept.remove(&id);
-        }
-        let candidate = Candidate {
+        let latency_ns = end_ns.saturating_sub(first.origin_ns);
+        self.candidates.offer(Candidate {
             latency_ns,
             node,
             end_ns,
             cpu,
             version,
             waiting,
-        };
-        self.kept.insert(self.next_candidate, candidate);
-        self.candidates
-            .push(Reverse((latency_ns, self.next_candidate)));
-        self.next_candidate += 1;
+        });
     }
 
     pub fn finish(mut self) -> Model {
@@ -512,8 +478,7 @@ impl Builder {
         for state in &mut self.cpus {
             state.timeline.leave_run_open();
         }
-        let mut candidates: Vec<_> = self.kept.into_values().collect();
-        candidates.sort_by_key(|candidate| (Reverse(candidate.latency_ns), candidate.end_ns));
+        self.basis.activations = self.candidates.seen;
         self.basis.hits = self.evidence.hits.len() as u64;
         Model {
             begins_ns: self.cpus.iter().map(|state| state.first_ns).collect(),
@@ -523,7 +488,7 @@ impl Builder {
             irq_names: self.irq_names,
             losses: self.losses,
             evidence: self.evidence,
-            candidates,
+            candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,
         }

@@ -3,6 +3,7 @@
 
 mod binding;
 mod build;
+mod candidates;
 mod chain;
 mod handlers;
 mod tasks;
@@ -20,22 +21,10 @@ use crate::term::vector_name;
 use event::evidence::Step;
 
 pub(crate) use binding::{Binding, Families};
+pub(crate) use candidates::Candidate;
 pub(crate) use chain::{Arena, NodeId};
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
 pub(crate) use timeline::{Slice, Timeline, What};
-
-/// An activation that may be late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    pub latency_ns: i64,
-    /// The wake-up's node.
-    pub node: NodeId,
-    pub end_ns: i64,
-    pub cpu: u32,
-    pub version: VersionId,
-    /// The task still waited at the end of the trace.
-    pub waiting: bool,
-}
 
 /// Everything that the ledger asks about.
 pub(crate) struct Model {
