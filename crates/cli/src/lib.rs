@@ -37,6 +37,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         None => flags::print_short_help(),
         Some(Command::Doctor(doctor)) => verbs::doctor::run(&doctor, paint),
         Some(Command::Record(record)) => verbs::record::run(&record),
+        Some(Command::Demo(typed)) => demo::run::run(&typed, paint),
         Some(Command::Watch(watch)) => verbs::watch::run(&watch, paint),
         Some(Command::Diagnose(typed)) => verbs::diagnose::run(&typed, paint),
         Some(Command::Cat(cat)) => verbs::cat::run(&cat),

@@ -11,7 +11,7 @@ fn rtscope(words: &[&str]) -> Output {
 }
 
 /// Verbs that people type.
-const VERBS: &[&str] = &["doctor", "watch", "diagnose", "record", "cat"];
+const VERBS: &[&str] = &["doctor", "demo", "watch", "diagnose", "record", "cat"];
 
 /// Compares the help that `words` print with the golden file `name`.
 fn check(words: &[&str], name: &str) {

@@ -6,3 +6,4 @@ pub mod jack;
 pub mod part;
 pub mod process;
 mod realtime;
+pub(crate) mod run;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use demo::{DemoPart, PartRole};
+pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use read::{Cat, Diagnose, Window};
 pub use record::Record;
@@ -54,6 +54,8 @@ pub struct Arguments {
 pub enum Command {
     /// What this kernel, these privileges and this machine allow, and how to mend each lack
     Doctor(Doctor),
+    /// Make a real-time task late on purpose, and see the answer
+    Demo(Demo),
     /// Wait for a task to be late, then say who did it, for how long and what to change
     Watch(Box<Watch>),
     /// Find the late activations of a trace, who made them late and what to change
@@ -81,6 +83,7 @@ pub enum Color {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
+  sudo rtscope demo                   a late task of our own making, and the answer
   sudo rtscope watch --task jackd --over 25ms
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay";
@@ -90,6 +93,7 @@ Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope doctor --json          the same for programs
   sudo rtscope doctor --clean         remove what killed runs left behind
+  sudo rtscope demo                   a late task of our own making, and the answer
   sudo rtscope watch --task jackd --over 25ms
                                       wait until jackd is late, then the answer
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere

@@ -16,7 +16,7 @@ use crate::paint::Paint;
 use crate::signals;
 
 pub use config::session;
-pub use observer::Observer;
+pub use observer::{Observer, hit_value};
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {

@@ -98,20 +98,32 @@ impl Observer {
             eprint!("\r\x1b[K");
         }
     }
+}
 
-    fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
-        let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
-        if let Some(snapshot) = &report.snapshot {
-            line["snapshot"] = snapshot_json(snapshot);
-        }
-        if let Some(failure) = &report.failure {
-            line["snapshot_error"] = failure.to_string().into();
-        }
-        if let Some(diagnosis) = diagnosis {
-            line["diagnosis"] = diagnosis_json(diagnosis);
-        }
-        line
+/// A hit with its explanation, as `--json` shows it.
+pub fn hit_value(report: &HitReport) -> Value {
+    hit_line(report, diagnosis(report).as_ref().ok())
+}
+
+fn diagnosis(report: &HitReport) -> Result<Diagnosis> {
+    match &report.snapshot {
+        Some(snapshot) => explain(report, snapshot),
+        None => Err(no_snapshot(report)),
     }
+}
+
+fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
+    let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
+    if let Some(snapshot) = &report.snapshot {
+        line["snapshot"] = snapshot_json(snapshot);
+    }
+    if let Some(failure) = &report.failure {
+        line["snapshot_error"] = failure.to_string().into();
+    }
+    if let Some(diagnosis) = diagnosis {
+        line["diagnosis"] = diagnosis_json(diagnosis);
+    }
+    line
 }
 
 impl WatchObserver for Observer {
@@ -125,11 +137,8 @@ impl WatchObserver for Observer {
         if signals::wish() == Wish::Discard {
             return Ok(());
         }
-        let diagnosis = match &report.snapshot {
-            Some(snapshot) => explain(report, snapshot),
-            None => Err(no_snapshot(report)),
-        };
-        let line = Self::hit_line(report, diagnosis.as_ref().ok());
+        let diagnosis = diagnosis(report);
+        let line = hit_line(report, diagnosis.as_ref().ok());
         if let Some(command) = &self.exec {
             self.running.start(command, &line.to_string())?;
         }
