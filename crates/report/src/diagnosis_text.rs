@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use analysis::{
-    Diagnosis, Grade, Group, LateActivation, Step, StepKind, Term, TermKind, Verdict, softirq_name,
+    Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Term, TermKind, Verdict,
+    softirq_name,
 };
 use event::{Duration, Instant};
 
@@ -86,7 +87,13 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
         ));
     }
     lines.push(String::new());
-    steps_text(late, lines);
+    steps_text(
+        &late.steps,
+        late.steps_left_out,
+        late.end,
+        late.latency(),
+        lines,
+    );
     lines.push(String::new());
     ledger_text(late, &group.verdict, style, lines);
     stacks_text(&group.verdict, lines);
@@ -95,26 +102,51 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     lines.push(String::new());
 }
 
-fn steps_text(late: &LateActivation, lines: &mut Vec<String>) {
+/// A hit without a snapshot: its steps, with the share of each, and who left the CPU last.
+pub fn hit_text(hit: &Hit, style: &TextStyle) -> String {
+    let mut lines = vec![style.paint(
+        Meaning::Verdict,
+        &format!("{} was {} late.", hit.task, hit.latency()),
+    )];
+    lines.push(String::new());
+    steps_text(&hit.steps, hit.overflow, hit.end, hit.latency(), &mut lines);
+    if let Some(culprit) = hit.culprit.as_ref().filter(|task| !task.tid.is_idle()) {
+        lines.push(format!("  it came on its CPU when {culprit} left it"));
+    }
+    for (name, stack) in [
+        ("the waker", &hit.waker_stack),
+        ("the task that left", &hit.culprit_stack),
+    ] {
+        stack_text(name, stack, &mut lines);
+    }
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+fn steps_text(
+    steps: &[Step],
+    left_out: u32,
+    end: Instant,
+    latency: Duration,
+    lines: &mut Vec<String>,
+) {
     lines.push(format!(
         "  {:<20} {:>6} {:>14} {:>7}  step",
         "time [s]", "CPU", "until next", "share"
     ));
-    if late.steps_left_out > 0 {
-        lines.push(format!(
-            "  {:<20} {} earlier steps left out",
-            "…", late.steps_left_out
-        ));
+    if left_out > 0 {
+        lines.push(format!("  {:<20} {left_out} earlier steps left out", "…"));
     }
-    for (place, step) in late.steps.iter().enumerate() {
-        let next = late.steps.get(place + 1).map_or(late.end, |next| next.time);
+    for (place, step) in steps.iter().enumerate() {
+        let next = steps.get(place + 1).map_or(end, |next| next.time);
         let length = next - step.time;
         lines.push(format!(
             "  {:<20} {:>6} {:>14} {:>6.1}%  {}",
             step.time.to_string(),
             step.cpu.0,
             nanoseconds(length),
-            length.share_of(late.latency()) * 100.0,
+            length.share_of(latency) * 100.0,
             step_name(step),
         ));
     }
@@ -213,17 +245,24 @@ fn term_line(name: &str, duration: Duration, total: Duration, width: usize) -> S
 
 fn stacks_text(verdict: &Verdict, lines: &mut Vec<String>) {
     for (what, stack) in &verdict.stacks {
-        lines.push(String::new());
-        lines.push(format!("  stack of {what}:"));
-        for frame in stack.iter().take(FRAMES_MAX) {
-            match frame.symbol.as_str() {
-                "" => lines.push(format!("    {:#x}", frame.address)),
-                symbol => lines.push(format!("    {symbol}")),
-            }
+        stack_text(what, stack, lines);
+    }
+}
+
+fn stack_text(what: &str, stack: &Stack, lines: &mut Vec<String>) {
+    if stack.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("  stack of {what}:"));
+    for frame in stack.iter().take(FRAMES_MAX) {
+        match frame.symbol.as_str() {
+            "" => lines.push(format!("    {:#x}", frame.address)),
+            symbol => lines.push(format!("    {symbol}")),
         }
-        if stack.len() > FRAMES_MAX {
-            lines.push(format!("    … {} more", stack.len() - FRAMES_MAX));
-        }
+    }
+    if stack.len() > FRAMES_MAX {
+        lines.push(format!("    … {} more", stack.len() - FRAMES_MAX));
     }
 }
 

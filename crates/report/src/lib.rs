@@ -10,6 +10,6 @@ mod events_text;
 mod hit_json;
 
 pub use diagnosis_json::diagnosis_json;
-pub use diagnosis_text::{TextStyle, diagnosis_text};
+pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventText, EventTextOptions};
 pub use hit_json::hit_json;

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use analysis::{Diagnosis, Query, diagnose};
+use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
-use event::{Error, ErrorKind, Result};
-use report::{diagnosis_json, hit_json};
+use event::{Duration, Error, ErrorKind, Result};
+use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
 
@@ -64,15 +65,22 @@ impl Observer {
         self.clear_live_line();
         let statistics = &status.statistics;
         if self.json {
+            let quantile = |q: f64| statistics.histogram.quantile(q).map(Duration::as_ns);
             return self.json_line(json!({
                 "type": "end",
                 "elapsed_ns": status.elapsed.as_ns(),
                 "hits": status.hits,
                 "samples": statistics.samples,
                 "worst_ns": statistics.worst.as_ns(),
+                "p50_ns": quantile(0.5),
+                "p99_ns": quantile(0.99),
+                "p99_9_ns": quantile(0.999),
                 "suppressed": statistics.suppressed,
                 "lost": statistics.lost,
-                "cost_share": status.cost.share(),
+                "stale": statistics.stale,
+                "repaired": statistics.repaired,
+                "untracked": statistics.untracked,
+                "cost": cost_json(status),
             }));
         }
         let text = format!("{}\n", summary(status));
@@ -172,7 +180,11 @@ impl Observer {
             }
             (Ok(_), None) => String::new(),
             (Err(error), _) => {
-                format!("\n{} was late by {}\n{error:#}\n", hit.task, hit.latency())
+                let style = TextStyle {
+                    color: self.paint.is_on(),
+                    trace: None,
+                };
+                format!("\n{}{error:#}\n", hit_text(hit, &style))
             }
         }
     }
@@ -242,6 +254,18 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
         "stopped_after_ns": timing.stopped_after.as_ns(),
         "running_after_ns": timing.running_after.as_ns(),
         "on_disk_after_ns": timing.on_disk_after.as_ns(),
+    })
+}
+
+/// Our own cost, the kernel's part program by program.
+fn cost_json(status: &Status) -> Value {
+    let program = |program: &ProgramCost| json!({"program": program.program, "calls": program.calls, "run_ns": program.run_ns});
+    json!({
+        "share": status.cost.share(),
+        "programs_ns": status.cost.programs.as_ns(),
+        "process_ns": status.cost.process.as_ns(),
+        "available_ns": status.cost.available.as_ns(),
+        "programs": status.programs.iter().map(program).collect::<Vec<_>>(),
     })
 }
 
