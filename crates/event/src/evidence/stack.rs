@@ -23,10 +23,19 @@ impl Frame {
 /// A kernel stack, innermost frame first.
 pub type Stack = Vec<Frame>;
 
-/// Names the function of each frame.
+/// The kernel's call into the probes of a tracepoint (`include/linux/tracepoint.h`).
+const TRACEPOINT_CALL: &str = "__traceiter_";
+/// Frames that a probe has before that call: the BPF program, the kernel's runner, a trampoline.
+const PROBE_FRAMES_MAX: usize = 6;
+
+/// Names the function of each frame, and leaves out the frames of the probe that took the stack.
 pub(super) fn symbolise(stack: &mut Stack, name: &impl Fn(u64) -> String) {
-    for frame in stack {
+    for frame in stack.iter_mut() {
         frame.symbol = name(frame.address);
+    }
+    let is_call = |frame: &Frame| frame.symbol.starts_with(TRACEPOINT_CALL);
+    if let Some(call) = stack.iter().take(PROBE_FRAMES_MAX).position(is_call) {
+        stack.drain(..=call);
     }
 }
 
@@ -55,5 +64,27 @@ mod tests {
         check("do_work+0x1f", Some("do_work"));
         check("do_work", Some("do_work"));
         check("", None);
+    }
+
+    #[test]
+    fn a_named_stack_begins_with_the_kernel_not_with_the_probe() {
+        let check = |names: &[&str], expect: &[&str]| {
+            let addresses: Vec<u64> = (0..names.len() as u64).collect();
+            let mut stack = unnamed(&addresses);
+            symbolise(&mut stack, &|address| names[address as usize].to_owned());
+            let left: Vec<_> = stack.iter().map(|frame| frame.symbol.as_str()).collect();
+            assert_eq!(left, expect);
+        };
+        let probed = [
+            "",
+            "bpf_trace_run4+0x1",
+            "__traceiter_sched_switch+0x2",
+            "__schedule+0x3",
+        ];
+        check(&probed, &["__schedule+0x3"]);
+        check(
+            &["schedule+0x1", "", "read+0x2"],
+            &["schedule+0x1", "", "read+0x2"],
+        );
     }
 }
