@@ -39,6 +39,8 @@ test-all:
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test --all
+	cargo build --release --package cli
+	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
 
 check: deps
 	cargo xtask check

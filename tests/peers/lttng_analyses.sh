@@ -71,7 +71,7 @@ grep -Eq '[0-9]+\.[0-9]+ ?%' "$scratch/cputop"
 grep -Eq '[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{9}' "$scratch/schedtop"
 if [ $# -lt 2 ]; then
     # The load's share is near one CPU; other work on the machine takes some of it.
-    share=$(sed -nE 's/.*busyloop \([0-9]+\).* ([0-9]+)\.[0-9]+ ?%?.*/\1/p' "$scratch/cputop" | head -1)
+    share=$(sed -nE 's/.* ([0-9]+)\.[0-9]+ % +busyloop \([0-9]+\).*/\1/p' "$scratch/cputop" | head -n 1)
     [ "${share:-0}" -ge 10 ] || { echo "cputop does not name the load" >&2; exit 1; }
 fi
 echo "lttng-analyses read $recording"
