@@ -4,7 +4,6 @@
 //! touches no system, so that help and completions need neither root nor a kernel feature.
 
 pub mod demo;
-mod event_text;
 mod exit;
 pub mod flags;
 mod generate;

@@ -9,14 +9,26 @@ use trace::{EventView, Trace};
 use clock::ClockText;
 use field::FieldWriter;
 
+/// The clock that event lines show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventClock {
+    /// The hour of the day in the local time zone.
+    #[default]
+    Local,
+    /// The hour of the day in UTC.
+    Utc,
+    /// Seconds since 1970.
+    WallSeconds,
+    /// Seconds of the trace's own clock.
+    TraceSeconds,
+}
+
 /// How event lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventTextOptions {
-    /// Seconds since 1970 in place of the hour of the day (`--clock-seconds`).
-    pub seconds: bool,
-    /// The hour of the day in UTC in place of the local time zone (`--clock-gmt`).
-    pub utc: bool,
-    /// Without the time since the event before (`--no-delta`).
+    /// The clock that is shown.
+    pub clock: EventClock,
+    /// Without the time since the event before.
     pub no_delta: bool,
 }
 
@@ -76,7 +88,11 @@ impl<'t> EventText<'t> {
     /// encoding.
     pub fn write(&mut self, event: &EventView<'_>, out: &mut Vec<u8>) {
         if event.is_timed() {
-            self.write_time(self.trace.wall_ns(event.time()), out);
+            let ns = match self.options.clock {
+                EventClock::TraceSeconds => event.time().as_ns(),
+                _ => self.trace.wall_ns(event.time()),
+            };
+            self.write_time(ns, out);
         }
         let Some(class) = self.classes.get(event.class().0 as usize) else {
             return;
@@ -95,15 +111,15 @@ impl<'t> EventText<'t> {
         out.push(b'\n');
     }
 
-    fn write_time(&mut self, wall_ns: i64, out: &mut Vec<u8>) {
-        self.clock.write(wall_ns, self.options, out);
+    fn write_time(&mut self, ns: i64, out: &mut Vec<u8>) {
+        self.clock.write(ns, self.options.clock, out);
         if !self.options.no_delta {
             match self.last_ns {
                 None => out.extend_from_slice(b"(+?.?????????) "),
-                Some(last_ns) => clock::write_delta(wall_ns.wrapping_sub(last_ns), out),
+                Some(last_ns) => clock::write_delta(ns.wrapping_sub(last_ns), out),
             }
         }
-        self.last_ns = Some(wall_ns);
+        self.last_ns = Some(ns);
     }
 }
 

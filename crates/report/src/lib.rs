@@ -11,5 +11,5 @@ mod hit_json;
 
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
-pub use events_text::{EventText, EventTextOptions};
+pub use events_text::{EventClock, EventText, EventTextOptions};
 pub use hit_json::hit_json;

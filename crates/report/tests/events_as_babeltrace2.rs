@@ -92,8 +92,8 @@ fn every_trace_of_the_corpus_prints_as_babeltrace2_prints_it() {
         }
     }
     eprintln!(
-        "{} traces: {equal} equal, {stale} but for its stale texts, {stopped} where it stops early, \
-         {excused} excused",
+        "{} traces: {equal} equal, {stale} but for its stale texts, {stopped} where it stops \
+         early, {excused} excused",
         traces.len()
     );
     assert!(different.is_empty(), "different: {different:#?}");

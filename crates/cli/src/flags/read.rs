@@ -51,7 +51,7 @@ pub struct Cat {
     /// The part to print.
     #[command(flatten)]
     pub window: Window,
-    /// Times as seconds of the trace's clock instead of the time of day (UTC)
+    /// Times as seconds of the trace's clock instead of the local time of day
     #[arg(long)]
     pub clock_seconds: bool,
 }

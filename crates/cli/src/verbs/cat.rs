@@ -1,12 +1,11 @@
 //! `rtscope cat`: the events of a trace, a line each, in time order.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
-use event::{Instant, Result};
+use event::Result;
+use report::{EventClock, EventText, EventTextOptions};
 use trace::{Item, Lost, Trace};
 
-use crate::event_text::write_event;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Cat;
 use crate::options::CatOptions;
@@ -21,7 +20,18 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     let trace = Trace::open(&options.trace)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
-    let mut printer = Printer::new(&trace, options.clock_seconds);
+    let clock = match options.clock_seconds {
+        true => EventClock::TraceSeconds,
+        false => EventClock::Local,
+    };
+    let mut events = EventText::new(
+        &trace,
+        EventTextOptions {
+            clock,
+            no_delta: false,
+        },
+    );
+    let mut text = Vec::with_capacity(PIECE_BYTES + 4096);
     let mut complete = true;
     let mut stdout = std::io::stdout().lock();
     let mut cursor = trace.cursor(range);
@@ -29,30 +39,29 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
         match item {
             Item::Event(event) => {
                 if window::wants(&options.window, event.cpu()) {
-                    printer.event(&event);
+                    events.write(&event, &mut text);
                 }
             }
             Item::Lost(lost) => {
                 complete = false;
                 // In its place among the events, as a line that no event looks like.
-                printer.note(&describe(&lost));
+                note(&mut text, &describe(&lost));
             }
             Item::Damage(damage) => {
                 complete = false;
                 let place = format!("{} at byte {}", damage.file, damage.offset_bytes);
-                printer.note(&format!("unreadable: {place}: {}", damage.reason));
+                note(
+                    &mut text,
+                    &format!("unreadable: {place}: {}", damage.reason),
+                );
             }
         }
-        if printer.text.len() >= PIECE_BYTES {
-            stdout
-                .write_all(printer.text.as_bytes())
-                .map_err(stdout_error)?;
-            printer.text.clear();
+        if text.len() >= PIECE_BYTES {
+            stdout.write_all(&text).map_err(stdout_error)?;
+            text.clear();
         }
     }
-    stdout
-        .write_all(printer.text.as_bytes())
-        .map_err(stdout_error)?;
+    stdout.write_all(&text).map_err(stdout_error)?;
     Ok(if complete {
         Outcome::Fine
     } else {
@@ -60,66 +69,11 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     })
 }
 
-struct Printer<'a> {
-    trace: &'a Trace,
-    host: String,
-    clock_seconds: bool,
-    last: Option<Instant>,
-    text: String,
-}
-
-impl<'a> Printer<'a> {
-    fn new(trace: &'a Trace, clock_seconds: bool) -> Self {
-        let host = trace.info().environment.get("hostname");
-        let host = host.map(|host| format!("{host} ")).unwrap_or_default();
-        let text = String::with_capacity(PIECE_BYTES + 4096);
-        Printer {
-            trace,
-            host,
-            clock_seconds,
-            last: None,
-            text,
-        }
-    }
-
-    fn event(&mut self, event: &trace::EventView<'_>) {
-        let time = event.time();
-        self.stamp(time);
-        let _ = match self.last {
-            Some(last) => write!(
-                self.text,
-                " (+{}) ",
-                Instant::from_ns((time - last).as_ns())
-            ),
-            None => write!(self.text, " (+?.?????????) "),
-        };
-        self.last = Some(time);
-        self.text.push_str(&self.host);
-        if let Some(class) = self.trace.classes().get(event.class().0 as usize) {
-            write_event(&mut self.text, class, event);
-        }
-        self.text.push('\n');
-    }
-
-    fn stamp(&mut self, time: Instant) {
-        let _ = if self.clock_seconds {
-            write!(self.text, "[{time}]")
-        } else {
-            let ns = self.trace.wall_ns(time);
-            let (seconds, ns) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-            let day_seconds = seconds.rem_euclid(86_400);
-            let (hours, minutes) = (day_seconds / 3600, day_seconds / 60 % 60);
-            write!(
-                self.text,
-                "[{hours:02}:{minutes:02}:{:02}.{ns:09}]",
-                day_seconds % 60
-            )
-        };
-    }
-
-    fn note(&mut self, note: &str) {
-        let _ = writeln!(self.text, "# {note}");
-    }
+/// A line that no event looks like.
+fn note(text: &mut Vec<u8>, note: &str) {
+    text.extend_from_slice(b"# ");
+    text.extend_from_slice(note.as_bytes());
+    text.push(b'\n');
 }
 
 fn describe(lost: &Lost) -> String {

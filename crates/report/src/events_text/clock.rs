@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::EventTextOptions;
+use super::EventClock;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
@@ -15,10 +15,10 @@ pub(super) struct ClockText {
 
 impl ClockText {
     /// `[hh:mm:ss.nnnnnnnnn] ` or `[seconds.nnnnnnnnn] `.
-    pub fn write(&mut self, wall_ns: i64, options: EventTextOptions, out: &mut Vec<u8>) {
+    pub fn write(&mut self, wall_ns: i64, clock: EventClock, out: &mut Vec<u8>) {
         let (second, ns) = (wall_ns.div_euclid(NS_PER_S), wall_ns.rem_euclid(NS_PER_S));
         // Writing into memory cannot fail.
-        if options.seconds {
+        if matches!(clock, EventClock::WallSeconds | EventClock::TraceSeconds) {
             let (sign, ns) = (if wall_ns < 0 { "-" } else { "" }, wall_ns.unsigned_abs());
             let (second, ns) = (ns / NS_PER_S as u64, ns % NS_PER_S as u64);
             let _ = write!(out, "[{sign}{second}.{ns:09}] ");
@@ -27,7 +27,7 @@ impl ClockText {
         let [hour, minute, second] = match self.cached {
             Some((cached, time)) if cached == second => time,
             _ => {
-                let time = time_of_day(second, options.utc);
+                let time = time_of_day(second, clock == EventClock::Utc);
                 self.cached = Some((second, time));
                 time
             }
@@ -71,21 +71,21 @@ mod tests {
 
     #[test]
     fn a_time_prints_as_babeltrace2_prints_it() {
-        let check = |wall_ns: i64, seconds: bool, expect: &str| {
+        let check = |wall_ns: i64, clock: EventClock, expect: &str| {
             let mut out = Vec::new();
-            let options = EventTextOptions {
-                seconds,
-                utc: true,
-                ..EventTextOptions::default()
-            };
-            ClockText::default().write(wall_ns, options, &mut out);
+            ClockText::default().write(wall_ns, clock, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expect);
         };
-        check(1_795_165_638_971_788_018, false, "[09:07:18.971788018] ");
-        check(1_795_165_638_971_788_018, true, "[1795165638.971788018] ");
-        check(0, false, "[00:00:00.000000000] ");
-        check(-1, true, "[-0.000000001] ");
-        check(-1, false, "[23:59:59.999999999] ");
+        let (day, seconds) = (EventClock::Utc, EventClock::WallSeconds);
+        check(1_795_165_638_971_788_018, day, "[09:07:18.971788018] ");
+        check(
+            1_795_165_638_971_788_018,
+            seconds,
+            "[1795165638.971788018] ",
+        );
+        check(0, day, "[00:00:00.000000000] ");
+        check(-1, seconds, "[-0.000000001] ");
+        check(-1, day, "[23:59:59.999999999] ");
     }
 
     #[test]
