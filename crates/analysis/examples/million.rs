@@ -19,7 +19,8 @@ fn main() -> event::Result<()> {
     let diagnosis = diagnose(&trace, &Query::default())?;
     let took = begin.elapsed();
     println!(
-        "{} events, {} activations, {} late: {:.3} s, {:.0} ns an event, peak {} KiB, {} KiB more than before",
+        "{} events, {} activations, {} late: {:.3} s, {:.0} ns an event, \
+         peak {} KiB, {} KiB more than before",
         diagnosis.basis.events,
         diagnosis.basis.activations,
         diagnosis.activations.len(),

@@ -1,5 +1,6 @@
 //! The published experiment as LTTng recorded it: a hog at RR 60 starves a sound card's interrupt
-//! thread. The waits are those that lttng-schedtop printed for the same trace. Needs RTSCOPE_CORPUS.
+//! thread. The waits are those that lttng-schedtop printed for the same trace. Needs
+//! RTSCOPE_CORPUS.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -53,7 +53,11 @@ fn apply(trace: SyntheticTrace, draw: Draw) -> SyntheticTrace {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn terms_are_exclusive_cover_the_latency_and_sum_exactly(

@@ -49,7 +49,10 @@ fn group_json(group: &Group) -> Value {
 }
 
 fn verdict_json(verdict: &Verdict) -> Value {
-    let stack = |(what, stack): &(String, analysis::Stack)| json!({"what": what, "stack": stack_json(stack)});
+    let stack = |(what, stack): &(String, analysis::Stack)| {
+        let stack = stack_json(stack);
+        json!({"what": what, "stack": stack})
+    };
     json!({
         "sentence": verdict.sentence,
         "conclusive": verdict.conclusive,

@@ -299,6 +299,11 @@ fn warnings_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut Vec<Strin
     }
 }
 
+/// `1 hit`, `2 hits`.
+fn counted(count: u64, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
 fn basis_text(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
     let mut text = format!("{} events", basis.events);
@@ -307,20 +312,13 @@ fn basis_text(diagnosis: &Diagnosis) -> String {
         let _ = write!(text, " in {}", window.duration());
     }
     let _ = write!(text, ", {} lost", basis.lost);
-    let _ = match basis.hits {
-        0 => write!(
-            text,
-            "; {} activations of the tasks asked for",
-            basis.activations
-        ),
-        hits => write!(text, "; {hits} hits in the evidence"),
+    let found = match basis.hits {
+        0 => counted(basis.activations, "activation", "activations") + " of the tasks asked for",
+        hits => counted(hits, "hit", "hits") + " in the evidence",
     };
+    let _ = write!(text, "; {found}");
     if basis.unpaired > 0 {
-        let _ = write!(
-            text,
-            "; {} events without a partner left out",
-            basis.unpaired
-        );
+        let _ = write!(text, "; {} without a partner left out", basis.unpaired);
     }
     text
 }

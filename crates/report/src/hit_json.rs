@@ -60,7 +60,10 @@ fn step_json(step: &Step) -> Value {
 
 /// A stack as a JSON array, innermost frame first.
 pub(crate) fn stack_json(stack: &Stack) -> Value {
-    let frame = |frame: &analysis::Frame| json!({"address": format!("{:#x}", frame.address), "symbol": frame.symbol});
+    let frame = |frame: &analysis::Frame| {
+        let address = format!("{:#x}", frame.address);
+        json!({"address": address, "symbol": frame.symbol})
+    };
     stack.iter().map(frame).collect()
 }
 

@@ -28,7 +28,8 @@ fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     };
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let expect = "\
-victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: burner (tid 200, rt 60) ran ahead of it on CPU 0 for 7.995 ms (99.9 %).
+victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: \
+burner (tid 200, rt 60) ran ahead of it on CPU 0 for 7.995 ms (99.9 %).
 
   time [s]                CPU     until next   share  step
   0.001000000               0       2 000 ns    0.0%  interrupt 9 eth0
@@ -49,7 +50,7 @@ victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: burner (tid 200, rt 60) r
   look at it: rtscope cat snapshot --begin 0.000900000 --end 0.009100000
 ";
     assert!(text.starts_with(expect), "{text}");
-    assert!(text.ends_with("6 events in 8.980 ms, 0 lost; 1 activations of the tasks asked for\n"));
+    assert!(text.ends_with("6 events in 8.980 ms, 0 lost; 1 activation of the tasks asked for\n"));
     assert!(!text.contains('\x1b'), "colour only when asked for");
 }
 

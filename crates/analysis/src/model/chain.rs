@@ -1,7 +1,7 @@
 //! Chains: from an origin through handlers and wake-ups to a task.
 //!
-//! A chain is a list that grows at its end; chains that fork share their beginning. All nodes lie in
-//! one arena, so that a step costs no allocation of its own.
+//! A chain is a list that grows at its end; chains that fork share their beginning. All nodes lie
+//! in one arena, so that a step costs no allocation of its own.
 
 use event::{Cpu, Instant, Prio};
 
