@@ -161,9 +161,12 @@ fn check_named(diagnosis: &Diagnosis, hog: &Truth) {
 fn check_nobody_innocent(truth: &HogTruth, diagnosis: &Diagnosis) {
     let guilty = |comm: &str| truth.hogs.iter().any(|hog| hog.name == comm);
     for decoy in &truth.decoys {
+        // Before it was real-time, the victim was a fair task among others, decoys included.
+        let real_time = |place: &usize| diagnosis.activations[*place].task.prio.is_real_time();
         let accused = diagnosis
             .groups
             .iter()
+            .filter(|group| group.members.first().is_some_and(real_time))
             .flat_map(|group| &group.verdict.culprits);
         for culprit in accused {
             let comm = culprit.kind.task().map(|task| task.comm.as_str());
