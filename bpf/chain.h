@@ -126,17 +126,30 @@ static __always_inline bool chain_from_softirq(struct chain *to, const struct so
 	return true;
 }
 
-// The chain that this context hands on, into `to`; false when the filters let none begin here.
-static __always_inline bool chain_of_context(struct chain *to, struct cpu_state *cpu, rts_u64 now_ns)
+// A chain that begins with the wake-up itself, where the filters allow one.
+static __always_inline bool chain_from_here(struct chain *to, rts_u64 *now_ns, rts_u32 flags)
+{
+	if (!filter_task_context())
+		return false;
+	*now_ns = bpf_ktime_get_ns();
+	chain_begin(to, *now_ns, flags);
+	return true;
+}
+
+// The chain that this context hands on, into `to`; false when the filters let none begin here. The clock
+// is read only for a chain.
+static __always_inline bool chain_of_context(struct chain *to, struct cpu_state *cpu, rts_u64 *now_ns)
 {
 	struct task_struct *current;
 	struct task_state *state = 0;
 	const struct softirq_frame *softirq;
 
 	if (cpu->hardirq.active) {
-		if (cpu->hardirq.passed)
-			chain_from_hardirq(to, &cpu->hardirq);
-		return cpu->hardirq.passed;
+		if (!cpu->hardirq.passed)
+			return false;
+		*now_ns = bpf_ktime_get_ns();
+		chain_from_hardirq(to, &cpu->hardirq);
+		return true;
 	}
 	current = bpf_get_current_task_btf();
 	if (current->pid) {
@@ -145,18 +158,18 @@ static __always_inline bool chain_of_context(struct chain *to, struct cpu_state 
 	} else {
 		softirq = &cpu->idle_softirq;
 	}
-	if (softirq && softirq->vector_plus_1)
+	if (softirq && softirq->vector_plus_1) {
+		*now_ns = bpf_ktime_get_ns();
 		return chain_from_softirq(to, softirq);
-	if (!state || state->phase == PHASE_NONE || !state->chain.count ||
-	    !filter_hands_on(state, current)) {
-		chain_begin(to, now_ns, 0);
-		return filter_task_context();
 	}
+	if (!state || state->phase == PHASE_NONE || !state->chain.count ||
+	    !filter_hands_on(state, current))
+		return chain_from_here(to, now_ns, 0);
+	*now_ns = bpf_ktime_get_ns();
 	if (state->chain.count > CHAIN_STEPS_MAX ||
-	    now_ns - state->chain.origin_ns > CHAIN_AGE_NS_MAX) {
+	    *now_ns - state->chain.origin_ns > CHAIN_AGE_NS_MAX) {
 		COUNT(stale);
-		chain_begin(to, now_ns, RTS_CHAIN_STALE);
-		return filter_task_context();
+		return chain_from_here(to, now_ns, RTS_CHAIN_STALE);
 	}
 	chain_copy(to, &state->chain);
 	return true;

@@ -30,12 +30,6 @@ static __always_inline bool filter_irq(rts_s32 irq)
 	return false;
 }
 
-// With a softirq filter, a chain must pass through a softirq of that vector before it wakes anybody.
-static __always_inline bool filter_hardirq_wakes(void)
-{
-	return config.softirq < 0;
-}
-
 static __always_inline bool filter_softirq(rts_u32 vector)
 {
 	return config.softirq < 0 || config.softirq == (rts_s32)vector;
@@ -45,6 +39,15 @@ static __always_inline bool filter_softirq(rts_u32 vector)
 static __always_inline bool filter_task_context(void)
 {
 	return !config.irqs_length && config.softirq < 0 && filter_cpu();
+}
+
+// Whether a wake-up in this context may carry a chain at all; the quick test before the clock is read.
+// With a softirq filter, a chain must pass through a softirq of that vector before it wakes anybody.
+static __always_inline bool filter_context(const struct cpu_state *cpu)
+{
+	if (!config.irqs_length && config.softirq < 0)
+		return true;
+	return !cpu->hardirq.active || (cpu->hardirq.passed && config.softirq < 0);
 }
 
 static __always_inline bool filter_target(const struct task_state *state, struct task_struct *task)
@@ -85,6 +88,12 @@ static __noinline bool filter_name(const char *comm)
 static __always_inline bool filter_hands_on(const struct task_state *state, struct task_struct *task)
 {
 	return task->prio < PRIO_FAIR_MIN || state->passes;
+}
+
+// Whether a chain to this task matters to anybody.
+static __always_inline bool filter_hands_on_or_target(const struct task_state *state, struct task_struct *task)
+{
+	return filter_hands_on(state, task) || filter_target(state, task);
 }
 
 static __always_inline bool begins_with(const char *comm, const char *prefix, rts_u32 length)

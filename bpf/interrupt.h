@@ -68,8 +68,7 @@ static __always_inline bool on_softirq_raise(rts_u32 vector)
 		return false;
 	slot->raised = 1;
 	chain = &slot->chains[(slot->running ^ 1) & 1];
-	now_ns = bpf_ktime_get_ns();
-	if (!filter_softirq(vector) || !chain_of_context(chain, cpu, now_ns)) {
+	if (!filter_softirq(vector) || !chain_of_context(chain, cpu, &now_ns)) {
 		chain->count = 0;
 		return false;
 	}

@@ -18,7 +18,7 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	struct task_state *state = task_state(wakee);
-	rts_u64 now_ns = bpf_ktime_get_ns();
+	rts_u64 now_ns;
 
 	if (!cpu)
 		return false;
@@ -26,11 +26,12 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 		COUNT(untracked);
 		return false;
 	}
-	if ((cpu->hardirq.active && !filter_hardirq_wakes()) ||
-	    !chain_of_context(&state->chain, cpu, now_ns)) {
-		state->phase = PHASE_NONE;
+	state->phase = PHASE_NONE;
+	// A task that is no target and hands nothing on needs no chain.
+	if (!filter_hands_on_or_target(state, wakee))
 		return false;
-	}
+	if (!filter_context(cpu) || !chain_of_context(&state->chain, cpu, &now_ns))
+		return false;
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
@@ -77,7 +78,8 @@ static __always_inline void switch_in(void *ctx, struct task_state *state, struc
 		task_describe(&state->culprit, prev);
 }
 
-static __always_inline void resched_done(void *ctx, struct task_struct *prev, bool runnable)
+// `kept`: prev stays runnable, and somebody for whom that matters had to wait.
+static __always_inline void resched_done(void *ctx, struct task_struct *prev, bool kept)
 {
 	struct resched_slot *slot;
 	rts_u64 set_ns, now_ns;
@@ -88,7 +90,7 @@ static __always_inline void resched_done(void *ctx, struct task_struct *prev, bo
 	set_ns = slot->set_ns;
 	slot->set_ns = 0;
 	// The idle task always leaves at once, and one that blocks leaves by itself.
-	if (!runnable || !prev->pid)
+	if (!kept || !prev->pid)
 		return;
 	now_ns = bpf_ktime_get_ns();
 	if ((rts_s64)(now_ns - set_ns) >= (rts_s64)config.evidence_floor_ns)
@@ -101,7 +103,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	bool runnable = preempt || !prev_state;
 	bool changed = false;
-	struct task_state *state;
+	struct task_state *state, *next_state = 0;
 	rts_u64 now_ns = 0;
 
 	if (!cpu)
@@ -111,24 +113,30 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		cpu->hardirq.active = 0;
 		COUNT(repaired);
 	}
+	if (next->pid)
+		next_state = task_state(next);
 	if (config.evidence_floor_ns)
-		resched_done(ctx, prev, runnable);
+		resched_done(ctx, prev, runnable && next_state && filter_hands_on_or_target(next_state, next));
 	if (prev->pid && (state = task_state(prev)) && state->phase != PHASE_NONE) {
 		if (config.end_kind == RTS_END_BLOCKED)
 			now_ns = bpf_ktime_get_ns();
 		changed = switch_out(ctx, state, prev, runnable, now_ns);
 	}
-	if (next->pid && (state = task_state(next)) && state->phase == PHASE_WOKEN) {
-		switch_in(ctx, state, next, prev, bpf_ktime_get_ns());
+	if (next_state && next_state->phase == PHASE_WOKEN) {
+		switch_in(ctx, next_state, next, prev, bpf_ktime_get_ns());
 		changed = true;
 	}
 	return changed;
 }
 
-static __always_inline bool on_need_resched(rts_u32 cpu)
+// The idle task leaves at once: only others can keep a CPU.
+static __always_inline bool on_need_resched(struct task_struct *task, rts_u32 cpu)
 {
-	struct resched_slot *slot = LOOKUP(resched, cpu);
+	struct resched_slot *slot;
 
+	if (!task->pid)
+		return false;
+	slot = LOOKUP(resched, cpu);
 	if (!slot || slot->set_ns)
 		return false;
 	slot->set_ns = bpf_ktime_get_ns();
@@ -272,7 +280,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 SEC("tp_btf/sched_set_need_resched_tp")
 int BPF_PROG(sched_set_need_resched_tp, struct task_struct *task, int cpu, int flag)
 {
-	PROGRAM(NEED_RESCHED, on_need_resched(cpu));
+	PROGRAM(NEED_RESCHED, on_need_resched(task, cpu));
 }
 
 SEC("tp_btf/sys_exit")

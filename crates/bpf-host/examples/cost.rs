@@ -2,11 +2,12 @@
 //!
 //! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN [IRQ]]`: with our own load of
 //! pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task; with an interrupt
-//! number, chains of all others are rejected.
+//! number, chains of all others are rejected. Then the kernel's own accounting of the same watch, without
+//! a load of ours: run hackbench beside it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bpf_host::{Targets, WatchConfig, measure_cost};
+use bpf_host::{Targets, Watch, WatchConfig, measure_cost};
 
 fn main() -> event::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -44,5 +45,34 @@ fn main() -> event::Result<()> {
             cost.max_ns
         );
     }
+    accounted(&config, Duration::from_secs(seconds))
+}
+
+/// What the kernel's own accounting says of the watch, without our measuring in it: the share of all
+/// CPUs, and the average call.
+fn accounted(config: &WatchConfig, duration: Duration) -> event::Result<()> {
+    let (watch, _hits) = Watch::start(config)?;
+    let before = watch.costs();
+    let begin = Instant::now();
+    std::thread::sleep(duration);
+    let elapsed = begin.elapsed();
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    println!("\naccounted by the kernel, under whatever runs now:");
+    let mut run_ns = 0;
+    for (cost, before) in watch.costs().iter().zip(before) {
+        let calls = cost.calls - before.calls;
+        let ns = cost.run_ns - before.run_ns;
+        run_ns += ns;
+        if calls > 0 {
+            println!(
+                "{:26} {:9} calls {:7.1} ns a call",
+                cost.program,
+                calls,
+                ns as f64 / calls as f64
+            );
+        }
+    }
+    let share = run_ns as f64 / (elapsed.as_nanos() as f64 * cpus as f64);
+    println!("{:.2} % of {cpus} CPUs", share * 100.0);
     Ok(())
 }
