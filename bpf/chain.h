@@ -20,8 +20,8 @@ static __always_inline void chain_begin(struct chain *chain, rts_u64 origin_ns, 
 	chain->flags = flags;
 }
 
-static __always_inline struct rts_step *chain_append(struct chain *chain, rts_u8 kind, rts_u64 time_ns,
-						     rts_s32 id)
+static __always_inline struct rts_step *chain_append(struct chain *chain, rts_u8 kind,
+		rts_u64 time_ns, rts_s32 id)
 {
 	struct rts_step *step = &chain->steps[chain->count & STEP_MASK];
 
@@ -136,9 +136,10 @@ static __always_inline bool chain_from_here(struct chain *to, rts_u64 *now_ns, r
 	return true;
 }
 
-// The chain that this context hands on, into `to`; false when the filters let none begin here. The clock
-// is read only for a chain.
-static __always_inline bool chain_of_context(struct chain *to, struct cpu_state *cpu, rts_u64 *now_ns)
+// The chain that this context hands on, into `to`; false when the filters let none begin here. The
+// clock is read only for a chain.
+static __always_inline bool chain_of_context(struct chain *to, struct cpu_state *cpu,
+		rts_u64 *now_ns)
 {
 	struct task_struct *current;
 	struct task_state *state = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Programs that do nothing, on the tracepoints that fire most: what BPF itself costs, to subtract from
-// what the watch costs.
+// Programs that do nothing, on the tracepoints that fire most: what BPF itself costs, to subtract
+// from what the watch costs.
 
 #include "profile.h"
 

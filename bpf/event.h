@@ -2,10 +2,11 @@
 //
 // The records that cross the border between the kernel's watch and user space.
 //
-// Self-contained: no include, every size and padding explicit, little-endian as the host. Enums only
-// ever grow at their end; the values of steps, ends and modes are those of docs/format/evidence.md.
-// Times are nanoseconds of CLOCK_MONOTONIC; priorities are LTTng's (the kernel's minus 100) unless a
-// field says otherwise. `crates/abi` is the Rust view of this file; its test compares every offset.
+// Self-contained: no include, every size and padding explicit, little-endian as the host. Enums
+// only ever grow at their end; the values of steps, ends and modes are those of
+// docs/format/evidence.md. Times are nanoseconds of CLOCK_MONOTONIC; priorities are LTTng's (the
+// kernel's minus 100) unless a field says otherwise. `crates/abi` is the Rust view of this file;
+// its test compares every offset.
 
 #ifndef RTSCOPE_EVENT_H
 #define RTSCOPE_EVENT_H
@@ -140,9 +141,9 @@ struct rts_hit {
 	struct rts_stack culprit_stack;
 };
 
-// `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader that
-// sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment at
-// which need-resched was set.
+// `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader
+// that sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment
+// at which need-resched was set.
 struct rts_evidence {
 	rts_u64 sequence;
 	rts_u64 time_ns;

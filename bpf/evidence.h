@@ -48,10 +48,10 @@ static __always_inline rts_u64 steal_since(struct cpu_state *cpu, const void *cp
 	return before_ns && now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
-// A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled, or
-// another interrupt came after the expiry: then the timer was not pending here.
-static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu, struct hrtimer *timer,
-						rts_u64 expiry_ns)
+// A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled,
+// or another interrupt came after the expiry: then the timer was not pending here.
+static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu,
+		struct hrtimer *timer, rts_u64 expiry_ns)
 {
 	struct hardirq_frame *frame = &cpu->hardirq;
 	struct task_struct *current = bpf_get_current_task_btf();
@@ -87,8 +87,8 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 }
 
 // `task`, still runnable, leaves a CPU that it should have left at `begin_ns`.
-static __always_inline void evidence_preemption_off(void *ctx, struct task_struct *task, rts_u64 begin_ns,
-						    rts_u64 now_ns)
+static __always_inline void evidence_preemption_off(void *ctx, struct task_struct *task,
+		rts_u64 begin_ns, rts_u64 now_ns)
 {
 	struct rts_evidence *slot = evidence_begin();
 

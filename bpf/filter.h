@@ -15,7 +15,9 @@ static __always_inline bool filter_cpu(void)
 	if (!config.cpus_filtered)
 		return true;
 	cpu = bpf_get_smp_processor_id();
-	return cpu < RTS_CPU_WORDS * 64 && (config.cpus[(cpu / 64) & (RTS_CPU_WORDS - 1)] >> (cpu % 64)) & 1;
+	if (cpu >= RTS_CPU_WORDS * 64)
+		return false;
+	return (config.cpus[(cpu / 64) & (RTS_CPU_WORDS - 1)] >> (cpu % 64)) & 1;
 }
 
 static __always_inline bool filter_irq(rts_s32 irq)
@@ -35,14 +37,16 @@ static __always_inline bool filter_softirq(rts_u32 vector)
 	return config.softirq < 0 || config.softirq == (rts_s32)vector;
 }
 
-// A wake-up by a task that no chain woke may begin a chain only if no kind of interrupt is asked for.
+// A wake-up by a task that no chain woke may begin a chain only if no kind of interrupt is asked
+// for.
 static __always_inline bool filter_task_context(void)
 {
 	return !config.irqs_length && config.softirq < 0 && filter_cpu();
 }
 
-// Whether a wake-up in this context may carry a chain at all; the quick test before the clock is read.
-// With a softirq filter, a chain must pass through a softirq of that vector before it wakes anybody.
+// Whether a wake-up in this context may carry a chain at all; the quick test before the clock is
+// read. With a softirq filter, a chain must pass through a softirq of that vector before it wakes
+// anybody.
 static __always_inline bool filter_context(const struct cpu_state *cpu)
 {
 	if (!config.irqs_length && config.softirq < 0)
@@ -83,15 +87,17 @@ static __noinline bool filter_name(const char *comm)
 	return false;
 }
 
-// A fair task does work of its own: what it wakes is not late since the fair task's own wake-up. Chains
-// go on through real-time tasks, and through kernel threads that exist to pass work on.
-static __always_inline bool filter_hands_on(const struct task_state *state, struct task_struct *task)
+// A fair task does work of its own: what it wakes is not late since the fair task's own wake-up.
+// Chains go on through real-time tasks, and through kernel threads that exist to pass work on.
+static __always_inline bool filter_hands_on(const struct task_state *state,
+		struct task_struct *task)
 {
 	return task->prio < PRIO_FAIR_MIN || state->passes;
 }
 
 // Whether a chain to this task matters to anybody.
-static __always_inline bool filter_hands_on_or_target(const struct task_state *state, struct task_struct *task)
+static __always_inline bool filter_hands_on_or_target(const struct task_state *state,
+		struct task_struct *task)
 {
 	return filter_hands_on(state, task) || filter_target(state, task);
 }
@@ -104,8 +110,8 @@ static __always_inline bool begins_with(const char *comm, const char *prefix, rt
 	return true;
 }
 
-// The kernel's own names (kernel/irq/manage.c, softirq.c, stop_machine.c, workqueue.c, net/core/dev.c,
-// rcu/tree.c); analyses of a trace know the same ones.
+// The kernel's own names (kernel/irq/manage.c, softirq.c, stop_machine.c, workqueue.c,
+// net/core/dev.c, rcu/tree.c); analyses of a trace know the same ones.
 static __always_inline bool filter_passes(const char *comm)
 {
 	return begins_with(comm, "irq/", 4) || begins_with(comm, "ksoftirqd/", 10) ||

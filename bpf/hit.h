@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// The end of a chain: count the sample, and send a hit when it is over the threshold. The threshold is
-// tested before anything is reserved.
+// The end of a chain: count the sample, and send a hit when it is over the threshold. The threshold
+// is tested before anything is reserved.
 
 #ifndef RTSCOPE_HIT_H
 #define RTSCOPE_HIT_H
@@ -45,8 +45,8 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 		counters->worst_ns = latency_ns;
 }
 
-// Whether this hit may go out: a new worst if asked for, no more than one per interval, not too many.
-// Two CPUs that race for the same place: one wins, the other is counted as suppressed.
+// Whether this hit may go out: a new worst if asked for, no more than one per interval, not too
+// many. Two CPUs that race for the same place: one wins, the other is counted as suppressed.
 static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
 {
 	rts_u64 worst_ns = totals->worst_hit_ns;
@@ -80,8 +80,8 @@ static __always_inline void hit_fill_steps(struct rts_hit *hit, const struct cha
 	}
 }
 
-static __always_inline struct rts_hit *hit_reserve(struct task_state *state, struct task_struct *task,
-						   rts_u64 now_ns, rts_u32 end_kind)
+static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
+		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind)
 {
 	struct chain *chain = &state->chain;
 	struct totals *totals = LOOKUP(watch_totals, 0);
@@ -133,8 +133,8 @@ static __always_inline bool sample_over_threshold(const struct chain *chain, rts
 }
 
 // `task` comes on this CPU and `culprit`, still current, leaves it.
-static __always_inline void hit_switch_in(void *ctx, struct task_state *state, struct task_struct *task,
-					  struct task_struct *culprit, rts_u64 now_ns)
+static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
+		struct task_struct *task, struct task_struct *culprit, rts_u64 now_ns)
 {
 	struct rts_hit *hit;
 
@@ -150,8 +150,8 @@ static __always_inline void hit_switch_in(void *ctx, struct task_state *state, s
 }
 
 // The current task ends its own chain: it returns to user space, or it blocks.
-static __always_inline void hit_own_end(void *ctx, struct task_state *state, struct task_struct *task,
-					rts_u64 now_ns, rts_u32 end_kind)
+static __always_inline void hit_own_end(void *ctx, struct task_state *state,
+		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind)
 {
 	struct rts_hit *hit;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// The few fields of the kernel that the watch reads, relocated at load (CO-RE), and every difference
-// between kernel versions. Only the names count: order and offsets come from the running kernel.
+// The few fields of the kernel that the watch reads, relocated at load (CO-RE), and every
+// difference between kernel versions. Only the names count: order and offsets come from the running
+// kernel.
 
 #ifndef RTSCOPE_KERNEL_H
 #define RTSCOPE_KERNEL_H
@@ -49,9 +50,8 @@ struct timerqueue_node {
 	rts_s64 expires;
 } RELOCATED;
 
-struct hrtimer_cpu_base {
-	unsigned int cpu;
-} RELOCATED;
+struct hrtimer_cpu_base;
+struct irqaction;
 
 struct hrtimer_clock_base {
 	struct hrtimer_cpu_base *cpu_base;
@@ -62,10 +62,6 @@ struct hrtimer {
 	struct timerqueue_node node; // the hard expiry; `_softexpires` is before the slack
 	void *function;
 	struct hrtimer_clock_base *base;
-} RELOCATED;
-
-struct irqaction {
-	unsigned int irq;
 } RELOCATED;
 
 #if defined(__TARGET_ARCH_x86)

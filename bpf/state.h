@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Where the watch keeps its state. State travels with the work: only hard interrupts have a frame per
-// CPU; a softirq's frame lives in the task that runs it, because on PREEMPT_RT that task can be
+// Where the watch keeps its state. State travels with the work: only hard interrupts have a frame
+// per CPU; a softirq's frame lives in the task that runs it, because on PREEMPT_RT that task can be
 // switched out in the middle; a wake-up copies the chain into the wakee.
 
 #ifndef RTSCOPE_STATE_H
@@ -10,8 +10,8 @@
 #include "kernel.h"
 
 #define STEP_MASK (RTS_STEPS_MAX - 1)
-// A chain that is older or longer than this is not handed on: two tasks that wake each other for ever
-// would make one chain for ever.
+// A chain that is older or longer than this is not handed on: two tasks that wake each other for
+// ever would make one chain for ever.
 #define CHAIN_AGE_NS_MAX 10000000000ull
 #define CHAIN_STEPS_MAX 64
 
@@ -100,7 +100,7 @@ struct totals {
 	rts_u64 hits;
 	rts_u64 next_hit_ns;
 	rts_u64 worst_hit_ns;
-	// Timers that were armed after their own expiry, by hash of address: their lateness is their own.
+	// Timers armed after their own expiry, by hash of address: their lateness is their own.
 	rts_u64 armed_late[LATE_SLOTS];
 };
 

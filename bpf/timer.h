@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// High resolution timers: from their hard expiry on CLOCK_MONOTONIC, and whether that is a moment to
-// count from.
+// High resolution timers: from their hard expiry on CLOCK_MONOTONIC, and whether that is a moment
+// to count from.
 
 #ifndef RTSCOPE_TIMER_H
 #define RTSCOPE_TIMER_H
@@ -24,8 +24,8 @@ static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
 	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
 }
 
-// A timer armed after its own expiry fires at once and late by its own fault: neither its lateness nor
-// its expiry says anything of this CPU.
+// A timer armed after its own expiry fires at once and late by its own fault: neither its lateness
+// nor its expiry says anything of this CPU.
 static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
 {
 	rts_u64 *slot = hrtimer_late_slot(timer);

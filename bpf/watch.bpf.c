@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// The watch: the online critical path from an interrupt, through any number of wake-ups, to the moment
-// at which a target task comes on a CPU. Which of these programs are attached follows from the
-// question asked and from the tracepoints that the kernel has.
+// The watch: the online critical path from an interrupt, through any number of wake-ups, to the
+// moment at which a target task comes on a CPU. Which of these programs are attached follows from
+// the question asked and from the tracepoints that the kernel has.
 
 #include "interrupt.h"
 #include "profile.h"
@@ -12,8 +12,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PROGRAM(name, body) return PROFILED(config.profile, RTS_PROGRAM_##name, body)
 
-// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable, so
-// that the first origin stays while the wakee waits.
+// Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
+// so that the first origin stays while the wakee waits.
 static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
@@ -45,8 +45,8 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 }
 
 // A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
-static __always_inline bool switch_out(void *ctx, struct task_state *state, struct task_struct *prev,
-				       bool runnable, rts_u64 now_ns)
+static __always_inline bool switch_out(void *ctx, struct task_state *state,
+		struct task_struct *prev, bool runnable, rts_u64 now_ns)
 {
 	if (runnable) {
 		// Woken before it had left the CPU, it never had to come back on one.
@@ -116,7 +116,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	if (next->pid)
 		next_state = task_state(next);
 	if (config.evidence_floor_ns)
-		resched_done(ctx, prev, runnable && next_state && filter_hands_on_or_target(next_state, next));
+		resched_done(ctx, prev, runnable && next_state &&
+					filter_hands_on_or_target(next_state, next));
 	if (prev->pid && (state = task_state(prev)) && state->phase != PHASE_NONE) {
 		if (config.end_kind == RTS_END_BLOCKED)
 			now_ns = bpf_ktime_get_ns();
@@ -158,7 +159,8 @@ static __always_inline bool on_sys_exit(void *ctx)
 	return true;
 }
 
-// A task gets its storage when it is born or, at the start, from the iterator: never inside a wake-up.
+// A task gets its storage when it is born or, at the start, from the iterator: never inside a
+// wake-up.
 static __always_inline void task_resolve(struct task_struct *task, const char *comm)
 {
 	struct task_state *state;

@@ -26,6 +26,15 @@ macro_rules! claim {
 
 fn claims() -> Claims {
     let mut claims = Claims::new();
+    hits(&mut claims);
+    counters(&mut claims);
+    configuration(&mut claims);
+    values(&mut claims);
+    claims
+}
+
+/// A hit and its parts.
+fn hits(claims: &mut Claims) {
     claim!(
         claims,
         Step,
@@ -56,6 +65,10 @@ fn claims() -> Claims {
             culprit_stack,
         ]
     );
+}
+
+/// Evidence, counters and profiles.
+fn counters(claims: &mut Claims) {
     claim!(
         claims,
         Evidence,
@@ -103,6 +116,10 @@ fn claims() -> Claims {
         "rts_profile",
         [calls, total_ns, max_ns, buckets]
     );
+}
+
+/// The configuration.
+fn configuration(claims: &mut Claims) {
     claim!(claims, Pattern, "rts_pattern", [accept, loops, r#match]);
     claim!(
         claims,
@@ -135,6 +152,10 @@ fn claims() -> Claims {
             patterns,
         ]
     );
+}
+
+/// Constants and enumerations.
+fn values(claims: &mut Claims) {
     for (name, value) in [
         ("RTS_BUCKETS_MAX", BUCKETS_MAX),
         ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
@@ -161,7 +182,6 @@ fn claims() -> Claims {
     ] {
         claims.push((name.to_owned(), value));
     }
-    claims
 }
 
 #[test]

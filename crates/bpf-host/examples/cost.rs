@@ -1,9 +1,9 @@
 //! Prints what a watch costs on this machine, program by program.
 //!
 //! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN [IRQ]]`: with our own load of
-//! pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task; with an interrupt
-//! number, chains of all others are rejected. Then the kernel's own accounting of the same watch, without
-//! a load of ours: run hackbench beside it.
+//! pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task; with an
+//! interrupt number, chains of all others are rejected. Then the kernel's own accounting of the
+//! same watch, without a load of ours: run hackbench beside it.
 
 use std::time::{Duration, Instant};
 
@@ -48,8 +48,8 @@ fn main() -> event::Result<()> {
     accounted(&config, Duration::from_secs(seconds))
 }
 
-/// What the kernel's own accounting says of the watch, without our measuring in it: the share of all
-/// CPUs, and the average call.
+/// What the kernel's own accounting says of the watch, without our measuring in it: the share of
+/// all CPUs, and the average call.
 fn accounted(config: &WatchConfig, duration: Duration) -> event::Result<()> {
     let (watch, _hits) = Watch::start(config)?;
     let before = watch.costs();

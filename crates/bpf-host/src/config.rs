@@ -27,7 +27,8 @@ pub struct WatchConfig {
     pub targets: Targets,
     /// Only chains that begin on these CPUs.
     pub cpus: Option<Vec<Cpu>>,
-    /// Only chains that begin with these interrupts; negative numbers as in [`event::evidence::irq`]. At most 8.
+    /// Only chains that begin with these interrupts; negative numbers as in
+    /// [`event::evidence::irq`]. At most 8.
     pub irqs: Option<Vec<i32>>,
     /// Only chains that pass through this softirq vector.
     pub softirq: Option<u32>,

@@ -47,8 +47,8 @@ pub struct MeasuredCost {
     pub max_ns: u64,
 }
 
-/// Runs the watch `config` and empty programs side by side for `duration`, under `load`'s default or
-/// whatever else runs on the machine.
+/// Runs the watch `config` and empty programs side by side for `duration`, under our own load
+/// or whatever else runs on the machine.
 ///
 /// # Errors
 /// Those of [`Watch::start`], or when the load cannot be started.

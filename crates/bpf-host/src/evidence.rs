@@ -96,8 +96,8 @@ impl EvidenceRings {
 
     fn word(&self, at: usize) -> &AtomicU64 {
         let bytes = &self.mapping[at..at + 8];
-        // SAFETY: in bounds by the slice above, aligned because the mapping is page-aligned and `at`
-        // a multiple of 8; an atomic may share memory with a writer in the kernel.
+        // SAFETY: in bounds by the slice above, aligned because the mapping is page-aligned and
+        // `at` a multiple of 8; an atomic may share memory with a writer in the kernel.
         unsafe { &*bytes.as_ptr().cast::<AtomicU64>() }
     }
 }

@@ -1,4 +1,5 @@
-//! What this kernel and these privileges allow a watch: plain facts, found by trying, never by version.
+//! What this kernel and these privileges allow a watch: plain facts, found by trying, never by
+//! version.
 
 use std::fs;
 
@@ -16,7 +17,7 @@ const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// The tracepoints that a watch may use, and what is lost without each.
-const TRACEPOINTS: [(&str, &str); 28] = [
+const TRACEPOINTS: [(&str, &str); 26] = [
     ("sched_switch", "no watch at all"),
     ("sched_waking", "no watch at all"),
     ("sched_wakeup_new", "new tasks have no chain"),
@@ -67,8 +68,6 @@ const TRACEPOINTS: [(&str, &str); 28] = [
         "no evidence of late preemptions",
     ),
     ("sys_exit", "chains cannot end at the return to user space"),
-    ("sched_process_exit", "nothing"),
-    ("sched_process_free", "nothing"),
 ];
 
 /// A tracepoint, whether the kernel's BTF describes it, and what its absence costs.
@@ -193,7 +192,7 @@ impl Features {
             return Some((ErrorKind::PermissionDenied, found.into(), mend.into()));
         }
         if !self.bpf {
-            let mend = "boot a kernel with CONFIG_BPF_SYSCALL=y, outside of a container that forbids bpf()";
+            let mend = "boot a kernel with CONFIG_BPF_SYSCALL=y; leave a container that forbids it";
             return Some((
                 ErrorKind::Unsupported,
                 "the bpf system call fails".into(),

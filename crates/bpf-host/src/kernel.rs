@@ -1,5 +1,5 @@
-//! Facts of the running kernel that the watch needs: CPUs, preemption model, names of interrupts, and
-//! where per-CPU variables lie.
+//! Facts of the running kernel that the watch needs: CPUs, preemption model, names of interrupts,
+//! and where per-CPU variables lie.
 
 use std::fs;
 
@@ -19,8 +19,8 @@ pub(crate) fn cpus_max() -> Result<u32> {
     Ok(count as u32)
 }
 
-/// The preemption model in force. With dynamic preemption only debugfs names it; without debugfs the
-/// boot's own choice is taken from the kernel's version line when that leaves no doubt.
+/// The preemption model in force. With dynamic preemption only debugfs names it; without debugfs
+/// the boot's own choice is taken from the kernel's version line when that leaves no doubt.
 pub(crate) fn preemption_model() -> PreemptionModel {
     if fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1") {
         return PreemptionModel::Rt;

@@ -1,11 +1,12 @@
-//! The driver of the kernel's watch: builds and loads `bpf/`, probes what the kernel allows, and hands
-//! decoded records to its callers. The only room that links libbpf.
+//! The driver of the kernel's watch: builds and loads `bpf/`, probes what the kernel allows, and
+//! hands decoded records to its callers. The only room that links libbpf.
 //!
 //! # Design constraints
 //! - [`Watch::start`] returns only when everything is attached; afterwards nothing can fail late.
-//! - Dropping a [`Watch`] detaches everything, and so does the death of the process: nothing is pinned.
-//! - Only what a question needs is attached; what the kernel lacks is a fact in [`Features`], and the
-//!   error of a load names the fact that explains it.
+//! - Dropping a [`Watch`] detaches everything, and so does the death of the process: nothing is
+//!   pinned.
+//! - Only what a question needs is attached; what the kernel lacks is a fact in [`Features`], and
+//!   the error of a load names the fact that explains it.
 
 mod config;
 mod cost;

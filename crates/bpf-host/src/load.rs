@@ -1,5 +1,5 @@
-//! A short load of our own for measuring our own cost: pairs of threads that wake each other through
-//! pipes, as hackbench does, and a thread that a 1 kHz timer wakes.
+//! A short load of our own for measuring our own cost: pairs of threads that wake each other
+//! through pipes, as hackbench does, and a thread that a 1 kHz timer wakes.
 
 use std::io::{Read, Write, pipe};
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use event::{Error, ErrorKind, Result};
 /// A name in the kernel has at most this many bytes.
 const NAME_LENGTH_MAX: usize = raw::COMM_LENGTH - 1;
 
-/// Compiles `*` (any bytes), `?` (one byte), `[a-z]` and `[!a-z]` (one of a set), `\` (the next byte
-/// as it is). State `i` means that `i` elements matched.
+/// Compiles `*` (any bytes), `?` (one byte), `[a-z]` and `[!a-z]` (one of a set), `\` (the next
+/// byte as it is). State `i` means that `i` elements matched.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] when it is empty, a set is not closed, or it is longer than a name.

@@ -20,7 +20,8 @@ use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
 const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
 /// The programs that hand chains on.
 const WAKE_TASKS: [&str; 2] = ["sched_waking", "sched_wakeup_new"];
-/// The iterators: one gives the tasks that exist their storage, the other looks for waiting targets.
+/// The iterators: one gives the tasks that exist their storage, the other looks for waiting
+/// targets.
 const RESOLVE: &str = "resolve_tasks";
 const CHECK_WAITING: &str = "check_waiting";
 
@@ -40,9 +41,9 @@ impl Watch {
     /// Loads and attaches what the question needs. When it returns, every task is known and every
     /// later wake-up is seen.
     ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a question without an answer,
-    /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains it.
+    /// # Errors [`ErrorKind::InvalidInput`] for a question without an answer,
+    /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
+    /// it.
     pub fn start(config: &WatchConfig) -> Result<(Watch, HitRing)> {
         let mut raw = config.to_raw()?;
         if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
@@ -89,8 +90,9 @@ impl Watch {
         Ok((watch, ring))
     }
 
-    /// Looks for targets that wait for longer than asked; each comes as a hit from [`HitRing::take`],
-    /// once per wait. Call it now and then from a housekeeping CPU; it walks over all tasks.
+    /// Looks for targets that wait for longer than asked; each comes as a hit from
+    /// [`HitRing::take`], once per wait. Call it now and then from a housekeeping CPU; it walks
+    /// over all tasks.
     ///
     /// # Errors
     /// When the kernel refuses the iteration.
@@ -136,9 +138,9 @@ impl Watch {
 
 /// Attaches everything, and gives every task its storage; the iterator that does so comes back too.
 ///
-/// The order matters, because each takes its time. Newcomers first, then those who are there: no task
-/// is woken before it is known. Exits before entries: no frame stays open. Wake-ups last: no chain
-/// begins before all that it may pass through is seen.
+/// The order matters, because each takes its time. Newcomers first, then those who are there: no
+/// task is woken before it is known. Exits before entries: no frame stays open. Wake-ups last: no
+/// chain begins before all that it may pass through is seen.
 fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
     let wakes = |program: &str| WAKE_TASKS.contains(&program);
     let knows = |program: &str| KNOW_TASKS.contains(&program);
@@ -182,8 +184,8 @@ fn attach_iterator(object: &Object, name: &str) -> Result<Link> {
         .map_err(|error| object::explain("attach", &error))
 }
 
-/// Gives every task its storage. The kernel takes it from a small reserve that it refills behind our
-/// back, so that one pass may not be enough; what is left is counted, and is tried again later.
+/// Gives every task its storage. The kernel takes it from a small reserve that it refills behind
+/// our back, so that one pass may not be enough; what is left is counted, and is tried again later.
 fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
     const PASSES: u32 = 100;
     const REFILL: std::time::Duration = std::time::Duration::from_millis(1);

@@ -26,8 +26,8 @@ fn named(pattern: &str) -> Targets {
     Targets::Patterns(vec![pattern.into()])
 }
 
-/// The hits within half a second that are the scene's: on a busy machine, the rest of the kernel may
-/// make a task late too.
+/// The hits within half a second that are the scene's: on a busy machine, the rest of the kernel
+/// may make a task late too.
 fn collect(ring: &mut HitRing) -> Vec<Hit> {
     let mut hits = all(ring);
     let by_hog = |hit: &Hit| {

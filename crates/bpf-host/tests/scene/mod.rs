@@ -1,5 +1,5 @@
-//! Real-time threads for the tests: a periodic victim, a hog, relays. Every one is bounded: a hog spins
-//! for at most 300 ms, on one CPU, below a limit of real-time run time.
+//! Real-time threads for the tests: a periodic victim, a hog, relays. Every one is bounded: a hog
+//! spins for at most 300 ms, on one CPU, below a limit of real-time run time.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
