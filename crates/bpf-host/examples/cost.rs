@@ -1,9 +1,10 @@
 //! Prints what a watch costs on this machine, program by program.
 //!
-//! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN [IRQ [stacks]]]`, under our own
-//! load of pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task; with an
-//! interrupt's number, chains of all others are rejected; `stacks` takes the waker's stack too. Then
-//! the kernel's own accounting of the same watch, without a load of ours: run hackbench beside it.
+//! `cargo run --release -p bpf-host --example cost [SECONDS] [PATTERN [IRQ [stacks]]]`, under our
+//! own load of pipe ping-pong and a 1 kHz timer. The target is a name pattern, or else every task;
+//! with an interrupt's number, chains of all others are rejected; `stacks` takes the waker's stack
+//! too. Then the kernel's own accounting of the same watch, without a load of ours: run hackbench
+//! beside it.
 
 use std::time::{Duration, Instant};
 

@@ -48,8 +48,8 @@ pub struct WatchConfig {
     pub max_hits: Option<u64>,
     /// Collect evidence of late timers and late preemptions from this delay on; zero: none.
     pub late_timer_floor: Duration,
-    /// Take the waker's stack at each wake-up of a target: 1.4 µs each where it was measured, against
-    /// 0.05 µs without.
+    /// Take the waker's stack at each wake-up of a target: 1.4 µs each where it was measured,
+    /// against 0.05 µs without.
     pub waker_stacks: bool,
     /// Measure each program's own run time.
     pub profile: bool,
