@@ -10,14 +10,14 @@ use super::table;
 
 const TABLE: &str = "tests/vm/cases.tsv";
 const COLUMNS: &[&str] = &[
-    "name", "profile", "kernels", "limit_s", "needs", "twice", "claim",
+    "name", "script", "profile", "kernels", "limit_s", "needs", "twice", "claim",
 ];
 
 /// One row of the table, or a trial.
 pub struct Case {
     /// Names the artefacts.
     pub name: String,
-    /// What the guest runs, below the repository's root: `tests/vm/guest/NAME.sh`.
+    /// What the guest runs, below the repository's root.
     pub script: PathBuf,
     /// How the emulator keeps time.
     pub profile: &'static Profile,
@@ -25,7 +25,8 @@ pub struct Case {
     kernels: Vec<String>,
     /// A guest that is not done by then has failed.
     pub limit: Duration,
-    /// What the image holds beside the shell: `injector`, `rtscope`, or programs of the host.
+    /// What the image holds beside the shell: `injector`, `rtscope`, programs of the host, or
+    /// `scenarios`, which are then judged.
     pub needs: Vec<String>,
     /// A result that two boots must have in common, byte by byte.
     pub twice: Option<String>,
@@ -60,7 +61,7 @@ impl Case {
     }
 
     fn from_row(row: &[String]) -> Result<Case> {
-        let [name, profile, kernels, limit_s, needs, twice, claim] = row else {
+        let [name, script, profile, kernels, limit_s, needs, twice, claim] = row else {
             anyhow::bail!("{} cells", row.len());
         };
         let limit_s: u64 = limit_s
@@ -68,7 +69,7 @@ impl Case {
             .with_context(|| format!("limit_s of {name}: '{limit_s}'"))?;
         Ok(Case {
             name: name.clone(),
-            script: format!("tests/vm/guest/{name}.sh").into(),
+            script: format!("tests/vm/guest/{script}.sh").into(),
             profile: profile::by_name(profile)?,
             kernels: list(kernels, "all"),
             limit: Duration::from_secs(limit_s),
@@ -105,12 +106,12 @@ mod tests {
 
     #[test]
     fn a_row_names_profile_kernels_needs_and_what_must_repeat() {
-        let case = row("a\texact\t6.1,6.1-rt\t90\t-\tfigures\twhy").unwrap();
+        let case = row("a\ta\texact\t6.1,6.1-rt\t90\t-\tfigures\twhy").unwrap();
         assert_eq!(case.profile.name, "exact");
         assert!(case.runs_on("6.1-rt") && !case.runs_on("6.12"));
         assert_eq!((case.limit.as_secs(), case.needs.len()), (90, 0));
         assert_eq!(case.twice.as_deref(), Some("figures"));
-        let case = row("a\tcausal\tall\t90\tinjector,rtscope\t-\twhy").unwrap();
+        let case = row("a\ta\tcausal\tall\t90\tinjector,rtscope\t-\twhy").unwrap();
         assert!(case.runs_on("anything"));
         assert_eq!(case.needs, ["injector", "rtscope"]);
         assert_eq!(case.twice, None);
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_row_with_an_unknown_profile_or_no_limit_is_refused() {
-        assert!(row("a\tfast\tall\t90\t-\t-\twhy").is_err());
-        assert!(row("a\texact\tall\tlong\t-\t-\twhy").is_err());
+        assert!(row("a\ta\tfast\tall\t90\t-\t-\twhy").is_err());
+        assert!(row("a\ta\texact\tall\tlong\t-\t-\twhy").is_err());
     }
 
     #[test]

@@ -73,6 +73,11 @@ impl Image {
         Ok(())
     }
 
+    /// Adds a file of this text.
+    pub fn text(&mut self, path: &str, content: &str) -> Result<()> {
+        self.archive.file(path, 0o644, content.as_bytes())
+    }
+
     /// Adds the script that `init` runs.
     pub fn script(&mut self, from: &Path) -> Result<()> {
         self.archive.copy("case.sh", from)

@@ -11,6 +11,7 @@ mod injector;
 mod kernel;
 mod modules;
 mod profile;
+mod scenario;
 mod suite;
 mod table;
 

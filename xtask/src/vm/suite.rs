@@ -9,6 +9,7 @@ use super::guest::{Guest, Outcome};
 use super::image::{Image, in_path};
 use super::kernel::Fetched;
 use super::modules::Modules;
+use super::scenario::{self, Scenario};
 use super::{cache, injector};
 use crate::run;
 
@@ -80,6 +81,16 @@ impl Suite {
             let name = file.file_name().context("a file without a name")?;
             image.program(&format!("root/{}", name.to_string_lossy()), file)?;
         }
+        let judged = case.needs.iter().any(|need| need == "scenarios");
+        let scenarios = match judged {
+            true => scenario::table(&self.repository, &kernel.name, case.profile.name)?,
+            false => Vec::new(),
+        };
+        let lines: String = scenarios
+            .iter()
+            .map(|scenario| scenario.line() + "\n")
+            .collect();
+        image.text("root/scenarios", &lines)?;
         image.write(&initrd)?;
 
         let mut guest = Guest {
@@ -97,7 +108,7 @@ impl Suite {
             same(&folder.join("result"), &guest.folder.join("result"), file)?;
         }
         std::fs::remove_file(initrd)?;
-        Ok(checks)
+        Ok(checks + judge(&scenarios, folder, case.profile.name == "exact")?)
     }
 
     /// Boots until the emulator does not crash and returns how many checks held.
@@ -152,6 +163,7 @@ impl Suite {
                     let program = injector::program(&self.repository, &self.artefacts)?;
                     image.program("bin/injector-user", &program)?;
                 }
+                "scenarios" => {}
                 "rtscope" => image.program("bin/rtscope", &self.rtscope()?)?,
                 other => image.program(&format!("bin/{other}"), &in_path(other)?)?,
             }
@@ -179,6 +191,32 @@ impl Checks {
             failed: failed.map(str::to_owned).collect(),
         }
     }
+}
+
+/// Compares all verdicts with the truth, writes `verdicts.tsv`, and returns how many there are.
+fn judge(scenarios: &[Scenario], folder: &Path, exact: bool) -> Result<usize> {
+    let mut lines = String::from("holds\tscenario\tanswer\n");
+    let mut broken = Vec::new();
+    for scenario in scenarios {
+        let answer = scenario.judge(&folder.join("result").join(&scenario.name))?;
+        let holds = answer.holds(exact);
+        lines += &format!("{holds}\t{}\t{answer:?}\n", scenario.name);
+        if !holds {
+            broken.push(format!("{}: {answer:?}", scenario.name));
+        }
+    }
+    if scenarios.is_empty() {
+        return Ok(0);
+    }
+    std::fs::write(folder.join("verdicts.tsv"), &lines)?;
+    let count = scenarios.len();
+    ensure!(
+        broken.is_empty(),
+        "{} of {count} scenarios\n  {}",
+        broken.len(),
+        broken.join("\n  ")
+    );
+    Ok(count)
 }
 
 fn same(first: &Path, second: &Path, file: &str) -> Result<()> {

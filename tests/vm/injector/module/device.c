@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// /dev/rtscope-inject: write `KIND FUNCTION LENGTH_us CPU` for a fault, read the log of truth, a
-// line `KIND FUNCTION CPU BEGIN_ns END_ns` each.
+// /dev/rtscope-inject: write `KIND FUNCTION LENGTH_us CPU [BEGIN_ns]` for a fault, at once or at an
+// instant of CLOCK_MONOTONIC; read the log of truth, a line `KIND FUNCTION CPU BEGIN_ns END_ns` each.
 #include <linux/cpumask.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -15,6 +18,8 @@
 
 /* Longer, and the kernel's own watchdogs join in. */
 #define LENGTH_US_MAX 5000000
+/* How far ahead a fault may be asked for. */
+#define WAIT_NS_MAX 10000000000ULL
 #define REQUEST_MAX 128
 #define WORD_FORMAT "%31s"
 #define WORD_MAX 32
@@ -22,6 +27,7 @@
 struct request {
 	const struct lab_fault *fault;
 	u64 length_ns;
+	u64 begin_ns; /* 0: at once */
 };
 
 /* One fault at a time: two at once would not know each other's truth. */
@@ -41,7 +47,12 @@ static const struct lab_fault *find(const struct lab_fault *faults, size_t count
 static long run_here(void *data)
 {
 	struct request *request = data;
+	ktime_t begin = ns_to_ktime(request->begin_ns);
 
+	if (request->begin_ns) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout(&begin, HRTIMER_MODE_ABS);
+	}
 	return request->fault->run(request->fault, request->length_ns);
 }
 
@@ -49,7 +60,8 @@ static ssize_t lab_write(struct file *file, const char __user *from, size_t size
 {
 	char text[REQUEST_MAX], kind[WORD_MAX], function[WORD_MAX];
 	unsigned int length_us, cpu;
-	struct request request;
+	struct request request = {};
+	int words;
 	long error;
 
 	if (size >= sizeof(text))
@@ -57,8 +69,9 @@ static ssize_t lab_write(struct file *file, const char __user *from, size_t size
 	if (copy_from_user(text, from, size))
 		return -EFAULT;
 	text[size] = 0;
-	if (sscanf(text, WORD_FORMAT " " WORD_FORMAT " %u %u", kind, function, &length_us,
-		   &cpu) != 4)
+	words = sscanf(text, WORD_FORMAT " " WORD_FORMAT " %u %u %llu", kind, function, &length_us,
+		       &cpu, &request.begin_ns);
+	if (words != 4 && words != 5)
 		return -EINVAL;
 	request.fault = find(lab_sections, lab_sections_count, kind, function);
 	if (!request.fault)
@@ -66,6 +79,8 @@ static ssize_t lab_write(struct file *file, const char __user *from, size_t size
 	if (!request.fault)
 		return -ENOENT;
 	if (length_us > LENGTH_US_MAX || cpu >= nr_cpu_ids || !cpu_online(cpu))
+		return -ERANGE;
+	if (request.begin_ns > ktime_get_ns() + WAIT_NS_MAX)
 		return -ERANGE;
 	request.length_ns = length_us * 1000ULL;
 

@@ -63,6 +63,18 @@ void burn_cpu_ns(uint64_t length_ns)
 		;
 }
 
+/* Time to get from here into the sleep, on the slowest of the emulated machines. */
+#define AHEAD_NS 3000000
+
+uint64_t aligned_ns(const struct options *options)
+{
+	uint64_t at_ns = (now_ns() / options->period_ns + 1) * options->period_ns;
+
+	while (at_ns < now_ns() + options->lead_ns + AHEAD_NS)
+		at_ns += options->period_ns;
+	return at_ns - options->lead_ns;
+}
+
 void place(int cpu, int priority)
 {
 	struct sched_param param = { .sched_priority = priority };

@@ -1,7 +1,13 @@
-/* Faults that a task suffers from others: hogs, neighbours and priority inversion. */
+/* Faults that a task suffers from others: hogs, neighbours, priority inversion, and those of the
+ * kernel module at an instant of our choice. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -10,12 +16,36 @@
 #define MIDDLE 10
 #define HIGH 20
 
+/* The module logs the truth; here is nothing to add. */
+void run_kernel(const char *kind, const struct options *options)
+{
+	int device = open("/dev/rtscope-inject", O_WRONLY | O_CLOEXEC);
+
+	(void)kind;
+	if (device < 0)
+		fail("cannot open /dev/rtscope-inject", errno);
+	for (unsigned int i = 0; i < options->count; i++) {
+		char line[128];
+		int length = snprintf(line, sizeof(line), "%s %" PRIu64 " %d %" PRIu64,
+				      options->fault, options->length_ns / 1000, options->cpu,
+				      options->lead_ns ? aligned_ns(options) : 0);
+
+		if (length >= (int)sizeof(line) || write(device, line, (size_t)length) != length)
+			fail("the module refuses the fault", errno);
+		sleep_until_ns(now_ns() + options->gap_ns);
+	}
+	close(device);
+}
+
 void run_hog(const char *kind, const struct options *options)
 {
 	place(options->cpu, options->priority);
 	for (unsigned int i = 0; i < options->count; i++) {
-		uint64_t begin_ns = now_ns();
+		uint64_t begin_ns;
 
+		if (options->lead_ns)
+			sleep_until_ns(aligned_ns(options));
+		begin_ns = now_ns();
 		burn_until_ns(begin_ns + options->length_ns);
 		truth_add(kind, options->name, options->cpu, begin_ns, now_ns());
 		sleep_until_ns(now_ns() + options->gap_ns);

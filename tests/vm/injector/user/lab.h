@@ -11,12 +11,14 @@ struct options {
 	int priority;        /* SCHED_FIFO, or 0 for SCHED_OTHER */
 	uint64_t length_ns;  /* of one fault */
 	uint64_t gap_ns;     /* between the end of a fault and the next */
-	uint64_t period_ns;  /* of a periodic victim */
+	uint64_t period_ns;  /* of a periodic victim; its activations are at multiples of it */
+	uint64_t lead_ns;    /* begin so long before a multiple of the period; 0: at once */
 	unsigned int count;  /* faults, or activations of a victim */
 	size_t bytes;        /* touched or written in each activation */
 	const char *file;    /* written to */
 	const char *mutex;   /* "plain" or "pi" */
 	const char *name;    /* of the process; the kind's name when not given */
+	const char *fault;   /* for the kernel module: `KIND FUNCTION` */
 };
 
 /* CLOCK_MONOTONIC, as the kernel's trace clock `mono` and the kernel module use it. */
@@ -35,6 +37,11 @@ void truth_print(void);
 /* Prints what failed and ends the program. */
 _Noreturn void fail(const char *what, int error);
 
+/* The next instant that lies `lead_ns` before a multiple of the period, at least a few
+ * milliseconds ahead. */
+uint64_t aligned_ns(const struct options *options);
+
+void run_kernel(const char *kind, const struct options *options);
 void run_hog(const char *kind, const struct options *options);
 void run_inversion(const char *kind, const struct options *options);
 void run_victim(const char *kind, const struct options *options);

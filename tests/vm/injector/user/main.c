@@ -14,8 +14,9 @@ static const struct {
 	const char *name;
 	void (*run)(const char *kind, const struct options *options);
 } kinds[] = {
-	{ "hog", run_hog },           { "neighbour", run_hog }, { "inversion", run_inversion },
-	{ "victim", run_victim },     { "pages", run_pages },   { "write", run_write },
+	{ "kernel", run_kernel },       { "hog", run_hog },       { "neighbour", run_hog },
+	{ "inversion", run_inversion }, { "victim", run_victim }, { "pages", run_pages },
+	{ "write", run_write },
 };
 
 static uint64_t number(const char *name, const char *text)
@@ -40,6 +41,8 @@ static void set(struct options *options, const char *name, const char *value)
 		options->mutex = value;
 	else if (!strcmp(name, "name"))
 		options->name = value;
+	else if (!strcmp(name, "fault"))
+		options->fault = value;
 	else if (!strcmp(name, "cpu"))
 		options->cpu = (int)number(name, value);
 	else if (!strcmp(name, "prio"))
@@ -52,6 +55,8 @@ static void set(struct options *options, const char *name, const char *value)
 		options->length_ns = number(name, value) * 1000;
 	else if (!strcmp(name, "gap"))
 		options->gap_ns = number(name, value) * 1000;
+	else if (!strcmp(name, "lead"))
+		options->lead_ns = number(name, value) * 1000;
 	else if (!strcmp(name, "period"))
 		options->period_ns = number(name, value) * 1000;
 }
@@ -62,7 +67,8 @@ static void parse(struct options *options, int argc, char **argv)
 		{ "cpu", 1, NULL, 0 },    { "prio", 1, NULL, 0 },  { "length", 1, NULL, 0 },
 		{ "gap", 1, NULL, 0 },    { "count", 1, NULL, 0 }, { "period", 1, NULL, 0 },
 		{ "bytes", 1, NULL, 0 },  { "file", 1, NULL, 0 },  { "mutex", 1, NULL, 0 },
-		{ "name", 1, NULL, 0 },   { NULL, 0, NULL, 0 },
+		{ "name", 1, NULL, 0 },   { "lead", 1, NULL, 0 },  { "fault", 1, NULL, 0 },
+		{ NULL, 0, NULL, 0 },
 	};
 	int index, found;
 
@@ -82,6 +88,7 @@ int main(int argc, char **argv)
 		.bytes = 4096,
 		.file = "injected",
 		.mutex = "plain",
+		.fault = "",
 	};
 	const char *kind = argc > 1 ? argv[1] : "";
 
@@ -98,7 +105,7 @@ int main(int argc, char **argv)
 		truth_print();
 		return 0;
 	}
-	fprintf(stderr, "usage: injector-user hog|neighbour|inversion|victim|pages|write "
+	fprintf(stderr, "usage: injector-user kernel|hog|neighbour|inversion|victim|pages|write "
 			"[--cpu N] [--prio N] [--length US] …\n");
 	return 1;
 }

@@ -1,0 +1,303 @@
+//! Scenarios: a fault each, and whether the verdict on its snapshot agrees with the truth.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::table;
+
+const TABLE: &str = "tests/vm/scenarios.tsv";
+const COLUMNS: &[&str] = &[
+    "name",
+    "profile",
+    "kernels",
+    "over_us",
+    "victim",
+    "fault",
+    "kernel fault",
+    "culprit",
+];
+/// In virtual time a term may differ from the truth by so much, or by so many parts in a hundred.
+const ERROR_NS_MAX: i64 = 5_000;
+const ERROR_PERCENT_MAX: i64 = 1;
+
+/// One row of the table.
+pub struct Scenario {
+    /// Names its folder in the result.
+    pub name: String,
+    kernels: String,
+    profile: String,
+    /// The cells that the guest needs.
+    guest: [String; 5],
+    /// None: nobody may be accused.
+    culprit: Option<Expectation>,
+}
+
+/// What must be true of the first culprit.
+struct Expectation {
+    kind: String,
+    /// Keys of the culprit's JSON and how their values begin.
+    claims: Vec<(String, String)>,
+}
+
+/// What became of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The culprit, and how much its term differs from the truth in nanoseconds.
+    Right { term_ns: i64, error_ns: i64 },
+    /// No fault, and nobody was accused.
+    Silent,
+    /// Somebody else was accused: the sentence.
+    Wrong(String),
+    /// The fault was not noticed, or nobody was accused: why.
+    Missed(String),
+}
+
+/// The rows for a kernel and a profile.
+pub fn table(repository: &Path, kernel: &str, profile: &str) -> Result<Vec<Scenario>> {
+    let rows = table::read(&repository.join(TABLE), COLUMNS)?;
+    let scenarios: Vec<Scenario> = rows
+        .iter()
+        .map(|row| Scenario::from_row(row))
+        .collect::<Result<_>>()
+        .context(TABLE)?;
+    Ok(scenarios
+        .into_iter()
+        .filter(|scenario| scenario.profile == profile && scenario.runs_on(kernel))
+        .collect())
+}
+
+impl Scenario {
+    fn from_row(row: &[String]) -> Result<Scenario> {
+        let [
+            name,
+            profile,
+            kernels,
+            over_us,
+            victim,
+            fault,
+            kernel_fault,
+            culprit,
+        ] = row
+        else {
+            anyhow::bail!("{} cells", row.len());
+        };
+        let guest = [name, over_us, victim, fault, kernel_fault].map(Clone::clone);
+        Ok(Scenario {
+            name: name.clone(),
+            kernels: kernels.clone(),
+            profile: profile.clone(),
+            guest,
+            culprit: expectation(culprit).with_context(|| format!("culprit of {name}"))?,
+        })
+    }
+
+    fn runs_on(&self, kernel: &str) -> bool {
+        self.kernels == "all" || self.kernels.split(',').any(|name| name == kernel)
+    }
+
+    /// The line that `tests/vm/guest/scenarios.sh` reads.
+    pub fn line(&self) -> String {
+        self.guest.join("\t")
+    }
+
+    /// Compares the diagnosis in `folder` with the truth beside it.
+    pub fn judge(&self, folder: &Path) -> Result<Answer> {
+        let truth = std::fs::read_to_string(folder.join("truth")).unwrap_or_default();
+        let Ok(text) = std::fs::read_to_string(folder.join("diagnosis.json")) else {
+            return Ok(match self.culprit {
+                Some(_) => Answer::Missed("the watch saw no late activation".into()),
+                None => Answer::Silent,
+            });
+        };
+        let diagnosis: Value = serde_json::from_str(&text)
+            .with_context(|| format!("{}/diagnosis.json", folder.display()))?;
+        Ok(self.compare(&diagnosis, &truth))
+    }
+
+    fn compare(&self, diagnosis: &Value, truth: &str) -> Answer {
+        let Some((index, activation)) = hit(diagnosis) else {
+            return Answer::Missed("the diagnosis does not show the hit".into());
+        };
+        let Some(verdict) = verdict_on(diagnosis, index) else {
+            return Answer::Missed("the diagnosis has no verdict".into());
+        };
+        let sentence = verdict["sentence"].as_str().unwrap_or_default().to_owned();
+        let accused = verdict["culprits"][0].as_object().is_some();
+        let conclusive = verdict["conclusive"] == true && accused;
+        let Some(expectation) = &self.culprit else {
+            return match conclusive {
+                true => Answer::Wrong(sentence),
+                false => Answer::Silent,
+            };
+        };
+        let culprit = &verdict["culprits"][0];
+        if !conclusive {
+            return Answer::Missed(sentence);
+        }
+        let agrees = |(key, value): &(String, String)| attribute(culprit, key).starts_with(value);
+        if culprit["kind"] != *expectation.kind || !expectation.claims.iter().all(agrees) {
+            return Answer::Wrong(sentence);
+        }
+        let term_ns = culprit["duration_ns"].as_i64().unwrap_or_default();
+        Answer::Right {
+            term_ns,
+            error_ns: term_ns - overlap_ns(truth, activation),
+        }
+    }
+}
+
+impl Answer {
+    /// Whether the answer is as good as `exact` time allows.
+    pub fn holds(&self, exact: bool) -> bool {
+        match self {
+            Answer::Right { term_ns, error_ns } => {
+                let allowed_ns = ERROR_NS_MAX.max(term_ns * ERROR_PERCENT_MAX / 100);
+                !exact || error_ns.abs() <= allowed_ns
+            }
+            Answer::Silent => true,
+            Answer::Wrong(_) | Answer::Missed(_) => false,
+        }
+    }
+}
+
+/// `KIND KEY=VALUE…`, or `-`.
+fn expectation(cell: &str) -> Result<Option<Expectation>> {
+    if cell == "-" {
+        return Ok(None);
+    }
+    let mut words = cell.split(' ');
+    let kind = words.next().context("no kind")?.to_owned();
+    let claims = words.map(|word| {
+        let (key, value) = word.split_once('=').context("not KEY=VALUE")?;
+        Ok((key.to_owned(), value.to_owned()))
+    });
+    Ok(Some(Expectation {
+        kind,
+        claims: claims.collect::<Result<_>>()?,
+    }))
+}
+
+/// The late activation that the watch recorded.
+fn hit(diagnosis: &Value) -> Option<(usize, &Value)> {
+    let activations = diagnosis["activations"].as_array()?;
+    let mut numbered = activations.iter().enumerate();
+    numbered.find(|(_, activation)| !activation["hit"].is_null())
+}
+
+fn verdict_on(diagnosis: &Value, index: usize) -> Option<&Value> {
+    let groups = diagnosis["groups"].as_array()?;
+    let has = |group: &&Value| {
+        let members = group["members"].as_array();
+        members.is_some_and(|members| members.iter().any(|member| *member == index))
+    };
+    Some(&groups.iter().find(has)?["verdict"])
+}
+
+/// A property of a culprit as text; `comm` is its task's.
+fn attribute(culprit: &Value, key: &str) -> String {
+    let value = match key {
+        "comm" => &culprit["task"]["comm"],
+        other => &culprit[other],
+    };
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// How long the faults of `truth` really lasted inside the activation.
+fn overlap_ns(truth: &str, activation: &Value) -> i64 {
+    let at = |key: &str| activation[key].as_i64().unwrap_or_default();
+    let (origin_ns, end_ns) = (at("origin_ns"), at("end_ns"));
+    let span = |line: &str| {
+        let mut words = line.rsplit(' ').map(|word| word.parse::<i64>().ok());
+        let (fault_end_ns, fault_begin_ns) = (words.next()??, words.next()??);
+        Some((fault_end_ns.min(end_ns) - fault_begin_ns.max(origin_ns)).max(0))
+    };
+    truth.lines().filter_map(span).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn scenario(culprit: &str) -> Scenario {
+        let row = ["a", "exact", "6.1", "10", "-", "-", "-", culprit].map(str::to_owned);
+        Scenario::from_row(&row).unwrap()
+    }
+
+    fn diagnosis(kind: &str, function: &str, conclusive: bool) -> Value {
+        json!({
+            "activations": [
+                {"hit": null},
+                {"hit": {"id": 1}, "origin_ns": 1_000, "end_ns": 101_000},
+            ],
+            "groups": [{"members": [1], "verdict": {
+                "sentence": "so it was", "conclusive": conclusive,
+                "culprits": [{"kind": kind, "function": function, "duration_ns": 90_000}],
+            }}],
+        })
+    }
+
+    #[test]
+    fn a_verdict_is_right_when_kind_and_name_agree_with_the_row() {
+        let truth = "irqoff f 0 0 91000\nirqoff f 0 500000 600000\n";
+        let check = |culprit: &str, conclusive: bool, expect: Answer| {
+            let diagnosis = diagnosis("interrupts_off", "f+0x1", conclusive);
+            assert_eq!(
+                scenario(culprit).compare(&diagnosis, truth),
+                expect,
+                "{culprit}"
+            );
+        };
+        let right = Answer::Right {
+            term_ns: 90_000,
+            error_ns: 0,
+        };
+        let wrong = || Answer::Wrong("so it was".into());
+        check("interrupts_off function=f", true, right);
+        check("interrupts_off function=g", true, wrong());
+        check("hardirq", true, wrong());
+        check("-", true, wrong());
+        check("-", false, Answer::Silent);
+        check(
+            "interrupts_off function=f",
+            false,
+            Answer::Missed("so it was".into()),
+        );
+    }
+
+    #[test]
+    fn a_term_holds_in_exact_time_within_a_percent_or_five_microseconds() {
+        let check = |term_ns: i64, error_ns: i64, exact: bool, expect: bool| {
+            let answer = Answer::Right { term_ns, error_ns };
+            assert_eq!(answer.holds(exact), expect, "{answer:?}");
+        };
+        check(90_000, -5_000, true, true);
+        check(90_000, 5_001, true, false);
+        check(90_000, 50_000, false, true);
+        check(1_000_000, 10_000, true, true);
+        check(1_000_000, 10_001, true, false);
+        assert!(!Answer::Wrong(String::new()).holds(false));
+        assert!(!Answer::Missed(String::new()).holds(false));
+    }
+
+    #[test]
+    fn the_table_in_the_tree_is_sound() {
+        let root = crate::repository();
+        let names = |profile: &str| -> Vec<String> {
+            let rows = table(&root, "6.1", profile).unwrap();
+            rows.into_iter().map(|row| row.name).collect()
+        };
+        for profile in super::super::profile::PROFILES {
+            let mut names = names(profile.name);
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert!(count > 0 && names.len() == count, "{}", profile.name);
+        }
+    }
+}
