@@ -163,8 +163,12 @@ impl Evidence {
     }
 }
 
-/// Functions that only switch interrupts or preemption back on for their caller (kernel names).
-const SWITCHES_ON: [&str; 14] = [
+/// Functions that only switch interrupts or preemption back on for their caller, and those of the
+/// watch itself (kernel names).
+const SWITCHES_ON: [&str; 18] = [
+    "bpf_prog_",
+    "bpf_trace_run",
+    "__traceiter_",
     "_raw_spin_unlock",
     "_raw_read_unlock",
     "_raw_write_unlock",
@@ -177,6 +181,7 @@ const SWITCHES_ON: [&str; 14] = [
     "common_interrupt",
     "__local_bh_enable_ip",
     "preempt_schedule",
+    "__cond_resched",
     "__schedule",
     "schedule",
 ];
@@ -187,6 +192,13 @@ pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
     let named = || stack.iter().filter_map(Frame::function);
     let switches_on = |name: &&str| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix));
     named().find(switches_on).or_else(|| named().next())
+}
+
+/// Whether the stack of a task that left its CPU shows that it was made to: by the end of a section,
+/// or at a preemption point. One that went to sleep, or was on its way to user space, shows neither.
+pub(crate) fn was_preempted(stack: &Stack) -> bool {
+    let mut functions = stack.iter().filter_map(Frame::function);
+    functions.any(|name| name.starts_with("preempt_schedule") || name == "__cond_resched")
 }
 
 #[cfg(test)]
@@ -210,6 +222,46 @@ mod tests {
         check(&["busy_loop+0x9", "do_thing+0x1"], Some("busy_loop"));
         check(&["__schedule+0x2", "schedule+0x1"], Some("__schedule"));
         check(&["", "do_thing+0x1"], Some("do_thing"));
+        check(
+            &[
+                "bpf_trace_run4+0xdf",
+                "__traceiter_sched_switch+0x45",
+                "__schedule+0x5bc",
+                "preempt_schedule+0x41",
+                "preempt_schedule_thunk+0x1a",
+                "walk_list+0x51",
+            ],
+            Some("walk_list"),
+        );
         check(&[], None);
+    }
+
+    #[test]
+    fn a_stack_tells_a_preemption_from_a_sleep() {
+        let check = |symbols: &[&str], expect: bool| {
+            let frame = |symbol: &&str| Frame {
+                address: 1,
+                symbol: (*symbol).into(),
+            };
+            let stack: Stack = symbols.iter().map(frame).collect();
+            assert_eq!(was_preempted(&stack), expect, "{symbols:?}");
+        };
+        check(
+            &[
+                "__schedule+0x5bc",
+                "preempt_schedule+0x41",
+                "walk_list+0x51",
+            ],
+            true,
+        );
+        check(
+            &["__schedule+0x5bc", "__cond_resched+0x41", "copy_much+0x51"],
+            true,
+        );
+        check(
+            &["__schedule+0x5bc", "schedule+0x41", "schedule_timeout+0x51"],
+            false,
+        );
+        check(&[], false);
     }
 }

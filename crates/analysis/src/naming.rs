@@ -4,7 +4,7 @@ use event::{Cpu, Duration, Instant};
 
 use event::evidence::Mode;
 
-use crate::evidence::section_function;
+use crate::evidence::{section_function, was_preempted};
 use crate::model::{Model, Slice, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use event::evidence::PreemptionModel;
@@ -28,6 +28,8 @@ pub(crate) enum Key {
     Stop(u32),
     /// With the index into the evidence's preemption-off records.
     PreemptionOff(u32, Option<usize>),
+    /// The same, shown by the stack of a hit: its index.
+    Kept(u32, usize),
     Throttled(Option<u32>),
     Migration,
     Switch,
@@ -260,6 +262,19 @@ impl Namer<'_> {
         }
     }
 
+    /// The hit that ended this wait and shows where `task` was preempted at last. Kernels that do
+    /// not tell when need-resched is set have no other record of it.
+    fn kept(&self, task: u32) -> Option<usize> {
+        let tid = self.model.tasks.version(VersionId(task))?.tid;
+        let end = Instant::from_ns(self.phase.end_ns);
+        self.model.evidence.hits.iter().position(|hit| {
+            let here = hit.steps.last().is_some_and(|step| step.cpu == self.cpu);
+            let by_task = hit.culprit.as_ref().is_some_and(|by| by.tid == tid);
+            let now = (hit.end - end).as_ns().abs() <= SKEW_MAX_NS;
+            here && by_task && now && was_preempted(&hit.culprit_stack)
+        })
+    }
+
     /// Gives their names to pieces whose name depends on their sum.
     fn settle(&self, pieces: &mut [Piece]) {
         let sum_ns = |of: fn(&Key) -> bool| -> i64 {
@@ -279,7 +294,9 @@ impl Namer<'_> {
         for piece in pieces {
             piece.key = match piece.key {
                 Key::Lower(_) if lower_ns <= SWITCH_MAX_NS => short,
-                Key::Lower(task) => Key::PreemptionOff(task, None),
+                Key::Lower(task) => self
+                    .kept(task)
+                    .map_or(Key::PreemptionOff(task, None), |hit| Key::Kept(task, hit)),
                 Key::Idle if moved && idle_ns <= SWITCH_MAX_NS => Key::Migration,
                 Key::Idle if idle_ns <= IDLE_EXIT_MAX_NS => Key::IdleExit,
                 Key::Idle => Key::Unexplained(Reason::LongIdle),
@@ -352,6 +369,15 @@ pub(crate) fn public(
                 task,
                 function,
                 model,
+            })
+        }
+        Key::Kept(id, hit) => {
+            let stack = model.evidence.hits.get(hit).map(|hit| &hit.culprit_stack);
+            let function = stack.and_then(section_function).map(str::to_owned);
+            task(id).map_or_else(unknown, |task| TermKind::PreemptionOff {
+                task,
+                function,
+                model: preemption,
             })
         }
         Key::Throttled(id) => TermKind::Throttled {

@@ -340,6 +340,16 @@ fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says
         &expect("preemption off or no preemption point in compile (tid 300, nice 0)"),
         Grade::Complete,
     );
+    // Without a record of its own, the hit's stack says it: waking, and coming on the CPU.
+    let steps = [(1_005_000, 7, 0, VICTIM.tid), (2_005_000, 8, 0, VICTIM.tid)];
+    check(
+        running().preempt(FAIR, VICTIM).hit(1, VICTIM, FAIR, &steps),
+        &[(
+            "preemption off or no preemption point in do_burn by compile (tid 300, nice 0)",
+            1_000_000,
+        )],
+        Grade::Complete,
+    );
     let stack = ["__schedule+0x1", "zap_pte_range+0x9"];
     check(
         running()

@@ -317,7 +317,7 @@ impl SyntheticTrace {
         )
     }
 
-    /// Evidence: a hit that ends now, with steps of (time in ns, kind, CPU, id).
+    /// Evidence: a hit that ends now, as `do_burn` of the culprit is preempted, with steps of (time in ns, kind, CPU, id).
     pub fn hit(self, id: u64, task: Task, culprit: Task, steps: &[(i64, u8, u32, i32)]) -> Self {
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {
@@ -351,7 +351,10 @@ impl SyntheticTrace {
                 ("steps", Value::Array(steps.iter().map(step).collect())),
                 ("waker_stack", frames(&[])),
                 ("wakee_stack", frames(&[])),
-                ("culprit_stack", frames(&["do_burn+0x10"])),
+                (
+                    "culprit_stack",
+                    frames(&["__schedule+0x1", "preempt_schedule+0x41", "do_burn+0x10"]),
+                ),
             ],
         )
     }

@@ -7,6 +7,10 @@ pub struct Symbols {
     functions: Vec<(u64, Box<str>)>,
 }
 
+/// No function of the kernel is larger. What lies further behind one belongs to none: code made at
+/// run time, as that of BPF programs, has no line in the table.
+const FUNCTION_BYTES_MAX: u64 = 256 << 10;
+
 impl Symbols {
     /// Reads the text of `/proc/kallsyms`; keeps functions only. Lines that make no sense, and
     /// addresses of zero (hidden by `kptr_restrict`), are left out.
@@ -22,7 +26,8 @@ impl Symbols {
             .functions
             .partition_point(|(start, _)| *start <= address);
         let (start, name) = self.functions.get(after.checked_sub(1)?)?;
-        Some((name, address - start))
+        let offset = address - start;
+        (offset < FUNCTION_BYTES_MAX).then_some((name, offset))
     }
 
     /// Whether there are none.
@@ -54,5 +59,6 @@ mod tests {
         assert_eq!(symbols.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000), Some(("second", 0)));
         assert_eq!(symbols.lookup(0xfff), None);
+        assert_eq!(symbols.lookup(0x2000 + FUNCTION_BYTES_MAX), None);
     }
 }
