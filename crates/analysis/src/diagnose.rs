@@ -247,6 +247,15 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "rtscope info TRACE names the files and offsets",
         );
     }
+    if basis.inferred > 0 {
+        warn(
+            format!(
+                "this kernel did not record {} switches out of idle; they were inferred",
+                basis.inferred
+            ),
+            "an inferred run begins at its wake-up, a few microseconds early",
+        );
+    }
     let censored = activations
         .iter()
         .filter(|late| late.ledger.grade == Grade::Censored)

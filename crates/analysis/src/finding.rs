@@ -179,6 +179,8 @@ pub struct Basis {
     pub damaged: u64,
     /// Begin and end events that had no partner and were discarded.
     pub unpaired: u64,
+    /// Switches out of idle that the kernel did not record, inferred from the wake-up before them.
+    pub inferred: u64,
     /// Hits in the evidence, before the query's filter.
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.

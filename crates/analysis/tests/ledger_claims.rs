@@ -574,3 +574,41 @@ fn a_wait_across_the_begin_of_another_cpus_events_proves_no_decision_of_the_sche
     ];
     check(trace, &expect, Grade::Censored);
 }
+
+#[test]
+fn a_switch_out_of_idle_that_was_not_recorded_is_inferred_from_the_wake_up() {
+    // The hog is woken from CPU 1 on an idle CPU 0, and only its end is recorded there.
+    let hog_runs = idle_machine().at(900).cpu(1).waking(HOG, 0).cpu(0);
+    let trace = timer_wakes_victim(hog_runs, 1000)
+        .at(3000)
+        .block(HOG, VICTIM)
+        .at(3010)
+        .block(VICTIM, Task::IDLE);
+    let diagnosis = ask(trace);
+    assert_eq!(diagnosis.basis.inferred, 1);
+    let late = &diagnosis.activations[0];
+    let largest = &late.ledger.terms[0];
+    assert_eq!(
+        largest.kind.to_string(),
+        "run-queue wait behind burner (tid 200, rt 60)"
+    );
+    assert!(late.ledger.is_good(), "{:?}", late.ledger);
+}
+
+#[test]
+fn an_idle_cpu_is_not_given_to_a_task_that_nobody_woke_there() {
+    let trace = timer_wakes_victim(idle_machine(), 1000)
+        .at(3000)
+        .block(HOG, VICTIM)
+        .at(3010)
+        .block(VICTIM, Task::IDLE);
+    let diagnosis = ask(trace);
+    assert_eq!(diagnosis.basis.inferred, 0);
+    assert!(
+        diagnosis.activations[0]
+            .ledger
+            .terms
+            .iter()
+            .all(|t| t.kind.task().is_none())
+    );
+}

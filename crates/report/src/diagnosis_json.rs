@@ -33,6 +33,7 @@ fn basis_json(basis: &Basis) -> Value {
         "holes": basis.holes,
         "damaged": basis.damaged,
         "unpaired": basis.unpaired,
+        "inferred": basis.inferred,
         "hits": basis.hits,
         "activations": basis.activations,
         "window": basis.window.map(range_json),

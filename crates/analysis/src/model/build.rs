@@ -215,7 +215,9 @@ impl Builder {
         state.frames.clear();
         let contradicted = state.current.filter(|current| *current != prev);
         self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
-        if let Some(other) = contradicted {
+        if let Some(other) = contradicted
+            && !self.infer_switch_from_idle(cpu, other, prev)
+        {
             self.forget(other);
         }
         self.leave(cpu, now_ns, prev, runnable);
@@ -232,6 +234,45 @@ impl Builder {
         state.lost = false;
         self.enter(cpu, now_ns, next);
         self.mark(cpu, now_ns, true);
+    }
+
+    /// `prev` leaves a CPU that had gone idle, and no switch from idle to it was seen: some kernels
+    /// do not record the idle task's own events on every CPU. An idle CPU takes a runnable task at
+    /// once, so that it came on the CPU when it had been woken, or moved, there. Whether it did.
+    fn infer_switch_from_idle(&mut self, cpu: u32, idle: TaskIndex, prev: TaskIndex) -> bool {
+        if !self.is_idle(idle) {
+            return false;
+        }
+        let idle_version = self.tasks.state(idle).version;
+        let idle_since_ns = self
+            .tasks
+            .state(idle)
+            .log
+            .last()
+            .map(|moment| moment.time_ns);
+        let state = self.tasks.state(prev);
+        let arrived = state.log.iter().rev().map_while(|moment| {
+            let arrival = matches!(
+                moment.kind,
+                MomentKind::Waking | MomentKind::Wakeup | MomentKind::Migrate
+            );
+            (arrival && moment.cpu == cpu).then_some(moment.time_ns)
+        });
+        // The wake-up's arrival on the run queue is its last moment; without one, its begin.
+        let Some(arrived_ns) = arrived.into_iter().next() else {
+            return false;
+        };
+        if state.run != Run::Woken {
+            return false;
+        }
+        let begin_ns = arrived_ns.max(idle_since_ns.unwrap_or(i64::MIN));
+        let version = state.version;
+        self.enter(cpu, begin_ns, prev);
+        self.cpu(cpu)
+            .timeline
+            .split_run(idle_version, begin_ns, version);
+        self.basis.inferred += 1;
+        true
     }
 
     /// `task` leaves the CPU.

@@ -148,6 +148,34 @@ impl Timeline {
         run.for_each(|segment| segment.task = to);
     }
 
+    /// The last run was not that of `from` alone: at `begin_ns` the scheduler had picked `to`, and
+    /// the trace does not hold that switch. What interrupted the run stays.
+    pub fn split_run(&mut self, from: VersionId, begin_ns: i64, to: VersionId) {
+        let first = self
+            .segments
+            .iter()
+            .rposition(|segment| segment.task != from);
+        let run_begin = first.map_or(0, |place| place + 1);
+        let run = &self.segments[run_begin..];
+        let place = run_begin + run.partition_point(|segment| segment.begin_ns <= begin_ns);
+        for segment in &mut self.segments[place..] {
+            segment.task = to;
+        }
+        let Some(cut) = place.checked_sub(1).filter(|cut| *cut >= run_begin) else {
+            return;
+        };
+        let picked = Segment {
+            begin_ns,
+            occupant: self.segments[cut].occupant.picked(),
+            task: to,
+        };
+        if self.segments[cut].begin_ns == begin_ns {
+            self.segments[cut] = picked;
+        } else {
+            self.segments.insert(place, picked);
+        }
+    }
+
     /// The end of the last run was not seen.
     pub fn leave_run_open(&mut self) {
         let Some(task) = self.segments.last().map(|segment| segment.task) else {
