@@ -225,12 +225,7 @@ fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec
 
 fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |what: String, remedy: &str| {
-        warnings.push(Warning {
-            what,
-            remedy: remedy.to_owned(),
-        });
-    };
+    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
     let basis = &model.basis;
     if basis.holes > 0 {
         warn(
@@ -269,34 +264,38 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "record a longer window, with larger buffers (--buffer)",
         );
     }
-    let virtual_machine = info
-        .environment
-        .get("rtscope_virtualised")
-        .is_some_and(|v| v == "1");
-    let stolen: Duration = model
-        .evidence
-        .late_timers
-        .iter()
-        .map(|late| late.steal)
-        .sum();
-    if stolen > Duration::ZERO {
-        warn(
-            format!("the hypervisor took {stolen} from this machine around late timers"),
-            "measure on bare metal, or pin the virtual CPUs on the host",
-        );
-    } else if virtual_machine {
-        warn(
-            "the machine is virtual: the hypervisor may have run others unseen".to_owned(),
-            "measure on bare metal, or pin the virtual CPUs on the host",
-        );
-    }
+    warnings.extend(hypervisor_warning(model, info));
     if let Some(missing) = missing_families(&model.families) {
-        warn(
+        warnings.push(warning(
             format!("the trace has no {missing} events: such causes cannot be named"),
             "rtscope record --events sched,irq,softirq,timer",
-        );
+        ));
     }
     warnings
+}
+
+fn warning(what: String, remedy: &str) -> Warning {
+    Warning {
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// What a hypervisor took, or may have taken unseen.
+fn hypervisor_warning(model: &Model, info: &TraceInfo) -> Option<Warning> {
+    let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
+    let late_timers = model.evidence.late_timers.iter();
+    let stolen: Duration = late_timers.map(|late| late.steal).sum();
+    if stolen > Duration::ZERO {
+        let what = format!("the hypervisor took {stolen} from this machine around late timers");
+        return Some(warning(what, remedy));
+    }
+    let is_virtual = info
+        .environment
+        .get("rtscope_virtualised")
+        .is_some_and(|value| value == "1");
+    let what = "the machine is virtual: the hypervisor may have run others unseen";
+    is_virtual.then(|| warning(what.to_owned(), remedy))
 }
 
 fn missing_families(families: &Families) -> Option<String> {

@@ -194,8 +194,9 @@ pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
     named().find(switches_on).or_else(|| named().next())
 }
 
-/// Whether the stack of a task that left its CPU shows that it was made to: by the end of a section,
-/// or at a preemption point. One that went to sleep, or was on its way to user space, shows neither.
+/// Whether the stack of a task that left its CPU shows that it was made to: by the end of a
+/// section, or at a preemption point. One that went to sleep, or was on its way to user space,
+/// shows neither.
 pub(crate) fn was_preempted(stack: &Stack) -> bool {
     let mut functions = stack.iter().filter_map(Frame::function);
     functions.any(|name| name.starts_with("preempt_schedule") || name == "__cond_resched")

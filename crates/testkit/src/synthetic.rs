@@ -317,7 +317,8 @@ impl SyntheticTrace {
         )
     }
 
-    /// Evidence: a hit that ends now, as `do_burn` of the culprit is preempted, with steps of (time in ns, kind, CPU, id).
+    /// Evidence: a hit that ends now, as `do_burn` of the culprit is preempted, with steps of
+    /// (time in ns, kind, CPU, id).
     pub fn hit(self, id: u64, task: Task, culprit: Task, steps: &[(i64, u8, u32, i32)]) -> Self {
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {

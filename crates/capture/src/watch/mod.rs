@@ -1,9 +1,9 @@
 //! Watch: from a threshold crossed in the kernel to a snapshot on disk.
 //!
-//! Two threads. The *armed* thread sleeps until the kernel's watch reports a hit; by then the flight
-//! recorder has stopped itself (a trigger on the armed thread's own wake-up), so that it only copies
-//! pages and lets the recorder run again. Everything slow (names, CTF, the observer's printing)
-//! happens in the caller's thread.
+//! Two threads. The *armed* thread sleeps until the kernel's watch reports a hit; by then the
+//! flight recorder has stopped itself (a trigger on the armed thread's own wake-up), so that it
+//! only copies pages and lets the recorder run again. Everything slow (names, CTF, the observer's
+//! printing) happens in the caller's thread.
 //!
 //! # Design constraints
 //! - Nothing is formatted or written between a hit and `resume`.
@@ -89,8 +89,8 @@ pub struct Snapshot {
 pub struct HitReport {
     /// The hit.
     pub hit: Hit,
-    /// The snapshot that holds it; none without a flight recorder or beyond `snapshots_max`. Hits of
-    /// one moment share a snapshot.
+    /// The snapshot that holds it; none without a flight recorder or beyond `snapshots_max`. Hits
+    /// of one moment share a snapshot.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no snapshot although there should be.
     pub failure: Option<Arc<Error>>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// /dev/rtscope-inject: write `KIND FUNCTION LENGTH_us CPU [BEGIN_ns]` for a fault, at once or at an
-// instant of CLOCK_MONOTONIC; read the log of truth, a line `KIND FUNCTION CPU BEGIN_ns END_ns` each.
+// /dev/rtscope-inject: write `KIND FUNCTION LENGTH_us CPU [BEGIN_ns]` for a fault, at once or at
+// an instant of CLOCK_MONOTONIC; read the log of truth, a line
+// `KIND FUNCTION CPU BEGIN_ns END_ns` each.
 #include <linux/cpumask.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>

@@ -259,7 +259,10 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
 
 /// Our own cost, the kernel's part program by program.
 fn cost_json(status: &Status) -> Value {
-    let program = |program: &ProgramCost| json!({"program": program.program, "calls": program.calls, "run_ns": program.run_ns});
+    let program = |program: &ProgramCost| {
+        let (name, calls, run_ns) = (&program.program, program.calls, program.run_ns);
+        json!({ "program": name, "calls": calls, "run_ns": run_ns })
+    };
     json!({
         "share": status.cost.share(),
         "programs_ns": status.cost.programs.as_ns(),
