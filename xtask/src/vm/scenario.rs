@@ -25,13 +25,7 @@ const ERROR_PERCENT_MAX: i64 = 1;
 /// Kinds of terms that a task is charged with.
 const OF_TASKS: [&str; 3] = ["run_queue_wait", "preemption_off", "throttled"];
 /// Kinds of terms that beat a task's.
-const OF_INTERRUPTS: [&str; 5] = [
-    "nmi",
-    "hardirq",
-    "softirq",
-    "wakeup_delivery",
-    "unexplained",
-];
+const OF_INTERRUPTS: [&str; 4] = ["nmi", "hardirq", "softirq", "wakeup_delivery"];
 
 /// One row of the table.
 pub struct Scenario {
