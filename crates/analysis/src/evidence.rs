@@ -194,6 +194,38 @@ pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
     named().find(switches_on).or_else(|| named().next())
 }
 
+/// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.
+const INTERRUPT_ENTRIES: [&str; 3] = ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq"];
+
+/// Functions that only tell the time, wait or return for their caller, and marks between functions
+/// (kernel names): an interrupt that finds one of these means the caller.
+const SERVES_CALLER: [&str; 9] = [
+    "ktime_get",
+    "read_tsc",
+    "delay_",
+    "__const_udelay",
+    "__udelay",
+    "__x86_",
+    "srso_",
+    "retbleed_",
+    "__softirqentry_text_end",
+];
+
+/// The function of the task itself that an interrupt found, on a stack taken in its handler.
+pub(crate) fn interrupted_function(stack: &Stack) -> Option<&str> {
+    let is_entry = |frame: &Frame| {
+        let name = frame.function().unwrap_or_default();
+        INTERRUPT_ENTRIES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    // The outermost: an interrupt may have found the softirq that another one left behind.
+    let entry = stack.iter().rposition(is_entry)?;
+    let mut found = stack.get(entry + 1..)?.iter().map_while(Frame::function);
+    let serves = |name: &str| SERVES_CALLER.iter().any(|prefix| name.starts_with(prefix));
+    found.find(|name| !serves(name))
+}
+
 /// Whether the stack of a task that left its CPU shows that it was made to: by the end of a
 /// section, or at a preemption point. One that went to sleep, or was on its way to user space,
 /// shows neither.
@@ -235,6 +267,40 @@ mod tests {
             Some("walk_list"),
         );
         check(&[], None);
+    }
+
+    #[test]
+    fn the_function_that_an_interrupt_found_lies_behind_the_outermost_entry() {
+        let check = |symbols: &[&str], expect: Option<&str>| {
+            let frame = |symbol: &&str| Frame {
+                address: 1,
+                symbol: (*symbol).into(),
+            };
+            let stack: Stack = symbols.iter().map(frame).collect();
+            assert_eq!(interrupted_function(&stack), expect, "{symbols:?}");
+        };
+        let entry = "asm_sysvec_apic_timer_interrupt+0x1a";
+        check(
+            &["hrtimer_wakeup+0x1", entry, "walk_list+0x5", "do_work+0x1"],
+            Some("walk_list"),
+        );
+        check(
+            &[
+                "hrtimer_wakeup+0x1",
+                entry,
+                "net_rx_action+0x5",
+                "asm_common_interrupt+0x1",
+                "f",
+            ],
+            Some("f"),
+        );
+        check(
+            &[entry, "read_tsc+0x1", "ktime_get+0x2", "poll_device+0x7"],
+            Some("poll_device"),
+        );
+        // From user space nothing lies behind it.
+        check(&["hrtimer_wakeup+0x1", entry], None);
+        check(&["wake_up+0x1", "do_work+0x1"], None);
     }
 
     #[test]

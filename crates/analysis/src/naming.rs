@@ -2,9 +2,9 @@
 
 use event::{Cpu, Duration, Instant};
 
-use event::evidence::Mode;
+use event::evidence::{Hit, Mode, StepKind};
 
-use crate::evidence::{section_function, was_preempted};
+use crate::evidence::{interrupted_function, section_function, was_preempted};
 use crate::model::{Model, Slice, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use event::evidence::PreemptionModel;
@@ -262,8 +262,8 @@ impl Namer<'_> {
         }
     }
 
-    /// The hit that ended this wait and shows where `task` was preempted at last. Kernels that do
-    /// not tell when need-resched is set have no other record of it.
+    /// The hit that ended this wait and whose stacks show what `task` did. Kernels that do not tell
+    /// when need-resched is set have no other record of it.
     fn kept(&self, task: u32) -> Option<usize> {
         let tid = self.model.tasks.version(VersionId(task))?.tid;
         let end = Instant::from_ns(self.phase.end_ns);
@@ -271,7 +271,8 @@ impl Namer<'_> {
             let here = hit.steps.last().is_some_and(|step| step.cpu == self.cpu);
             let by_task = hit.culprit.as_ref().is_some_and(|by| by.tid == tid);
             let now = (hit.end - end).as_ns().abs() <= SKEW_MAX_NS;
-            here && by_task && now && was_preempted(&hit.culprit_stack)
+            let shown = || kept_function(self.model, hit, PreemptionModel::Unknown).is_some();
+            here && by_task && now && shown()
         })
     }
 
@@ -303,6 +304,30 @@ impl Namer<'_> {
                 other => other,
             };
         }
+    }
+}
+
+/// The function in which the culprit of `hit` kept the CPU. With full preemption, a task is preempted
+/// where its section ends. Without, it is at the next preemption point, which may be far from what
+/// took the time: then the function that the wake-up's interrupt found says more.
+fn kept_function<'a>(model: &Model, hit: &'a Hit, preemption: PreemptionModel) -> Option<&'a str> {
+    let at_end =
+        || section_function(&hit.culprit_stack).filter(|_| was_preempted(&hit.culprit_stack));
+    let at_wake_up = || {
+        let culprit = hit.culprit.as_ref()?;
+        let cpu = hit.steps.last()?.cpu;
+        let waking = hit
+            .steps
+            .iter()
+            .rfind(|step| step.kind == StepKind::Waking)?;
+        let current = model.timeline(cpu)?.at(waking.time.as_ns()).task;
+        let found = model.tasks.version(current)?.tid == culprit.tid && waking.cpu == cpu;
+        interrupted_function(&hit.waker_stack).filter(|_| found)
+    };
+    if preemption.is_full() {
+        at_end().or_else(at_wake_up)
+    } else {
+        at_wake_up().or_else(at_end)
     }
 }
 
@@ -372,8 +397,9 @@ pub(crate) fn public(
             })
         }
         Key::Kept(id, hit) => {
-            let stack = model.evidence.hits.get(hit).map(|hit| &hit.culprit_stack);
-            let function = stack.and_then(section_function).map(str::to_owned);
+            let hit = model.evidence.hits.get(hit);
+            let function = hit.and_then(|hit| kept_function(model, hit, preemption));
+            let function = function.map(str::to_owned);
             task(id).map_or_else(unknown, |task| TermKind::PreemptionOff {
                 task,
                 function,
