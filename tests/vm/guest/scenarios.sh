@@ -14,7 +14,8 @@ scenario() {
     victim=$!
     # Its first activations fault pages in.
     sleep 0.2
-    rtscope watch --task lab-victim --over "$2us" --max-hits 1 --for 4s --json \
+    # More than one hit: on one CPU the watch's own start may be the first.
+    rtscope watch --task lab-victim --over "$2us" --max-hits 4 --rate 20/s --for 20s --json \
         -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
     tries=0
@@ -24,13 +25,15 @@ scenario() {
     done
     usleep 200000
     if [ "$4" != - ]; then
-        for _ in 1 2 3; do
-            [ -z "$(ls "$dir/snapshots" 2>/dev/null)" ] || break
+        for _ in 1 2; do
             # shellcheck disable=SC2086
             injector-user $4 --cpu 0 --period $period_us --fault "$5" >> "$dir/truth" || break
             usleep 300000
         done
+    else
+        sleep 1
     fi
+    kill -INT $watch
     wait $watch
     echo $? > "$dir/watch.status"
     kill $victim
@@ -38,11 +41,12 @@ scenario() {
     tail -n +$((seen + 1)) /dev/rtscope-inject >> "$dir/truth"
     for snapshot in "$dir"/snapshots/*; do
         [ -d "$snapshot" ] || continue
+        to=$dir/$(basename "$snapshot")
         rtscope diagnose --json --task lab-victim --over "$2us" "$snapshot" \
-            > "$dir/diagnosis.json" 2>> "$dir/diagnosis.log"
-        rtscope diagnose --task lab-victim --over "$2us" "$snapshot" > "$dir/diagnosis.txt" 2>&1
+            > "$to.json" 2>> "$dir/diagnosis.log"
+        rtscope diagnose --task lab-victim --over "$2us" "$snapshot" > "$to.txt" 2>&1
     done
-    cat "$dir/watch.log" "$dir/diagnosis.txt" "$dir/truth" 2>/dev/null
+    cat "$dir"/*.log "$dir"/*.txt "$dir/truth" 2>/dev/null
 }
 
 while IFS='	' read -r name over_us victim fault kernel_fault; do

@@ -20,12 +20,12 @@ const COLUMNS: &[&str] = &[
 ];
 /// In virtual time a term may differ from the truth by so much, or by so many parts in a hundred.
 const ERROR_NS_MAX: i64 = 5_000;
+/// A program's own log of its fault ends before its way back into the kernel, and off the CPU.
+const ERROR_NS_OF_PROGRAM_MAX: i64 = 10_000;
 const ERROR_PERCENT_MAX: i64 = 1;
 
-/// Kinds of terms that a task is charged with.
-const OF_TASKS: [&str; 3] = ["run_queue_wait", "preemption_off", "throttled"];
-/// Kinds of terms that beat a task's.
-const OF_INTERRUPTS: [&str; 4] = ["nmi", "hardirq", "softirq", "wakeup_delivery"];
+/// Kinds of terms, each beaten by those before it; tasks come after them all.
+const STRONGER: [&str; 4] = ["nmi", "hardirq", "wakeup_delivery", "softirq"];
 
 /// One row of the table.
 pub struct Scenario {
@@ -50,7 +50,11 @@ struct Expectation {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The culprit, and how much its term differs from the truth in nanoseconds.
-    Right { term_ns: i64, error_ns: i64 },
+    Right {
+        term_ns: i64,
+        error_ns: i64,
+        allowed_ns: i64,
+    },
     /// No fault, and nobody was accused.
     Silent,
     /// Somebody else was accused: the sentence.
@@ -107,18 +111,24 @@ impl Scenario {
         self.guest.join("\t")
     }
 
-    /// Compares the diagnosis in `folder` with the truth beside it.
+    /// Compares the diagnoses `hit-N.json` in `folder` with the truth beside them.
     pub fn judge(&self, folder: &Path) -> Result<Answer> {
         let truth = std::fs::read_to_string(folder.join("truth")).unwrap_or_default();
-        let Ok(text) = std::fs::read_to_string(folder.join("diagnosis.json")) else {
-            return Ok(match self.culprit {
-                Some(_) => Answer::Missed("the watch saw no late activation".into()),
-                None => Answer::Silent,
-            });
-        };
-        let diagnosis: Value = serde_json::from_str(&text)
-            .with_context(|| format!("{}/diagnosis.json", folder.display()))?;
-        Ok(self.compare(&diagnosis, &truth))
+        let diagnoses = diagnoses(folder)?;
+        let answers = diagnoses
+            .iter()
+            .map(|diagnosis| self.compare(diagnosis, &truth));
+        // One wrong word is one too many; of several right ones the first counts.
+        let found = answers.min_by_key(|answer| match answer {
+            Answer::Wrong(_) => 0,
+            Answer::Right { .. } => 1,
+            Answer::Missed(_) | Answer::Silent => 2,
+        });
+        Ok(match (found, &self.culprit) {
+            (Some(answer), _) => answer,
+            (None, Some(_)) => Answer::Missed("the watch saw no late activation".into()),
+            (None, None) => Answer::Silent,
+        })
     }
 
     fn compare(&self, diagnosis: &Value, truth: &str) -> Answer {
@@ -142,18 +152,25 @@ impl Scenario {
             return Answer::Missed(sentence);
         }
         let agrees = |(key, value): &(String, String)| attribute(culprit, key).starts_with(value);
-        if culprit["kind"] != *expectation.kind || !expectation.claims.iter().all(agrees) {
+        if overlap_ns(truth, activation) == 0 {
+            return Answer::Missed(format!("another delay came first: {sentence}"));
+        }
+        let kind = kind_of(culprit).to_owned();
+        if kind != expectation.kind || !expectation.claims.iter().all(agrees) {
             return Answer::Wrong(sentence);
         }
         let term_ns = culprit["duration_ns"].as_i64().unwrap_or_default();
-        let mut true_ns = overlap_ns(truth, activation);
-        if OF_TASKS.contains(&kind_of(culprit)) {
-            // The fault's clock ran on while interrupts had the CPU, and they have their own terms.
-            true_ns -= taken_by_interrupts_ns(activation);
-        }
+        // The fault's clock ran on while others beat it, and they have their own terms.
+        let true_ns = overlap_ns(truth, activation) - taken_by_stronger_ns(activation, &kind);
+        let of_program = kind == "run_queue_wait";
+        let floor_ns = match of_program {
+            true => ERROR_NS_OF_PROGRAM_MAX,
+            false => ERROR_NS_MAX,
+        };
         Answer::Right {
             term_ns,
             error_ns: term_ns - true_ns,
+            allowed_ns: floor_ns.max(term_ns * ERROR_PERCENT_MAX / 100),
         }
     }
 }
@@ -162,10 +179,11 @@ impl Answer {
     /// Whether the answer is as good as `exact` time allows.
     pub fn holds(&self, exact: bool) -> bool {
         match self {
-            Answer::Right { term_ns, error_ns } => {
-                let allowed_ns = ERROR_NS_MAX.max(term_ns * ERROR_PERCENT_MAX / 100);
-                !exact || error_ns.abs() <= allowed_ns
-            }
+            Answer::Right {
+                error_ns,
+                allowed_ns,
+                ..
+            } => !exact || error_ns.abs() <= *allowed_ns,
             Answer::Silent => true,
             Answer::Wrong(_) | Answer::Missed(_) => false,
         }
@@ -187,6 +205,25 @@ fn expectation(cell: &str) -> Result<Option<Expectation>> {
         kind,
         claims: claims.collect::<Result<_>>()?,
     }))
+}
+
+fn diagnoses(folder: &Path) -> Result<Vec<Value>> {
+    let entries = std::fs::read_dir(folder)
+        .with_context(|| format!("the guest left no {}", folder.display()))?;
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    paths.retain(|path| !path.ends_with("watch.json"));
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path)?;
+        serde_json::from_str(&text).with_context(|| path.display().to_string())
+    };
+    paths.iter().map(read).collect()
 }
 
 /// The late activation that the watch recorded.
@@ -221,11 +258,16 @@ fn kind_of(term: &Value) -> &str {
     term["kind"].as_str().unwrap_or_default()
 }
 
-/// What the ledger gives to interrupts, with the wake-ups that they deliver.
-fn taken_by_interrupts_ns(activation: &Value) -> i64 {
+/// What the ledger gives to all that beats a term of this kind.
+fn taken_by_stronger_ns(activation: &Value, kind: &str) -> i64 {
+    if kind == "interrupts_off" {
+        return 0; // nothing runs in such a section
+    }
+    let rank = STRONGER.iter().position(|stronger| *stronger == kind);
+    let stronger = &STRONGER[..rank.unwrap_or(STRONGER.len())];
     let terms = activation["ledger"]["terms"].as_array();
-    let of_interrupts = |term: &&Value| OF_INTERRUPTS.contains(&kind_of(term));
-    let those = terms.into_iter().flatten().filter(of_interrupts);
+    let those = terms.into_iter().flatten();
+    let those = those.filter(|term| stronger.contains(&kind_of(term)));
     those.filter_map(|term| term["duration_ns"].as_i64()).sum()
 }
 
@@ -278,6 +320,7 @@ mod tests {
         let right = Answer::Right {
             term_ns: 90_000,
             error_ns: 0,
+            allowed_ns: 5_000,
         };
         let wrong = || Answer::Wrong("so it was".into());
         check("interrupts_off function=f", true, right);
@@ -303,6 +346,7 @@ mod tests {
         let expect = Answer::Right {
             term_ns: 90_000,
             error_ns: 0,
+            allowed_ns: 10_000,
         };
         let truth = "hog h 0 500 900000\n";
         assert_eq!(
@@ -312,16 +356,18 @@ mod tests {
     }
 
     #[test]
-    fn a_term_holds_in_exact_time_within_a_percent_or_five_microseconds() {
-        let check = |term_ns: i64, error_ns: i64, exact: bool, expect: bool| {
-            let answer = Answer::Right { term_ns, error_ns };
+    fn an_answer_holds_in_exact_time_within_what_is_allowed_and_never_when_wrong() {
+        let check = |error_ns: i64, exact: bool, expect: bool| {
+            let answer = Answer::Right {
+                term_ns: 1,
+                error_ns,
+                allowed_ns: 5_000,
+            };
             assert_eq!(answer.holds(exact), expect, "{answer:?}");
         };
-        check(90_000, -5_000, true, true);
-        check(90_000, 5_001, true, false);
-        check(90_000, 50_000, false, true);
-        check(1_000_000, 10_000, true, true);
-        check(1_000_000, 10_001, true, false);
+        check(-5_000, true, true);
+        check(5_001, true, false);
+        check(50_000, false, true);
         assert!(!Answer::Wrong(String::new()).holds(false));
         assert!(!Answer::Missed(String::new()).holds(false));
     }
