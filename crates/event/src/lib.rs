@@ -16,7 +16,8 @@ mod value;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Cpu, Prio, Tid};
 pub use schema::{
-    Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Scope,
+    Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,
+    WideEncoding,
 };
 pub use time::{Clock, Duration, Instant, TimeRange};
 pub use value::Value;

@@ -83,6 +83,26 @@ impl Integer {
     }
 }
 
+/// How the characters of a wide text are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WideEncoding {
+    /// Bytes of a code unit: 2 (UTF-16) or 4 (UTF-32).
+    pub unit_bytes: u8,
+    /// Whether a unit's bytes are big-endian.
+    pub big_endian: bool,
+}
+
+/// What says how many bytes a text or blob has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Length {
+    /// A zero character after it.
+    Terminated,
+    /// The type itself.
+    Bytes(u32),
+    /// An earlier field of this name, as the format spells it.
+    Field(String),
+}
+
 /// A label of an enumeration, for all values from `first` to `last`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegerMapping {
@@ -101,9 +121,13 @@ pub enum FieldType {
     Integer(Integer),
     /// An integer whose values have labels.
     Enum(Integer, Arc<[IntegerMapping]>),
+    /// A truth value in an integer: false when it is zero.
+    Bool(Integer),
+    /// An integer whose bits have labels; ranges count bits from the least significant.
+    Flags(Integer, Arc<[IntegerMapping]>),
     /// A floating point number.
     Float {
-        /// Width in bits: 32 or 64.
+        /// Width in bits: 16, 32, 64 or 128.
         size_bits: u8,
         /// Alignment in bits.
         align_bits: u16,
@@ -131,14 +155,35 @@ pub enum FieldType {
         /// The name of the length field, as the format spells it.
         length: String,
     },
+    /// A text of wide characters; only whole values give it ([`crate::Value::Text`]).
+    WideText {
+        /// How characters are stored.
+        encoding: WideEncoding,
+        /// Where it ends.
+        length: Length,
+    },
+    /// Bytes of no further type.
+    Blob {
+        /// How many.
+        length: Length,
+        /// Their IANA media type.
+        media_type: String,
+    },
     /// Named members.
     Struct(Arc<[Field]>),
-    /// One of several types, chosen by an earlier enumeration field.
+    /// One of several types, chosen by an earlier integer field.
     Variant {
         /// The name of the selecting field, as the format spells it.
         selector: String,
         /// The choices, by label.
         choices: Arc<[Field]>,
+    },
+    /// A field that is there or not, as an earlier field says.
+    Optional {
+        /// The name of the selecting field, as the format spells it.
+        selector: String,
+        /// Its type when it is there.
+        content: Arc<FieldType>,
     },
 }
 

@@ -20,6 +20,19 @@ pub enum Value<'a> {
         /// The first label that matches, if any.
         label: Option<&'a str>,
     },
+    /// A truth value.
+    Bool(bool),
+    /// A bit map.
+    Flags {
+        /// All bits.
+        bits: u64,
+        /// The labels of which a bit is set, in the order of the type.
+        labels: Vec<&'a str>,
+    },
+    /// Bytes of no further type.
+    Blob(&'a [u8]),
+    /// An optional field that is not there.
+    Absent,
     /// The elements of an array or sequence, in order.
     Array(Vec<Value<'a>>),
     /// The members of a structure, in order.
@@ -32,6 +45,8 @@ impl<'a> Value<'a> {
         match self {
             Value::Unsigned(value) => Some(*value as i64),
             Value::Signed(value) | Value::Enum { value, .. } => Some(*value),
+            Value::Flags { bits, .. } => Some(*bits as i64),
+            Value::Bool(truth) => Some(i64::from(*truth)),
             _ => None,
         }
     }

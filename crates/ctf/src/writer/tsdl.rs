@@ -327,7 +327,13 @@ fn scalar(text: &mut String, ty: &FieldType, depth: usize) -> Result<()> {
         FieldType::Text { .. } | FieldType::Array { .. } | FieldType::Sequence { .. } => Err(
             refuse("an array's elements must not be arrays: put them into a structure"),
         ),
-        FieldType::Variant { .. } => Err(refuse("variants are read, not written")),
+        FieldType::Bool(integer) | FieldType::Flags(integer, _) => int(text, integer),
+        FieldType::Variant { .. }
+        | FieldType::Optional { .. }
+        | FieldType::Blob { .. }
+        | FieldType::WideText { .. } => Err(refuse(
+            "variants, optional fields, blobs and wide texts are read, not written",
+        )),
     }
 }
 

@@ -56,6 +56,13 @@ fn write_value(ty: &FieldType, value: &Value<'_>, out: &mut Vec<u8>) {
         (FieldType::Enum(integer, mappings), value) => {
             write_enum(integer, mappings, value.as_i64().unwrap_or(0), out);
         }
+        (_, Value::Bool(truth)) => push(out, format_args!("{truth}")),
+        (FieldType::Flags(integer, _), Value::Flags { bits, labels }) => {
+            write_flags(integer, *bits, labels, out);
+        }
+        (_, Value::Blob(bytes)) => write_blob(bytes, out),
+        (_, Value::Absent) => out.extend_from_slice(b"<none>"),
+        (FieldType::Optional { content, .. }, value) => write_value(content, value, out),
         (_, Value::Float(float)) => write_float(*float, out),
         (_, Value::Text(text)) => write_text(text.as_bytes(), out),
         (FieldType::Struct(fields), Value::Struct(members)) => {
@@ -132,6 +139,27 @@ fn write_enum(integer: &Integer, mappings: &[IntegerMapping], value: i64, out: &
     out.extend_from_slice(b" : container = ");
     write_integer(integer, value as u64, out);
     out.extend_from_slice(b" )");
+}
+
+/// The labels of set bits, then all bits, as an enumeration shows its label and its integer.
+fn write_flags(integer: &Integer, bits: u64, labels: &[&str], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"( ");
+    for (place, label) in labels.iter().enumerate() {
+        out.extend_from_slice(if place > 0 { b" | " } else { b"" });
+        write_text(label.as_bytes(), out);
+    }
+    out.extend_from_slice(if labels.is_empty() { b": " } else { b" : " });
+    write_integer(integer, bits, out);
+    out.extend_from_slice(b" )");
+}
+
+/// Bytes in hexadecimal, in braces.
+fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'{');
+    bytes
+        .iter()
+        .for_each(|byte| push(out, format_args!(" {byte:02x}")));
+    out.extend_from_slice(b" }");
 }
 
 /// In quotes, with C's escapes.
