@@ -1,6 +1,6 @@
 //! What to change: a base of rules, each with its reason, its command and its check.
 
-use event::Cpu;
+use event::{Cpu, Duration};
 use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
@@ -22,11 +22,19 @@ type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
 /// The kernel's own work is worth a boot option from this share of the latency on.
 const ISOLATE_SHARE_MIN: f64 = 0.1;
 
-/// All rules; within one culprit, the most effective first.
-const RULES: [Rule; 12] = [
+/// Ranks above belong to the kernel's own watchdog and stop threads.
+const RAISE_MAX: u32 = 98;
+/// Digits of a threshold that people would type.
+const THRESHOLD_DIGITS: u32 = 3;
+
+/// All rules; within one culprit, the most effective and the safest first: moving one task harms
+/// nobody else, a higher rank may.
+const RULES: [Rule; 14] = [
     ("move-interrupt-thread", move_interrupt_thread),
     ("move-task", move_task),
     ("lower-task", lower_task),
+    ("renice-task", renice_task),
+    ("raise-victim", raise_victim),
     ("make-real-time", make_real_time),
     ("move-interrupt", move_interrupt),
     ("move-softirq", move_softirq),
@@ -40,11 +48,13 @@ const RULES: [Rule; 12] = [
 
 /// The advice for all culprits, in their order, each rule's advice once.
 pub(crate) fn advise(info: &TraceInfo, late: &LateActivation, culprits: &[Culprit]) -> Vec<Advice> {
-    let threshold = late.latency();
+    // A watch that did not tell its threshold: half of what was seen.
+    let half = Duration::from_ns(late.latency().as_ns() / 2);
+    let threshold = late.hit.as_ref().map_or(half, |hit| hit.threshold);
     let then_check = format!(
-        "rtscope watch --task {} --over {}us",
+        "rtscope watch --task {} --over {:#}",
         quoted(&late.task.comm),
-        (threshold.as_ns() / 2_000).max(1)
+        rounded(threshold)
     );
     let mut advice: Vec<Advice> = Vec::new();
     for culprit in culprits {
@@ -68,6 +78,34 @@ pub(crate) fn advise(info: &TraceInfo, late: &LateActivation, culprits: &[Culpri
         }
     }
     advice
+}
+
+/// Down to a few digits, and never zero.
+fn rounded(threshold: Duration) -> Duration {
+    let ns = threshold.as_ns().max(1);
+    let unit = 10_i64.pow((ns.ilog10() + 1).saturating_sub(THRESHOLD_DIGITS));
+    Duration::from_ns(ns / unit * unit)
+}
+
+/// `command` with `{}` for the task, for the culprit's one task or for all of its name.
+fn for_culprit(culprit: &Culprit, task: &TaskRef, command: &str) -> String {
+    if culprit.tasks == 1 {
+        return command.replace("{}", &task.tid.to_string());
+    }
+    let escaped = |c: char| -> String {
+        let special = r".[]()*+?^$|\{}".contains(c);
+        if special {
+            format!(r"\{c}")
+        } else {
+            c.to_string()
+        }
+    };
+    let pattern: String = task.comm.chars().map(escaped).collect();
+    format!(
+        "for tid in $(pgrep -w -x {}); do {}; done",
+        quoted(&pattern),
+        command.replace("{}", "$tid")
+    )
 }
 
 /// A name as a shell takes it.
@@ -132,12 +170,21 @@ fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)> {
 
 fn move_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(task))?;
-    let others = other_cpus(case.info, case.culprit.cpu)?;
-    let because = format!(
-        "{} shares {} with {}",
-        task.comm, case.culprit.cpu, case.late.task.comm
-    );
-    Some((because, format!("taskset -apc {others} {}", task.tid)))
+    let culprit = case.culprit;
+    let others = other_cpus(case.info, culprit.cpu)?;
+    let (cpu, victim) = (culprit.cpu, &case.late.task.comm);
+    let because = if culprit.tasks > 1 {
+        // Where they end before anybody can move them, their parent is the one to move.
+        format!(
+            "{} tasks called {} share {cpu} with {victim}; their parent hands CPUs and rank on",
+            culprit.tasks, task.comm
+        )
+    } else {
+        format!("{} shares {cpu} with {victim}", task.comm)
+    };
+    // One thread, not its process: the victim may be a thread of it.
+    let command = for_culprit(culprit, task, &format!("taskset -pc {others} {{}}"));
+    Some((because, command))
 }
 
 fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
@@ -150,7 +197,40 @@ fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
         "{} has rt {rank}, {} has rt {victim}",
         task.comm, case.late.task.comm
     );
-    Some((because, format!("chrt -r -p {below} {}", task.tid)))
+    let command = for_culprit(case.culprit, task, &format!("chrt -r -p {below} {{}}"));
+    Some((because, command))
+}
+
+fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(task))?;
+    let (victim, nice) = (case.late.task.prio.nice()?, task.prio.nice()?);
+    (nice < victim).then_some(())?;
+    let because = format!(
+        "{} has nice {nice}, {} has nice {victim}",
+        task.comm, case.late.task.comm
+    );
+    let command = for_culprit(case.culprit, task, "renice -n 19 -p {}");
+    Some((because, command))
+}
+
+/// Only where nothing can be put below the victim.
+fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(task))?;
+    let victim = &case.late.task;
+    let rank = task.prio.rt()?;
+    let lowest = victim
+        .prio
+        .rt()
+        .map_or(victim.prio.nice().is_some(), |rt| rt == 1);
+    let above = rank
+        .checked_add(1)
+        .filter(|above| lowest && *above <= RAISE_MAX)?;
+    let because = format!(
+        "{} has {}: nothing real-time goes below it. Check first that it never runs for long: \
+         at rt {above} it holds up everything below",
+        victim.comm, victim.prio
+    );
+    Some((because, format!("chrt -f -p {above} {}", victim.tid)))
 }
 
 fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
@@ -188,7 +268,7 @@ fn move_softirq(case: &Case<'_>) -> Option<(String, String)> {
         "softirq {name} runs where its interrupt does, on {}",
         case.culprit.cpu
     );
-    Some((because, format!("taskset -apc {others} {victim}")))
+    Some((because, format!("taskset -pc {others} {victim}")))
 }
 
 fn move_section(case: &Case<'_>) -> Option<(String, String)> {
@@ -200,7 +280,8 @@ fn move_section(case: &Case<'_>) -> Option<(String, String)> {
     let task = Some(task).filter(|task| !is_bound(task) && !task.tid.is_idle())?;
     let others = other_cpus(case.info, case.culprit.cpu)?;
     let because = format!("{} runs that code on {}", task.comm, case.culprit.cpu);
-    Some((because, format!("taskset -apc {others} {}", task.tid)))
+    let command = for_culprit(case.culprit, task, &format!("taskset -pc {others} {{}}"));
+    Some((because, command))
 }
 
 fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
@@ -271,5 +352,17 @@ mod tests {
         check("Client manageme", "'Client manageme'");
         check("it's", r"'it'\''s'");
         check("", "''");
+    }
+
+    #[test]
+    fn a_threshold_is_rounded_down_to_what_people_would_type() {
+        let check = |ns: i64, expect: &str| {
+            assert_eq!(format!("{:#}", rounded(Duration::from_ns(ns))), expect);
+        };
+        check(25_000_000, "25ms");
+        check(118_117_023, "118ms");
+        check(1_234_567, "1.23ms");
+        check(7, "7ns");
+        check(0, "1ns");
     }
 }

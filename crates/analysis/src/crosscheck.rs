@@ -60,8 +60,14 @@ fn moment(model: &Model, step: &Step, kind: MomentKind) -> Option<i64> {
     let near = model.moments(step.id, step.cpu, step.time - skew, step.time + skew);
     let near = near.iter().filter(|moment| moment.kind == kind);
     let here = |cpu: u32| kind != MomentKind::In || Cpu(cpu) == step.cpu;
+    // An inferred run has no event of its own.
+    let recorded = |at_ns: i64| {
+        let timeline = model.timeline(step.cpu);
+        let inferred = timeline.is_some_and(|line| line.at(at_ns).occupant.is_inferred());
+        kind != MomentKind::In || !inferred
+    };
     let times = near
-        .filter(|moment| here(moment.cpu))
+        .filter(|moment| here(moment.cpu) && recorded(moment.time_ns))
         .map(|moment| moment.time_ns);
     times.min_by_key(|at_ns| Instant::from_ns(*at_ns).since(step.time).as_ns().abs())
 }

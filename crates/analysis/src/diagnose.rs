@@ -264,7 +264,7 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "record a longer window, with larger buffers (--buffer)",
         );
     }
-    warnings.extend(hypervisor_warning(model, info));
+    warnings.extend(hypervisor_warning(model, info, activations));
     if let Some(missing) = missing_families(&model.families) {
         warnings.push(warning(
             format!("the trace has no {missing} events: such causes cannot be named"),
@@ -282,12 +282,17 @@ fn warning(what: String, remedy: &str) -> Warning {
 }
 
 /// What a hypervisor took, or may have taken unseen.
-fn hypervisor_warning(model: &Model, info: &TraceInfo) -> Option<Warning> {
+fn hypervisor_warning(
+    model: &Model,
+    info: &TraceInfo,
+    activations: &[LateActivation],
+) -> Option<Warning> {
     let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
-    let late_timers = model.evidence.late_timers.iter();
-    let stolen: Duration = late_timers.map(|late| late.steal).sum();
-    if stolen > Duration::ZERO {
-        let what = format!("the hypervisor took {stolen} from this machine around late timers");
+    if let Some((stolen, late)) = worst_steal(model, activations) {
+        let (latency, cpu) = (late.latency(), late.cpu);
+        let what = format!(
+            "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
+        );
         return Some(warning(what, remedy));
     }
     let is_virtual = info
@@ -296,6 +301,26 @@ fn hypervisor_warning(model: &Model, info: &TraceInfo) -> Option<Warning> {
         .is_some_and(|value| value == "1");
     let what = "the machine is virtual: the hypervisor may have run others unseen";
     is_virtual.then(|| warning(what.to_owned(), remedy))
+}
+
+/// The activation of which the hypervisor may have taken most, and at most how much. Less than what
+/// a good ledger may leave unexplained is not worth a warning.
+fn worst_steal<'a>(
+    model: &Model,
+    activations: &'a [LateActivation],
+) -> Option<(Duration, &'a LateActivation)> {
+    let stolen = |late: &LateActivation| -> Duration {
+        let here = |cpu: Cpu| cpu == late.cpu || late.steps.iter().any(|step| step.cpu == cpu);
+        let timers = model.evidence.late_timers.iter().enumerate();
+        let timers = timers.filter(|(_, timer)| here(timer.cpu));
+        timers
+            .map(|(place, _)| model.evidence.steal_between(place, late.origin, late.end).1)
+            .sum()
+    };
+    let stolen = activations.iter().map(|late| (stolen(late), late));
+    stolen
+        .filter(|(stolen, late)| late.ledger.is_much(*stolen))
+        .max_by_key(|(stolen, _)| *stolen)
 }
 
 fn missing_families(families: &Families) -> Option<String> {

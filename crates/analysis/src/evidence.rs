@@ -163,6 +163,28 @@ impl Evidence {
     }
 }
 
+impl Evidence {
+    /// What the hypervisor took from the CPU of late timer `place` between `begin` and `end`: at
+    /// least, and at most. The kernel's clock of steal is read with each record: what passed since
+    /// the record before may have passed at any time in between.
+    pub fn steal_between(
+        &self,
+        place: usize,
+        begin: Instant,
+        end: Instant,
+    ) -> (Duration, Duration) {
+        let late = &self.late_timers[place];
+        let mut earlier = self.late_timers[..place].iter().rev();
+        let before = earlier.find(|other| other.cpu == late.cpu);
+        let since = before.map_or(Instant::MIN, |before| before.time);
+        let inside = end.min(late.time) - begin.max(since);
+        let inside = inside.max(Duration::ZERO);
+        let outside = (late.time - since) - inside;
+        let least = (late.steal - outside).max(Duration::ZERO);
+        (least, late.steal.min(inside))
+    }
+}
+
 /// Functions that only switch interrupts or preemption back on for their caller, and those of the
 /// watch itself (kernel names).
 const SWITCHES_ON: [&str; 18] = [
@@ -237,6 +259,45 @@ pub(crate) fn was_preempted(stack: &Stack) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steal_is_placed_only_as_far_as_the_records_around_it_allow() {
+        let timer = |time_us: i64, steal_us: i64| LateTimer {
+            cpu: Cpu(0),
+            time: Instant::from_ns(time_us * 1000),
+            expiry: Instant::from_ns((time_us - 100) * 1000),
+            lateness: Duration::from_us(100),
+            hrtimer: 0,
+            function: 0,
+            interrupted: TaskRef {
+                tid: Tid(1),
+                comm: String::new(),
+                prio: Prio(120),
+            },
+            mode: Mode::Kernel,
+            steal: Duration::from_us(steal_us),
+            stack: vec![],
+        };
+        let check = |records: [(i64, i64); 2], range_us: (i64, i64), expect_us: (i64, i64)| {
+            let evidence = Evidence {
+                late_timers: records.map(|(time, steal)| timer(time, steal)).to_vec(),
+                ..Evidence::default()
+            };
+            let (begin, end) = (range_us.0 * 1000, range_us.1 * 1000);
+            let steal = evidence.steal_between(1, Instant::from_ns(begin), Instant::from_ns(end));
+            let expect = (
+                Duration::from_us(expect_us.0),
+                Duration::from_us(expect_us.1),
+            );
+            assert_eq!(steal, expect, "{records:?} {range_us:?}");
+        };
+        // 90 us between records that are 100 us apart: 80 of them within these 90.
+        check([(900, 0), (1000, 90)], (910, 1000), (80, 90));
+        // Between records 10 ms apart it may lie anywhere.
+        check([(1000, 0), (11_000, 90)], (10_900, 11_000), (0, 90));
+        check([(1000, 0), (11_000, 900)], (10_900, 11_000), (0, 100));
+        check([(1000, 0), (11_000, 900)], (0, 900), (0, 0));
+    }
 
     #[test]
     fn the_function_of_a_section_is_the_caller_of_what_switches_on() {

@@ -2,7 +2,7 @@
 
 use event::{Cpu, Duration, Instant, TimeRange};
 
-use crate::term::{Term, TermKind};
+use crate::term::{Sum, Term, TermKind, sums};
 use event::evidence::{Hit, Stack, Step, TaskRef};
 
 /// What a number rests on.
@@ -53,10 +53,19 @@ impl Ledger {
             .sum()
     }
 
+    /// The terms with those of one name and rank added up, the longest first.
+    pub fn sums(&self) -> Vec<Sum> {
+        sums(&self.terms)
+    }
+
     /// Whether the unexplained time is at most 2 % or 5 µs, whichever is more.
     pub fn is_good(&self) -> bool {
-        let unexplained = self.unexplained();
-        unexplained <= UNEXPLAINED_MAX || unexplained.share_of(self.total) <= UNEXPLAINED_SHARE_MAX
+        !self.is_much(self.unexplained())
+    }
+
+    /// Whether `time` is more than a good ledger may leave unexplained.
+    pub(crate) fn is_much(&self, time: Duration) -> bool {
+        time > UNEXPLAINED_MAX && time.share_of(self.total) > UNEXPLAINED_SHARE_MAX
     }
 }
 
@@ -102,9 +111,11 @@ impl LateActivation {
 /// A culprit: a term that matters, with its share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Culprit {
-    /// Who and what.
+    /// Who and what; of several tasks, the one that ran for longest.
     pub kind: TermKind,
-    /// How long.
+    /// How many tasks of that name and rank; 1 where the kind names none.
+    pub tasks: usize,
+    /// How long, all of them together.
     pub duration: Duration,
     /// The share of the latency, 0 to 1.
     pub share: f64,

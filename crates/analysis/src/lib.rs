@@ -28,4 +28,4 @@ pub use finding::{
     Warning,
 };
 pub use query::{Query, TaskFilter};
-pub use term::{Reason, Term, TermKind, softirq_name};
+pub use term::{Reason, Sum, Term, TermKind, softirq_name};

@@ -185,6 +185,9 @@ impl Namer<'_> {
     fn itself(&self, slice: &Slice) -> Key {
         match self.phase.doing {
             Doing::Running { .. } => Key::Ran(slice.task.0),
+            // A run out of idle is inferred to begin with its wake-up; where a hit knows better,
+            // the CPU was on its way out of idle until then.
+            _ if slice.occupant.is_inferred() => Key::Idle,
             _ if slice.end_ns - slice.begin_ns <= SWITCH_MAX_NS => Key::Switch,
             _ => Key::Unexplained(Reason::Contradiction),
         }
@@ -244,17 +247,29 @@ impl Namer<'_> {
             late.cpu == self.cpu && near(late.time, entry) && near(late.expiry, expiry)
         });
         let Some(place) = seen else {
-            return if idle {
-                Key::Idle
-            } else {
-                Key::Unexplained(Reason::LateTimerWithoutStack)
+            let lateness = entry - expiry;
+            let floor = self.model.late_timer_floor;
+            return match floor.filter(|floor| lateness < *floor) {
+                _ if idle => Key::Idle,
+                Some(floor) => Key::Unexplained(Reason::LateTimerBelowFloor(floor)),
+                None => Key::Unexplained(Reason::LateTimerWithoutStack),
             };
         };
         let late = &self.model.evidence.late_timers[place];
-        if late.steal > Duration::ZERO && late.steal.share_of(late.lateness) >= STEAL_SHARE_MIN {
+        let covers = |steal: Duration| {
+            steal > Duration::ZERO && steal.share_of(late.lateness) >= STEAL_SHARE_MIN
+        };
+        if covers(
+            self.model
+                .evidence
+                .steal_between(place, late.expiry, late.time)
+                .0,
+        ) {
             return Key::Steal;
         }
         match late.mode {
+            // It may have been the hypervisor, and nothing says that it was.
+            _ if covers(late.steal) => Key::Unexplained(Reason::MaybeStolen),
             Mode::Idle => Key::Idle,
             Mode::User => Key::Unexplained(Reason::LateTimerInUserMode),
             Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
@@ -307,7 +322,7 @@ impl Namer<'_> {
     }
 }
 
-/// The function in which the culprit of `hit` kept the CPU. With full preemption, a task is preempted
+/// The function in which the culprit of `hit` kept the CPU. With full preemption, it is preempted
 /// where its section ends. Without, it is at the next preemption point, which may be far from what
 /// took the time: then the function that the wake-up's interrupt found says more.
 fn kept_function<'a>(model: &Model, hit: &'a Hit, preemption: PreemptionModel) -> Option<&'a str> {

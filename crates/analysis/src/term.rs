@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use event::{Cpu, Duration, TimeRange};
+use event::{Cpu, Duration, Tid, TimeRange};
 
 use event::evidence::{PreemptionModel, TaskRef};
 
@@ -16,8 +16,12 @@ pub enum Reason {
     WindowEdge,
     /// A timer was late, and no stack says which code kept interrupts off.
     LateTimerWithoutStack,
+    /// A timer was late by less than what makes the watch take a stack: this much.
+    LateTimerBelowFloor(Duration),
     /// A timer was late though user code ran: the hardware, the hypervisor or the firmware.
     LateTimerInUserMode,
+    /// The hypervisor took as much time from the CPU, perhaps then and perhaps before.
+    MaybeStolen,
     /// The CPU was idle for longer than an idle exit takes.
     LongIdle,
     /// A raised softirq did not run, and nothing says why.
@@ -34,18 +38,26 @@ pub enum Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
+            Reason::LateTimerBelowFloor(floor) => {
+                return write!(
+                    f,
+                    "a timer late by less than the watch's floor of {floor:#}"
+                );
+            }
             Reason::LostEvents => "events were lost there",
             Reason::WindowEdge => "outside the recorded window",
             Reason::LateTimerWithoutStack => "a late timer without a stack",
             Reason::LateTimerInUserMode => "a late timer while user code ran",
+            Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
             Reason::RankUnknown => "the rank of the task that ran was not seen",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
-        })
+        };
+        f.write_str(text)
     }
 }
 
@@ -191,49 +203,79 @@ impl TermKind {
     }
 }
 
-/// As the ledger's table prints it.
-impl fmt::Display for TermKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TermKind::InterruptsOff { function, task } => {
-                write!(f, "interrupts off in {function} by {task}")
+impl TermKind {
+    /// The same without the number of its task: what the tasks of one name and rank share.
+    pub(crate) fn without_tid(&self) -> TermKind {
+        let mut kind = self.clone();
+        match &mut kind {
+            TermKind::InterruptsOff { task, .. }
+            | TermKind::Upstream { task }
+            | TermKind::RunQueueWait { behind: task }
+            | TermKind::StopClass { task }
+            | TermKind::PreemptionOff { task, .. }
+            | TermKind::Throttled { ran: Some(task) } => task.tid = Tid(0),
+            _ => {}
+        }
+        kind
+    }
+
+    /// The task, or so many tasks of its name and rank; empty where no task is named.
+    pub(crate) fn who(&self, tasks: usize) -> String {
+        match self.task() {
+            Some(task) if tasks > 1 => {
+                format!("{tasks} tasks called {} ({})", task.comm, task.prio)
             }
-            TermKind::IdleExit => f.write_str("idle exit"),
-            TermKind::Steal => f.write_str("stolen by the hypervisor"),
-            TermKind::Nmi => f.write_str("NMI"),
+            Some(task) => task.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// As the ledger's table prints it, for so many tasks of one name and rank.
+    pub(crate) fn text(&self, tasks: usize) -> String {
+        let who = self.who(tasks);
+        match self {
+            TermKind::InterruptsOff { function, .. } => {
+                format!("interrupts off in {function} by {who}")
+            }
+            TermKind::IdleExit => "idle exit".to_owned(),
+            TermKind::Steal => "stolen by the hypervisor".to_owned(),
+            TermKind::Nmi => "NMI".to_owned(),
             TermKind::Hardirq { irq, name } => match vector_name(*irq) {
-                Some(vector) => write!(f, "interrupt: {vector}"),
-                None if name.is_empty() => write!(f, "interrupt {irq}"),
-                None => write!(f, "interrupt {irq} {name}"),
+                Some(vector) => format!("interrupt: {vector}"),
+                None if name.is_empty() => format!("interrupt {irq}"),
+                None => format!("interrupt {irq} {name}"),
             },
             TermKind::Softirq { vector } => match softirq_name(*vector) {
-                Some(name) => write!(f, "softirq {name}"),
-                None => write!(f, "softirq {vector}"),
+                Some(name) => format!("softirq {name}"),
+                None => format!("softirq {vector}"),
             },
-            TermKind::Upstream { task } => write!(f, "upstream work of {task}"),
-            TermKind::WakeupDelivery => f.write_str("wake-up delivery"),
-            TermKind::RunQueueWait { behind } => write!(f, "run-queue wait behind {behind}"),
-            TermKind::StopClass { task } => write!(f, "stop class: {task}"),
+            TermKind::Upstream { .. } => format!("upstream work of {who}"),
+            TermKind::WakeupDelivery => "wake-up delivery".to_owned(),
+            TermKind::RunQueueWait { .. } => format!("run-queue wait behind {who}"),
+            TermKind::StopClass { .. } => format!("stop class: {who}"),
             TermKind::PreemptionOff {
-                task,
-                function,
-                model,
+                function, model, ..
             } => {
                 let state = off_or_not(*model);
                 match function {
-                    Some(function) => write!(f, "{state} in {function} by {task}"),
-                    None => write!(f, "{state} in {task}"),
+                    Some(function) => format!("{state} in {function} by {who}"),
+                    None => format!("{state} in {who}"),
                 }
             }
-            TermKind::Throttled { ran: Some(task) } => {
-                write!(f, "throttled while {task} ran")
-            }
-            TermKind::Throttled { ran: None } => f.write_str("throttled while the CPU idled"),
-            TermKind::Migration => f.write_str("migration"),
-            TermKind::Switch => f.write_str("switch"),
-            TermKind::OwnRun => f.write_str("own run"),
-            TermKind::Unexplained(reason) => write!(f, "unexplained: {reason}"),
+            TermKind::Throttled { ran: Some(_) } => format!("throttled while {who} ran"),
+            TermKind::Throttled { ran: None } => "throttled while the CPU idled".to_owned(),
+            TermKind::Migration => "migration".to_owned(),
+            TermKind::Switch => "switch".to_owned(),
+            TermKind::OwnRun => "own run".to_owned(),
+            TermKind::Unexplained(reason) => format!("unexplained: {reason}"),
         }
+    }
+}
+
+/// As the ledger's table prints it.
+impl fmt::Display for TermKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(1))
     }
 }
 
@@ -250,4 +292,54 @@ pub struct Term {
     pub range: TimeRange,
     /// The CPU of its longest piece.
     pub cpu: Cpu,
+}
+
+/// The terms that differ in nothing but their task's number, as one: a storm of short-lived tasks
+/// of one name is one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sum {
+    /// The kind of the largest of them.
+    pub kind: TermKind,
+    /// How many tasks; 1 where the kind names none.
+    pub tasks: usize,
+    /// All their time.
+    pub duration: Duration,
+    /// From the first begin to the last end.
+    pub range: TimeRange,
+    /// The CPU of the largest.
+    pub cpu: Cpu,
+}
+
+/// As the ledger's table prints it: `run-queue wait behind 21 tasks called bash (rt 70)`.
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.text(self.tasks))
+    }
+}
+
+/// Adds up `terms`, which are sorted by their length; the longest sum first.
+pub(crate) fn sums(terms: &[Term]) -> Vec<Sum> {
+    let mut names: Vec<TermKind> = Vec::new();
+    let mut sums: Vec<Sum> = Vec::new();
+    for term in terms {
+        let name = term.kind.without_tid();
+        if let Some(place) = names.iter().position(|known| *known == name) {
+            let sum = &mut sums[place];
+            sum.tasks += 1;
+            sum.duration += term.duration;
+            sum.range.begin = sum.range.begin.min(term.range.begin);
+            sum.range.end = sum.range.end.max(term.range.end);
+            continue;
+        }
+        names.push(name);
+        sums.push(Sum {
+            kind: term.kind.clone(),
+            tasks: 1,
+            duration: term.duration,
+            range: term.range,
+            cpu: term.cpu,
+        });
+    }
+    sums.sort_by_key(|sum| -sum.duration.as_ns());
+    sums
 }

@@ -1,12 +1,12 @@
 //! One sentence: who, what, how long, which share.
 
-use event::{Duration, TimeRange};
+use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict};
 use crate::model::Model;
-use crate::term::{Term, TermKind, off_or_not, softirq_name};
+use crate::term::{Sum, TermKind, off_or_not, softirq_name};
 use event::evidence::Stack;
 
 /// Causes that one sentence can hold.
@@ -20,30 +20,26 @@ const SIGNATURE_SHARE_MIN: f64 = 0.2;
 /// A proven cause of at least this share carries a verdict although other time is unexplained.
 const CARRYING_SHARE: f64 = 0.5;
 
-/// Whether the term can be somebody's doing.
-fn is_cause(term: &Term) -> bool {
+/// Whether it can be somebody's doing.
+fn is_cause(sum: &Sum) -> bool {
     !matches!(
-        term.kind,
+        sum.kind,
         TermKind::Unexplained(_) | TermKind::OwnRun | TermKind::Switch | TermKind::Migration
     )
 }
 
 fn culprits(late: &LateActivation) -> Vec<Culprit> {
     let total = late.latency();
-    let culprit = |term: &Term| Culprit {
-        kind: term.kind.clone(),
-        duration: term.duration,
-        share: term.duration.share_of(total),
-        cpu: term.cpu,
-        range: term.range,
+    let culprit = |sum: Sum| Culprit {
+        share: sum.duration.share_of(total),
+        kind: sum.kind,
+        tasks: sum.tasks,
+        duration: sum.duration,
+        cpu: sum.cpu,
+        range: sum.range,
     };
-    let mut culprits: Vec<_> = late
-        .ledger
-        .terms
-        .iter()
-        .filter(|t| is_cause(t))
-        .map(culprit)
-        .collect();
+    let causes = late.ledger.sums().into_iter().filter(is_cause);
+    let mut culprits: Vec<_> = causes.map(culprit).collect();
     let ran_for_long = |c: &Culprit| c.kind.task().is_some() && c.duration >= FURTHER_MIN;
     let matters = |c: &Culprit| c.share >= FURTHER_SHARE_MIN || ran_for_long(c);
     let kept = 1 + culprits
@@ -147,21 +143,28 @@ fn sentence(late: &LateActivation, culprits: &[Culprit], conclusive: bool) -> St
             .is_none_or(|step| step.kind == crate::StepKind::Waking);
     let verb = if waits { "still waited" } else { "was late by" };
     let head = format!("{task} {verb} {} on {}", late.latency(), late.cpu);
-    let clauses: Vec<_> = culprits.iter().map(clause).collect();
-    let clauses = clauses.join("; then ");
-    if conclusive {
+    let clauses: Vec<_> = culprits
+        .iter()
+        .map(|culprit| clause(culprit, late.cpu))
+        .collect();
+    // By share, not by time: no "then".
+    let clauses = clauses.join("; and ");
+    let unexplained = late.ledger.unexplained();
+    let reason = {
+        let mut terms = late.ledger.terms.iter();
+        let reason = terms.find(|term| term.kind.is_unexplained());
+        reason.map_or_else(String::new, |term| format!(" ({})", term.kind))
+    };
+    if conclusive && late.ledger.is_good() {
         return format!("{head}: {clauses}.");
     }
-    let unexplained = late.ledger.unexplained();
+    if conclusive {
+        return format!("{head}: {clauses}; {unexplained} have no proven cause{reason}.");
+    }
     let why = match late.ledger.grade {
         Grade::Lossy => "events were lost inside it".to_owned(),
         Grade::Censored => "the window does not hold it whole".to_owned(),
-        Grade::Complete => {
-            let mut terms = late.ledger.terms.iter();
-            let reason = terms.find(|term| term.kind.is_unexplained());
-            let reason = reason.map_or_else(String::new, |term| format!(" ({})", term.kind));
-            format!("{unexplained} have no proven cause{reason}")
-        }
+        Grade::Complete => format!("{unexplained} have no proven cause{reason}"),
     };
     if clauses.is_empty() {
         return format!("{head}, and nobody can be named: {why}.");
@@ -169,7 +172,8 @@ fn sentence(late: &LateActivation, culprits: &[Culprit], conclusive: bool) -> St
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
 }
 
-fn clause(culprit: &Culprit) -> String {
+/// What one culprit did; its CPU only where it is not `here`.
+fn clause(culprit: &Culprit, here: Cpu) -> String {
     let Culprit {
         kind,
         duration,
@@ -177,30 +181,32 @@ fn clause(culprit: &Culprit) -> String {
         cpu,
         ..
     } = culprit;
+    let who = kind.who(culprit.tasks);
+    let there = if *cpu == here {
+        String::new()
+    } else {
+        format!(" on {cpu}")
+    };
     let what = match kind {
-        TermKind::InterruptsOff { function, task } => {
-            format!("{function}, run by {task}, kept interrupts off on {cpu} for")
+        TermKind::InterruptsOff { function, .. } => {
+            format!("{function}, run by {who}, kept interrupts off{there} for")
         }
         TermKind::IdleExit => format!("{cpu} needed to leave its idle state for"),
         TermKind::Steal => format!("the hypervisor took {cpu} away for"),
-        TermKind::RunQueueWait { behind } => format!("{behind} ran ahead of it on {cpu} for"),
-        TermKind::StopClass { task } => format!("the stop-class thread {task} held {cpu} for"),
-        TermKind::Upstream { task } => format!("{task}, which it waits for, worked on {cpu} for"),
+        TermKind::RunQueueWait { .. } => format!("{who} ran ahead of it{there} for"),
+        TermKind::StopClass { .. } => format!("the stop-class thread {who} held {cpu} for"),
+        TermKind::Upstream { .. } => format!("{who}, which it waits for, worked{there} for"),
         TermKind::PreemptionOff {
-            task,
-            function,
-            model,
+            function, model, ..
         } => {
             let how = off_or_not(*model);
             match function {
-                Some(function) => {
-                    format!("{task} kept {cpu} in {function} ({how}) for")
-                }
-                None => format!("{task}, of a lower rank, kept {cpu} ({how}) for"),
+                Some(function) => format!("{who} kept {cpu} in {function} ({how}) for"),
+                None => format!("{who}, of a lower rank, kept {cpu} ({how}) for"),
             }
         }
-        TermKind::Throttled { ran: Some(task) } => {
-            format!("the scheduler ran {task} on {cpu} in its place (throttled) for")
+        TermKind::Throttled { ran: Some(_) } => {
+            format!("the scheduler ran {who}{there} in its place (throttled) for")
         }
         TermKind::Throttled { ran: None } => {
             format!("the scheduler left {cpu} idle (throttled) for")

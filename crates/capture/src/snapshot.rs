@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctf::writer::{EnvValue, StagedDir};
 use event::evidence::{Evidence, Hit};
-use event::{Cpu, Instant, Result, TimeRange};
+use event::{Cpu, Duration, Instant, Result, TimeRange};
 use ftrace::{Formats, Page};
 
 use crate::facts::Facts;
@@ -35,6 +35,14 @@ impl SnapshotFacts {
             environment: environment::environment("snapshot", command_line, facts),
             wall_offset_ns: clock::wall_offset_ns(),
         }
+    }
+
+    /// Says which timers leave evidence: those that are late by at least `floor`.
+    pub fn with_late_timer_floor(mut self, floor: Duration) -> Self {
+        let value = EnvValue::Integer(floor.as_ns());
+        self.environment
+            .push(("rtscope_late_timer_floor_ns".to_owned(), value));
+        self
     }
 }
 

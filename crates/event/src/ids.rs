@@ -103,6 +103,13 @@ impl Prio {
             .then(|| (MAX_RT_PRIO - 1 - self.0) as u32)
     }
 
+    /// The nice value of a fair task, -20 to 19; none for others.
+    pub fn nice(self) -> Option<i32> {
+        (MAX_RT_PRIO..MAX_RT_PRIO + 40)
+            .contains(&self.0)
+            .then_some(self.0 - DEFAULT_PRIO)
+    }
+
     /// Whether the task is scheduled before every fair task: real-time, deadline or stop class.
     pub fn is_real_time(self) -> bool {
         self.0 < MAX_RT_PRIO - 1
@@ -159,6 +166,8 @@ mod tests {
         check(139, 39, "nice 19");
         check(-1, -101, "deadline");
         assert_eq!(Prio::from_rt(60), Prio(39));
+        let nice = [39, 100, 120, 139, 140].map(|kernel| Prio(kernel).nice());
+        assert_eq!(nice, [None, Some(-20), Some(0), Some(19), None]);
         assert!(Prio::from_rt(60).beats(Prio::from_rt(1)));
     }
 }

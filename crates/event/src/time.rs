@@ -218,11 +218,15 @@ impl std::iter::Sum for Duration {
     }
 }
 
-/// With the largest unit that leaves at least one whole: `484.616 ms`, `29.824 us`, `740 ns`.
+/// With the largest unit that leaves at least one whole: `484.616 ms`, `29.824 us`, `740 ns`. The
+/// alternate form (`{:#}`) is exact, as people type it and [`Duration::parse`] reads it: `25ms`.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0.unsigned_abs();
         let sign = if self.0 < 0 { "-" } else { "" };
+        if f.alternate() {
+            return f.pad(&format!("{sign}{}", as_typed(ns)));
+        }
         let text = match ns {
             0..1_000 => format!("{sign}{ns} ns"),
             1_000..1_000_000 => format!("{sign}{:.3} us", ns as f64 / 1e3),
@@ -231,6 +235,24 @@ impl fmt::Display for Duration {
         };
         f.pad(&text)
     }
+}
+
+/// The shortest exact form in the largest unit that leaves at least one whole.
+fn as_typed(ns: u64) -> String {
+    let (unit, unit_ns) = match ns {
+        0..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("us", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000u64),
+    };
+    let (whole, rest) = (ns / unit_ns, ns % unit_ns);
+    if rest == 0 {
+        return format!("{whole}{unit}");
+    }
+    // As many digits as the unit has zeros, then without those that say nothing.
+    let width = unit_ns.ilog10() as usize;
+    let digits = format!("{rest:0width$}");
+    format!("{whole}.{}{unit}", digits.trim_end_matches('0'))
 }
 
 /// A half-open range of time, `[begin, end)`.
@@ -298,6 +320,21 @@ mod tests {
         check(484_615_261, "484.615 ms");
         check(1_500_000_000, "1.500 s");
         check(-2_000, "-2.000 us");
+    }
+
+    #[test]
+    fn a_duration_in_its_typed_form_is_short_and_reads_back() {
+        let check = |ns: i64, expect: &str| {
+            let duration = Duration::from_ns(ns);
+            assert_eq!(format!("{duration:#}"), expect);
+            assert_eq!(Duration::parse(expect).ok(), Some(duration));
+        };
+        check(25_000_000, "25ms");
+        check(2_500_000, "2.5ms");
+        check(100, "100ns");
+        check(1_000_000_001, "1.000000001s");
+        check(90_000_000_000, "90s");
+        check(50_000, "50us");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A diagnosis as JSON, versioned.
 
 use analysis::{
-    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Term, TermKind, Verdict,
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Sum, Term, TermKind,
+    Verdict,
 };
 use event::TimeRange;
 use serde_json::{Value, json};
@@ -67,6 +68,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
 fn culprit_json(culprit: &Culprit) -> Value {
     let mut object = kind_json(&culprit.kind);
     object["duration_ns"] = json!(culprit.duration.as_ns());
+    object["tasks"] = json!(culprit.tasks);
     object["share"] = json!(culprit.share);
     object["cpu"] = json!(culprit.cpu.0);
     object["range"] = range_json(culprit.range);
@@ -89,6 +91,8 @@ fn activation_json(late: &LateActivation) -> Value {
         .iter()
         .map(|term| term_json(late, term))
         .collect();
+    let sums = late.ledger.sums();
+    let sums: Vec<_> = sums.iter().map(|sum| sum_json(late, sum)).collect();
     json!({
         "task": task_json(&late.task),
         "origin_ns": late.origin.as_ns(),
@@ -105,8 +109,18 @@ fn activation_json(late: &LateActivation) -> Value {
             "total_ns": late.ledger.total.as_ns(),
             "unexplained_ns": late.ledger.unexplained().as_ns(),
             "terms": terms,
+            "sums": sums,
         },
     })
+}
+
+/// Terms of one name and rank together; the task is the one that took most of it.
+fn sum_json(late: &LateActivation, sum: &Sum) -> Value {
+    let mut object = kind_json(&sum.kind);
+    object["tasks"] = json!(sum.tasks);
+    object["duration_ns"] = json!(sum.duration.as_ns());
+    object["share"] = json!(sum.duration.share_of(late.latency()));
+    object
 }
 
 fn check_json(check: &StepCheck) -> Value {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use analysis::{
-    Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Term, TermKind, Verdict,
+    Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Sum, TermKind, Verdict,
     softirq_name,
 };
 use event::{Duration, Instant};
@@ -205,26 +205,25 @@ fn ledger_text(
         grade => format!(" — {}", grade.name()),
     };
     lines.push(format!("  where {total} went{grade}:"));
-    let small = |(place, term): &(usize, &Term)| {
-        *place >= TERMS_MIN && term.duration.share_of(total) < SMALL_SHARE
+    let small = |(place, sum): &(usize, &Sum)| {
+        *place >= TERMS_MIN && sum.duration.share_of(total) < SMALL_SHARE
     };
-    let (rest, shown): (Vec<_>, Vec<_>) = late.ledger.terms.iter().enumerate().partition(small);
-    let names = shown
-        .iter()
-        .map(|(_, term)| term.kind.to_string().chars().count());
+    let sums = late.ledger.sums();
+    let (rest, shown): (Vec<_>, Vec<_>) = sums.iter().enumerate().partition(small);
+    let names = shown.iter().map(|(_, sum)| sum.to_string().chars().count());
     let width = names.max().unwrap_or(0);
-    for (_, term) in shown {
-        let culprit = verdict.conclusive && verdict.culprits.iter().any(|c| c.kind == term.kind);
-        let meaning = match &term.kind {
+    for (_, sum) in shown {
+        let culprit = verdict.conclusive && verdict.culprits.iter().any(|c| c.kind == sum.kind);
+        let meaning = match &sum.kind {
             TermKind::Unexplained(_) => Meaning::Doubt,
             _ if culprit => Meaning::Culprit,
             _ => Meaning::Plain,
         };
-        let line = term_line(&term.kind.to_string(), term.duration, total, width);
+        let line = term_line(&sum.to_string(), sum.duration, total, width);
         lines.push(style.paint(meaning, line.trim_end()));
     }
     if !rest.is_empty() {
-        let sum = rest.iter().map(|(_, term)| term.duration).sum();
+        let sum = rest.iter().map(|(_, sum)| sum.duration).sum();
         let name = format!("{} smaller terms", rest.len());
         lines.push(term_line(&name, sum, total, width).trim_end().to_owned());
     }

@@ -29,7 +29,7 @@ fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let expect = "\
 victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: \
-burner (tid 200, rt 60) ran ahead of it on CPU 0 for 7.995 ms (99.9 %).
+burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
 
   time [s]                CPU     until next   share  step
   0.001000000               0       2 000 ns    0.0%  interrupt 9 eth0
@@ -42,11 +42,11 @@ burner (tid 200, rt 60) ran ahead of it on CPU 0 for 7.995 ms (99.9 %).
   wake-up delivery                                    1 000 ns    0.0%
 
   what to change (any one of these):
-    taskset -apc 1 200
+    taskset -pc 1 200
       because burner shares CPU 0 with victim
     chrt -r -p 49 200
       because burner has rt 60, victim has rt 50
-  then check: rtscope watch --task victim --over 4000us
+  then check: rtscope watch --task victim --over 4ms
   look at it: rtscope cat snapshot --begin 0.000900000 --end 0.009100000
 ";
     assert!(text.starts_with(expect), "{text}");

@@ -40,6 +40,15 @@ impl Task {
         }
     }
 
+    /// A fair task of this nice value, -20 to 19.
+    pub const fn nice(tid: i32, comm: &'static str, nice: i32) -> Task {
+        Task {
+            tid,
+            comm,
+            prio: 120 + nice,
+        }
+    }
+
     fn lttng_prio(self) -> i64 {
         i64::from(self.prio) - 100
     }
@@ -317,8 +326,8 @@ impl SyntheticTrace {
         )
     }
 
-    /// Evidence: a hit that ends now, as `do_burn` of the culprit is preempted, with steps of
-    /// (time in ns, kind, CPU, id).
+    /// Evidence: a hit that ends now, over a threshold of 1 ms, as `do_burn` of the culprit is
+    /// preempted, with steps of (time in ns, kind, CPU, id).
     pub fn hit(self, id: u64, task: Task, culprit: Task, steps: &[(i64, u8, u32, i32)]) -> Self {
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {
@@ -339,7 +348,7 @@ impl SyntheticTrace {
                 ("end_kind", Value::Unsigned(0)),
                 ("origin_ns", Value::Signed(origin_ns)),
                 ("end_ns", Value::Signed(end_ns)),
-                ("threshold_ns", Value::Signed(1)),
+                ("threshold_ns", Value::Signed(1_000_000)),
                 ("tid", int(task.tid)),
                 ("prio", Value::Signed(task.lttng_prio())),
                 ("comm", text(task.comm)),

@@ -532,6 +532,7 @@ impl Builder {
             candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,
+            late_timer_floor: None,
         }
     }
 }

@@ -11,7 +11,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
-use event::{Cpu, Instant, Result, TimeRange};
+use event::{Cpu, Duration, Instant, Result, TimeRange};
 use trace::{Item, Lost, Trace};
 
 use crate::evidence::Evidence;
@@ -39,6 +39,8 @@ pub(crate) struct Model {
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
+    /// Timers that are late by less leave no evidence; none when the trace does not say.
+    pub late_timer_floor: Option<Duration>,
 }
 
 impl Model {
@@ -60,7 +62,11 @@ impl Model {
                 Item::Damage(_) => builder.damage(),
             }
         }
-        Ok(builder.finish())
+        let mut model = builder.finish();
+        let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
+        let floor_ns = floor.and_then(|floor| floor.parse().ok());
+        model.late_timer_floor = floor_ns.map(Duration::from_ns);
+        Ok(model)
     }
 
     /// What ran on a CPU; none for a CPU without events.

@@ -26,7 +26,8 @@ const KIND_SHIFT: u32 = 28;
 const PICKED: u32 = 1 << 27;
 const THROTTLED: u32 = 1 << 26;
 const OPEN: u32 = 1 << 25;
-const NUMBER_MASK: u32 = (1 << 25) - 1;
+const INFERRED: u32 = 1 << 24;
+const NUMBER_MASK: u32 = (1 << 24) - 1;
 /// Added to a number, so that negative ones fit.
 const NUMBER_BIAS: i32 = 1 << 16;
 
@@ -56,6 +57,15 @@ impl Occupant {
     /// Marks a run whose end was not seen: its task may have another rank than at its begin.
     pub fn open(self) -> Self {
         Occupant(self.0 | OPEN)
+    }
+
+    /// Marks a run whose begin was not recorded: it was inferred from a wake-up.
+    pub fn inferred(self) -> Self {
+        Occupant(self.0 | INFERRED)
+    }
+
+    pub fn is_inferred(self) -> bool {
+        self.0 & INFERRED != 0
     }
 
     pub fn is_open(self) -> bool {
@@ -160,13 +170,14 @@ impl Timeline {
         let place = run_begin + run.partition_point(|segment| segment.begin_ns <= begin_ns);
         for segment in &mut self.segments[place..] {
             segment.task = to;
+            segment.occupant = segment.occupant.inferred();
         }
         let Some(cut) = place.checked_sub(1).filter(|cut| *cut >= run_begin) else {
             return;
         };
         let picked = Segment {
             begin_ns,
-            occupant: self.segments[cut].occupant.picked(),
+            occupant: self.segments[cut].occupant.picked().inferred(),
             task: to,
         };
         if self.segments[cut].begin_ns == begin_ns {
@@ -262,8 +273,10 @@ mod tests {
         ] {
             assert_eq!(Occupant::new(what).what(), what);
             let marked = Occupant::new(what).picked().throttled().open();
+            let marked = marked.inferred();
             assert_eq!(marked.what(), what);
             assert!(marked.is_picked() && marked.is_throttled() && marked.is_open());
+            assert!(marked.is_inferred() && !Occupant::new(what).is_inferred());
         }
     }
 

@@ -135,7 +135,8 @@ pub fn run(
     let meter = CostMeter::start();
     let cpus = housekeeping::cpus(&facts.machine, options.watch.cpus.as_deref());
     housekeeping::pin(&cpus);
-    let snapshot_facts = SnapshotFacts::collect(facts, command_line);
+    let snapshot_facts = SnapshotFacts::collect(facts, command_line)
+        .with_late_timer_floor(options.watch.late_timer_floor);
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
