@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found_in_any_text() {
-        let text = concat!("see /wo", "rk/main\n");
+        let text = concat!("see /ho", "me/me/trace\n");
         check("README.md", text, &["README.md:1: a path of one machine"]);
         check("README.md", "see crates/event\n", &[]);
     }
