@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
-use ftrace::{CpuStatistics, EventName, Formats, Instance, PagePipe, Tracefs};
+use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Tracefs};
 
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::select::{EventSelection, Selected};
@@ -134,7 +134,7 @@ impl Recorder {
     /// # Errors
     /// When the kernel refuses; the pages read so far are lost.
     pub fn drain(&mut self) -> Result<Pages> {
-        let limit = self.buffer_bytes_per_cpu + 2 * self.formats.layout.page_size_bytes();
+        let limit = self.ring_bytes();
         let mut cpus = Vec::with_capacity(self.pipes.len());
         for pipe in &mut self.pipes {
             let mut bytes = self.spares.pop().unwrap_or_default();
@@ -174,8 +174,13 @@ impl Recorder {
         (&self.instance, &mut self.pipes)
     }
 
+    /// All that one CPU's ring can hold, headers included.
+    fn ring_bytes(&self) -> usize {
+        ring_bytes(&self.formats.layout, self.buffer_bytes_per_cpu)
+    }
+
     fn refill_spares(&mut self) {
-        let limit = self.buffer_bytes_per_cpu + 2 * self.formats.layout.page_size_bytes();
+        let limit = self.ring_bytes();
         while self.spares.len() < self.pipes.len() {
             // Written, so that the pages exist when they are needed.
             let mut spare = vec![1u8; limit];
@@ -229,6 +234,13 @@ fn stop_trigger(comm: &str) -> Result<String> {
     Ok(format!("traceoff if comm == \"{comm}\""))
 }
 
+/// The kernel takes the size of a ring for room for events, without the pages' headers; a page is
+/// the reader's, and one more may fill while another CPU still writes.
+fn ring_bytes(layout: &PageLayout, buffer_bytes_per_cpu: usize) -> usize {
+    let pages = buffer_bytes_per_cpu.div_ceil(layout.data_size_bytes);
+    (pages + 2) * layout.page_size_bytes()
+}
+
 fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()> {
     let page = pipe.page_size_bytes();
     bytes.clear();
@@ -246,6 +258,16 @@ fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_holds_more_bytes_than_its_size_because_pages_have_headers() {
+        let check = |buffer_bytes: usize, pages: usize| {
+            assert_eq!(ring_bytes(&PageLayout::LP64, buffer_bytes), pages * 4096);
+        };
+        check(4080, 1 + 2);
+        check(4081, 2 + 2);
+        check(4 << 20, 1029 + 2);
+    }
 
     #[test]
     fn a_trigger_holds_only_a_name_that_a_task_can_have() {

@@ -110,3 +110,21 @@ fn a_ring_that_went_round_says_how_much_history_it_overwrote() {
         .count();
     assert!(flagged > 0);
 }
+
+/// The newest events are those of the hit: a full ring must give them, too.
+#[test]
+fn a_full_ring_is_drained_to_its_newest_event() {
+    let _lock = testkit::privileged();
+    let mut recorder = Recorder::start(&config(&["all"], 4 << 20)).expect("it starts");
+    let statistics = |recorder: &Recorder| recorder.statistics().expect("statistics");
+    let is_full = |recorder: &Recorder| statistics(recorder).iter().any(|cpu| cpu.overrun > 0);
+    while !is_full(&recorder) {
+        make_events(10);
+    }
+    recorder.stop().expect("it stops");
+    let entries: u64 = statistics(&recorder).iter().map(|cpu| cpu.entries).sum();
+    let pages = recorder.drain().expect("it drains");
+    assert_eq!(count(&pages, &recorder.formats()), entries);
+    let left: u64 = statistics(&recorder).iter().map(|cpu| cpu.entries).sum();
+    assert_eq!(left, 0);
+}
