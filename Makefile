@@ -45,10 +45,12 @@ test-all:
 check: deps
 	cargo xtask check
 
-bench: deps
+# Every figure of docs/benchmarks.md, in its form; wants a quiet machine.
+bench:
+	@packaging/deps.sh bench
 	@packaging/tracefs.sh
-	cargo build --release --package cli
-	cargo xtask lock $(RTSCOPE) doctor --cost
+	cargo build --release --package cli --package bench
+	cargo xtask lock $(TARGET_DIR)/release/bench all
 
 install: build
 	install -D -m 755 $(RTSCOPE) $(DESTDIR)$(PREFIX)/bin/rtscope

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
-# that is there. usage: packaging/deps.sh build|demo|test|vm
+# that is there. usage: packaging/deps.sh build|demo|test|vm|bench
 set -eu
 
 wanted=${1:-build}
@@ -36,6 +36,14 @@ test_needs() {
     cat <<'NEEDS'
 ^babeltrace2$ command -v babeltrace2
 ^util-linux$ command -v setpriv
+^rt-tests$ command -v hackbench
+NEEDS
+}
+
+bench_needs() {
+    cat <<'NEEDS'
+^babeltrace2$ command -v babeltrace2
+^rt-tests$ command -v hackbench
 NEEDS
 }
 
@@ -85,6 +93,7 @@ install() { # patterns
 check_rust
 lacks=$(build_needs | missing)
 [ "$wanted" != test ] || lacks="$lacks $(test_needs | missing)"
+[ "$wanted" != bench ] || lacks="$lacks $(bench_needs | missing)"
 [ "$wanted" != vm ] || lacks="$lacks $(vm_needs | missing)"
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks

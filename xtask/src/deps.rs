@@ -36,6 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("capi", &["event", "trace", "expr"]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
+    ("bench", &["event", "bpf-host"]),
     ("xtask", &[]),
 ];
 
@@ -55,7 +56,11 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         "only bpf-host builds BPF programs",
     ),
     ("clap", &["cli"], "flags belong to cli"),
-    ("anyhow", &["cli", "xtask"], "libraries return event::Error"),
+    (
+        "anyhow",
+        &["cli", "xtask", "bench"],
+        "libraries return event::Error",
+    ),
     ("tokio", &["server"], "only server talks to the network"),
 ];
 

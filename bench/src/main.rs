@@ -1,0 +1,66 @@
+//! `bench calls|watch|snapshot|diagnose|build|all`: every figure of docs/benchmarks.md, with its
+//! command. Prints markdown, or with `--json` one JSON document.
+
+mod background;
+mod build_time;
+mod calls;
+mod child;
+mod diagnose;
+mod late;
+mod load;
+mod machine;
+mod options;
+mod report;
+mod snapshot;
+mod stats;
+mod watch;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use machine::Machine;
+use options::{Options, Subject};
+use report::Report;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let machine = Machine::read(&options.rtscope)?;
+    let mut reports = Vec::new();
+    if !options.json {
+        print!("{}", machine.markdown());
+    }
+    for subject in &options.subjects {
+        eprintln!("measuring: {}", subject.name());
+        let report = measure(*subject, &options)?;
+        if !options.json {
+            print!("\n{}", report.markdown());
+        }
+        reports.push(report);
+    }
+    if options.json {
+        println!("{:#}", report::json(&machine, &reports));
+    }
+    Ok(())
+}
+
+fn measure(subject: Subject, options: &Options) -> Result<Report> {
+    match subject {
+        Subject::Calls => calls::measure(options),
+        Subject::Watch => watch::measure(options),
+        Subject::Snapshot => snapshot::measure(options),
+        Subject::Diagnose => diagnose::measure(options),
+        Subject::Build => build_time::measure(options),
+    }
+}

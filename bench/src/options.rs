@@ -1,0 +1,139 @@
+//! The command line of the benchmarks.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
+  calls      the watch's programs in the kernel, call by call
+  watch      accounted cost of a watch, and its effect on hackbench
+  snapshot   from a hit to a snapshot on disk
+  diagnose   time and memory for a million events
+  build      a cold release build
+  all        all of them
+  --small    a run of seconds that proves that the benchmark works; its figures mean nothing
+  --rtscope  the program to measure (default: beside this one)";
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The programs in the kernel.
+    Calls,
+    /// A whole watch.
+    Watch,
+    /// From hit to disk.
+    Snapshot,
+    /// Reading a trace.
+    Diagnose,
+    /// Building it all.
+    Build,
+}
+
+impl Subject {
+    const ALL: [Subject; 5] = [
+        Subject::Calls,
+        Subject::Watch,
+        Subject::Snapshot,
+        Subject::Diagnose,
+        Subject::Build,
+    ];
+
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Calls => "calls",
+            Subject::Watch => "watch",
+            Subject::Snapshot => "snapshot",
+            Subject::Diagnose => "diagnose",
+            Subject::Build => "build",
+        }
+    }
+}
+
+/// What was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    /// In the order typed.
+    pub subjects: Vec<Subject>,
+    /// JSON instead of markdown.
+    pub json: bool,
+    /// Seconds instead of minutes; the figures mean nothing.
+    pub small: bool,
+    /// The program to measure.
+    pub rtscope: PathBuf,
+}
+
+impl Options {
+    /// Reads the words of the command line.
+    ///
+    /// # Errors
+    /// For a word that means nothing, and for a program that is not there.
+    pub fn parse(words: &[String]) -> Result<Options> {
+        let mut options = Options {
+            subjects: Vec::new(),
+            json: false,
+            small: false,
+            rtscope: PathBuf::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--json" => options.json = true,
+                "--small" => options.small = true,
+                "--rtscope" => {
+                    options.rtscope = words.next().context("--rtscope needs a path")?.into();
+                }
+                "all" => options.subjects.extend(Subject::ALL),
+                name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
+                    Some(subject) => options.subjects.push(*subject),
+                    None => bail!("'{name}' is nothing to measure\n{USAGE}"),
+                },
+            }
+        }
+        if options.subjects.is_empty() {
+            bail!("nothing to measure\n{USAGE}");
+        }
+        if options.rtscope.as_os_str().is_empty() {
+            options.rtscope = std::env::current_exe()?.with_file_name("rtscope");
+        }
+        if !options.rtscope.exists() {
+            let path = options.rtscope.display();
+            bail!("no program to measure at {path}: cargo build --release --package cli");
+        }
+        Ok(options)
+    }
+
+    /// `large`, or in a small run `small`.
+    pub fn pick<T>(&self, large: T, small: T) -> T {
+        if self.small { small } else { large }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(typed: &str, expect: std::result::Result<&[Subject], &str>) {
+        let words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+        match (Options::parse(&words), expect) {
+            (Ok(options), Ok(subjects)) => assert_eq!(options.subjects, subjects, "{typed}"),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (got, _) => panic!("{typed}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn subjects_are_measured_in_the_order_typed_and_nothing_is_guessed() {
+        let this = "--rtscope /proc/self/exe";
+        check(
+            &format!("watch calls {this}"),
+            Ok(&[Subject::Watch, Subject::Calls]),
+        );
+        check(&format!("all --json {this}"), Ok(&Subject::ALL));
+        check(&format!("--json {this}"), Err("nothing to measure"));
+        check("wach", Err("'wach' is nothing to measure"));
+        check("calls --rtscope", Err("needs a path"));
+        check("calls --rtscope /nowhere", Err("/nowhere"));
+    }
+}

@@ -1,0 +1,70 @@
+//! The benchmarks cannot rot: a small run of each comes out whole. What they measure is not judged.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs `subject` small and gives its report.
+fn small(subject: &str) -> Option<Value> {
+    let _alone = testkit::privileged();
+    let hackbench = Command::new("hackbench").arg("--help").output();
+    if hackbench.is_err() {
+        testkit::skip(&format!("bench {subject}"), "hackbench is not installed");
+        return None;
+    }
+    let bench = Path::new(env!("CARGO_BIN_EXE_bench"));
+    let output = Command::new(bench)
+        .args([subject, "--small", "--json"])
+        .output()
+        .expect("bench starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "bench {subject}: {said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["schema"], "rtscope.bench");
+    Some(document["reports"][0].clone())
+}
+
+/// The report of `subject` has these tables, each with that many rows at least, and every bar has
+/// a figure.
+fn check(subject: &str, rows_min: &[usize]) {
+    let Some(report) = small(subject) else { return };
+    let rows = |table: &Value| table.as_array().map_or(0, Vec::len);
+    let found: Vec<usize> = report["tables"]
+        .as_array()
+        .expect("tables")
+        .iter()
+        .map(rows)
+        .collect();
+    let enough = found.len() == rows_min.len() && found.iter().zip(rows_min).all(|(a, b)| a >= b);
+    assert!(enough, "{subject}: {found:?} rows of {rows_min:?}");
+    for bar in report["bars"].as_array().expect("bars") {
+        let is_found = bar["found"].is_number();
+        assert_eq!(is_found, subject != "build", "{subject}: {bar}");
+    }
+}
+
+#[test]
+fn calls_are_measured_with_and_without_change_and_rejected() {
+    check("calls", &[5, 5]);
+}
+
+#[test]
+fn a_watch_is_accounted_and_compared() {
+    check("watch", &[4, 5]);
+}
+
+#[test]
+fn snapshots_are_timed_with_and_without_load() {
+    check("snapshot", &[6, 2]);
+}
+
+#[test]
+fn a_trace_is_read_and_its_reader_measured() {
+    check("diagnose", &[2]);
+}
+
+#[test]
+fn a_build_into_an_empty_folder_is_timed() {
+    check("build", &[1]);
+}
