@@ -17,6 +17,9 @@ typedef __UINT64_TYPE__ rts_u64;
 typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
+/* Raised with every change of a record. */
+#define RTS_ABI_VERSION 1
+
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
 #define RTS_STACK_MAX 32

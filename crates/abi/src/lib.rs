@@ -12,6 +12,9 @@ pub mod raw;
 
 use event::evidence::{Stack, unnamed};
 
+/// The version of the layout of `bpf/event.h`, raised with every change of a record.
+pub const VERSION: u32 = raw::ABI_VERSION;
+
 pub use evidence::decode_evidence;
 pub use histogram::Histogram;
 pub use hit::decode_hit;

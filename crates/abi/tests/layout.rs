@@ -157,6 +157,7 @@ fn configuration(claims: &mut Claims) {
 /// Constants and enumerations.
 fn values(claims: &mut Claims) {
     for (name, value) in [
+        ("RTS_ABI_VERSION", ABI_VERSION as usize),
         ("RTS_BUCKETS_MAX", BUCKETS_MAX),
         ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
         ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),

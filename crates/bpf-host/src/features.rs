@@ -155,7 +155,7 @@ impl Features {
         let capabilities = effective_capabilities();
         let has = |capability: u32| capabilities >> capability & 1 == 1;
         Features {
-            btf: fs::metadata("/sys/kernel/btf/vmlinux").is_ok(),
+            btf: fs::metadata("/sys/kernel/btf/vmlinux").is_ok_and(|file| file.len() > 0),
             uid: rustix::process::geteuid().as_raw(),
             cap_bpf: has(CAP_BPF) || has(CAP_SYS_ADMIN),
             cap_perfmon: has(CAP_PERFMON) || has(CAP_SYS_ADMIN),

@@ -20,6 +20,8 @@ mod ring;
 mod statistics;
 mod watch;
 
+/// The version of the records between the kernel's programs and us.
+pub use abi::VERSION as ABI_VERSION;
 pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, measure_cost};
 pub use evidence::Evidence;

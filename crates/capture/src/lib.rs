@@ -10,6 +10,7 @@
 mod clock;
 mod cost;
 mod environment;
+mod event_cost;
 mod evidence;
 pub mod facts;
 mod housekeeping;
@@ -28,6 +29,7 @@ pub mod watch;
 
 pub use cost::Cost;
 pub use environment::own_command_line;
+pub use event_cost::{EventCost, measure_event_cost};
 pub use kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 pub use kernel_trace::kernel_functions;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};

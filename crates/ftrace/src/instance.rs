@@ -148,6 +148,14 @@ impl Instance {
         })
     }
 
+    /// Switches an event off again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn disable(&self, event: &EventName) -> Result<()> {
+        write(&self.path.join("set_event"), &format!("!{event}"), true)
+    }
+
     /// Lets only those events into the ring that match `filter`, in the kernel's filter language.
     ///
     /// # Errors

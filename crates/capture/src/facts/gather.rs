@@ -1,4 +1,4 @@
-//! The I/O: fills [`Facts`] from this machine. Needs no privilege and changes nothing.
+//! The I/O: fills [`Facts`] from this machine. Needs no privilege and leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rustix::fs::Access;
 use rustix::process::{Resource, getrlimit};
 
 use super::parse::{self, PreemptionSources};
-use super::{Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
+use super::{AbsentTracepoint, Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
 
 /// The facts of this machine, now, for this process.
 pub fn gather() -> Facts {
@@ -79,35 +79,23 @@ fn kernel_symbols() -> bool {
 }
 
 fn bpf() -> Bpf {
+    let features = bpf_host::Features::probe();
+    let absent = features.tracepoints.iter().filter(|fact| !fact.present);
     Bpf {
-        btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
-        refused: bpf_refusal(),
+        btf: features.btf,
         unprivileged_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
-        lockdown: parse::choice(&text("/sys/kernel/security/lockdown"))
-            .filter(|mode| *mode != "none")
-            .map(str::to_owned),
+        lockdown: features.lockdown.filter(|mode| mode != "none"),
+        statistics: features.statistics,
+        interrupted_registers: features.interrupted_registers,
+        steal: features.steal,
+        absent: absent
+            .map(|fact| AbsentTracepoint {
+                name: fact.name.to_owned(),
+                without: fact.without.to_owned(),
+            })
+            .collect(),
+        refused: features.attach_failure,
     }
-}
-
-/// Asks the kernel for the cheapest thing that watching needs: the id of the first BPF program.
-/// It needs the same privilege as loading and leaves nothing behind.
-fn bpf_refusal() -> Option<String> {
-    const BPF_PROG_GET_NEXT_ID: libc::c_long = 11;
-    // `union bpf_attr` of this command: start_id, next_id, open_flags (uapi/linux/bpf.h).
-    let mut attributes = [0u32; 16];
-    // SAFETY: the kernel reads and writes at most the size given, which is the array's.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            BPF_PROG_GET_NEXT_ID,
-            attributes.as_mut_ptr(),
-            size_of_val(&attributes),
-        )
-    };
-    let error = std::io::Error::last_os_error();
-    // No program is loaded: the question was answered.
-    let answered = status == 0 || error.raw_os_error() == Some(libc::ENOENT);
-    (!answered).then(|| error.to_string())
 }
 
 fn scheduler(mounts: &str) -> Scheduler {

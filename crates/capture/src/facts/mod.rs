@@ -7,7 +7,8 @@
 //!
 //! # Design constraints
 //! - A feature is probed, never derived from a version number.
-//! - Gathering changes nothing on the machine and needs no privilege.
+//! - Gathering leaves nothing behind on the machine and needs no privilege: an empty program is
+//!   attached for a moment where that is allowed.
 
 mod gather;
 mod parse;
@@ -81,12 +82,29 @@ pub struct Tracefs {
 pub struct Bpf {
     /// Whether the kernel describes its own types (`/sys/kernel/btf/vmlinux`).
     pub btf: bool,
-    /// Why the `bpf` system call refuses us; none when it does not.
+    /// Why an empty program could not be attached; none when it could.
     pub refused: Option<String>,
     /// `kernel.unprivileged_bpf_disabled`.
     pub unprivileged_disabled: Option<i64>,
     /// The lockdown mode in force, when there is one: `confidentiality` forbids reading the kernel.
     pub lockdown: Option<String>,
+    /// Whether the run time of programs can be counted: our cost is known.
+    pub statistics: bool,
+    /// Whether the code that a late timer interrupted can be read.
+    pub interrupted_registers: bool,
+    /// Whether the time that a hypervisor took can be read.
+    pub steal: bool,
+    /// The tracepoints that the kernel lacks.
+    pub absent: Vec<AbsentTracepoint>,
+}
+
+/// A tracepoint that the kernel lacks, and what is lost with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AbsentTracepoint {
+    /// Its name.
+    pub name: String,
+    /// What a watch cannot do without it.
+    pub without: String,
 }
 
 /// How the running kernel preempts itself.

@@ -103,7 +103,12 @@ impl Facts {
         let mut lacks = Vec::new();
         let rung = match verb {
             Verb::Watch => {
-                lacks.extend(self.bpf_lacks());
+                let stopped = self.bpf_lacks();
+                // What a kernel lacks is only known where programs can be attached.
+                if stopped.is_none() {
+                    lacks.extend(self.bpf_degradations());
+                }
+                lacks.extend(stopped);
                 lacks.extend(self.tracefs_lacks(Effect::Degrades));
                 lacks.extend(self.symbol_lack());
                 Rung::Bpf
@@ -214,17 +219,17 @@ impl Facts {
                 "boot with lockdown=integrity, or without lockdown",
             );
         }
-        if let Some(refusal) = &self.bpf.refused {
-            let held = &self.privileges;
-            let missing = match (held.sys_admin || held.bpf, held.sys_admin || held.perfmon) {
-                (false, _) => ", no CAP_BPF",
-                (true, false) => ", no CAP_PERFMON",
-                (true, true) => "",
-            };
+        let held = &self.privileges;
+        let missing = match (held.sys_admin || held.bpf, held.sys_admin || held.perfmon) {
+            (false, _) => Some("CAP_BPF"),
+            (true, false) => Some("CAP_PERFMON"),
+            (true, true) => None,
+        };
+        if let Some(missing) = missing {
             return stop(
                 ErrorKind::PermissionDenied,
                 "BPF programs cannot be loaded",
-                format!("uid {}{missing} (bpf: {refusal})", held.uid),
+                format!("uid {} without {missing}", held.uid),
                 "run it with sudo",
             );
         }
@@ -232,12 +237,56 @@ impl Facts {
             return stop(
                 ErrorKind::Unsupported,
                 "the kernel does not describe its types (BTF)",
-                "no /sys/kernel/btf/vmlinux".into(),
+                "/sys/kernel/btf/vmlinux is absent or empty".into(),
                 "use a kernel with CONFIG_DEBUG_INFO_BTF=y (every Debian kernel since 11); until \
                  then: sudo rtscope record, then rtscope diagnose",
             );
         }
+        if let Some(refusal) = &self.bpf.refused {
+            return stop(
+                ErrorKind::Unsupported,
+                "BPF programs cannot be attached",
+                refusal.clone(),
+                "boot a kernel with CONFIG_BPF_SYSCALL=y, outside of containers that forbid it; \
+                 until then: sudo rtscope record, then rtscope diagnose",
+            );
+        }
         None
+    }
+
+    /// What a watch does without because the kernel lacks it.
+    fn bpf_degradations(&self) -> Vec<Lack> {
+        let lack = |what: &str, found: String, mend: &str| Lack {
+            effect: Effect::Degrades,
+            what: what.into(),
+            found,
+            mend: mend.into(),
+            kind: ErrorKind::Unsupported,
+        };
+        let absent = self.bpf.absent.iter().map(|tracepoint| {
+            let found = format!("no tracepoint {}", tracepoint.name);
+            lack(
+                &tracepoint.without,
+                found,
+                "boot a kernel that has it: a newer one, or with its CONFIG option",
+            )
+        });
+        let mut lacks: Vec<Lack> = absent.collect();
+        if !self.bpf.statistics {
+            let found = "BPF_ENABLE_STATS was refused".into();
+            let mend = "run it with sudo, on Linux 5.8 or later";
+            lacks.push(lack("our own cost cannot be counted", found, mend));
+        }
+        if !self.bpf.interrupted_registers {
+            let found = "no __irq_regs in the kernel's BTF".into();
+            let mend = "boot a kernel whose BTF holds its per-CPU variables";
+            lacks.push(lack(
+                "late timers have no interrupted function",
+                found,
+                mend,
+            ));
+        }
+        lacks
     }
 
     fn tracefs_lacks(&self, effect: Effect) -> Option<Lack> {

@@ -25,6 +25,9 @@ fn able() -> Facts {
         },
         bpf: Bpf {
             btf: true,
+            statistics: true,
+            interrupted_registers: true,
+            steal: true,
             ..Default::default()
         },
         scheduler: Scheduler {
@@ -72,10 +75,10 @@ fn a_user_without_privileges_is_told_what_to_type() {
             uid: 1000,
             ..Default::default()
         };
-        facts.bpf.refused = Some("Operation not permitted".into());
+        facts.bpf.refused = Some("cannot load".into());
         facts.tracefs.writable = false;
     };
-    let found = "uid 1000, no CAP_BPF (bpf: Operation not permitted)";
+    let found = "uid 1000 without CAP_BPF";
     let denied = ErrorKind::PermissionDenied;
     check(
         nobody,
@@ -115,6 +118,33 @@ fn a_kernel_without_btf_names_the_lower_rung() {
             .mended_by()
             .is_some_and(|mend| mend.contains("rtscope record"))
     );
+}
+
+#[test]
+fn what_the_kernel_lacks_degrades_a_watch_and_stops_none() {
+    let mut facts = able();
+    facts.bpf.absent = vec![AbsentTracepoint {
+        name: "nmi_handler".into(),
+        without: "NMIs are not seen".into(),
+    }];
+    facts.bpf.statistics = false;
+    let stand = facts.stand(Verb::Watch);
+    let lacks: Vec<_> = stand
+        .lacks
+        .iter()
+        .map(|lack| (lack.effect, lack.what.as_str()))
+        .collect();
+    let degrades = Effect::Degrades;
+    let expect = [
+        (degrades, "NMIs are not seen"),
+        (degrades, "our own cost cannot be counted"),
+    ];
+    assert_eq!(lacks, expect);
+    assert_eq!(stand.rung, Some(Rung::Bpf));
+    // A program that cannot be attached for another reason than a privilege stops it.
+    facts.bpf.refused = Some("cannot attach".into());
+    let error = facts.require(Verb::Watch).expect_err("refused");
+    assert_eq!(error.value_found(), Some("cannot attach"));
 }
 
 #[test]

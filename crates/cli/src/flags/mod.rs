@@ -7,6 +7,7 @@ mod record;
 mod watch;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -25,6 +26,7 @@ use crate::generate::Kind;
 #[command(
     name = "rtscope",
     version,
+    long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_help = EXAMPLES,
     after_long_help = CONTRACT,
@@ -108,6 +110,17 @@ Exit codes: 0 fine, 1 error, 2 threshold exceeded or budget broken, 3 inconclusi
 statement. A closed pipe is fine.
 
 Signals: the first Ctrl-C (or SIGTERM) stops and reports, the second discards, the third kills.";
+
+/// What `--version` says beyond the number: which build this is and what it speaks.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{}\ncommit {}\nfeatures: BPF watch, tracefs recorder, CTF 1.8 traces\n\
+         ABI version {} between the kernel's programs and rtscope",
+        env!("CARGO_PKG_VERSION"),
+        env!("RTSCOPE_COMMIT"),
+        bpf_host::ABI_VERSION
+    )
+});
 
 /// Ends for help, version and mistakes: 0 with the text on stdout, or 1 with it on stderr.
 pub fn finish_early(error: &clap::Error) -> ExitCode {

@@ -1,4 +1,7 @@
-//! `rtscope doctor`: what works here, what would mend the rest, what killed runs left.
+//! `rtscope doctor`: what works here, what would mend the rest, what killed runs left, what we
+//! cost.
+
+mod cost;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Doctor;
 use crate::paint::Paint;
+use cost::Costs;
 
 /// The schema of `--json`.
 const SCHEMA: &str = "rtscope.doctor";
@@ -22,9 +26,13 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     let mut report = Report {
         facts: &facts,
         removed: None,
+        costs: None,
     };
     if typed.clean {
         report.removed = Some(clean(typed)?);
+    }
+    if typed.cost {
+        report.costs = Some(Costs::measure(&facts)?);
     }
     let text = if typed.json {
         format!("{:#}\n", report.json())
@@ -50,6 +58,8 @@ struct Report<'a> {
     facts: &'a Facts,
     /// What `--clean` removed; none without it.
     removed: Option<Vec<Leftover>>,
+    /// What `--cost` measured; none without it.
+    costs: Option<Costs>,
 }
 
 impl Report<'_> {
@@ -69,6 +79,9 @@ impl Report<'_> {
         if let Some(removed) = &self.removed {
             report["removed"] = json!(removed);
         }
+        if let Some(costs) = &self.costs {
+            report["cost"] = costs.json();
+        }
         report
     }
 
@@ -87,6 +100,9 @@ impl Report<'_> {
         }
         if let Some(removed) = &self.removed {
             text.push_str(&removed_lines(removed));
+        }
+        if let Some(costs) = &self.costs {
+            text.push_str(&costs.text());
         }
         text
     }
@@ -188,6 +204,7 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         let report = Report {
             facts: &facts,
             removed: Some(Vec::new()),
+            costs: None,
         }
         .json();
         assert_eq!(report["schema"], "rtscope.doctor");
