@@ -242,9 +242,12 @@ impl Namer<'_> {
     fn late_timer(&self, idle: bool) -> Key {
         let entry = Instant::from_ns(self.phase.end_ns);
         let expiry = Instant::from_ns(self.phase.begin_ns);
-        let near = |a: Instant, b: Instant| (a - b).as_ns().abs() <= SKEW_MAX_NS;
+        // An interrupt has one record, that of its first timer. One that expired earlier, and was
+        // served no sooner, shows that the section began before ours expired.
         let seen = self.model.evidence.late_timers.iter().position(|late| {
-            late.cpu == self.cpu && near(late.time, entry) && near(late.expiry, expiry)
+            let same_entry = (late.time - entry).as_ns().abs() <= SKEW_MAX_NS;
+            let earlier = (late.expiry - expiry).as_ns() <= SKEW_MAX_NS;
+            late.cpu == self.cpu && same_entry && earlier
         });
         let Some(place) = seen else {
             let lateness = entry - expiry;

@@ -266,11 +266,6 @@ fn a_late_timer_is_charged_to_the_function_that_its_stack_names() {
         "_raw_spin_unlock_irqrestore+0x1f",
         "serial_console_write+0x9c",
     ];
-    let trace = idle_machine().at(500).run(FAIR);
-    let trace = trace.at(3000).late_timer(1000, FAIR, 0, 0, &stack);
-    let trace = timer_wakes_victim(trace, 3000)
-        .after(2)
-        .preempt(FAIR, VICTIM);
     let expect = [
         (
             "interrupts off in serial_console_write by compile (tid 300, nice 0)",
@@ -280,7 +275,15 @@ fn a_late_timer_is_charged_to_the_function_that_its_stack_names() {
         ("switch", 2_000),
         ("wake-up delivery", 1_000),
     ];
-    check(trace, &expect, Grade::Complete);
+    // The record is of the first timer that the interrupt serves: ours, or an earlier one.
+    for recorded_us in [1000, 700] {
+        let trace = idle_machine().at(500).run(FAIR).at(3000);
+        let trace = trace.late_timer(recorded_us, FAIR, 0, 0, &stack);
+        let trace = timer_wakes_victim(trace, 3000)
+            .after(2)
+            .preempt(FAIR, VICTIM);
+        check(trace, &expect, Grade::Complete);
+    }
 }
 
 #[test]

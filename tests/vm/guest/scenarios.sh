@@ -15,7 +15,7 @@ scenario() {
     # Its first activations fault pages in.
     sleep 0.2
     # More than one hit: on one CPU the watch's own start may be the first.
-    rtscope watch --task lab-victim --over "$2us" --max-hits 4 --rate 20/s --for 20s --json \
+    rtscope watch --task lab-victim --over "$2us" --max-hits 8 --rate 20/s --for 20s --json \
         -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
     tries=0
