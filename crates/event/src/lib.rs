@@ -9,12 +9,14 @@
 mod error;
 pub mod evidence;
 mod ids;
+mod record;
 mod schema;
 mod time;
 mod value;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Cpu, Prio, Tid};
+pub use record::Record;
 pub use schema::{
     Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,
     WideEncoding,

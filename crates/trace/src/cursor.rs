@@ -106,6 +106,14 @@ impl<'a> EventView<'a> {
         }
     }
 
+    /// A floating point field; zero when the field is none.
+    pub fn f64(&self, field: FieldId) -> f64 {
+        match &self.payload {
+            Payload::Memory(event) => event.float(field),
+            Payload::Ctf(event) => event.f64(field),
+        }
+    }
+
     /// The bytes of a text field up to its end; empty when the field is no text.
     pub fn text(&self, field: FieldId) -> &'a [u8] {
         match &self.payload {
@@ -120,6 +128,36 @@ impl<'a> EventView<'a> {
             Payload::Memory(event) => event.value(field),
             Payload::Ctf(event) => event.value(field),
         }
+    }
+}
+
+impl event::Record for EventView<'_> {
+    fn class(&self) -> ClassId {
+        self.class
+    }
+
+    fn instant(&self) -> Option<Instant> {
+        self.is_timed().then_some(self.time)
+    }
+
+    fn cpu(&self) -> Option<Cpu> {
+        self.cpu
+    }
+
+    fn i64(&self, field: FieldId) -> i64 {
+        EventView::i64(self, field)
+    }
+
+    fn f64(&self, field: FieldId) -> f64 {
+        EventView::f64(self, field)
+    }
+
+    fn text(&self, field: FieldId) -> &[u8] {
+        EventView::text(self, field)
+    }
+
+    fn value(&self, field: FieldId) -> Value<'_> {
+        EventView::value(self, field)
     }
 }
 

@@ -25,6 +25,13 @@ impl MemoryEvent {
             .unwrap_or(0)
     }
 
+    pub(crate) fn float(&self, field: FieldId) -> f64 {
+        match self.values.get(usize::from(field.0)) {
+            Some(Value::Float(float)) => *float,
+            _ => 0.0,
+        }
+    }
+
     pub(crate) fn text(&self, field: FieldId) -> &[u8] {
         let value = self
             .values

@@ -88,6 +88,24 @@ impl<'r> EventRef<'r> {
         }
     }
 
+    /// A floating point number; zero when the field is none.
+    pub fn f64(&self, field: FieldId) -> f64 {
+        self.float(field).unwrap_or(0.0)
+    }
+
+    fn float(&self, field: FieldId) -> Option<f64> {
+        let place = self.class.places.get(usize::from(field.0))?;
+        let NodeKind::Float { load } = &self.node(place)?.kind else {
+            return None;
+        };
+        let position = self.position(field, place)?;
+        let raw = load.read(self.packet.content.bytes, position)?;
+        Some(match load.size_bits {
+            32 => f64::from(f32::from_bits(raw as u32)),
+            _ => f64::from_bits(raw),
+        })
+    }
+
     /// The bytes of a text up to its end; empty when the field is no text.
     #[inline]
     pub fn text(&self, field: FieldId) -> &'r [u8] {

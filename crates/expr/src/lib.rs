@@ -1,0 +1,42 @@
+//! The filter language and the period language: parsed once, compiled against event classes.
+//!
+//! # How to use it
+//! [`Expr::parse`] reads a filter, [`Filter::new`] binds it to the classes of a trace, and
+//! [`Filter::matches`] is asked for each event. Who keeps track of the running tasks himself, or
+//! needs none, takes a [`Program`]. Any event that has [`event::Record`] will do.
+//!
+//! The language is on one page, `docs/filter.md`, whose examples are tests.
+//!
+//! # Design constraints
+//! - Classes that cannot match are known before the first event ([`Program::wants`]).
+//! - Asking allocates nothing for numbers and texts; only a filter that reaches into structures,
+//!   variants or arrays decodes them whole.
+//! - Integers never wrap: signed and unsigned compare by value, and an operation without a result
+//!   makes its comparison false.
+//! - What people type is hostile: length, depth, number of patterns and size of a program are
+//!   bounded, and nothing panics.
+
+mod ast;
+mod bind;
+mod compile;
+mod filter;
+mod lexer;
+mod notes;
+mod number;
+mod parser;
+mod pattern;
+mod print;
+mod program;
+mod span;
+mod tasks;
+mod tokens;
+mod units;
+
+pub use ast::{
+    BinaryOp, CompareOp, Cond, Expr, FieldRef, FieldScope, Literal, MatchOp, Operand, Pattern,
+    Pseudo, Root, Step, Text, UnaryOp,
+};
+pub use filter::Filter;
+pub use program::{Program, Wants};
+pub use span::Span;
+pub use tasks::{RunningTask, Tasks};
