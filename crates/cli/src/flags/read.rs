@@ -51,6 +51,9 @@ pub struct Cat {
     /// The part to print.
     #[command(flatten)]
     pub window: Window,
+    /// Only events that match, as in 'next_comm == "jack*" && next_prio < 0'; see docs/filter.md
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
     /// Times as seconds of the trace's clock instead of the local time of day
     #[arg(long)]
     pub clock_seconds: bool,

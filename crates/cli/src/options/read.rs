@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
+use expr::Expr;
 
 use super::positive_duration;
 use crate::flags;
@@ -124,6 +125,8 @@ pub struct CatOptions {
     pub trace: PathBuf,
     /// Where to look.
     pub window: WindowOptions,
+    /// Only events that match.
+    pub filter: Option<Expr>,
     /// Seconds of the trace's clock instead of the wall clock.
     pub clock_seconds: bool,
 }
@@ -137,6 +140,7 @@ impl CatOptions {
         Ok(CatOptions {
             trace: typed.trace.clone(),
             window: WindowOptions::new(&typed.window)?,
+            filter: typed.filter.as_deref().map(Expr::parse).transpose()?,
             clock_seconds: typed.clock_seconds,
         })
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use event::Result;
+use expr::{Expr, Filter};
 use report::{EventClock, EventText, EventTextOptions};
 use trace::{Item, Lost, Trace};
 
@@ -20,6 +21,8 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     let trace = Trace::open(&options.trace)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
+    let filter = options.filter.as_ref();
+    let mut filter = filter.map(|expr| compile(expr, &trace)).transpose()?;
     let clock = match options.clock_seconds {
         true => EventClock::TraceSeconds,
         false => EventClock::Local,
@@ -38,12 +41,17 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     while let Some(item) = cursor.next()? {
         match item {
             Item::Event(event) => {
-                if window::wants(&options.window, event.cpu()) {
+                // The filter sees every CPU: it learns from all of them which task runs.
+                let matches = filter.as_mut().is_none_or(|f| f.matches(&event));
+                if matches && window::wants(&options.window, event.cpu()) {
                     events.write(&event, &mut text);
                 }
             }
             Item::Lost(lost) => {
                 complete = false;
+                if let Some(filter) = &mut filter {
+                    filter.lost(lost.cpu);
+                }
                 // In its place among the events, as a line that no event looks like.
                 note(&mut text, &describe(&lost));
             }
@@ -67,6 +75,15 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     } else {
         Outcome::Inconclusive
     })
+}
+
+/// The filter for this trace; what looks like a mistake in it is said at once.
+fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
+    let filter = Filter::new(expr, trace.classes())?;
+    for note in filter.program().notes() {
+        eprintln!("warning: {note:#}");
+    }
+    Ok(filter)
 }
 
 /// A line that no event looks like.

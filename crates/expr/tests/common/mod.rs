@@ -115,15 +115,37 @@ pub const WORK: u32 = 2;
 
 /// A switch, an interrupt, and an event of an application with every kind of field.
 pub fn classes() -> Vec<EventClass> {
-    use Scope::{EventContext, PacketContext, Payload, StreamContext};
-    let message = FieldType::Struct(
-        [
-            field(Payload, "size", unsigned()),
-            field(Payload, "to", FieldType::String),
-            field(Payload, "level", level()),
-        ]
-        .into(),
-    );
+    use Scope::{PacketContext, Payload};
+    let comm = || FieldType::Text { size_bytes: 16 };
+    let switch = vec![
+        field(Payload, "prev_comm", comm()),
+        field(Payload, "prev_tid", signed()),
+        field(Payload, "prev_prio", signed()),
+        field(Payload, "next_comm", comm()),
+        field(Payload, "next_tid", signed()),
+        field(Payload, "next_prio", signed()),
+        field(PacketContext, "cpu_id", unsigned()),
+    ];
+    let irq = vec![
+        field(Payload, "irq", signed()),
+        field(Payload, "name", FieldType::String),
+        field(PacketContext, "cpu_id", unsigned()),
+    ];
+    vec![
+        class(SWITCH, "sched_switch", switch),
+        class(IRQ, "irq_handler_entry", irq),
+        class(WORK, "app:work", work_fields()),
+    ]
+}
+
+fn work_fields() -> Vec<Field> {
+    use Scope::{EventContext, Payload, StreamContext};
+    let members = [
+        field(Payload, "size", unsigned()),
+        field(Payload, "to", FieldType::String),
+        field(Payload, "level", level()),
+    ];
+    let message = FieldType::Struct(members.into());
     let array = FieldType::Array {
         element: Arc::new(message.clone()),
         count: 2,
@@ -141,51 +163,23 @@ pub fn classes() -> Vec<EventClass> {
         choices: choices.into(),
     };
     vec![
-        class(
-            SWITCH,
-            "sched_switch",
-            vec![
-                field(Payload, "prev_comm", FieldType::Text { size_bytes: 16 }),
-                field(Payload, "prev_tid", signed()),
-                field(Payload, "prev_prio", signed()),
-                field(Payload, "next_comm", FieldType::Text { size_bytes: 16 }),
-                field(Payload, "next_tid", signed()),
-                field(Payload, "next_prio", signed()),
-                field(PacketContext, "cpu_id", unsigned()),
-            ],
+        field(Payload, "big", unsigned()),
+        field(Payload, "small", signed()),
+        field(Payload, "ratio", float()),
+        field(Payload, "delay_us", unsigned()),
+        field(Payload, "level", level()),
+        field(Payload, "comm", FieldType::String),
+        field(Payload, "msg", message),
+        field(Payload, "msgs", array),
+        field(Payload, "args", sequence),
+        field(Payload, "choice", variant),
+        field(
+            StreamContext,
+            "procname",
+            FieldType::Text { size_bytes: 16 },
         ),
-        class(
-            IRQ,
-            "irq_handler_entry",
-            vec![
-                field(Payload, "irq", signed()),
-                field(Payload, "name", FieldType::String),
-                field(PacketContext, "cpu_id", unsigned()),
-            ],
-        ),
-        class(
-            WORK,
-            "app:work",
-            vec![
-                field(Payload, "big", unsigned()),
-                field(Payload, "small", signed()),
-                field(Payload, "ratio", float()),
-                field(Payload, "delay_us", unsigned()),
-                field(Payload, "level", level()),
-                field(Payload, "comm", FieldType::String),
-                field(Payload, "msg", message),
-                field(Payload, "msgs", array),
-                field(Payload, "args", sequence),
-                field(Payload, "choice", variant),
-                field(
-                    StreamContext,
-                    "procname",
-                    FieldType::Text { size_bytes: 16 },
-                ),
-                field(EventContext, "small", signed()),
-                field(StreamContext, "_app_shop_till", signed()),
-            ],
-        ),
+        field(EventContext, "small", signed()),
+        field(StreamContext, "_app_shop_till", signed()),
     ]
 }
 
