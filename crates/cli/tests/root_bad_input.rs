@@ -74,6 +74,10 @@ fn words_without_a_meaning_are_refused_with_a_remedy() {
     );
     check(&["record", "--duration", "0s"], "--duration of zero");
     check(&["record", "--filter", "sched_switch"], "--filter is not");
+    check(
+        &["cat", ".", "--filter", "prio =="],
+        "the filter cannot be read",
+    );
     check(&["demo", "hog", "--cpu", "8000"], "there is no CPU 8000");
     assert_eq!(instances(), before, "something is left in tracefs");
 }

@@ -5,7 +5,9 @@
 //! [`Filter::matches`] is asked for each event. Who keeps track of the running tasks himself, or
 //! needs none, takes a [`Program`]. Any event that has [`event::Record`] will do.
 //!
-//! The language is on one page, `docs/filter.md`, whose examples are tests.
+//! [`period`] reads the definitions of periods that lttng-analyses brought up.
+//!
+//! Both languages are on one page, `docs/filter.md`, whose examples are tests.
 //!
 //! # Design constraints
 //! - Classes that cannot match are known before the first event ([`Program::wants`]).
@@ -25,6 +27,7 @@ mod notes;
 mod number;
 mod parser;
 mod pattern;
+pub mod period;
 mod print;
 mod program;
 mod span;
@@ -37,6 +40,7 @@ pub use ast::{
     Pseudo, Root, Step, Text, UnaryOp,
 };
 pub use filter::Filter;
+pub use pattern::{Glob, GlobPart};
 pub use program::{Program, Wants};
 pub use span::Span;
 pub use tasks::{RunningTask, Tasks};

@@ -11,13 +11,40 @@ use crate::ast::{MatchOp, Text};
 #[derive(Clone)]
 pub(crate) enum Matcher {
     Regex(Regex),
-    Glob(Vec<GlobPart>),
+    Glob(Glob),
     Contains(Box<Finder<'static>>),
 }
 
+/// A shell pattern, which covers the whole of a text; it works on bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    parts: Vec<GlobPart>,
+}
+
+impl Glob {
+    /// The pattern of a text: `*` is any run of bytes, `?` any byte, `[a-z]` and `[!a-z]` one of a
+    /// set or none of it. What was escaped stands for itself.
+    pub fn new(text: &Text) -> Glob {
+        Glob {
+            parts: glob(text, true),
+        }
+    }
+
+    /// Its parts in order; no two neighbours are [`GlobPart::Any`].
+    pub fn parts(&self) -> &[GlobPart] {
+        &self.parts
+    }
+
+    /// Whether it covers `text`. Takes at most pattern × text steps, and no memory.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        glob_matches(&self.parts, text)
+    }
+}
+
 /// A part of a shell pattern.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum GlobPart {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GlobPart {
+    /// This byte.
     Byte(u8),
     /// `?`
     One,
@@ -25,7 +52,9 @@ pub(crate) enum GlobPart {
     Any,
     /// `[a-z]`, or `[!a-z]` when negated.
     Set {
+        /// Whether the bytes outside are meant.
         negated: bool,
+        /// First and last of each range.
         ranges: Vec<(u8, u8)>,
     },
 }
@@ -40,7 +69,7 @@ impl Matcher {
     pub fn new(op: MatchOp, text: &Text) -> Result<Matcher, String> {
         match op {
             MatchOp::Regex => regex(&text.bytes).map(Matcher::Regex),
-            MatchOp::Glob => Ok(Matcher::Glob(glob(text, true))),
+            MatchOp::Glob => Ok(Matcher::Glob(Glob::new(text))),
             MatchOp::Contains => {
                 let finder = Finder::new(&text.bytes).into_owned();
                 Ok(Matcher::Contains(Box::new(finder)))
@@ -50,14 +79,16 @@ impl Matcher {
 
     /// The pattern that `==` makes of a text with stars: nothing else means anything in it.
     pub fn stars(text: &Text) -> Matcher {
-        Matcher::Glob(glob(text, false))
+        Matcher::Glob(Glob {
+            parts: glob(text, false),
+        })
     }
 
     /// Whether `text` matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             Matcher::Regex(regex) => regex.is_match(text),
-            Matcher::Glob(parts) => glob_matches(parts, text),
+            Matcher::Glob(glob) => glob.matches(text),
             Matcher::Contains(finder) => finder.find(text).is_some(),
         }
     }
@@ -67,7 +98,7 @@ impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Matcher::Regex(regex) => write!(f, "Regex({regex})"),
-            Matcher::Glob(parts) => write!(f, "Glob({parts:?})"),
+            Matcher::Glob(glob) => write!(f, "{glob:?}"),
             Matcher::Contains(finder) => {
                 write!(f, "Contains({})", finder.needle().escape_ascii())
             }

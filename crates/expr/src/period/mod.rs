@@ -1,0 +1,155 @@
+//! Periods: what begins at one event and ends at another, in the language of lttng-analyses.
+//!
+//! ```text
+//! [NAME[(PARENT)]] : BEGIN [: END]
+//! NAME : [ALIAS=]VALUE, … [: [ALIAS=]VALUE, …]
+//! ```
+//!
+//! The first line defines a period: an event for which BEGIN holds opens one, an event for which
+//! END holds closes it (without END, BEGIN closes it too). The second says which values to keep
+//! when a period of that name begins and when it ends. A value is `$evt.field`, `$evt.$ctx.field`
+//! or `$evt.$name`, of the current event (`$evt`), of the event that began the period
+//! (`$begin.$evt`) or of the one that began its parent (`$parent.$begin.$evt`).
+//!
+//! # Design constraints
+//! - The trees hold no file and no type of another crate: who matches periods, be it over events
+//!   or in the kernel, reads them as they are.
+//! - What holds is for the matcher to say, with these rules: a comparison with a field that the
+//!   event does not have is false, also `!=`; a text never compares with a number. While BEGIN is
+//!   asked, `$begin.$evt` is the current event. One event may close many periods, and closes
+//!   before it opens. A child opens in each open period of its parent, and ends with it.
+
+mod parse;
+mod print;
+mod set;
+
+use event::Result;
+
+use crate::ast::{CompareOp, FieldScope, Step, Text};
+
+pub use set::Periods;
+
+/// The definition of a period.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Period {
+    /// Its name; without one it has no captures and no children.
+    pub name: Option<String>,
+    /// The name of the period inside of which it lies.
+    pub parent: Option<String>,
+    /// What opens it.
+    pub begin: PeriodCond,
+    /// What closes it.
+    pub end: PeriodCond,
+    /// What to keep when it begins.
+    pub begin_captures: Vec<Capture>,
+    /// What to keep when it ends.
+    pub end_captures: Vec<Capture>,
+}
+
+impl Period {
+    /// Reads `[NAME[(PARENT)]] : BEGIN [: END]`; captures come with [`Captures::parse`], whether
+    /// the parent exists is for [`Periods`] to say.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
+    /// what to write instead.
+    pub fn parse(text: &str) -> Result<Period> {
+        parse::period(text).map_err(|fault| fault.into_error("period", text))
+    }
+}
+
+/// What to keep of the periods of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Captures {
+    /// The name of the period.
+    pub period: String,
+    /// When it begins.
+    pub begin: Vec<Capture>,
+    /// When it ends.
+    pub end: Vec<Capture>,
+}
+
+impl Captures {
+    /// Reads `NAME : [ALIAS=]VALUE, … [: [ALIAS=]VALUE, …]`.
+    ///
+    /// # Errors
+    /// As [`Period::parse`].
+    pub fn parse(text: &str) -> Result<Captures> {
+        parse::captures(text).map_err(|fault| fault.into_error("list of captures", text))
+    }
+}
+
+/// A value to keep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    /// Its alias, or the value as it is written.
+    pub name: String,
+    /// The value.
+    pub value: EventValue,
+}
+
+/// Something that holds for an event, or does not.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PeriodCond {
+    /// All hold (`&&`): at least two, none of them an `All`.
+    All(Vec<PeriodCond>),
+    /// At least one holds (`||`): at least two, none of them an `Any`.
+    Any(Vec<PeriodCond>),
+    /// It does not hold.
+    Not(Box<PeriodCond>),
+    /// Two values compare so.
+    Compare(CompareOp, EventValue, PeriodValue),
+    /// A text matches a shell pattern ([`crate::Glob::new`]).
+    Glob(EventValue, Text),
+}
+
+/// What a value of an event is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PeriodValue {
+    /// `-42`, `0x2a`; from -(2^64 - 1) to 2^64 - 1.
+    Integer(i128),
+    /// `4.2`, `-42e-1`; finite.
+    Float(f64),
+    /// `25ms`, in nanoseconds.
+    DurationNs(i64),
+    /// `"jackd"`: exactly these bytes, also where one is a star.
+    Text(Vec<u8>),
+    /// Another value of an event.
+    Event(EventValue),
+}
+
+/// A value of an event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EventValue {
+    /// Of which event.
+    pub of: EventOf,
+    /// Which value.
+    pub part: EventPart,
+}
+
+/// The events that a definition speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventOf {
+    /// `$evt`: the event at hand.
+    Current,
+    /// `$begin.$evt`: the event that opened the period.
+    Begin,
+    /// `$parent.$begin.$evt`: the event that opened the parent.
+    ParentBegin,
+}
+
+/// A part of an event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum EventPart {
+    /// `$name`: the event's name.
+    Name,
+    /// A field.
+    Field {
+        /// Where it is; none: the first scope that has it, in the order of [`event::Scope`].
+        scope: Option<FieldScope>,
+        /// Its name.
+        name: String,
+        /// Further in: members and elements.
+        steps: Vec<Step>,
+    },
+}
