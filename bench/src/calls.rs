@@ -7,7 +7,7 @@ use bpf_host::{MeasuredCost, Targets, WatchConfig, measure_cost};
 
 use crate::load::{self, Load};
 use crate::options::Options;
-use crate::report::{Bar, Report, Table, number, text};
+use crate::report::{Bar, Cell, Report, Table, number, text};
 
 /// Of a call that changes state.
 const CHANGED_NS_MAX: f64 = 100.0;
@@ -44,6 +44,7 @@ pub fn measure(options: &Options) -> Result<Report> {
     };
     let mut programs = Table {
         columns: vec![
+            "watch",
             "program",
             "state",
             "calls/s",
@@ -70,9 +71,8 @@ pub fn measure(options: &Options) -> Result<Report> {
             bars.extend(sum.bar(question.name, changed));
         }
         if question.in_full {
-            programs
-                .rows
-                .extend(own.iter().map(|cost| program_row(cost)));
+            let rows = own.iter().map(|cost| program_row(question.name, cost));
+            programs.rows.extend(rows);
         }
     }
     Ok(Report {
@@ -117,7 +117,7 @@ fn questions() -> Vec<Question> {
         ),
         with(
             "a filter rejects every chain",
-            false,
+            true,
             WatchConfig {
                 irqs: Some(vec![NO_IRQ]),
                 ..base.clone()
@@ -147,8 +147,9 @@ fn setting(duration: Duration, empty: Option<&MeasuredCost>) -> String {
     )
 }
 
-fn program_row(cost: &MeasuredCost) -> Vec<crate::report::Cell> {
+fn program_row(watch: &str, cost: &MeasuredCost) -> Vec<Cell> {
     vec![
+        text(watch),
         text(cost.program),
         text(state(cost.changed)),
         number(cost.calls_per_s, 0),
@@ -185,7 +186,7 @@ impl Sum {
         (self.calls_per_s > 0.0).then(|| self.total_ns_per_s / self.calls_per_s)
     }
 
-    fn row(&self, watch: &str, changed: bool) -> Option<Vec<crate::report::Cell>> {
+    fn row(&self, watch: &str, changed: bool) -> Option<Vec<Cell>> {
         Some(vec![
             text(watch),
             text(state(changed)),
