@@ -102,6 +102,14 @@ static __always_inline bool filter_hands_on_or_target(const struct task_state *s
 	return filter_hands_on(state, task) || filter_target(state, task);
 }
 
+// Whether a task that comes or goes may have a chain: the test before its storage is looked up. A
+// task that lost a lent priority while it waited keeps its chain unseen until it is woken again.
+static __always_inline bool filter_may_have_chain(struct task_struct *task)
+{
+	return config.target_kind != RTS_TARGET_REAL_TIME || task->prio < PRIO_FAIR_MIN ||
+	       (task->flags & PF_KTHREAD);
+}
+
 static __always_inline bool begins_with(const char *comm, const char *prefix, rts_u32 length)
 {
 	for (rts_u32 i = 0; i < length; i++)

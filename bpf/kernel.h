@@ -41,6 +41,7 @@ enum { BPF_ANY = 0 };
 struct task_struct {
 	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
 	unsigned int __state;
+	unsigned int flags;
 	int prio;
 	int pid;
 	char comm[RTS_COMM_LENGTH];
@@ -91,6 +92,9 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 } RELOCATED;
+
+// include/linux/sched.h; the same in every kernel that has task storage.
+#define PF_KTHREAD 0x00200000
 
 // Real-time, deadline and stop class (include/linux/sched/rt.h); 99 is nobody's.
 #define PRIO_FAIR_MIN 99

@@ -26,7 +26,8 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 		COUNT(untracked);
 		return false;
 	}
-	state->phase = PHASE_NONE;
+	if (state->phase != PHASE_NONE)
+		state->phase = PHASE_NONE;
 	// A task that is no target and hands nothing on needs no chain.
 	if (!filter_hands_on_or_target(state, wakee))
 		return false;
@@ -78,23 +79,26 @@ static __always_inline void switch_in(void *ctx, struct task_state *state, struc
 		task_describe(&state->culprit, prev);
 }
 
-// `kept`: prev stays runnable, and somebody for whom that matters had to wait.
-static __always_inline void resched_done(void *ctx, struct task_struct *prev, bool kept)
+// `kept`: prev stays runnable, and a chain had to wait for it. Whether evidence was written.
+static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bool kept,
+		rts_u64 *now_ns)
 {
 	struct resched_slot *slot;
-	rts_u64 set_ns, now_ns;
+	rts_u64 set_ns;
 
 	slot = LOOKUP(resched, bpf_get_smp_processor_id());
 	if (!slot || !slot->set_ns)
-		return;
+		return false;
 	set_ns = slot->set_ns;
 	slot->set_ns = 0;
 	// The idle task always leaves at once, and one that blocks leaves by itself.
 	if (!kept || !prev->pid)
-		return;
-	now_ns = bpf_ktime_get_ns();
-	if ((rts_s64)(now_ns - set_ns) >= (rts_s64)config.evidence_floor_ns)
-		evidence_preemption_off(ctx, prev, set_ns, now_ns);
+		return false;
+	*now_ns = bpf_ktime_get_ns();
+	if ((rts_s64)(*now_ns - set_ns) < (rts_s64)config.evidence_floor_ns)
+		return false;
+	evidence_preemption_off(ctx, prev, set_ns, *now_ns);
+	return true;
 }
 
 static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struct *prev,
@@ -113,18 +117,21 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		cpu->hardirq.active = 0;
 		COUNT(repaired);
 	}
-	if (next->pid)
+	if (next->pid && filter_may_have_chain(next))
 		next_state = task_state(next);
 	if (config.evidence_floor_ns)
-		resched_done(ctx, prev, runnable && next_state &&
-					filter_hands_on_or_target(next_state, next));
-	if (prev->pid && (state = task_state(prev)) && state->phase != PHASE_NONE) {
-		if (config.end_kind == RTS_END_BLOCKED)
+		changed = resched_done(ctx, prev, runnable && next_state &&
+					next_state->phase != PHASE_NONE, &now_ns);
+	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
+	    state->phase != PHASE_NONE) {
+		if (config.end_kind == RTS_END_BLOCKED && !now_ns)
 			now_ns = bpf_ktime_get_ns();
-		changed = switch_out(ctx, state, prev, runnable, now_ns);
+		changed = switch_out(ctx, state, prev, runnable, now_ns) || changed;
 	}
 	if (next_state && next_state->phase == PHASE_WOKEN) {
-		switch_in(ctx, next_state, next, prev, bpf_ktime_get_ns());
+		if (!now_ns)
+			now_ns = bpf_ktime_get_ns();
+		switch_in(ctx, next_state, next, prev, now_ns);
 		changed = true;
 	}
 	return changed;
@@ -170,7 +177,7 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		COUNT(storage_failures);
 		return;
 	}
-	state->passes = filter_passes(comm);
+	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
 	if (config.target_kind == RTS_TARGET_FLAGGED)
 		state->target = filter_tid(task->pid) || filter_name(comm);
 	// Every task may become one of these; a flag is resolved here for good.
