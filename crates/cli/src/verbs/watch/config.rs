@@ -71,8 +71,19 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         new_worst_only: options.new_worst,
         rate_limit_interval: interval(options.rate),
         max_hits: options.hits_max,
+        waker_stacks: takes_waker_stacks(&options.target),
         ..WatchConfig::default()
     })
+}
+
+/// The waker's stack is taken at each wake-up of a target, late or not, and costs thirty times the
+/// rest of the watch's work there: for the tasks that somebody named, not for every real-time task
+/// of the machine.
+fn takes_waker_stacks(target: &Target) -> bool {
+    match target {
+        Target::Tasks(_) | Target::Tid(_) => true,
+        Target::RealTime => false,
+    }
 }
 
 /// Reports a time, as a time between reports.
@@ -118,6 +129,16 @@ mod tests {
         assert_eq!(irqs_named(text, "snd_hda"), [24]);
         assert!(irqs_named(text, "eth0").is_empty());
         assert!(irqs_named(text, "Non").is_empty());
+    }
+
+    #[test]
+    fn only_named_tasks_cost_a_stack_at_each_wake_up() {
+        let check = |target: Target, expect: bool| {
+            assert_eq!(takes_waker_stacks(&target), expect, "{target:?}");
+        };
+        check(Target::Tasks(vec!["jackd".into()]), true);
+        check(Target::Tid(event::Tid(7)), true);
+        check(Target::RealTime, false);
     }
 
     #[test]
