@@ -1,4 +1,4 @@
-//! The Common Trace Format 1.8: reader and writer.
+//! The Common Trace Format: reader of 1.8 and 2, writer.
 //!
 //! # Design constraints
 //! - The writer lays traces out as LTTng does, so that every reader of LTTng's traces reads ours.

@@ -11,7 +11,7 @@ use crate::ctf_trace::{CtfTrace, Part};
 use crate::cursor::Payload;
 use crate::{Damage, EventView, Item, LossCause, Lost};
 
-/// One stream file of one part.
+/// One stream file of one part, or the packets of it that follow each other in time.
 struct Lane<'a> {
     reader: StreamReader<'a>,
     part: &'a Part,
@@ -35,16 +35,16 @@ impl<'a> CtfCursor<'a> {
     pub fn new(ctf: &'a CtfTrace, range: TimeRange) -> Self {
         let mut lanes = Vec::new();
         for part in &ctf.parts {
-            for stream in part.files.streams() {
-                let mut reader = part.files.reader(stream);
-                reader.skip_before(range.begin.as_ns().saturating_sub(part.shift_ns));
+            let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
+            for (place, stream) in part.files.streams().iter().enumerate() {
                 let file = format!("{}{}", part.prefix, stream.name());
-                lanes.push(Lane {
+                let readers = part.files.readers_from(place, begin_ns).into_iter();
+                lanes.extend(readers.map(|reader| Lane {
                     reader,
                     part,
-                    file,
+                    file: file.clone(),
                     step: Step::End,
-                });
+                }));
             }
         }
         let mut heap = BinaryHeap::with_capacity(lanes.len());

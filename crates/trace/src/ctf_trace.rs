@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ctf::reader::{Step, TraceFiles};
+use ctf::reader::TraceFiles;
 use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Result};
@@ -131,16 +131,10 @@ impl Part {
             .map_or(0, |clock| clock.wall_offset_ns())
     }
 
-    /// The CPUs of the first packets.
+    /// The CPUs of the streams.
     fn cpus(&self) -> Vec<Cpu> {
-        let first_cpu = |stream| {
-            let mut reader = self.files.reader(stream);
-            match reader.step() {
-                Step::Event | Step::Lost(_) => reader.cpu().map(Cpu),
-                Step::Damage(_) | Step::End => None,
-            }
-        };
-        self.files.streams().iter().filter_map(first_cpu).collect()
+        let indexes = self.files.indexes().iter();
+        indexes.filter_map(|index| index.cpu.map(Cpu)).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use event::{Base, Integer, Result};
 
 use super::lexer::refuse;
 use super::parser::Parser;
-use super::types::{IntType, Type, TypeKind, base};
+use super::types::{Extent, IntType, Type, TypeKind, base};
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,12 +70,13 @@ impl Parser {
         let block = self.block()?;
         let size = block
             .number("size")
-            .and_then(|size| u8::try_from(size).ok());
+            .and_then(|size| u32::try_from(size).ok());
+        if let Some(size_bits) = size.filter(|size| *size > 64) {
+            return self.long_integer(&block, size_bits);
+        }
+        let size = size.and_then(|size| u8::try_from(size).ok());
         let Some(size_bits) = size.filter(|size| (1..=64).contains(size)) else {
-            return Err(refuse(
-                self.line(),
-                "an integer without a size of 1 to 64 bits",
-            ));
+            return Err(refuse(self.line(), "an integer without a size"));
         };
         let default_align = if size_bits % 8 == 0 { 8 } else { 1 };
         let align_bits = self.alignment(block.number("align").unwrap_or(default_align))?;
@@ -108,7 +109,25 @@ impl Parser {
             base,
             text: has_characters(&block),
         };
-        self.make(TypeKind::Integer(IntType { integer, clock }), align_bits)
+        let int = IntType {
+            clock,
+            ..IntType::plain(integer)
+        };
+        self.make(TypeKind::Integer(int), align_bits)
+    }
+
+    /// An integer that is larger than any number of ours is read as its bytes.
+    fn long_integer(&self, block: &Block, size_bits: u32) -> Result<Arc<Type>> {
+        let align_bits = self.alignment(block.number("align").unwrap_or(8))?;
+        if !size_bits.is_multiple_of(8) || align_bits < 8 {
+            let found = format!("an integer of {size_bits} bits that is not whole bytes");
+            return Err(refuse(self.line(), found));
+        }
+        let kind = TypeKind::Blob {
+            length: Extent::Bytes(u64::from(size_bits / 8)),
+            media_type: "application/octet-stream".to_owned(),
+        };
+        self.make(kind, align_bits)
     }
 
     pub(super) fn float(&mut self) -> Result<Arc<Type>> {

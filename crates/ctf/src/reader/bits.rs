@@ -5,13 +5,44 @@
 
 use std::borrow::Cow;
 
+/// In which order an integer's bits are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Little,
+    Big,
+    /// As little-endian, then the first bit last.
+    LittleReversed,
+    /// As big-endian, then the first bit last.
+    BigReversed,
+    /// Seven bits a byte, the lowest first, until a byte without its highest bit.
+    Leb128,
+}
+
+impl Order {
+    pub fn of(big_endian: bool) -> Order {
+        if big_endian {
+            Order::Big
+        } else {
+            Order::Little
+        }
+    }
+
+    fn is_big(self) -> bool {
+        matches!(self, Order::Big | Order::BigReversed)
+    }
+}
+
 /// How an integer is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IntLoad {
+    /// 64 for those of variable length.
     pub size_bits: u8,
     pub signed: bool,
-    pub big_endian: bool,
+    pub order: Order,
 }
+
+/// Bytes of the longest integer of variable length that is read: 64 bits need ten.
+pub(crate) const LEB128_BYTES_MAX: usize = 10;
 
 /// `position` rounded up to a multiple of `align_bits`, a power of two; saturates.
 #[inline]
@@ -33,18 +64,43 @@ impl IntLoad {
         if position & 7 != 0 {
             return self.read_bits(bytes, position);
         }
+        use Order::{Big, Little};
         let at = usize::try_from(position / 8).ok()?;
-        let raw = match (self.size_bits, self.big_endian) {
-            (8, _) => u64::from(*bytes.get(at)?),
-            (16, false) => u16::from_le_bytes(bytes_at(bytes, at)?).into(),
-            (32, false) => u32::from_le_bytes(bytes_at(bytes, at)?).into(),
-            (64, false) => return bytes_at(bytes, at).map(u64::from_le_bytes),
-            (16, true) => u16::from_be_bytes(bytes_at(bytes, at)?).into(),
-            (32, true) => u32::from_be_bytes(bytes_at(bytes, at)?).into(),
-            (64, true) => return bytes_at(bytes, at).map(u64::from_be_bytes),
+        let raw = match (self.size_bits, self.order) {
+            (8, Big | Little) => u64::from(*bytes.get(at)?),
+            (16, Little) => u16::from_le_bytes(bytes_at(bytes, at)?).into(),
+            (32, Little) => u32::from_le_bytes(bytes_at(bytes, at)?).into(),
+            (64, Little) => return bytes_at(bytes, at).map(u64::from_le_bytes),
+            (16, Big) => u16::from_be_bytes(bytes_at(bytes, at)?).into(),
+            (32, Big) => u32::from_be_bytes(bytes_at(bytes, at)?).into(),
+            (64, Big) => return bytes_at(bytes, at).map(u64::from_be_bytes),
             _ => return self.read_bits(bytes, position),
         };
         Some(self.extend(raw))
+    }
+
+    /// The integer of variable length at bit `position` and its bytes; none outside of the bytes
+    /// or beyond 64 bits.
+    pub fn read_leb128(self, bytes: &[u8], position: u64) -> Option<(u64, usize)> {
+        let at = usize::try_from(position / 8).ok()?;
+        let mut raw = 0u128;
+        for (place, byte) in bytes.get(at..)?.iter().take(LEB128_BYTES_MAX).enumerate() {
+            raw |= u128::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 != 0 {
+                continue;
+            }
+            let bits = 7 * (place as u32 + 1);
+            let negative = self.signed && byte & 0x40 != 0;
+            if negative {
+                raw |= u128::MAX << bits;
+            }
+            let fits = match self.signed {
+                true => i64::try_from(raw as i128).is_ok(),
+                false => u64::try_from(raw).is_ok(),
+            };
+            return fits.then_some((raw as u64, place + 1));
+        }
+        None
     }
 
     #[inline]
@@ -59,6 +115,9 @@ impl IntLoad {
 
     #[cold]
     fn read_bits(self, bytes: &[u8], position: u64) -> Option<u64> {
+        if self.order == Order::Leb128 {
+            return self.read_leb128(bytes, position).map(|(value, _)| value);
+        }
         let size = u32::from(self.size_bits);
         let skipped = (position & 7) as u32;
         let first = usize::try_from(position / 8).ok()?;
@@ -66,13 +125,19 @@ impl IntLoad {
         let touched = bytes.get(first..first.checked_add(count)?)?;
         let mask = (1u128 << size) - 1;
         let fold = |word: u128, byte: &u8| word << 8 | u128::from(*byte);
-        let raw = if self.big_endian {
+        let raw = if self.order.is_big() {
             let unused = count as u32 * 8 - skipped - size;
             touched.iter().fold(0, fold) >> unused
         } else {
             touched.iter().rev().fold(0, fold) >> skipped
         };
-        Some(self.extend((raw & mask) as u64))
+        let raw = (raw & mask) as u64;
+        let reversed = matches!(self.order, Order::LittleReversed | Order::BigReversed);
+        Some(self.extend(if reversed {
+            raw.reverse_bits() >> (64 - size)
+        } else {
+            raw
+        }))
     }
 }
 
@@ -101,7 +166,7 @@ mod tests {
             let load = IntLoad {
                 size_bits,
                 signed,
-                big_endian,
+                order: Order::of(big_endian),
             };
             assert_eq!(
                 load.read(&bytes, position).map(|v| v as i64),
@@ -122,11 +187,52 @@ mod tests {
     }
 
     #[test]
+    fn bits_in_the_other_order_are_turned_around() {
+        let check = |size_bits, order, position, expect: u64| {
+            let load = IntLoad {
+                size_bits,
+                signed: false,
+                order,
+            };
+            assert_eq!(load.read(&[0x12, 0x34], position), Some(expect), "{load:?}");
+        };
+        check(8, Order::LittleReversed, 0, 0x48);
+        check(16, Order::BigReversed, 0, 0x2c48);
+        check(4, Order::LittleReversed, 4, 0x8);
+        check(4, Order::BigReversed, 4, 0x4);
+    }
+
+    #[test]
+    fn an_integer_of_variable_length_ends_with_its_last_byte() {
+        let check = |signed, bytes: &[u8], expect: Option<(i64, usize)>| {
+            let load = IntLoad {
+                size_bits: 64,
+                signed,
+                order: Order::Leb128,
+            };
+            let found = load.read_leb128(bytes, 0);
+            assert_eq!(found.map(|(v, n)| (v as i64, n)), expect, "{bytes:?}");
+        };
+        check(false, &[0x05], Some((5, 1)));
+        check(false, &[0xe5, 0x8e, 0x26, 0xff], Some((624_485, 3)));
+        check(true, &[0x7f], Some((-1, 1)));
+        check(true, &[0xc0, 0xbb, 0x78], Some((-123_456, 3)));
+        check(true, &[0x3f], Some((63, 1)));
+        check(false, &[0x80, 0x00], Some((0, 2)));
+        check(false, &[0x80], None);
+        check(false, &[0xff; 10], None);
+        let most = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        check(false, &most, Some((-1, 10)));
+        let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
+        check(false, &beyond, None);
+    }
+
+    #[test]
     fn no_integer_is_found_outside_of_the_bytes() {
         let load = IntLoad {
             size_bits: 32,
             signed: false,
-            big_endian: false,
+            order: Order::Little,
         };
         assert_eq!(load.read(&[0; 4], 0), Some(0));
         assert_eq!(load.read(&[0; 4], 1), None);

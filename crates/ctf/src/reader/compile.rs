@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use event::{ClassId, Error, ErrorKind, EventClass, Result, Scope};
 
-use super::bits::{IntLoad, align_up};
-use super::layout::{ClassLayout, IntNode, MemberNode, Node, NodeKind, Range, Role, StreamLayout};
+use super::bits::{IntLoad, Order, align_up};
+use super::layout::{
+    ClassLayout, IntNode, MemberNode, Node, NodeKind, Role, Shows, Span, StreamLayout,
+};
 use super::places::{PlaceBuilder, quick_header};
-use super::references::Target;
+use super::references::{Frame, Target};
 use super::schema::{ClockInfo, Declarations, EventDeclaration, Schema, StreamDeclaration};
-use super::types::{IntType, Mapping, Member, Type, TypeKind, shown};
+use super::types::{
+    Extent, IntType, Mapping, Member, Range, Reference, Storage, Type, TypeKind, shown,
+};
 
 pub(super) fn refuse(found: String) -> Error {
     Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
@@ -77,7 +81,10 @@ pub(super) fn compile(mut declared: Declarations) -> Result<Schema> {
 fn add_default_clock(declared: &mut Declarations) {
     let timed = |stream: &StreamDeclaration| {
         let has = |ty: &Option<Arc<Type>>, name: &str| match ty.as_deref().map(|ty| &ty.kind) {
-            Some(TypeKind::Struct(members)) => members.iter().any(|m| shown(&m.name) == name),
+            Some(TypeKind::Struct(members)) => {
+                let named = |m: &Member| m.escaped && m.shown() == name;
+                members.iter().any(named)
+            }
             _ => false,
         };
         has(&stream.header, "timestamp") || has(&stream.packet_context, "timestamp_begin")
@@ -99,7 +106,7 @@ pub(super) struct Compiler<'d> {
     pub(super) missed_shared: bool,
     pub(super) scope: Scope,
     /// Members of the structures that are being built, outermost first.
-    pub(super) frames: Vec<Vec<MemberNode>>,
+    pub(super) frames: Vec<Frame>,
     /// Names, slots and signs of all integers of the shared scopes, with dots between.
     pub(super) shared: HashMap<(Scope, String), Target>,
     pub(super) slots: u16,
@@ -229,8 +236,14 @@ impl<'d> Compiler<'d> {
             keeps: false,
         };
         Ok(match &ty.kind {
-            TypeKind::Integer(int) => self.integer(int, None, align_bits)?,
-            TypeKind::Enum(int, mappings) => self.integer(int, Some(mappings), align_bits)?,
+            TypeKind::Integer(int) => self.integer(int, Shows::Number, None, align_bits)?,
+            TypeKind::Enum(int, labels) => {
+                self.integer(int, Shows::Label, Some(labels), align_bits)?
+            }
+            TypeKind::Bool(int) => self.integer(int, Shows::Truth, None, align_bits)?,
+            TypeKind::Flags(int, labels) => {
+                self.integer(int, Shows::Flags, Some(labels), align_bits)?
+            }
             TypeKind::Float {
                 size_bits,
                 big_endian,
@@ -238,11 +251,20 @@ impl<'d> Compiler<'d> {
                 let load = IntLoad {
                     size_bits: *size_bits,
                     signed: false,
-                    big_endian: *big_endian,
+                    order: Order::of(*big_endian),
                 };
                 plain(NodeKind::Float { load }, Some(u64::from(*size_bits)))
             }
             TypeKind::String => plain(NodeKind::String, None),
+            TypeKind::WideString { encoding, length } => {
+                let (span, size_bits) = self.span(length)?;
+                let encoding = *encoding;
+                plain(NodeKind::Wide { encoding, span }, size_bits)
+            }
+            TypeKind::Blob { length, .. } => {
+                let (span, size_bits) = self.span(length)?;
+                plain(NodeKind::Blob(span), size_bits)
+            }
             TypeKind::Struct(members) => self.structure(members, align_bits)?,
             TypeKind::Array { element, count } => {
                 let element = Box::new(self.node(element)?);
@@ -280,8 +302,43 @@ impl<'d> Compiler<'d> {
                     keeps,
                 }
             }
-            TypeKind::Variant { selector, choices } => {
-                self.variant(selector.as_deref(), choices, align_bits)?
+            TypeKind::Variant {
+                selector,
+                choices,
+                ranges,
+            } => self.variant(selector.as_ref(), choices, ranges.as_deref(), align_bits)?,
+            TypeKind::Optional {
+                selector,
+                content,
+                ranges,
+            } => {
+                let target = self.target(selector)?;
+                let content = Box::new(self.node(content)?);
+                let keeps = content.keeps;
+                let kind = NodeKind::Optional {
+                    slot: target.slot.unwrap_or_default(),
+                    signed: target.signed,
+                    content,
+                    ranges: ranges.clone(),
+                };
+                Node {
+                    kind,
+                    align_bits,
+                    size_bits: None,
+                    keeps,
+                }
+            }
+        })
+    }
+
+    /// How long a text or blob is, and its size when that does not depend on data.
+    fn span(&mut self, length: &Extent) -> Result<(Span, Option<u64>)> {
+        Ok(match length {
+            Extent::Terminated => (Span::Terminated, None),
+            Extent::Bytes(bytes) => (Span::Bytes(*bytes), bytes.checked_mul(8)),
+            Extent::Field(reference) => {
+                let target = self.target(reference)?;
+                (Span::Slot(target.slot.unwrap_or_default()), None)
             }
         })
     }
@@ -289,6 +346,7 @@ impl<'d> Compiler<'d> {
     fn integer(
         &mut self,
         int: &IntType,
+        shows: Shows,
         mappings: Option<&Arc<[Mapping]>>,
         align_bits: u32,
     ) -> Result<Node> {
@@ -303,24 +361,33 @@ impl<'d> Compiler<'d> {
             big_endian,
             ..
         } = int.integer;
+        let order = match (int.storage, big_endian) {
+            (Storage::Plain, big_endian) => Order::of(big_endian),
+            (Storage::Reversed, false) => Order::LittleReversed,
+            (Storage::Reversed, true) => Order::BigReversed,
+            (Storage::Leb128, _) => Order::Leb128,
+        };
         let load = IntLoad {
             size_bits,
             signed,
-            big_endian,
+            order,
         };
-        let role = self.clock_role(int);
+        let role = match int.role {
+            Role::None => self.clock_role(int),
+            role => role,
+        };
         let kind = NodeKind::Int(IntNode {
             load,
             slot,
             role,
+            shows,
             mappings: mappings.cloned(),
         });
-        let size_bits = Some(u64::from(size_bits));
         let keeps = slot.is_some() || role != Role::None;
         Ok(Node {
             kind,
             align_bits,
-            size_bits,
+            size_bits: (order != Order::Leb128).then_some(u64::from(size_bits)),
             keeps,
         })
     }
@@ -343,20 +410,17 @@ impl<'d> Compiler<'d> {
     }
 
     fn structure(&mut self, members: &[Member], align_bits: u32) -> Result<Node> {
-        self.frames.push(Vec::with_capacity(members.len()));
+        self.frames.push(Frame::default());
         for member in members {
-            let mut node = self.node(&member.ty)?;
-            self.name_role(&member.name, &mut node);
-            let member = MemberNode {
-                name: member.name.clone(),
-                node,
-                offset_bits: None,
-            };
             if let Some(frame) = self.frames.last_mut() {
-                frame.push(member);
+                frame.open.clone_from(&member.name);
+            }
+            let node = self.member(member)?;
+            if let Some(frame) = self.frames.last_mut() {
+                frame.members.push(node);
             }
         }
-        let mut members = self.frames.pop().unwrap_or_default();
+        let mut members = self.frames.pop().unwrap_or_default().members;
         let mut end = Some(0);
         for member in &mut members {
             let start = end.map(|end| align_up(end, member.node.align_bits));
@@ -372,74 +436,74 @@ impl<'d> Compiler<'d> {
         })
     }
 
-    /// Roles that follow from a name: the event's id, and timestamps that map no clock.
-    fn name_role(&mut self, name: &str, node: &mut Node) {
-        let scope = self.scope;
+    fn member(&mut self, member: &Member) -> Result<MemberNode> {
+        let mut node = self.node(&member.ty)?;
+        self.name_role(member, &mut node);
+        Ok(MemberNode {
+            name: member.name.clone(),
+            escaped: member.escaped,
+            node,
+            offset_bits: None,
+        })
+    }
+
+    /// Roles that follow from a name: TSDL has no other way to say them. CTF 2 has one for all but
+    /// the CPU.
+    fn name_role(&mut self, member: &Member, node: &mut Node) {
+        let top = self.frames.len() == 1;
         let only_clock = (self.declared.clocks.len() == 1).then_some(0);
         let NodeKind::Int(int) = &mut node.kind else {
             return;
         };
-        match (scope, shown(name)) {
-            (Scope::EventHeader, "id") => {
-                int.role = Role::EventId;
-                node.keeps = true;
-            }
-            // The end of a packet must not set the clock at its begin.
-            (Scope::PacketContext, "timestamp_end") => int.role = Role::None,
+        let role = match (self.scope, member.shown()) {
+            (Scope::PacketContext, "cpu_id") if top => Role::Cpu,
+            _ if !member.escaped => return,
+            (Scope::EventHeader, "id") => Role::EventId,
             (Scope::EventHeader, "timestamp") | (Scope::PacketContext, "timestamp_begin")
                 if int.role == Role::None =>
             {
-                int.role = only_clock.map_or(Role::None, |clock| self.use_clock(clock));
-                node.keeps = true;
+                only_clock.map_or(Role::None, |clock| self.use_clock(clock))
             }
-            _ => {}
-        }
+            (Scope::PacketHeader, "magic") if top => Role::Magic,
+            (Scope::PacketHeader, "stream_id") if top => Role::StreamClassId,
+            (Scope::PacketHeader, "stream_instance_id") if top => Role::StreamId,
+            (Scope::PacketContext, "timestamp_end") => Role::PacketEnd,
+            (Scope::PacketContext, "content_size") if top => Role::ContentBits,
+            (Scope::PacketContext, "packet_size") if top => Role::PacketBits,
+            (Scope::PacketContext, "events_discarded") if top => Role::Discarded,
+            (Scope::PacketContext, "packet_seq_num") if top => Role::Sequence,
+            _ => return,
+        };
+        int.role = role;
+        node.keeps |= role != Role::None;
     }
 
     fn variant(
         &mut self,
-        selector: Option<&[String]>,
+        selector: Option<&Reference>,
         choices: &[Member],
+        ranges: Option<&[Range]>,
         align_bits: u32,
     ) -> Result<Node> {
         let Some(selector) = selector else {
             return Err(refuse("a variant without a selector".to_owned()));
         };
         let target = self.target(selector)?;
-        let Some(mappings) = &target.mappings else {
-            return Err(refuse(format!(
-                "'{}' selects, but is no enumeration",
-                selector.join(".")
-            )));
+        let ranges = match (ranges, &target.mappings) {
+            (Some(ranges), _) => ranges.to_vec(),
+            (None, Some(mappings)) => named_ranges(mappings, choices),
+            (None, None) => {
+                return Err(refuse(format!(
+                    "'{}' selects, but is no enumeration",
+                    selector.text()
+                )));
+            }
         };
-        let named = |label: &str| {
-            let exact = choices.iter().position(|choice| choice.name == label);
-            exact.or_else(|| {
-                choices
-                    .iter()
-                    .position(|choice| shown(&choice.name) == label)
-            })
-        };
-        let range = |mapping: &Mapping| {
-            let choice = named(&mapping.label)? as u32;
-            Some(Range {
-                first: mapping.first,
-                last: mapping.last,
-                choice,
-            })
-        };
-        let ranges = mappings.iter().filter_map(range).collect();
-        let mut nodes = Vec::with_capacity(choices.len());
-        for choice in choices {
-            // A choice's inside may refer to what stands before the variant.
-            let mut node = self.node(&choice.ty)?;
-            self.name_role(&choice.name, &mut node);
-            nodes.push(MemberNode {
-                name: choice.name.clone(),
-                node,
-                offset_bits: None,
-            });
-        }
+        // A choice's inside may refer to what stands before the variant.
+        let nodes: Vec<MemberNode> = choices
+            .iter()
+            .map(|choice| self.member(choice))
+            .collect::<Result<_>>()?;
         let keeps = nodes.iter().any(|choice| choice.node.keeps);
         let slot = target.slot.unwrap_or_default();
         let kind = NodeKind::Variant {
@@ -455,6 +519,27 @@ impl<'d> Compiler<'d> {
             keeps,
         })
     }
+}
+
+/// Selector values by the labels that name the choices.
+fn named_ranges(mappings: &[Mapping], choices: &[Member]) -> Vec<Range> {
+    let named = |label: &str| {
+        let exact = choices.iter().position(|choice| choice.name == label);
+        exact.or_else(|| {
+            choices
+                .iter()
+                .position(|choice| shown(&choice.name) == label)
+        })
+    };
+    let range = |mapping: &Mapping| {
+        let choice = named(&mapping.label)? as u32;
+        Some(Range {
+            first: mapping.first,
+            last: mapping.last,
+            choice,
+        })
+    };
+    mappings.iter().filter_map(range).collect()
 }
 
 /// The size of `count` aligned elements, when each has a fixed size.

@@ -6,14 +6,17 @@ use event::{ClassId, FieldId, Value};
 
 use super::bits::until_zero;
 use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place};
-use super::packet::Packet;
-use super::walk::State;
+use super::walk::{Content, State};
 
 /// An event, borrowed from the reader that stands on it.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'r> {
     pub(super) class: &'r ClassLayout,
-    pub(super) packet: &'r Packet<'r>,
+    pub(super) packet_context: Option<&'r Node>,
+    /// Where the event's scopes are.
+    pub(super) content: Content<'r>,
+    /// Where the packet's context is.
+    pub(super) packet_content: Content<'r>,
     pub(super) state: &'r State,
     /// Where the scopes of the body begin.
     pub(super) bases: &'r [u64; 3],
@@ -48,9 +51,17 @@ impl<'r> EventRef<'r> {
         }
     }
 
+    #[inline]
+    fn content(&self, place: &Place) -> &Content<'r> {
+        match place.at {
+            At::Packet => &self.packet_content,
+            _ => &self.content,
+        }
+    }
+
     fn node(&self, place: &Place) -> Option<&'r Node> {
         let scope = match place.at {
-            At::Packet => self.packet.layout.packet_context.as_ref()?,
+            At::Packet => self.packet_context?,
             _ => {
                 &self
                     .class
@@ -79,9 +90,9 @@ impl<'r> EventRef<'r> {
         let place = self.class.places.get(usize::from(field.0))?;
         let position = self.position(field, place)?;
         match place.load {
-            Load::Int(load) => load.read(self.packet.content.bytes, position),
+            Load::Int(load) => load.read(self.content.bytes, position),
             Load::Other => match &self.node(place)?.kind {
-                NodeKind::Int(int) => int.load.read(self.packet.content.bytes, position),
+                NodeKind::Int(int) => int.load.read(self.content(place).bytes, position),
                 _ => None,
             },
             _ => None,
@@ -115,7 +126,7 @@ impl<'r> EventRef<'r> {
     fn text_bytes(&self, field: FieldId) -> Option<&'r [u8]> {
         let place = self.class.places.get(usize::from(field.0))?;
         let position = self.position(field, place)?;
-        let content = &self.packet.content;
+        let content = self.content(place);
         match place.load {
             Load::String => content.string(position).ok().map(|(text, _)| text),
             Load::Text { size_bytes } => content.text(position, size_bytes),
@@ -148,8 +159,9 @@ impl<'r> EventRef<'r> {
         let node = self.node(place)?;
         let position = self.position(field, place)?;
         let mut state = self.state.clone();
-        state.refuel(self.packet.content.end_bits);
-        let decoded = self.packet.content.value(node, position, &mut state);
+        let content = self.content(place);
+        state.refuel(content.end_bits);
+        let decoded = content.value(node, position, &mut state);
         decoded.ok().map(|(value, _)| value)
     }
 }

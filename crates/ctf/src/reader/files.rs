@@ -1,30 +1,40 @@
-//! Opens the files of one trace directory and maps them.
+//! Opens the files of one trace directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use event::{Error, ErrorKind, Result};
-use memmap2::Mmap;
 
+use super::index::{Edge, PacketIndex};
+use super::window::Source;
 use super::{Schema, StreamReader, metadata_text};
 
 /// The larger metadata is an attack on memory; LTTng's largest are below 2 MiB.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
+/// So many files stay open; others are opened for each piece that is read.
+const OPEN_FILES_MAX: usize = 256;
+/// Memory for the pieces of all files together, while each has no less than the least.
+const PIECES_BYTES: usize = 32 << 20;
+const PIECE_BYTES_MIN: usize = 16 << 10;
+const PIECE_BYTES_MAX: usize = 256 << 10;
 
-/// A trace directory with its files mapped.
+/// A trace directory with its files open.
 #[derive(Debug)]
 pub struct TraceFiles {
     dir: PathBuf,
     schema: Schema,
     streams: Vec<StreamFile>,
+    indexes: OnceLock<Vec<PacketIndex>>,
 }
 
 /// One stream file.
 #[derive(Debug)]
 pub struct StreamFile {
     name: String,
-    /// None for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
+    path: PathBuf,
+    file: Option<File>,
+    size_bytes: u64,
 }
 
 impl StreamFile {
@@ -33,9 +43,16 @@ impl StreamFile {
         &self.name
     }
 
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
+    /// Its size when it was opened.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn source(&self) -> Source<'_> {
+        match &self.file {
+            Some(file) => Source::File(file),
+            None => Source::Path(&self.path),
+        }
     }
 }
 
@@ -58,17 +75,22 @@ impl TraceFiles {
             }
         }
         paths.sort();
-        let open = |(name, path): (String, PathBuf)| {
+        let open = |(place, (name, path)): (usize, (String, PathBuf))| {
+            let file = File::open(&path).map_err(|cause| read_error(&path, cause))?;
+            let status = file.metadata().map_err(|cause| read_error(&path, cause))?;
             Ok(StreamFile {
                 name,
-                map: map(&path)?,
+                path,
+                file: (place < OPEN_FILES_MAX).then_some(file),
+                size_bytes: status.len(),
             })
         };
-        let streams = paths.into_iter().map(open).collect::<Result<_>>()?;
+        let streams = paths.into_iter().enumerate().map(open);
         Ok(TraceFiles {
             dir: dir.to_owned(),
             schema,
-            streams,
+            streams: streams.collect::<Result<_>>()?,
+            indexes: OnceLock::new(),
         })
     }
 
@@ -87,9 +109,70 @@ impl TraceFiles {
         &self.streams
     }
 
-    /// A reader at the start of a stream file.
+    /// The packets of all stream files, in the order of [`TraceFiles::streams`]. Their headers are
+    /// read once, when this is first asked for.
+    pub fn indexes(&self) -> &[PacketIndex] {
+        self.indexes.get_or_init(|| {
+            let build = |stream: &StreamFile| PacketIndex::build(&self.schema, stream.source());
+            let mut indexes: Vec<_> = self.streams.iter().map(build).collect();
+            link_rotated(&mut indexes);
+            indexes
+        })
+    }
+
+    /// A reader at the start of a stream file, in the order of its packets.
     pub fn reader<'a>(&'a self, stream: &'a StreamFile) -> StreamReader<'a> {
-        StreamReader::new(&self.schema, stream.bytes())
+        StreamReader::from_source(&self.schema, stream.source(), self.piece_bytes())
+    }
+
+    /// Readers of the stream file at `place` from the packets on that do not end before
+    /// `begin_ns`: one, or several where time goes backwards from packet to packet. In each of
+    /// them packets follow each other in time.
+    pub fn readers_from<'a>(&'a self, place: usize, begin_ns: i64) -> Vec<StreamReader<'a>> {
+        let (Some(stream), Some(index)) = (self.streams.get(place), self.indexes().get(place))
+        else {
+            return Vec::new();
+        };
+        if index.chains.is_empty() {
+            return vec![self.reader(stream)];
+        }
+        // What follows the index in the file belongs to the chain that ends there.
+        let last = index.runs.len().saturating_sub(1) as u32;
+        let follow = |chain: &'a Vec<u32>| {
+            let mut reader = self.reader(stream);
+            reader.follow(index, chain, begin_ns, chain.last() == Some(&last));
+            reader
+        };
+        index.chains.iter().map(follow).collect()
+    }
+
+    fn piece_bytes(&self) -> usize {
+        (PIECES_BYTES / self.streams.len().max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX)
+    }
+}
+
+/// The files of one stream that a tracer rotated go on where the one before ended, so that losses
+/// between them are seen.
+fn link_rotated(indexes: &mut [PacketIndex]) {
+    let mut files: Vec<(Option<u64>, u64, i64, i64, usize)> = Vec::new();
+    for (place, index) in indexes.iter().enumerate() {
+        if let (Some(stream), Some((begin, end))) = (index.stream, index.range_ns()) {
+            files.push((index.stream_class, stream, begin, end, place));
+        }
+    }
+    files.sort_unstable();
+    for pair in files.windows(2) {
+        let [
+            (class, stream, _, end, from),
+            (next_class, next_stream, begin, _, to),
+        ] = pair
+        else {
+            continue;
+        };
+        if (class, stream) == (next_class, next_stream) && end <= begin {
+            let edge: Option<Edge> = indexes[*from].edge_before(indexes[*from].runs.len());
+            indexes[*to].before = edge;
+        }
     }
 }
 
@@ -116,22 +199,6 @@ fn read_schema(path: &Path) -> Result<Schema> {
             None => named,
         }
     })
-}
-
-fn map(path: &Path) -> Result<Option<Mmap>> {
-    let file = File::open(path).map_err(|cause| read_error(path, cause))?;
-    let size = file
-        .metadata()
-        .map_err(|cause| read_error(path, cause))?
-        .len();
-    if size == 0 {
-        return Ok(None);
-    }
-    // SAFETY: the map is read-only and private. Its bytes may change when somebody writes the file
-    // meanwhile: decoding checks each access and keeps no assumption about bytes that it has seen.
-    // A file that shrinks ends the process with SIGBUS; finished traces do not shrink.
-    let map = unsafe { Mmap::map(&file) };
-    map.map(Some).map_err(|cause| read_error(path, cause))
 }
 
 fn read_error(path: &Path, cause: std::io::Error) -> Error {

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{ClassId, Scope};
+use event::{ClassId, Scope, WideEncoding};
 
 use super::bits::IntLoad;
-use super::types::{Mapping, shown};
+use super::types::{Mapping, Range, shown};
 
 /// A type as the decoder walks it.
 #[derive(Debug)]
@@ -27,6 +27,11 @@ pub(crate) enum NodeKind {
         load: IntLoad,
     },
     String,
+    Wide {
+        encoding: WideEncoding,
+        span: Span,
+    },
+    Blob(Span),
     Struct(Vec<MemberNode>),
     Array {
         element: Box<Node>,
@@ -44,6 +49,22 @@ pub(crate) enum NodeKind {
         choices: Vec<MemberNode>,
         ranges: Vec<Range>,
     },
+    Optional {
+        slot: u16,
+        signed: bool,
+        content: Box<Node>,
+        /// Selector values that mean that it is there; none: all but zero.
+        ranges: Option<Vec<(i128, i128)>>,
+    },
+}
+
+/// How many bytes a text or blob has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Span {
+    Terminated,
+    Bytes(u64),
+    /// As many as the slot's value.
+    Slot(u16),
 }
 
 #[derive(Debug)]
@@ -52,7 +73,17 @@ pub(crate) struct IntNode {
     /// Where the value is kept for a later length or selector.
     pub slot: Option<u16>,
     pub role: Role,
+    pub shows: Shows,
     pub mappings: Option<Arc<[Mapping]>>,
+}
+
+/// What an integer's value is to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    Number,
+    Label,
+    Truth,
+    Flags,
 }
 
 /// What an integer means to the decoder itself.
@@ -62,12 +93,24 @@ pub(crate) enum Role {
     EventId,
     /// The value of the clock of this index.
     Clock(u32),
+    /// The clock's value at the packet's end.
+    PacketEnd,
+    Magic,
+    StreamClassId,
+    StreamId,
+    PacketBits,
+    ContentBits,
+    Discarded,
+    Sequence,
+    Cpu,
 }
 
 #[derive(Debug)]
 pub(crate) struct MemberNode {
     /// As the metadata spells it.
     pub name: String,
+    /// Whether the name's first underscore only keeps it from being a keyword.
+    pub escaped: bool,
     pub node: Node,
     /// From the start of the structure, while everything before has a fixed size.
     pub offset_bits: Option<u64>,
@@ -76,16 +119,12 @@ pub(crate) struct MemberNode {
 impl MemberNode {
     /// The name as people see it.
     pub fn shown(&self) -> &str {
-        shown(&self.name)
+        if self.escaped {
+            shown(&self.name)
+        } else {
+            &self.name
+        }
     }
-}
-
-/// Selector values that mean one choice.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub first: i128,
-    pub last: i128,
-    pub choice: u32,
 }
 
 /// The scopes of an event's body, in the order of their bytes.

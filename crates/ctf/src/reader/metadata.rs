@@ -8,25 +8,16 @@ use event::{Error, ErrorKind, Result};
 const MAGIC: u32 = 0x75D1_1D57;
 /// Magic, uuid, checksum, content size, packet size, three schemes, version.
 const HEADER_BYTES: usize = 4 + 16 + 4 + 4 + 4 + 5;
-/// CTF 2's metadata begins so: records of JSON.
-const CTF2_RECORD_SEPARATOR: u8 = 0x1e;
 
 /// The metadata's text. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
-/// [`ErrorKind::Corrupt`] when a packet's sizes make no sense; [`ErrorKind::Unsupported`] for
-/// CTF 2.
+/// [`ErrorKind::Corrupt`] when a packet's sizes make no sense.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
     match bytes.get(..4) {
         None => Err(damaged(format!("{} bytes", bytes.len()))),
         Some(word) if word == MAGIC.to_le_bytes() => packets(bytes, u32::from_le_bytes),
         Some(word) if word == MAGIC.to_be_bytes() => packets(bytes, u32::from_be_bytes),
-        Some(word) if word[0] == CTF2_RECORD_SEPARATOR => Err(Error::new(
-            ErrorKind::Unsupported,
-            "this trace is CTF 2, only CTF 1.8 is read",
-        )
-        .found("metadata in JSON")
-        .mend("record with --trace-format=ctf-1.8")),
         Some(_) => Ok(String::from_utf8_lossy(bytes)),
     }
 }
@@ -94,6 +85,5 @@ mod tests {
         let good = packet("trace", 0, u32::to_le_bytes);
         check(&good[..20]);
         check(&[&good[..28], &[0, 0, 0, 0], &good[32..]].concat());
-        check(b"\x1e{\"type\":\"preamble\"}");
     }
 }

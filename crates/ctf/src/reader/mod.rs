@@ -10,8 +10,11 @@
 mod attributes;
 mod bits;
 mod compile;
+mod ctf2;
 mod event_ref;
 mod files;
+mod float;
+mod index;
 mod layout;
 mod lexer;
 mod metadata;
@@ -19,13 +22,16 @@ mod packet;
 mod parser;
 mod places;
 mod references;
+mod scale;
 mod schema;
 mod stream;
 mod types;
 mod walk;
+mod window;
 
 pub use event_ref::EventRef;
 pub use files::{StreamFile, TraceFiles};
+pub use index::PacketIndex;
 pub use metadata::text as metadata_text;
 pub use schema::{ClockInfo, Schema};
 pub use stream::{BadBytes, Loss, Step, StreamReader};

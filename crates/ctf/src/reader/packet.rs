@@ -1,9 +1,9 @@
 //! A packet's header and context: which stream, how long, since when, on which CPU.
 
-use super::bits::{IntLoad, align_up};
-use super::layout::{MemberNode, Node, NodeKind, StreamLayout};
+use super::bits::align_up;
+use super::layout::{Node, NodeKind, StreamLayout};
 use super::schema::Schema;
-use super::walk::{Content, State};
+use super::walk::{Content, State, Stop};
 
 /// CTF's magic number at the start of every packet.
 const MAGIC: u64 = 0xC1FC_1FC1;
@@ -12,157 +12,149 @@ const MAGIC: u64 = 0xC1FC_1FC1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
     pub layout: &'a StreamLayout,
-    /// From the first byte of the packet.
-    pub content: Content<'a>,
-    /// The whole packet with its padding, if it says so and is cut or not.
+    /// Bits with a meaning, from the first byte of the packet.
+    pub content_bits: u64,
+    /// The whole packet with its padding, whether the file holds it whole or not.
     pub size_bytes: u64,
     pub facts: PacketFacts,
     /// Where the first event begins.
     pub events_at_bits: u64,
 }
 
-/// What the packet's context says, in the clock's ticks.
+/// What a packet's header and context say, times in the clock's ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketFacts {
+    /// With the high bits that its field may lack.
     pub begin: Option<u64>,
+    /// With the high bits that its field may lack.
     pub end: Option<u64>,
     /// The counter of discarded events, and the mask of its width.
     pub discarded: Option<(u64, u64)>,
     pub sequence: Option<u64>,
     pub cpu: Option<u32>,
-    content_bits: Option<u64>,
-    packet_bits: Option<u64>,
-    stream_id: Option<u64>,
+    pub magic: Option<u64>,
+    pub stream_class: Option<u64>,
+    /// Of several streams of one class.
+    pub stream: Option<u64>,
+    pub content_bits: Option<u64>,
+    pub packet_bits: Option<u64>,
 }
 
-/// Reads the packet at the start of `bytes`; the positions of its context's members go to
-/// `positions`.
-///
-/// # Errors
-/// What is wrong, and how many bytes into the packet.
+/// Why a packet cannot be opened.
+pub(crate) enum Refusal {
+    /// The bytes that are in memory end inside of its header.
+    NeedsMore,
+    /// What is wrong, and how many bytes into the packet.
+    Wrong(u64, String),
+}
+
+/// Reads the packet at the start of `bytes`, of `rest_bytes` up to the end of the file; the
+/// positions of its context's members go to `positions`.
 pub(crate) fn read<'a>(
     schema: &'a Schema,
-    bytes: &'a [u8],
+    bytes: &[u8],
+    rest_bytes: u64,
     state: &mut State,
     positions: &mut Vec<u64>,
-) -> Result<Packet<'a>, (u64, String)> {
-    let mut facts = PacketFacts::default();
-    let mut content = Content {
+) -> Result<Packet<'a>, Refusal> {
+    let rest_bits = rest_bytes.saturating_mul(8);
+    let content = Content {
         bytes,
-        end_bits: bytes.len() as u64 * 8,
+        end_bits: rest_bits.min(bytes.len() as u64 * 8),
     };
-    state.refuel(content.end_bits.min(1 << 16));
+    let whole = bytes.len() as u64 >= rest_bytes;
+    let stopped = |(at, stop): (u64, Stop)| match stop {
+        Stop::Truncated if !whole => Refusal::NeedsMore,
+        stop => Refusal::Wrong(at / 8, stop.to_string()),
+    };
+    state.refuel(rest_bits.min(1 << 16));
+    state.facts = PacketFacts::default();
     positions.clear();
     let mut position = 0;
     if let Some(header) = &schema.packet_header {
-        position = members(header, position, |member, start| {
-            header_member(&content, member, start, &mut facts)?;
-            content
-                .skip(&member.node, start, state)
-                .map_err(|stop| stop.to_string())
-        })?;
+        position = members(&content, header, position, state, positions).map_err(stopped)?;
+        check_magic(state)?;
     }
-    let layout = match facts.stream_id {
-        Some(id) => schema
-            .streams
-            .get(&id)
-            .ok_or_else(|| (0, format!("unknown stream {id}")))?,
-        None if schema.streams.len() == 1 => schema
-            .streams
-            .values()
-            .next()
-            .ok_or_else(|| (0, "no stream".to_owned()))?,
-        None => return Err((0, "a packet that does not say its stream".to_owned())),
-    };
+    positions.clear();
+    let layout = stream_layout(schema, state.facts.stream_class)?;
     if let Some(context) = &layout.packet_context {
-        position = members(context, position, |member, start| {
-            positions.push(start);
-            context_member(&content, member, start, &mut facts);
-            content
-                .skip(&member.node, start, state)
-                .map_err(|stop| stop.to_string())
-        })?;
+        state.clock_is_set = false;
+        position = members(&content, context, position, state, positions).map_err(stopped)?;
+        state.facts.begin = state.clock_is_set.then_some(state.clock);
+        state.facts.end = state
+            .end
+            .map(|(load_bits, end)| state.extended(load_bits, end));
+        state.end = None;
     }
+    let facts = state.facts;
     let size_bits = facts
         .packet_bits
         .or(facts.content_bits)
-        .unwrap_or(content.end_bits);
+        .unwrap_or(rest_bits);
     let content_bits = facts.content_bits.unwrap_or(size_bits);
-    let found = || format!("a packet of {size_bits} bits with {content_bits} bits of content");
-    if size_bits % 8 != 0 || size_bits == 0 || content_bits > size_bits || content_bits < position {
-        return Err((0, found()));
+    if !size_bits.is_multiple_of(8)
+        || size_bits == 0
+        || content_bits > size_bits
+        || content_bits < position
+    {
+        let found = format!("a packet of {size_bits} bits with {content_bits} bits of content");
+        return Err(Refusal::Wrong(0, found));
     }
-    content.end_bits = content_bits.min(content.end_bits);
-    state.refuel(content.end_bits);
     Ok(Packet {
         layout,
-        content,
+        content_bits,
         size_bytes: size_bits / 8,
         facts,
         events_at_bits: position,
     })
 }
 
-/// Walks the members of a scope's structure; `each` gets a member and its start and returns its
-/// end.
+/// Walks the members of a scope's structure and notes where each begins; returns the end.
 fn members(
+    content: &Content<'_>,
     node: &Node,
     position: u64,
-    mut each: impl FnMut(&MemberNode, u64) -> Result<u64, String>,
-) -> Result<u64, (u64, String)> {
+    state: &mut State,
+    positions: &mut Vec<u64>,
+) -> Result<u64, (u64, Stop)> {
     let mut position = align_up(position, node.align_bits);
     let NodeKind::Struct(members) = &node.kind else {
         return Ok(position);
     };
     for member in members {
         let start = align_up(position, member.node.align_bits);
-        position = each(member, start).map_err(|reason| (position / 8, reason))?;
+        positions.push(start);
+        position = content
+            .skip(&member.node, start, state)
+            .map_err(|stop| (start, stop))?;
     }
     Ok(position)
 }
 
-fn header_member(
-    content: &Content<'_>,
-    member: &MemberNode,
-    start: u64,
-    facts: &mut PacketFacts,
-) -> Result<(), String> {
-    match (member.shown(), &member.node.kind) {
-        ("magic", NodeKind::Int(int)) => {
-            let magic = content
-                .int(int.load, start)
-                .map_err(|stop| stop.to_string())?;
-            if magic != MAGIC {
-                return Err(format!("{magic:#x} in place of a packet's magic number"));
-            }
+/// The magic number must be right. The UUID need not be the metadata's: real traces were put
+/// together from parts, and every reader accepts them.
+fn check_magic(state: &State) -> Result<(), Refusal> {
+    match state.facts.magic {
+        Some(magic) if magic != MAGIC => {
+            let found = format!("{magic:#x} in place of a packet's magic number");
+            Err(Refusal::Wrong(0, found))
         }
-        ("stream_id", NodeKind::Int(int)) => {
-            facts.stream_id = content.int(int.load, start).ok();
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn context_member(content: &Content<'_>, member: &MemberNode, start: u64, facts: &mut PacketFacts) {
-    let NodeKind::Int(int) = &member.node.kind else {
-        return;
-    };
-    let Ok(value) = content.int(int.load, start) else {
-        return;
-    };
-    match member.shown() {
-        "timestamp_begin" => facts.begin = Some(value),
-        "timestamp_end" => facts.end = Some(value),
-        "content_size" => facts.content_bits = Some(value),
-        "packet_size" => facts.packet_bits = Some(value),
-        "events_discarded" => facts.discarded = Some((value, mask(int.load))),
-        "packet_seq_num" => facts.sequence = Some(value),
-        "cpu_id" => facts.cpu = u32::try_from(value).ok(),
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-fn mask(load: IntLoad) -> u64 {
-    u64::MAX >> (64 - u32::from(load.size_bits))
+fn stream_layout(schema: &Schema, id: Option<u64>) -> Result<&StreamLayout, Refusal> {
+    let only = match id {
+        Some(id) => {
+            let unknown = || Refusal::Wrong(0, format!("unknown stream {id}"));
+            return schema.streams.get(&id).ok_or_else(unknown);
+        }
+        None => schema.streams.values().next(),
+    };
+    // A packet that does not say its stream class is of class 0, or of the only one.
+    let zero = schema
+        .streams
+        .get(&0)
+        .or(only.filter(|_| schema.streams.len() == 1));
+    zero.ok_or_else(|| Refusal::Wrong(0, "a packet that does not say its stream".to_owned()))
 }

@@ -7,7 +7,7 @@ use event::Result;
 
 use super::attributes::{AttributeValue, Block};
 use super::lexer::{Token, refuse, tokens};
-use super::types::{Mapping, Member, Type, TypeKind};
+use super::types::{Mapping, Member, Reference, Type, TypeKind};
 
 /// A type, or words of which the last may be a declarator's name.
 enum Specifier {
@@ -177,6 +177,9 @@ impl Parser {
             }
         } else if matches!(self.peek_word(), Some("struct" | "enum" | "variant")) {
             self.specifier()?;
+            // After a named body the semicolon is often forgotten.
+            self.accept(";");
+            return Ok(true);
         } else {
             return Ok(false);
         }
@@ -289,7 +292,7 @@ impl Parser {
                 Dimension::Fixed(count) => TypeKind::Array { element: ty, count },
                 Dimension::Counted(length) => TypeKind::Sequence {
                     element: ty,
-                    length,
+                    length: Reference::Words(length),
                 },
             };
             ty = self.make(kind, 1)?;
@@ -306,7 +309,11 @@ impl Parser {
                 continue;
             }
             let declared = self.declarators()?;
-            members.extend(declared.into_iter().map(|(name, ty)| Member { name, ty }));
+            members.extend(declared.into_iter().map(|(name, ty)| Member {
+                name,
+                ty,
+                escaped: true,
+            }));
             self.expect(";")?;
         }
         Ok(members)
@@ -343,7 +350,7 @@ impl Parser {
         self.next += usize::from(name.is_some());
         let mut selector = None;
         if self.accept("<") {
-            selector = Some(self.path()?);
+            selector = Some(Reference::Words(self.path()?));
             self.expect(">")?;
         }
         if !self.at("{") {
@@ -352,19 +359,24 @@ impl Parser {
             let TypeKind::Variant { choices, .. } = &declared.kind else {
                 return Ok(declared);
             };
-            let again = |m: &Member| Member {
-                name: m.name.clone(),
-                ty: m.ty.clone(),
-            };
-            let choices = choices.iter().map(again).collect();
-            return self.make(TypeKind::Variant { selector, choices }, 1);
+            let choices = choices.clone();
+            return self.variant_of(selector, choices);
         }
         let choices = self.members()?;
-        let ty = self.make(TypeKind::Variant { selector, choices }, 1)?;
+        let ty = self.variant_of(selector, choices)?;
         if let Some(name) = name {
             self.define(format!("variant {name}"), ty.clone());
         }
         Ok(ty)
+    }
+
+    fn variant_of(&self, selector: Option<Reference>, choices: Vec<Member>) -> Result<Arc<Type>> {
+        let kind = TypeKind::Variant {
+            selector,
+            choices,
+            ranges: None,
+        };
+        self.make(kind, 1)
     }
 
     fn enumeration(&mut self) -> Result<Arc<Type>> {

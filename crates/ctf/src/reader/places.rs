@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use event::Scope;
 
-use super::layout::{At, BODY, Load, Node, NodeKind, Place, QuickHeader, Range, Role, ScopeLayout};
-use super::types::{Type, TypeKind, fields};
+use super::bits::Order;
+use super::layout::{At, BODY, Load, Node, NodeKind, Place, QuickHeader, Role, ScopeLayout};
+use super::types::{Range, Type, TypeKind, fields};
 
 /// Lists the fields of a class, payload first, with their places.
 #[derive(Default)]
@@ -91,8 +92,13 @@ pub(super) fn quick_header(header: &Node) -> Option<QuickHeader> {
     let NodeKind::Int(time_int) = &time.node.kind else {
         return None;
     };
-    let big_endian = id_int.load.big_endian;
-    let timed = matches!(time_int.role, Role::Clock(_)) && time_int.load.big_endian == big_endian;
+    let big_endian = match id_int.load.order {
+        Order::Little => false,
+        Order::Big => true,
+        _ => return None,
+    };
+    let same_order = time_int.load.order == id_int.load.order;
+    let timed = matches!(time_int.role, Role::Clock(_)) && same_order;
     if !timed || id_int.role != Role::EventId || id_int.load.signed || time_int.load.signed {
         return None;
     }

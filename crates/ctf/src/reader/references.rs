@@ -6,7 +6,7 @@ use event::{Result, Scope};
 
 use super::compile::{Compiler, refuse};
 use super::layout::{IntNode, MemberNode, Node, NodeKind};
-use super::types::Mapping;
+use super::types::{Mapping, Reference};
 
 /// An integer that a length or selector refers to.
 #[derive(Clone, Debug)]
@@ -14,6 +14,15 @@ pub(super) struct Target {
     pub slot: Option<u16>,
     pub signed: bool,
     pub mappings: Option<Arc<[Mapping]>>,
+}
+
+/// A structure that is being built.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    /// The members that are built.
+    pub members: Vec<MemberNode>,
+    /// The name of the one that is being built.
+    pub open: String,
 }
 
 impl Compiler<'_> {
@@ -51,28 +60,34 @@ impl Compiler<'_> {
         Ok(slot)
     }
 
-    /// The integer that `path` names: in the structures around, innermost first; by an absolute
-    /// path; in an earlier scope.
-    pub(super) fn target(&mut self, path: &[String]) -> Result<Target> {
+    /// The integer that a length or selector refers to.
+    pub(super) fn target(&mut self, reference: &Reference) -> Result<Target> {
+        let found = match reference {
+            Reference::Words(words) => self.words_target(words),
+            Reference::Location { origin, path } => self.location_target(*origin, path),
+        };
+        let target = found.ok_or_else(|| {
+            refuse(format!(
+                "'{}' refers to nothing before it",
+                reference.text()
+            ))
+        })?;
+        self.missed_shared |= target.slot.is_none();
+        Ok(target)
+    }
+
+    /// In the structures around, innermost first; by an absolute path; in an earlier scope.
+    fn words_target(&mut self, path: &[String]) -> Option<Target> {
         let (scope, rest) = absolute(path);
-        let unknown = || refuse(format!("'{}' refers to nothing before it", path.join(".")));
         if scope.is_none_or(|scope| scope == self.scope) {
+            let new_slot = self.slots;
             let frames = match scope {
                 None => self.frames.as_mut_slice(),
                 Some(_) => self.frames.get_mut(..1).unwrap_or_default(),
             };
-            let found = frames.iter_mut().rev().find_map(|frame| find(frame, rest));
-            if let Some(int) = found {
-                if int.slot.is_none() {
-                    int.slot = Some(self.slots);
-                    self.slots = self.slots.checked_add(1).ok_or_else(unknown)?;
-                }
-                let mappings = int.mappings.clone();
-                return Ok(Target {
-                    slot: int.slot,
-                    signed: int.load.signed,
-                    mappings,
-                });
+            let in_frame = |frame: &mut Frame| bind(&mut frame.members, rest, new_slot);
+            if let Some(target) = frames.iter_mut().rev().find_map(in_frame) {
+                return self.bound(target);
             }
         }
         let scopes = match scope {
@@ -86,31 +101,93 @@ impl Compiler<'_> {
             ],
         };
         let name = rest.join(".");
-        let found = scopes
-            .into_iter()
-            .find_map(|scope| self.shared.get(&(scope, name.clone())));
-        let target = found.cloned().ok_or_else(unknown)?;
-        self.missed_shared |= target.slot.is_none();
-        Ok(target)
+        let found = |scope| self.shared.get(&(scope, name.clone()));
+        scopes.into_iter().find_map(found).cloned()
+    }
+
+    /// From the start of a scope, or from the structure around.
+    fn location_target(
+        &mut self,
+        origin: Option<Scope>,
+        path: &[Option<String>],
+    ) -> Option<Target> {
+        let mut depth = match origin {
+            None => self.frames.len().checked_sub(1)?,
+            Some(scope) if scope == self.scope => 0,
+            Some(scope) => {
+                let names: Option<Vec<&str>> = path.iter().map(Option::as_deref).collect();
+                return self.shared.get(&(scope, names?.join("."))).cloned();
+            }
+        };
+        let mut names = Vec::with_capacity(path.len());
+        for step in path {
+            match step {
+                Some(name) => names.push(name.clone()),
+                None => depth = depth.checked_sub(1).filter(|_| names.is_empty())?,
+            }
+        }
+        // A structure that is still open is entered by its name.
+        let mut rest = &names[..];
+        while let [first, more @ ..] = rest
+            && !more.is_empty()
+            && self.frames.get(depth)?.open == *first
+            && depth + 1 < self.frames.len()
+        {
+            depth += 1;
+            rest = more;
+        }
+        let new_slot = self.slots;
+        let target = bind(&mut self.frames.get_mut(depth)?.members, rest, new_slot)?;
+        self.bound(target)
+    }
+
+    /// Counts the slot when it is a new one.
+    fn bound(&mut self, target: Target) -> Option<Target> {
+        if target.slot == Some(self.slots) {
+            self.slots = self.slots.checked_add(1)?;
+        }
+        Some(target)
     }
 }
 
-/// The integer at `path` below these members; everything on the way is marked as keeping a value.
-fn find<'m>(members: &'m mut [MemberNode], path: &[String]) -> Option<&'m mut IntNode> {
+/// The integer at `path` below these members, with a slot to keep its value; everything on the way
+/// is marked as keeping one. In a variant each choice that has such a member is bound.
+fn bind(members: &mut [MemberNode], path: &[String], new_slot: u16) -> Option<Target> {
     let (first, rest) = path.split_first()?;
     let member = members.iter_mut().rfind(|member| member.name == *first)?;
-    let node = &mut member.node;
-    match &mut node.kind {
-        NodeKind::Int(int) if rest.is_empty() => {
-            node.keeps = true;
-            Some(int)
-        }
-        NodeKind::Struct(members) => {
-            let found = find(members, rest)?;
-            node.keeps = true;
-            Some(found)
+    bind_node(&mut member.node, rest, new_slot)
+}
+
+fn bind_node(node: &mut Node, path: &[String], new_slot: u16) -> Option<Target> {
+    let target = match &mut node.kind {
+        NodeKind::Int(int) if path.is_empty() => Some(bind_int(int, new_slot)),
+        NodeKind::Struct(members) => bind(members, path, new_slot),
+        NodeKind::Optional { content, .. } => bind_node(content, path, new_slot),
+        NodeKind::Variant { choices, .. } => {
+            let mut found: Option<Target> = None;
+            for choice in choices {
+                let Some(target) = bind_node(&mut choice.node, path, new_slot) else {
+                    continue;
+                };
+                // Choices that were bound apart before cannot share one slot.
+                if found.as_ref().is_some_and(|f| f.slot != target.slot) {
+                    return None;
+                }
+                found = Some(target);
+            }
+            found
         }
         _ => None,
+    }?;
+    node.keeps = true;
+    Some(target)
+}
+
+fn bind_int(int: &mut IntNode, new_slot: u16) -> Target {
+    Target {
+        slot: Some(*int.slot.get_or_insert(new_slot)),
+        signed: int.load.signed,
+        mappings: int.mappings.clone(),
     }
 }
 

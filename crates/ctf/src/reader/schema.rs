@@ -7,6 +7,7 @@ use event::{ClassId, EventClass, Result};
 
 use super::attributes::{AttributeValue, Block};
 use super::compile::compile;
+use super::ctf2;
 use super::layout::StreamLayout;
 use super::lexer::refuse;
 use super::parser::Parser;
@@ -95,11 +96,14 @@ pub(crate) struct Declarations {
 }
 
 impl Schema {
-    /// Reads the metadata's text.
+    /// Reads the metadata's text: TSDL of CTF 1.8, or the JSON fragments of CTF 2.
     ///
     /// # Errors
     /// [`event::ErrorKind::Corrupt`] with the line and what was found there.
     pub fn parse(text: &str) -> Result<Schema> {
+        if ctf2::is_ctf2(text) {
+            return compile(ctf2::declarations(text)?);
+        }
         let mut parser = Parser::new(text)?;
         let mut declared = Declarations::default();
         if parser.at_end() {
@@ -220,7 +224,7 @@ fn clock(block: &Block, line: u32) -> Result<ClockInfo> {
     })
 }
 
-fn uuid(text: &str) -> Option<[u8; 16]> {
+pub(super) fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();
     if digits.len() != 32 || !digits.is_ascii() {
         return None;

@@ -1,11 +1,14 @@
-//! One stream file, packet by packet and event by event. Pure over bytes.
+//! One stream file, packet by packet and event by event.
 
-use super::bits::{IntLoad, align_up};
+use super::bits::{IntLoad, Order, align_up};
 use super::event_ref::EventRef;
-use super::layout::{ClassLayout, NodeKind, QuickHeader, ScopeLayout};
-use super::packet::{self, Packet, PacketFacts};
-use super::schema::{ClockInfo, Schema};
+use super::index::{Edge, PacketIndex};
+use super::layout::{ClassLayout, NodeKind, QuickHeader, ScopeLayout, StreamLayout};
+use super::packet::{self, Packet, Refusal};
+use super::scale::TimeScale;
+use super::schema::Schema;
 use super::walk::{Content, State, Stop};
+use super::window::{Source, Window};
 
 /// One step through a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,38 +45,74 @@ pub struct BadBytes {
     pub reason: String,
 }
 
-/// From a stream's ticks to nanoseconds of the trace's base clock.
-#[derive(Clone, Copy, Debug)]
-struct TimeScale<'a> {
-    /// None when a tick is a nanosecond.
-    clock: Option<&'a ClockInfo>,
-    shift_ns: i64,
-    known: bool,
+/// Why an event cannot be read.
+enum BadEvent {
+    Stop(Stop),
+    UnknownId(u64),
+    Empty,
 }
 
-impl TimeScale<'_> {
-    #[inline]
-    fn ns(&self, ticks: u64) -> i64 {
-        let ns = match self.clock {
-            None => i64::try_from(ticks).unwrap_or(i64::MAX),
-            Some(clock) => clock.ns(ticks.into()),
-        };
-        ns.saturating_add(self.shift_ns)
+impl From<Stop> for BadEvent {
+    fn from(stop: Stop) -> Self {
+        BadEvent::Stop(stop)
     }
 }
+
+impl std::fmt::Display for BadEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BadEvent::Stop(stop) => stop.fmt(f),
+            BadEvent::UnknownId(id) => write!(f, "the unknown event id {id}"),
+            BadEvent::Empty => f.write_str("an event without any byte"),
+        }
+    }
+}
+
+/// The packets that a reader visits, when not all in the order of the file.
+#[derive(Debug)]
+struct Route<'a> {
+    index: &'a PacketIndex,
+    /// Places of runs of packets.
+    chain: &'a [u32],
+    next: usize,
+    /// Where the run that is being read ends.
+    run_end: u64,
+    /// Whether what follows the index is read too.
+    to_the_end: bool,
+}
+
+/// Positions inside of a packet are counted from a multiple of this, so that they keep every
+/// alignment that a type can have.
+const BASE_BYTES: u64 = 4096;
+/// The largest event that is read.
+const EVENT_BYTES_MAX: usize = 64 << 20;
+/// How much of a packet is in memory before its header is read.
+const HEADER_BYTES: usize = 4096;
+/// How much of a file is read at once, when nobody says.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Reads one stream file.
 #[derive(Debug)]
 pub struct StreamReader<'a> {
     schema: &'a Schema,
-    bytes: &'a [u8],
+    window: Window<'a>,
+    /// The file's size when it was last asked for.
+    size_bytes: u64,
+    route: Option<Route<'a>>,
     /// Where the open packet begins in the file; where the next one does, when none is open.
     packet_offset: u64,
     packet: Option<Packet<'a>>,
-    /// Facts of the packet before, with its scale.
-    previous: Option<PacketFacts>,
+    /// The end of the packet before.
+    previous: Option<Edge>,
     scale: TimeScale<'a>,
+    /// The file's offset from which positions are counted, in bits.
+    base: u64,
     position: u64,
+    /// Where the content ends, and where the part of it ends that is in memory.
+    content_end: u64,
+    window_end: u64,
+    /// The header and context of a packet of which only a later part is in memory.
+    head: Vec<u8>,
     state: State,
     class: Option<&'a ClassLayout>,
     /// Where the scopes of the current event begin.
@@ -83,63 +122,79 @@ pub struct StreamReader<'a> {
     /// Where the members of the packet's context begin.
     packet_positions: Vec<u64>,
     time_ns: i64,
-    /// Packets that end before this are passed over.
-    skip_before_ns: i64,
     done: bool,
 }
 
 impl<'a> StreamReader<'a> {
     /// A reader at the start of a stream file's bytes.
     pub fn new(schema: &'a Schema, bytes: &'a [u8]) -> Self {
-        let streams = schema.streams.values();
-        let slots = streams
-            .clone()
-            .map(|stream| stream.slot_count)
-            .max()
-            .unwrap_or(0);
-        let fields = streams.map(|stream| stream.field_count).max().unwrap_or(0);
+        StreamReader::from_source(schema, Source::Bytes(bytes), PIECE_BYTES)
+    }
+
+    pub(super) fn from_source(schema: &'a Schema, source: Source<'a>, piece_bytes: usize) -> Self {
+        let fields = schema.streams.values().map(|stream| stream.field_count);
         StreamReader {
             schema,
-            bytes,
+            window: Window::new(source, piece_bytes),
+            size_bytes: 0,
+            route: None,
             packet_offset: 0,
             packet: None,
             previous: None,
-            scale: TimeScale {
-                clock: None,
-                shift_ns: 0,
-                known: false,
-            },
+            scale: TimeScale::NONE,
+            base: 0,
             position: 0,
-            state: State {
-                slots: vec![0; slots],
-                ..State::default()
-            },
+            content_end: 0,
+            window_end: 0,
+            head: Vec::new(),
+            state: State::new(schema),
             class: None,
             bases: [0; 3],
-            walked: vec![0; fields],
+            walked: vec![0; fields.max().unwrap_or(0)],
             packet_positions: Vec::new(),
             time_ns: 0,
-            skip_before_ns: i64::MIN,
             done: false,
         }
     }
 
-    /// Passes over whole packets that end before `time_ns`.
-    pub fn skip_before(&mut self, time_ns: i64) {
-        self.skip_before_ns = time_ns;
+    /// Visits the packets of one chain of an index only, from the first that does not end before
+    /// `begin_ns`; and what follows the index in the file, if `to_the_end`.
+    pub(super) fn follow(
+        &mut self,
+        index: &'a PacketIndex,
+        chain: &'a [u32],
+        begin_ns: i64,
+        to_the_end: bool,
+    ) {
+        let run = |place: u32| index.runs.get(place as usize);
+        let early = |place: &u32| run(*place).is_some_and(|run| run.end_ns < begin_ns);
+        let mut next = chain.partition_point(early);
+        // A packet that does not say its time can only be read after the one before.
+        let timed = |place: u32| run(place).is_some_and(|run| run.begin_ticks.is_some());
+        while next > 0 && chain.get(next).is_some_and(|place| !timed(*place)) {
+            next -= 1;
+        }
+        self.packet = None;
+        self.previous = index.before;
+        self.route = Some(Route {
+            index,
+            chain,
+            next,
+            run_end: 0,
+            to_the_end,
+        });
     }
 
     /// Goes one step further.
     #[inline]
     pub fn step(&mut self) -> Step {
         loop {
-            if let Some(packet) = self.packet
-                && self.position < packet.content.end_bits
-            {
-                return match self.read_event(&packet) {
-                    Ok(()) => Step::Event,
-                    Err(reason) => self.give_up_packet(&packet, reason),
-                };
+            if self.position < self.content_end {
+                match self.read_event() {
+                    Ok(()) => return Step::Event,
+                    Err(BadEvent::Stop(Stop::Truncated)) if self.slide() => continue,
+                    Err(bad) => return self.give_up_packet(&bad),
+                }
             }
             if let Some(step) = self.step_packet() {
                 return step;
@@ -150,15 +205,34 @@ impl<'a> StreamReader<'a> {
     /// The event that the last step met.
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
+        let packet = self.packet.as_ref()?;
+        let content = self.content();
+        let packet_content = match self.base == self.packet_offset {
+            true => content,
+            false => Content {
+                bytes: &self.head,
+                end_bits: packet.events_at_bits,
+            },
+        };
         Some(EventRef {
             class: self.class?,
-            packet: self.packet.as_ref()?,
+            packet_context: packet.layout.packet_context.as_ref(),
+            content,
+            packet_content,
             state: &self.state,
             bases: &self.bases,
             walked: &self.walked,
             packet_positions: &self.packet_positions,
             timed: self.scale.known,
         })
+    }
+
+    #[inline]
+    fn content(&self) -> Content<'_> {
+        Content {
+            bytes: self.window.from(self.base),
+            end_bits: self.window_end,
+        }
     }
 
     /// The time of the event or packet at which the reader stands, in nanoseconds of the trace's
@@ -179,34 +253,28 @@ impl<'a> StreamReader<'a> {
     fn step_packet(&mut self) -> Option<Step> {
         if let Some(packet) = self.packet.take() {
             self.class = None;
-            self.previous = Some(packet.facts);
+            self.previous = Some(Edge::new(&packet.facts, &self.scale));
             // Events without a time of their own are no earlier than the end of a packet before.
             self.state.clock = self.state.clock.max(packet.facts.end.unwrap_or(0));
             let begin = self.packet_offset;
             self.packet_offset = begin.saturating_add(packet.size_bytes);
-            if self.packet_offset > self.bytes.len() as u64 {
+            if self.rest_bytes(begin, packet.size_bytes) < packet.size_bytes {
                 self.done = true;
-                let had = self.bytes.len() as u64 - begin;
+                let had = self.size_bytes.saturating_sub(begin);
                 return Some(Step::Damage(BadBytes {
-                    offset_bytes: self.bytes.len() as u64,
+                    offset_bytes: self.size_bytes,
                     reason: format!("a packet of {} bytes ends after {had}", packet.size_bytes),
                 }));
             }
         }
-        let rest = usize::try_from(self.packet_offset)
-            .ok()
-            .and_then(|at| self.bytes.get(at..));
-        let Some(rest) = rest.filter(|rest| !rest.is_empty() && !self.done) else {
+        self.take_route();
+        let rest = self.rest_bytes(self.packet_offset, HEADER_BYTES as u64);
+        if self.done || rest == 0 {
             self.done = true;
             return Some(Step::End);
-        };
+        }
         self.state.event_id = 0;
-        match packet::read(
-            self.schema,
-            rest,
-            &mut self.state,
-            &mut self.packet_positions,
-        ) {
+        match self.read_packet(rest) {
             Ok(packet) => self.open_packet(packet),
             Err((offset, reason)) => {
                 self.done = true;
@@ -219,61 +287,137 @@ impl<'a> StreamReader<'a> {
         }
     }
 
-    fn open_packet(&mut self, packet: Packet<'a>) -> Option<Step> {
-        self.position = packet.events_at_bits;
-        self.packet = Some(packet);
-        self.scale = self.time_scale(&packet);
-        let facts = packet.facts;
-        if facts
-            .end
-            .is_some_and(|end| self.scale.ns(end) < self.skip_before_ns)
-        {
-            self.position = packet.content.end_bits;
+    /// Bytes from `offset` to the end of the file. Asks again when fewer are known than `wanted`:
+    /// it may have grown meanwhile.
+    fn rest_bytes(&mut self, offset: u64, wanted: u64) -> u64 {
+        if self.size_bytes.saturating_sub(offset) < wanted {
+            self.size_bytes = self.window.size_bytes().unwrap_or(0);
         }
+        self.size_bytes.saturating_sub(offset)
+    }
+
+    /// Jumps to the next run of packets on the route, when the one before has ended.
+    fn take_route(&mut self) {
+        let Some(route) = &mut self.route else {
+            return;
+        };
+        if self.packet_offset < route.run_end {
+            return;
+        }
+        let Some(place) = route.chain.get(route.next).map(|place| *place as usize) else {
+            let index = route.index;
+            self.done |= !route.to_the_end;
+            self.packet_offset = index.end_offset;
+            self.previous = index.edge_before(index.runs.len());
+            self.route = None;
+            return;
+        };
+        route.next += 1;
+        let Some(run) = route.index.runs.get(place) else {
+            self.done = true;
+            return;
+        };
+        let after = route.index.runs.get(place + 1);
+        route.run_end = after.map_or(route.index.end_offset, |run| run.offset_bytes);
+        self.packet_offset = run.offset_bytes;
+        self.previous = route.index.edge_before(place);
+        self.state.clock = run.begin_ticks.unwrap_or(self.state.clock);
+    }
+
+    fn read_packet(&mut self, rest: u64) -> Result<Packet<'a>, (u64, String)> {
+        let failed = |cause: std::io::Error| (0, cause.to_string());
+        let at = self.packet_offset;
+        let limit = usize::try_from(rest).unwrap_or(usize::MAX);
+        let mut length = HEADER_BYTES;
+        loop {
+            self.window.load(at, length.min(limit)).map_err(failed)?;
+            let bytes = self.window.from(at);
+            let (state, positions) = (&mut self.state, &mut self.packet_positions);
+            match packet::read(self.schema, bytes, rest, state, positions) {
+                Ok(packet) => return Ok(packet),
+                Err(Refusal::Wrong(offset, reason)) => return Err((offset, reason)),
+                Err(Refusal::NeedsMore) if length < limit.min(EVENT_BYTES_MAX) => length *= 4,
+                Err(Refusal::NeedsMore) => return Err((0, Stop::Truncated.to_string())),
+            }
+        }
+    }
+
+    fn open_packet(&mut self, packet: Packet<'a>) -> Option<Step> {
+        let wanted = usize::try_from(packet.content_bits.div_ceil(8)).unwrap_or(usize::MAX);
+        let wanted = wanted.min(self.window.piece_bytes());
+        if let Err(cause) = self.window.load(self.packet_offset, wanted) {
+            self.done = true;
+            return Some(Step::Damage(BadBytes {
+                offset_bytes: self.packet_offset,
+                reason: cause.to_string(),
+            }));
+        }
+        self.packet = Some(packet);
+        self.position = packet.events_at_bits;
+        self.place_window(self.packet_offset, packet.content_bits);
+        self.state.refuel(packet.content_bits);
+        self.scale = TimeScale::new(self.schema, packet.layout);
+        let facts = packet.facts;
         if let Some(begin) = facts.begin {
             self.time_ns = self.scale.ns(begin);
         }
-        self.loss(&facts).map(Step::Lost)
+        self.loss(&packet).map(Step::Lost)
     }
 
-    fn time_scale(&self, packet: &Packet<'a>) -> TimeScale<'a> {
-        let clock = packet
-            .layout
-            .clock
-            .and_then(|place| self.schema.clocks.get(place as usize));
-        let (Some(clock), Some(base)) = (clock, self.schema.base_clock()) else {
-            return TimeScale {
-                clock: None,
-                shift_ns: 0,
-                known: false,
-            };
-        };
-        let shift_ns = clock.wall_offset_ns().saturating_sub(base.wall_offset_ns());
-        let nanoseconds = clock.frequency_hz == 1_000_000_000;
-        TimeScale {
-            clock: (!nanoseconds).then_some(clock),
-            shift_ns,
-            known: true,
+    /// Positions count from `base` on, from where `content_bits` are left.
+    fn place_window(&mut self, base: u64, content_bits: u64) {
+        self.base = base;
+        self.content_end = content_bits;
+        let there = self.window.from(base).len() as u64 * 8;
+        self.window_end = content_bits.min(there);
+    }
+
+    /// Brings more of the packet into memory after an event that ended beyond; false when there is
+    /// no more of it.
+    #[cold]
+    fn slide(&mut self) -> bool {
+        if self.window_end >= self.content_end {
+            return false;
         }
+        let Some(packet) = &self.packet else {
+            return false;
+        };
+        let had = self.window.from(self.base).len();
+        if self.base == self.packet_offset {
+            let head_bytes = packet.events_at_bits.div_ceil(8) as usize;
+            let head = self.window.from(self.base);
+            self.head.clear();
+            self.head.extend(&head[..head_bytes.min(head.len())]);
+        }
+        let moved_bytes = self.position / 8 / BASE_BYTES * BASE_BYTES;
+        let base = self.base + moved_bytes;
+        let length = match moved_bytes {
+            0 if had >= EVENT_BYTES_MAX => return false,
+            0 => had.saturating_mul(2).max(self.window.piece_bytes()),
+            _ => self.window.piece_bytes(),
+        };
+        if self.window.fill(base, length).is_err() {
+            return false;
+        }
+        let content_bits = self.content_end - moved_bytes * 8;
+        self.position -= moved_bytes * 8;
+        self.place_window(base, content_bits);
+        self.state.refuel(content_bits);
+        // A file that was cut meanwhile has nothing more to give.
+        moved_bytes > 0 || self.window.from(base).len() > had
     }
 
     /// What is missing between the packet before and the one that begins.
-    fn loss(&self, facts: &PacketFacts) -> Option<Loss> {
+    fn loss(&self, packet: &Packet<'_>) -> Option<Loss> {
         let previous = self.previous?;
-        let discarded = match (previous.discarded, facts.discarded) {
-            (Some((before, _)), Some((after, mask))) => after.wrapping_sub(before) & mask,
-            _ => 0,
-        };
-        let packets = match (previous.sequence, facts.sequence) {
-            (Some(before), Some(after)) => after > before.saturating_add(1),
-            _ => false,
-        };
+        let facts = &packet.facts;
+        let (discarded, packets) = previous.lost_before(facts);
         if discarded == 0 && !packets {
             return None;
         }
         let ns = |ticks: Option<u64>| ticks.map_or(self.time_ns, |ticks| self.scale.ns(ticks));
         Some(Loss {
-            begin_ns: ns(previous.end),
+            begin_ns: previous.end_ns.unwrap_or(self.time_ns),
             packet_begin_ns: ns(facts.begin),
             packet_end_ns: ns(facts.end),
             events: (discarded > 0 && !packets).then_some(discarded),
@@ -282,124 +426,136 @@ impl<'a> StreamReader<'a> {
 
     /// The rest of a packet cannot be read, because one event in it could not.
     #[cold]
-    fn give_up_packet(&mut self, packet: &Packet<'a>, reason: String) -> Step {
-        let offset_bytes = self.packet_offset + self.position / 8;
-        self.position = packet.content.end_bits;
+    fn give_up_packet(&mut self, bad: &BadEvent) -> Step {
+        let offset_bytes = self.base + self.position / 8;
+        self.position = self.content_end;
         self.class = None;
-        if self.packet_offset.saturating_add(packet.size_bytes) > self.bytes.len() as u64 {
+        let size_bytes = self.packet.as_ref().map_or(0, |packet| packet.size_bytes);
+        if self.rest_bytes(self.packet_offset, size_bytes) < size_bytes {
             self.done = true;
             self.packet = None;
         }
         Step::Damage(BadBytes {
             offset_bytes,
-            reason,
+            reason: bad.to_string(),
         })
     }
 
-    fn read_event(&mut self, packet: &Packet<'a>) -> Result<(), String> {
-        let content = packet.content;
+    #[inline]
+    fn read_event(&mut self) -> Result<(), BadEvent> {
+        let Some(packet) = &self.packet else {
+            return Err(BadEvent::Empty);
+        };
+        let content = Content {
+            bytes: self.window.from(self.base),
+            end_bits: self.window_end,
+        };
         let start = self.position;
         let layout = packet.layout;
         let mut position = match layout.quick_header {
-            Some(quick) => self.quick_header(quick, &content, packet),
-            None => self.walk_header(&content, packet),
-        }
-        .map_err(|stop| stop.to_string())?;
-        let Some(class) = layout.class(self.state.event_id) else {
-            return Err(format!("the unknown event id {}", self.state.event_id));
-        };
+            Some(quick) => quick_header(layout, quick, &content, start, &mut self.state),
+            None => walk_header(layout, &content, start, &mut self.state),
+        }?;
+        let id = self.state.event_id;
+        let class = layout.class(id).ok_or(BadEvent::UnknownId(id))?;
         for (place, scope) in class.scopes.iter().enumerate() {
             let Some(scope) = scope else { continue };
             let node = &*scope.node;
             let base = align_up(position, node.align_bits);
             self.bases[place] = base;
             position = match node.size_bits {
-                Some(size) if !node.keeps => content.after(base, size),
-                _ => self.walk_scope(&content, scope, base),
-            }
-            .map_err(|stop| stop.to_string())?;
+                Some(size) if !node.keeps => content.after(base, size)?,
+                _ => walk_scope(&content, scope, base, &mut self.state, &mut self.walked)?,
+            };
         }
         if position == start {
-            return Err("an event without any byte".to_owned());
+            return Err(BadEvent::Empty);
         }
         self.position = position;
         self.class = Some(class);
         self.time_ns = self.scale.ns(self.state.clock);
         Ok(())
     }
+}
 
-    #[inline]
-    fn quick_header(
-        &mut self,
-        quick: QuickHeader,
-        content: &Content<'_>,
-        packet: &Packet<'_>,
-    ) -> Result<u64, Stop> {
-        let word = |size_bits, big_endian| IntLoad {
-            size_bits,
-            signed: false,
+#[inline]
+fn quick_header(
+    layout: &StreamLayout,
+    quick: QuickHeader,
+    content: &Content<'_>,
+    position: u64,
+    state: &mut State,
+) -> Result<u64, Stop> {
+    let word = |size_bits, big_endian| IntLoad {
+        size_bits,
+        signed: false,
+        order: Order::of(big_endian),
+    };
+    match quick {
+        QuickHeader::Compact {
+            align_bits,
             big_endian,
-        };
-        match quick {
-            QuickHeader::Compact {
-                align_bits,
-                big_endian,
-            } => {
-                let start = align_up(self.position, align_bits);
-                let bits = content.int(word(32, big_endian), start)?;
-                let (id, time) = match big_endian {
-                    false => (bits & 31, bits >> 5),
-                    true => (bits >> 27, bits & 0x7ff_ffff),
-                };
-                if id == 31 {
-                    return self.walk_header(content, packet);
-                }
-                self.state.event_id = id;
-                self.state.advance_clock(word(27, big_endian), time);
-                Ok(start + 32)
+        } => {
+            let start = align_up(position, align_bits);
+            let bits = content.int(word(32, big_endian), start)?;
+            let (id, time) = match big_endian {
+                false => (bits & 31, bits >> 5),
+                true => (bits >> 27, bits & 0x7ff_ffff),
+            };
+            if id == 31 {
+                return walk_header(layout, content, position, state);
             }
-            QuickHeader::Large {
-                align_bits,
-                time_align_bits,
-                big_endian,
-            } => {
-                let start = align_up(self.position, align_bits);
-                let id = content.int(word(16, big_endian), start)?;
-                if id == 65535 {
-                    return self.walk_header(content, packet);
-                }
-                let at = align_up(start + 16, time_align_bits);
-                let time = content.int(word(32, big_endian), at)?;
-                self.state.event_id = id;
-                self.state.advance_clock(word(32, big_endian), time);
-                Ok(at + 32)
+            state.event_id = id;
+            state.advance_clock(27, time);
+            Ok(start + 32)
+        }
+        QuickHeader::Large {
+            align_bits,
+            time_align_bits,
+            big_endian,
+        } => {
+            let start = align_up(position, align_bits);
+            let id = content.int(word(16, big_endian), start)?;
+            if id == 65535 {
+                return walk_header(layout, content, position, state);
             }
+            let at = align_up(start + 16, time_align_bits);
+            let time = content.int(word(32, big_endian), at)?;
+            state.event_id = id;
+            state.advance_clock(32, time);
+            Ok(at + 32)
         }
     }
+}
 
-    #[inline(never)]
-    fn walk_header(&mut self, content: &Content<'_>, packet: &Packet<'_>) -> Result<u64, Stop> {
-        match &packet.layout.header {
-            Some(header) => content.skip(header, self.position, &mut self.state),
-            None => Ok(self.position),
-        }
+#[inline(never)]
+fn walk_header(
+    layout: &StreamLayout,
+    content: &Content<'_>,
+    position: u64,
+    state: &mut State,
+) -> Result<u64, Stop> {
+    match &layout.header {
+        Some(header) => content.skip(header, position, state),
+        None => Ok(position),
     }
+}
 
-    fn walk_scope(
-        &mut self,
-        content: &Content<'_>,
-        scope: &ScopeLayout,
-        base: u64,
-    ) -> Result<u64, Stop> {
-        let NodeKind::Struct(members) = &scope.node.kind else {
-            return Ok(base);
-        };
-        let mut position = base;
-        for (member, walked) in members.iter().zip(&mut self.walked[scope.first_field..]) {
-            position = align_up(position, member.node.align_bits);
-            *walked = position;
-            position = content.skip(&member.node, position, &mut self.state)?;
-        }
-        Ok(position)
+fn walk_scope(
+    content: &Content<'_>,
+    scope: &ScopeLayout,
+    base: u64,
+    state: &mut State,
+    walked: &mut [u64],
+) -> Result<u64, Stop> {
+    let NodeKind::Struct(members) = &scope.node.kind else {
+        return Ok(base);
+    };
+    let mut position = base;
+    for (member, walked) in members.iter().zip(&mut walked[scope.first_field..]) {
+        position = align_up(position, member.node.align_bits);
+        *walked = position;
+        position = content.skip(&member.node, position, state)?;
     }
+    Ok(position)
 }

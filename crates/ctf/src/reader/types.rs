@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use event::{Base, Field, FieldType, Integer, IntegerMapping, Scope};
+use event::{Base, Field, FieldType, Integer, IntegerMapping, Length, Scope, WideEncoding};
+
+use super::layout::Role;
 
 /// Types nest no deeper than this: deeper ones are an attack on the stack.
 pub(crate) const DEPTH_MAX: u32 = 48;
@@ -24,11 +26,21 @@ pub(crate) struct Type {
 pub(crate) enum TypeKind {
     Integer(IntType),
     Enum(IntType, Arc<[Mapping]>),
+    Bool(IntType),
+    Flags(IntType, Arc<[Mapping]>),
     Float {
         size_bits: u8,
         big_endian: bool,
     },
     String,
+    WideString {
+        encoding: WideEncoding,
+        length: Extent,
+    },
+    Blob {
+        length: Extent,
+        media_type: String,
+    },
     Struct(Vec<Member>),
     Array {
         element: Arc<Type>,
@@ -36,20 +48,107 @@ pub(crate) enum TypeKind {
     },
     Sequence {
         element: Arc<Type>,
-        length: Vec<String>,
+        length: Reference,
     },
     /// The selector is none in a declaration that a later use binds.
     Variant {
-        selector: Option<Vec<String>>,
+        selector: Option<Reference>,
         choices: Vec<Member>,
+        /// Selector values by choice; none where the selector's labels name the choices.
+        ranges: Option<Vec<Range>>,
+    },
+    Optional {
+        selector: Reference,
+        content: Arc<Type>,
+        /// Selector values that mean that it is there; none for a truth value.
+        ranges: Option<Vec<(i128, i128)>>,
     },
 }
 
-/// An integer and the clock whose value it holds.
+/// How many bytes a text or blob has.
+#[derive(Clone, Debug)]
+pub(crate) enum Extent {
+    Terminated,
+    Bytes(u64),
+    Field(Reference),
+}
+
+impl Extent {
+    fn face(&self) -> Length {
+        match self {
+            Extent::Terminated => Length::Terminated,
+            Extent::Bytes(bytes) => Length::Bytes(u32::try_from(*bytes).unwrap_or(u32::MAX)),
+            Extent::Field(reference) => Length::Field(reference.text()),
+        }
+    }
+}
+
+/// What a length or a selector refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// Words of TSDL: looked up from the inside to the outside, or absolute by the first words.
+    Words(Vec<String>),
+    /// A place of CTF 2: from the start of a scope, or from the structure around; `None` goes up
+    /// to the structure around that.
+    Location {
+        origin: Option<Scope>,
+        path: Vec<Option<String>>,
+    },
+}
+
+impl Reference {
+    /// As the format spells it, with dots between.
+    pub fn text(&self) -> String {
+        match self {
+            Reference::Words(words) => words.join("."),
+            Reference::Location { path, .. } => {
+                let names: Vec<&str> = path.iter().flatten().map(String::as_str).collect();
+                names.join(".")
+            }
+        }
+    }
+}
+
+/// An integer with what it means to the decoder.
 #[derive(Clone, Debug)]
 pub(crate) struct IntType {
     pub integer: Integer,
+    pub storage: Storage,
+    /// The clock whose value it holds.
     pub clock: Option<String>,
+    /// What the format itself says of it.
+    pub role: Role,
+}
+
+impl IntType {
+    /// One of fixed length in its byte order's own bit order.
+    pub fn plain(integer: Integer) -> IntType {
+        IntType {
+            integer,
+            storage: Storage::Plain,
+            clock: None,
+            role: Role::None,
+        }
+    }
+}
+
+/// How an integer's bits are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// In the bit order that belongs to the byte order.
+    Plain,
+    /// In the other bit order.
+    Reversed,
+    /// Seven bits a byte.
+    Leb128,
+}
+
+/// Selector values that mean one choice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub first: i128,
+    pub last: i128,
+    pub choice: u32,
 }
 
 /// A label of an enumeration; bounds in 128 bits, so that both signs fit.
@@ -61,10 +160,23 @@ pub(crate) struct Mapping {
 }
 
 /// A named part, spelled as in the metadata.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub name: String,
     pub ty: Arc<Type>,
+    /// Whether the name's first underscore only keeps it from being a keyword.
+    pub escaped: bool,
+}
+
+impl Member {
+    /// The name as people see it.
+    pub fn shown(&self) -> &str {
+        if self.escaped {
+            shown(&self.name)
+        } else {
+            &self.name
+        }
+    }
 }
 
 /// A name as people see it: without the underscore that keeps it from being a keyword.
@@ -102,6 +214,7 @@ impl Type {
             TypeKind::Array { element, .. } | TypeKind::Sequence { element, .. } => {
                 part(element, true);
             }
+            TypeKind::Optional { content, .. } => part(content, false),
             _ => {}
         }
         if depth > DEPTH_MAX || weight > WEIGHT_MAX {
@@ -121,14 +234,9 @@ impl Type {
 fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
     match kind {
         TypeKind::Integer(int) => FieldType::Integer(int.integer),
-        TypeKind::Enum(int, mappings) => {
-            let mapping = |m: &Mapping| IntegerMapping {
-                label: m.label.clone(),
-                first: m.first as i64,
-                last: m.last as i64,
-            };
-            FieldType::Enum(int.integer, mappings.iter().map(mapping).collect())
-        }
+        TypeKind::Enum(int, mappings) => FieldType::Enum(int.integer, labels(mappings)),
+        TypeKind::Bool(int) => FieldType::Bool(int.integer),
+        TypeKind::Flags(int, mappings) => FieldType::Flags(int.integer, labels(mappings)),
         TypeKind::Float {
             size_bits,
             big_endian,
@@ -138,6 +246,14 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             big_endian: *big_endian,
         },
         TypeKind::String => FieldType::String,
+        TypeKind::WideString { encoding, length } => FieldType::WideText {
+            encoding: *encoding,
+            length: length.face(),
+        },
+        TypeKind::Blob { length, media_type } => FieldType::Blob {
+            length: length.face(),
+            media_type: media_type.clone(),
+        },
         TypeKind::Struct(members) => FieldType::Struct(fields(members, Scope::Payload).into()),
         TypeKind::Array { element, count } => {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
@@ -151,22 +267,36 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
         }
         TypeKind::Sequence { element, length } => FieldType::Sequence {
             element: Arc::new(element.face.clone()),
-            length: length.join("."),
+            length: length.text(),
         },
-        TypeKind::Variant { selector, choices } => FieldType::Variant {
-            selector: selector
-                .as_ref()
-                .map(|path| path.join("."))
-                .unwrap_or_default(),
+        TypeKind::Variant {
+            selector, choices, ..
+        } => FieldType::Variant {
+            selector: selector.as_ref().map(Reference::text).unwrap_or_default(),
             choices: fields(choices, Scope::Payload).into(),
         },
+        TypeKind::Optional {
+            selector, content, ..
+        } => FieldType::Optional {
+            selector: selector.text(),
+            content: Arc::new(content.face.clone()),
+        },
     }
+}
+
+fn labels(mappings: &[Mapping]) -> Arc<[IntegerMapping]> {
+    let mapping = |m: &Mapping| IntegerMapping {
+        label: m.label.clone(),
+        first: m.first as i64,
+        last: m.last as i64,
+    };
+    mappings.iter().map(mapping).collect()
 }
 
 /// Members as the fields that users of the trace see.
 pub(crate) fn fields(members: &[Member], scope: Scope) -> Vec<Field> {
     let field = |member: &Member| Field {
-        name: shown(&member.name).to_owned(),
+        name: member.shown().to_owned(),
         scope,
         ty: member.ty.face.clone(),
     };

@@ -1,9 +1,13 @@
 //! Walks over data along a layout: skips it, and keeps what later parts refer to.
 
-use event::Value;
+use event::{Value, WideEncoding};
 
-use super::bits::{IntLoad, align_up, lossy, until_zero};
-use super::layout::{IntNode, MemberNode, Node, NodeKind, Range, Role};
+use super::bits::{IntLoad, LEB128_BYTES_MAX, Order, align_up, lossy, until_zero};
+use super::float;
+use super::layout::{IntNode, MemberNode, Node, NodeKind, Role, Shows, Span};
+use super::packet::PacketFacts;
+use super::schema::Schema;
+use super::types::Range;
 
 /// Why a walk ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub(crate) enum Stop {
     NoChoice(i64),
     /// More parts than a packet of this size can hold.
     TooManyParts,
+    /// An integer of variable length that does not end within 64 bits.
+    LongInteger,
 }
 
 impl std::fmt::Display for Stop {
@@ -21,6 +27,9 @@ impl std::fmt::Display for Stop {
         match self {
             Stop::Truncated => f.write_str("a field reaches beyond the packet's content"),
             Stop::NoChoice(value) => write!(f, "the selector {value} means no choice of a variant"),
+            Stop::LongInteger => {
+                f.write_str("an integer of variable length that does not end within 64 bits")
+            }
             Stop::TooManyParts => f.write_str("more parts than a packet of this size can hold"),
         }
     }
@@ -35,6 +44,12 @@ pub(crate) struct State {
     pub event_id: u64,
     /// The stream's clock, in ticks.
     pub clock: u64,
+    /// Whether the packet's context has set the clock.
+    pub clock_is_set: bool,
+    /// The clock's bits at the packet's end, and how many there are.
+    pub end: Option<(u32, u64)>,
+    /// What the packet's header and context said.
+    pub facts: PacketFacts,
     /// Parts that may still be walked in this packet.
     pub fuel: u64,
 }
@@ -44,6 +59,15 @@ const FUEL_MIN: u64 = 1 << 16;
 const FUEL_PER_BIT: u64 = 16;
 
 impl State {
+    /// For the streams of a trace, with a slot for each value that is referred to.
+    pub fn new(schema: &Schema) -> State {
+        let slots = schema.streams.values().map(|stream| stream.slot_count);
+        State {
+            slots: vec![0; slots.max().unwrap_or(0)],
+            ..State::default()
+        }
+    }
+
     /// Allows as many parts as a packet of `bits` can sensibly hold.
     pub fn refuel(&mut self, bits: u64) {
         self.fuel = FUEL_MIN.saturating_add(bits.saturating_mul(FUEL_PER_BIT));
@@ -54,31 +78,49 @@ impl State {
         Ok(())
     }
 
-    fn keep(&mut self, int: &IntNode, value: u64) {
+    /// Keeps the value of an integer of `bits` for those who asked.
+    fn keep(&mut self, int: &IntNode, value: u64, bits: u32) {
         if let Some(kept) = int
             .slot
             .and_then(|slot| self.slots.get_mut(usize::from(slot)))
         {
             *kept = value;
         }
+        let facts = &mut self.facts;
         match int.role {
             Role::None => {}
             Role::EventId => self.event_id = value,
-            Role::Clock(_) => self.advance_clock(int.load, value),
+            Role::Clock(_) => self.advance_clock(bits, value),
+            Role::PacketEnd => self.end = Some((bits, value)),
+            Role::Magic => facts.magic = Some(value),
+            Role::StreamClassId => facts.stream_class = Some(value),
+            Role::StreamId => facts.stream = Some(value),
+            Role::PacketBits => facts.packet_bits = Some(value),
+            Role::ContentBits => facts.content_bits = Some(value),
+            Role::Discarded => facts.discarded = Some((value, low_bits(bits))),
+            Role::Sequence => facts.sequence = Some(value),
+            Role::Cpu => facts.cpu = u32::try_from(value).ok(),
         }
     }
 
-    /// The clock moves forward to the next instant whose low bits are `value`.
-    pub fn advance_clock(&mut self, load: IntLoad, value: u64) {
-        if load.size_bits >= 64 {
-            self.clock = value;
-            return;
+    /// The clock moves forward to the next instant whose low `bits` are `value`.
+    #[inline]
+    pub fn advance_clock(&mut self, bits: u32, value: u64) {
+        self.clock = self.extended(bits, value);
+        self.clock_is_set = true;
+    }
+
+    /// The next instant from the clock on whose low `bits` are `value`.
+    #[inline]
+    pub fn extended(&self, bits: u32, value: u64) -> u64 {
+        if bits >= 64 {
+            return value;
         }
-        let mask = (1u64 << load.size_bits) - 1;
+        let mask = low_bits(bits);
         let value = value & mask;
         let wrapped = value < self.clock & mask;
         let high = (self.clock & !mask).wrapping_add(if wrapped { mask + 1 } else { 0 });
-        self.clock = high | value;
+        high | value
     }
 
     fn slot(&self, slot: u16) -> u64 {
@@ -86,7 +128,13 @@ impl State {
     }
 }
 
-/// The content of one packet; positions are bits from its first byte.
+/// The lowest `bits`, of which there are 1 to 64.
+fn low_bits(bits: u32) -> u64 {
+    u64::MAX >> (64 - bits.clamp(1, 64))
+}
+
+/// The content of one packet, or the part of it that is in memory; positions are bits from the
+/// first byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Content<'p> {
     pub bytes: &'p [u8],
@@ -103,9 +151,60 @@ impl<'p> Content<'p> {
         end.ok_or(Stop::Truncated)
     }
 
+    #[inline]
     pub fn int(&self, load: IntLoad, start: u64) -> Result<u64, Stop> {
         self.after(start, u64::from(load.size_bits))?;
         load.read(self.bytes, start).ok_or(Stop::Truncated)
+    }
+
+    /// An integer of fixed or variable length: its value, its bits that count, and its end.
+    fn integer(&self, load: IntLoad, start: u64) -> Result<(u64, u32, u64), Stop> {
+        if load.order != Order::Leb128 {
+            let end = self.after(start, u64::from(load.size_bits))?;
+            let value = load.read(self.bytes, start).ok_or(Stop::Truncated)?;
+            return Ok((value, u32::from(load.size_bits), end));
+        }
+        let Some((value, count)) = load.read_leb128(self.bytes, start) else {
+            let longest = LEB128_BYTES_MAX as u64 * 8;
+            return Err(match self.after(start, longest) {
+                Ok(_) => Stop::LongInteger,
+                Err(stop) => stop,
+            });
+        };
+        let end = self.after(start, count as u64 * 8)?;
+        Ok((value, count as u32 * 7, end))
+    }
+
+    /// `size_bytes` bytes from a byte's border.
+    pub fn take(&self, start: u64, size_bytes: u64) -> Option<&'p [u8]> {
+        let at = usize::try_from(start / 8).ok()?;
+        let end = at.checked_add(usize::try_from(size_bytes).ok()?)?;
+        self.bytes.get(at..end)
+    }
+
+    /// How many bytes a text or blob has and where it ends, its closing zero included.
+    fn span(
+        &self,
+        span: Span,
+        unit_bytes: u8,
+        start: u64,
+        state: &State,
+    ) -> Result<(u64, u64), Stop> {
+        let size_bytes = match span {
+            Span::Bytes(bytes) => bytes,
+            Span::Slot(slot) => state.slot(slot),
+            Span::Terminated => {
+                let at = usize::try_from(start / 8).map_err(|_| Stop::Truncated)?;
+                let rest = self.bytes.get(at..).ok_or(Stop::Truncated)?;
+                let unit = usize::from(unit_bytes.max(1));
+                let is_zero = |unit: &[u8]| unit.iter().all(|byte| *byte == 0);
+                let units = rest.chunks_exact(unit).position(is_zero);
+                let size = (units.ok_or(Stop::Truncated)? * unit) as u64;
+                return Ok((size, self.after(start, (size + unit as u64) * 8)?));
+            }
+        };
+        let bits = size_bytes.checked_mul(8).ok_or(Stop::Truncated)?;
+        Ok((size_bytes, self.after(start, bits)?))
     }
 
     /// The bytes from `start` up to the first zero, and the position after that.
@@ -124,9 +223,7 @@ impl<'p> Content<'p> {
 
     /// `size_bytes` bytes from a byte's border, up to the first zero.
     pub fn text(&self, start: u64, size_bytes: u64) -> Option<&'p [u8]> {
-        let at = usize::try_from(start / 8).ok()?;
-        let end = at.checked_add(usize::try_from(size_bytes).ok()?)?;
-        self.bytes.get(at..end).map(until_zero)
+        self.take(start, size_bytes).map(until_zero)
     }
 
     /// The position after `node`, which begins at the next place that its alignment allows.
@@ -138,11 +235,27 @@ impl<'p> Content<'p> {
         state.burn()?;
         match &node.kind {
             NodeKind::Int(int) => {
-                state.keep(int, self.int(int.load, start)?);
-                self.after(start, u64::from(int.load.size_bits))
+                let (value, bits, end) = self.integer(int.load, start)?;
+                state.keep(int, value, bits);
+                Ok(end)
             }
             NodeKind::Float { load } => self.after(start, u64::from(load.size_bits)),
             NodeKind::String => self.string(start).map(|(_, end)| end),
+            NodeKind::Wide { encoding, span } => {
+                let unit_bytes = encoding.unit_bytes;
+                self.span(*span, unit_bytes, start, state)
+                    .map(|(_, end)| end)
+            }
+            NodeKind::Blob(span) => self.span(*span, 1, start, state).map(|(_, end)| end),
+            NodeKind::Optional {
+                slot,
+                signed,
+                content,
+                ranges,
+            } => match is_present(ranges.as_deref(), state.slot(*slot), *signed) {
+                true => self.skip(content, start, state),
+                false => Ok(start),
+            },
             NodeKind::Struct(members) => members.iter().try_fold(start, |position, member| {
                 self.skip(&member.node, position, state)
             }),
@@ -203,26 +316,39 @@ impl<'p> Content<'p> {
         let start = align_up(position, node.align_bits);
         match &node.kind {
             NodeKind::Int(int) => {
-                let raw = self.int(int.load, start)?;
-                state.keep(int, raw);
-                let end = self.after(start, u64::from(int.load.size_bits))?;
+                let (raw, bits, end) = self.integer(int.load, start)?;
+                state.keep(int, raw, bits);
                 Ok((integer_value(int, raw), end))
             }
             NodeKind::Float { load } => {
-                let raw = self.int(*load, start)?;
-                let float = match load.size_bits {
-                    32 => f64::from(f32::from_bits(raw as u32)),
-                    _ => f64::from_bits(raw),
-                };
-                Ok((
-                    Value::Float(float),
-                    self.after(start, u64::from(load.size_bits))?,
-                ))
+                let end = self.after(start, u64::from(load.size_bits))?;
+                let float = float::read(self.bytes, *load, start).ok_or(Stop::Truncated)?;
+                Ok((Value::Float(float), end))
             }
             NodeKind::String => {
                 let (text, end) = self.string(start)?;
                 Ok((Value::Text(lossy(text)), end))
             }
+            NodeKind::Wide { encoding, span } => {
+                let unit_bytes = encoding.unit_bytes;
+                let (size, end) = self.span(*span, unit_bytes, start, state)?;
+                let bytes = self.take(start, size).ok_or(Stop::Truncated)?;
+                Ok((Value::Text(wide_text(bytes, *encoding).into()), end))
+            }
+            NodeKind::Blob(span) => {
+                let (size, end) = self.span(*span, 1, start, state)?;
+                let bytes = self.take(start, size).ok_or(Stop::Truncated)?;
+                Ok((Value::Blob(bytes), end))
+            }
+            NodeKind::Optional {
+                slot,
+                signed,
+                content,
+                ranges,
+            } => match is_present(ranges.as_deref(), state.slot(*slot), *signed) {
+                true => self.value(content, start, state),
+                false => Ok((Value::Absent, start)),
+            },
             NodeKind::Struct(members) => {
                 let mut position = start;
                 let mut values = Vec::with_capacity(members.len());
@@ -285,20 +411,69 @@ impl<'p> Content<'p> {
 
 fn integer_value(int: &IntNode, raw: u64) -> Value<'_> {
     let signed = int.load.signed;
-    let Some(mappings) = &int.mappings else {
-        return if signed {
-            Value::Signed(raw as i64)
-        } else {
-            Value::Unsigned(raw)
-        };
-    };
+    let mappings = int.mappings.as_deref().unwrap_or_default();
+    match int.shows {
+        Shows::Number if signed => Value::Signed(raw as i64),
+        Shows::Number => Value::Unsigned(raw),
+        Shows::Truth => Value::Bool(raw != 0),
+        Shows::Label => {
+            let wide = widen(raw, signed);
+            let label = mappings
+                .iter()
+                .find(|mapping| (mapping.first..=mapping.last).contains(&wide));
+            Value::Enum {
+                value: raw as i64,
+                label: label.map(|mapping| &*mapping.label),
+            }
+        }
+        Shows::Flags => {
+            let is_set = |first: i128, last: i128| {
+                let mut bits = first.max(0)..=last.min(63);
+                bits.any(|bit| raw >> bit & 1 == 1)
+            };
+            let mut labels = Vec::new();
+            for mapping in mappings {
+                let label = &*mapping.label;
+                if is_set(mapping.first, mapping.last) && !labels.contains(&label) {
+                    labels.push(label);
+                }
+            }
+            Value::Flags { bits: raw, labels }
+        }
+    }
+}
+
+/// Whether an optional field is there.
+fn is_present(ranges: Option<&[(i128, i128)]>, raw: u64, signed: bool) -> bool {
     let wide = widen(raw, signed);
-    let label = mappings
-        .iter()
-        .find(|mapping| (mapping.first..=mapping.last).contains(&wide));
-    Value::Enum {
-        value: raw as i64,
-        label: label.map(|mapping| &*mapping.label),
+    ranges.map_or(raw != 0, |ranges| {
+        ranges
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&wide))
+    })
+}
+
+/// UTF-16 or UTF-32 up to the first zero; what is neither is replaced.
+fn wide_text(bytes: &[u8], encoding: WideEncoding) -> String {
+    let unit = |bytes: &[u8]| {
+        let fold = |word: u32, byte: &u8| word << 8 | u32::from(*byte);
+        match encoding.big_endian {
+            true => bytes.iter().fold(0, fold),
+            false => bytes.iter().rev().fold(0, fold),
+        }
+    };
+    let units = bytes
+        .chunks_exact(usize::from(encoding.unit_bytes.max(1)))
+        .map(unit)
+        .take_while(|unit| *unit != 0);
+    let or_replaced = |c: Option<char>| c.unwrap_or(char::REPLACEMENT_CHARACTER);
+    match encoding.unit_bytes {
+        2 => char::decode_utf16(units.map(|unit| unit as u16))
+            .map(|c| or_replaced(c.ok()))
+            .collect(),
+        _ => units
+            .map(|unit| or_replaced(char::from_u32(unit)))
+            .collect(),
     }
 }
 
