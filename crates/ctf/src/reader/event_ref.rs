@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use event::{ClassId, FieldId, Value};
 
 use super::bits::until_zero;
+use super::float;
 use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place};
 use super::walk::{Content, State};
 
@@ -110,11 +111,7 @@ impl<'r> EventRef<'r> {
             return None;
         };
         let position = self.position(field, place)?;
-        let raw = load.read(self.packet.content.bytes, position)?;
-        Some(match load.size_bits {
-            32 => f64::from(f32::from_bits(raw as u32)),
-            _ => f64::from_bits(raw),
-        })
+        float::read(self.content(place).bytes, *load, position)
     }
 
     /// The bytes of a text up to its end; empty when the field is no text.
