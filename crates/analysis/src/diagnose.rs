@@ -245,7 +245,7 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
     if basis.inferred > 0 {
         warn(
             format!(
-                "this kernel did not record {} switches out of idle; they were inferred",
+                "this kernel did not record {} switches; they were inferred",
                 basis.inferred
             ),
             "an inferred run begins at its wake-up, a few microseconds early",

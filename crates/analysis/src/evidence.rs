@@ -208,20 +208,42 @@ const SWITCHES_ON: [&str; 18] = [
     "schedule",
 ];
 
+/// Functions on the way between user space and the work that it asks for (kernel names).
+const BORDERS: [&str; 6] = [
+    "exit_to_user_mode",
+    "irqentry_exit_to_user",
+    "syscall_exit_to_user",
+    "do_syscall_64",
+    "entry_SYSCALL",
+    "el0",
+];
+
 /// The function of a stack that did the work: the innermost one that does not merely switch
 /// interrupts or preemption on for its caller.
 pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
-    let named = || stack.iter().filter_map(Frame::function);
-    let switches_on = |name: &&str| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix));
-    named().find(switches_on).or_else(|| named().next())
+    section_that_ended(stack).or_else(|| stack.iter().filter_map(Frame::function).next())
+}
+
+/// The same for the stack of a switch: one at the border to user space shows no section, only that
+/// it was over.
+pub(crate) fn section_that_ended(stack: &Stack) -> Option<&str> {
+    let mut named = stack.iter().filter_map(Frame::function);
+    let works = |name: &&str| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix));
+    let found = named.find(works)?;
+    let at_border = BORDERS.iter().any(|prefix| found.starts_with(prefix));
+    (!at_border).then_some(found)
 }
 
 /// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.
 const INTERRUPT_ENTRIES: [&str; 3] = ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq"];
 
-/// Functions that only tell the time, wait or return for their caller, and marks between functions
-/// (kernel names): an interrupt that finds one of these means the caller.
-const SERVES_CALLER: [&str; 9] = [
+/// Functions that only lock, tell the time, wait or return for their caller, and marks between
+/// functions (kernel names): an interrupt that finds one of these means the caller.
+const SERVES_CALLER: [&str; 13] = [
+    "mutex_",
+    "_raw_spin_",
+    "_raw_read_",
+    "_raw_write_",
     "ktime_get",
     "read_tsc",
     "delay_",
@@ -362,6 +384,37 @@ mod tests {
         // From user space nothing lies behind it.
         check(&["hrtimer_wakeup+0x1", entry], None);
         check(&["wake_up+0x1", "do_work+0x1"], None);
+    }
+
+    #[test]
+    fn a_switch_at_the_border_to_user_space_shows_no_section() {
+        let check = |symbols: &[&str], expect: Option<&str>| {
+            let frame = |symbol: &&str| Frame {
+                address: 1,
+                symbol: (*symbol).into(),
+            };
+            let stack: Stack = symbols.iter().map(frame).collect();
+            assert_eq!(section_that_ended(&stack), expect, "{symbols:?}");
+        };
+        let border = [
+            "__schedule+0x5bc",
+            "schedule+0x23",
+            "exit_to_user_mode_loop+0x4c",
+            "do_syscall_64+0x1d1",
+        ];
+        check(&border, None);
+        check(
+            &[
+                "__schedule+0x2",
+                "schedule+0x1",
+                "irqentry_exit_to_user_mode+0x110",
+            ],
+            None,
+        );
+        check(
+            &["__schedule+0x2", "preempt_schedule+0x1", "walk_list+0x9"],
+            Some("walk_list"),
+        );
     }
 
     #[test]

@@ -4,10 +4,10 @@ use event::{Cpu, Duration, Instant};
 
 use event::evidence::{Hit, Mode, StepKind};
 
-use crate::evidence::{interrupted_function, section_function, was_preempted};
+use crate::evidence::{interrupted_function, section_function, section_that_ended, was_preempted};
 use crate::model::{Model, Slice, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
-use event::evidence::PreemptionModel;
+use event::evidence::{PreemptionModel, PreemptionOff};
 
 use crate::term::{Reason, TermKind};
 
@@ -187,10 +187,18 @@ impl Namer<'_> {
             Doing::Running { .. } => Key::Ran(slice.task.0),
             // A run out of idle is inferred to begin with its wake-up; where a hit knows better,
             // the CPU was on its way out of idle until then.
-            _ if slice.occupant.is_inferred() => Key::Idle,
+            _ if slice.occupant.is_inferred() && self.was_idle() => Key::Idle,
             _ if slice.end_ns - slice.begin_ns <= SWITCH_MAX_NS => Key::Switch,
             _ => Key::Unexplained(Reason::Contradiction),
         }
+    }
+
+    /// Whether the CPU was idle when the phase began.
+    fn was_idle(&self) -> bool {
+        let timeline = self.model.timeline(self.cpu);
+        let before = timeline.map(|line| line.at(self.phase.begin_ns.saturating_sub(1)).task);
+        let before = before.and_then(|task| self.model.tasks.version(task));
+        before.is_some_and(|version| version.tid.is_idle())
     }
 
     fn higher_rank(&mut self, slice: &Slice) -> Key {
@@ -330,7 +338,7 @@ impl Namer<'_> {
 /// took the time: then the function that the wake-up's interrupt found says more.
 fn kept_function<'a>(model: &Model, hit: &'a Hit, preemption: PreemptionModel) -> Option<&'a str> {
     let at_end =
-        || section_function(&hit.culprit_stack).filter(|_| was_preempted(&hit.culprit_stack));
+        || section_that_ended(&hit.culprit_stack).filter(|_| was_preempted(&hit.culprit_stack));
     let at_wake_up = || {
         let culprit = hit.culprit.as_ref()?;
         let cpu = hit.steps.last()?.cpu;
@@ -347,6 +355,31 @@ fn kept_function<'a>(model: &Model, hit: &'a Hit, preemption: PreemptionModel) -
     } else {
         at_wake_up().or_else(at_end)
     }
+}
+
+/// The function in which a task kept the CPU by its record: a hit of the same switch says more than
+/// the record's stack where the task left at a preemption point.
+fn off_function<'a>(
+    model: &'a Model,
+    off: &'a PreemptionOff,
+    preemption: PreemptionModel,
+) -> Option<&'a str> {
+    let same_switch = |hit: &&Hit| {
+        let by_task = hit
+            .culprit
+            .as_ref()
+            .is_some_and(|by| by.tid == off.task.tid);
+        by_task && (hit.end - off.time).as_ns().abs() <= SKEW_MAX_NS
+    };
+    let at_end = || section_that_ended(&off.stack);
+    if preemption.is_full() {
+        return at_end();
+    }
+    let mut hits = model.evidence.hits.iter();
+    let shown = hits.find(same_switch);
+    shown
+        .and_then(|hit| kept_function(model, hit, preemption))
+        .or_else(at_end)
 }
 
 /// The name of time in a phase that has no event of its own: what the chain did there.
@@ -404,14 +437,13 @@ pub(crate) fn public(
         Key::Stop(id) => task(id).map_or_else(unknown, |task| TermKind::StopClass { task }),
         Key::PreemptionOff(id, place) => {
             let off = place.and_then(|place| model.evidence.preemption_off.get(place));
-            let function = off
-                .and_then(|off| section_function(&off.stack))
-                .map(str::to_owned);
-            let model = off.map_or(preemption, |off| off.model);
+            let preemption = off.map_or(preemption, |off| off.model.or(preemption));
+            let function = off.and_then(|off| off_function(model, off, preemption));
+            let function = function.map(str::to_owned);
             task(id).map_or_else(unknown, |task| TermKind::PreemptionOff {
                 task,
                 function,
-                model,
+                model: preemption,
             })
         }
         Key::Kept(id, hit) => {

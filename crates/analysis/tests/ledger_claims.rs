@@ -8,6 +8,7 @@ const VICTIM: Task = Task::rt(100, "victim", 50);
 const HOG: Task = Task::rt(200, "burner", 60);
 const SECOND: Task = Task::rt(201, "second burner", 70);
 const FAIR: Task = Task::fair(300, "compile");
+const FAIR_TOO: Task = Task::fair(301, "link");
 const IRQ_THREAD: Task = Task::rt(400, "irq/24-snd", 50);
 const STOPPER: Task = Task::rt(20, "migration/0", 99);
 
@@ -622,6 +623,60 @@ fn a_switch_out_of_idle_that_was_not_recorded_is_inferred_from_the_wake_up() {
         "run-queue wait behind burner (tid 200, rt 60)"
     );
     assert!(late.ledger.is_good(), "{:?}", late.ledger);
+}
+
+#[test]
+fn who_still_runs_at_the_end_on_a_cpu_that_hides_idle_is_inferred_there_only() {
+    // As above, but the victim is moved away, and the trace ends while the hog runs.
+    let end = |trace: SyntheticTrace| {
+        let trace = timer_wakes_victim(trace.at(900).cpu(1).waking(HOG, 0).cpu(0), 1000);
+        let trace = trace.at(3000).cpu(1).migrate(VICTIM, 1);
+        ask(trace.at(3004).preempt(FAIR, VICTIM))
+    };
+    let machine = || {
+        let trace = idle_machine().at(500).cpu(1).run(FAIR);
+        trace.waking(SECOND, 0).cpu(0)
+    };
+    let hidden = end(machine().at(510).block(SECOND, Task::IDLE));
+    assert_eq!(hidden.basis.inferred, 2);
+    let late = &hidden.activations[0];
+    let largest = &late.ledger.terms[0];
+    assert_eq!(
+        largest.kind.to_string(),
+        "run-queue wait behind burner (tid 200, rt 60)"
+    );
+    assert!(late.ledger.is_good(), "{:?}", late.ledger);
+    let shown = machine().at(505).preempt(Task::IDLE, SECOND);
+    let shown = end(shown.at(510).block(SECOND, Task::IDLE));
+    assert_eq!(shown.basis.inferred, 0);
+}
+
+#[test]
+fn a_task_that_the_trace_did_not_see_leave_is_not_accused() {
+    // The trace shows the fair task on the CPU, and at the end the hog leaves it.
+    let busy = |trace: SyntheticTrace| {
+        let trace = timer_wakes_victim(trace, 1000).at(3000);
+        ask(trace.block(HOG, VICTIM))
+    };
+    let named = |diagnosis: &Diagnosis| {
+        let terms = diagnosis.activations[0].ledger.terms.iter();
+        let tasks = terms.filter_map(|term| term.kind.task());
+        tasks.map(|task| task.comm.clone()).collect::<Vec<_>>()
+    };
+    let running = || idle_machine().at(500).run(FAIR);
+    let nobody = busy(running());
+    assert!(named(&nobody).is_empty(), "{:?}", nobody.activations);
+    assert!(!nobody.activations[0].ledger.is_good());
+    // It had come there with a rank that puts the fair task aside.
+    let came = busy(running().at(900).cpu(1).waking(HOG, 0).cpu(0));
+    assert_eq!(named(&came), ["burner"]);
+    assert!(came.activations[0].ledger.is_good());
+    // One that does not outrank it may have come at any time.
+    let equal = running().at(900).cpu(1).waking(FAIR_TOO, 0).cpu(0);
+    let equal = ask(timer_wakes_victim(equal, 1000)
+        .at(3000)
+        .preempt(FAIR_TOO, VICTIM));
+    assert!(named(&equal).is_empty(), "{:?}", equal.activations);
 }
 
 #[test]

@@ -41,6 +41,10 @@ pub(super) struct CpuState {
     pub throttled: bool,
     /// Events were lost, and no switch has been seen since.
     pub lost: bool,
+    /// A switch out of idle was recorded here.
+    pub left_idle: bool,
+    /// So many were not, and were inferred.
+    pub inferred: u64,
     /// Its first event.
     pub first_ns: i64,
     pub timeline: Timeline,
@@ -54,6 +58,8 @@ impl Default for CpuState {
             raised: [NodeId::NONE; VECTORS_MAX],
             throttled: false,
             lost: false,
+            left_idle: false,
+            inferred: 0,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
         }
@@ -207,6 +213,7 @@ impl Builder {
         {
             self.cpu(cpu).timeline.rename_run(before, after);
         }
+        self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
         let next = self.see(cpu, event, &fields.next);
         let runnable = is_runnable(event.i64(fields.prev_state));
         let state = self.cpu(cpu);
@@ -215,10 +222,8 @@ impl Builder {
         state.frames.clear();
         let contradicted = state.current.filter(|current| *current != prev);
         self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
-        if let Some(other) = contradicted
-            && !self.infer_switch_from_idle(cpu, other, prev)
-        {
-            self.forget(other);
+        if let Some(current) = contradicted {
+            self.contradiction(cpu, current, prev);
         }
         self.leave(cpu, now_ns, prev, runnable);
         let rank = |tasks: &Tasks, task: TaskIndex| {
@@ -234,45 +239,6 @@ impl Builder {
         state.lost = false;
         self.enter(cpu, now_ns, next);
         self.mark(cpu, now_ns, true);
-    }
-
-    /// `prev` leaves a CPU that had gone idle, and no switch from idle to it was seen: some kernels
-    /// do not record the idle task's own events on every CPU. An idle CPU takes a runnable task at
-    /// once, so that it came on the CPU when it had been woken, or moved, there. Whether it did.
-    fn infer_switch_from_idle(&mut self, cpu: u32, idle: TaskIndex, prev: TaskIndex) -> bool {
-        if !self.is_idle(idle) {
-            return false;
-        }
-        let idle_version = self.tasks.state(idle).version;
-        let idle_since_ns = self
-            .tasks
-            .state(idle)
-            .log
-            .last()
-            .map(|moment| moment.time_ns);
-        let state = self.tasks.state(prev);
-        let arrived = state.log.iter().rev().map_while(|moment| {
-            let arrival = matches!(
-                moment.kind,
-                MomentKind::Waking | MomentKind::Wakeup | MomentKind::Migrate
-            );
-            (arrival && moment.cpu == cpu).then_some(moment.time_ns)
-        });
-        // The wake-up's arrival on the run queue is its last moment; without one, its begin.
-        let Some(arrived_ns) = arrived.into_iter().next() else {
-            return false;
-        };
-        if state.run != Run::Woken {
-            return false;
-        }
-        let begin_ns = arrived_ns.max(idle_since_ns.unwrap_or(i64::MIN));
-        let version = state.version;
-        self.enter(cpu, begin_ns, prev);
-        self.cpu(cpu)
-            .timeline
-            .split_run(idle_version, begin_ns, version);
-        self.basis.inferred += 1;
-        true
     }
 
     /// `task` leaves the CPU.
@@ -304,7 +270,7 @@ impl Builder {
     }
 
     /// `task` comes on the CPU.
-    fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
+    pub(super) fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
         let state = self.tasks.state(task);
         let was = std::mem::replace(&mut state.run, Run::On(cpu));
         let (chain, version) = (state.chain, state.version);
@@ -336,7 +302,7 @@ impl Builder {
         self.log(task, now_ns, cpu, MomentKind::In);
     }
 
-    fn is_idle(&self, task: TaskIndex) -> bool {
+    pub(super) fn is_idle(&self, task: TaskIndex) -> bool {
         let version = self
             .tasks
             .version(self.tasks.states[task.0 as usize].version);
@@ -508,6 +474,7 @@ impl Builder {
     }
 
     pub fn finish(mut self) -> Model {
+        self.infer_last_runs();
         let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];

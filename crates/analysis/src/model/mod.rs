@@ -6,6 +6,7 @@ mod build;
 mod candidates;
 mod chain;
 mod handlers;
+mod inferred;
 mod tasks;
 mod timeline;
 

@@ -161,11 +161,7 @@ impl Timeline {
     /// The last run was not that of `from` alone: at `begin_ns` the scheduler had picked `to`, and
     /// the trace does not hold that switch. What interrupted the run stays.
     pub fn split_run(&mut self, from: VersionId, begin_ns: i64, to: VersionId) {
-        let first = self
-            .segments
-            .iter()
-            .rposition(|segment| segment.task != from);
-        let run_begin = first.map_or(0, |place| place + 1);
+        let run_begin = self.run_begin(from);
         let run = &self.segments[run_begin..];
         let place = run_begin + run.partition_point(|segment| segment.begin_ns <= begin_ns);
         for segment in &mut self.segments[place..] {
@@ -184,6 +180,34 @@ impl Timeline {
             self.segments[cut] = picked;
         } else {
             self.segments.insert(place, picked);
+        }
+    }
+
+    /// The index of the first segment of the last run, which is that of `task`.
+    fn run_begin(&self, task: VersionId) -> usize {
+        let before = self
+            .segments
+            .iter()
+            .rposition(|segment| segment.task != task);
+        before.map_or(0, |place| place + 1)
+    }
+
+    /// When the last run, which is that of `task`, began.
+    pub fn run_begin_ns(&self, task: VersionId) -> i64 {
+        let first = self.segments.get(self.run_begin(task));
+        first.map_or(i64::MIN, |segment| segment.begin_ns)
+    }
+
+    /// Somebody else had the CPU in the last run, nobody knows from when on. Its handlers stay.
+    pub fn doubt_run(&mut self) {
+        let Some(task) = self.segments.last().map(|segment| segment.task) else {
+            return;
+        };
+        let first = self.run_begin(task);
+        for segment in &mut self.segments[first..] {
+            if segment.occupant.what() == What::Task {
+                segment.occupant = Occupant::new(What::Lost);
+            }
         }
     }
 

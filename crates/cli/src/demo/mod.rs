@@ -5,5 +5,5 @@ pub mod hog;
 pub mod jack;
 pub mod part;
 pub mod process;
-mod realtime;
+pub mod realtime;
 pub(crate) mod run;

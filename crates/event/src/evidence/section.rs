@@ -134,6 +134,14 @@ impl PreemptionModel {
         (PreemptionModel::Rt, "rt"),
     ];
 
+    /// This one, or `other` where it is not known.
+    pub fn or(self, other: PreemptionModel) -> PreemptionModel {
+        match self {
+            PreemptionModel::Unknown => other,
+            known => known,
+        }
+    }
+
     /// The model with this value in a record.
     pub fn from_value(value: u8) -> Option<PreemptionModel> {
         Self::NAMES.get(usize::from(value)).map(|(model, _)| *model)

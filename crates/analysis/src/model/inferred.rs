@@ -1,0 +1,84 @@
+//! Switches that the kernel did not record.
+//!
+//! Some kernels do not record what some tasks do themselves, their switch away from the CPU among
+//! it: the idle task's on all CPUs but the first, and others'. Only switches away from such a task
+//! can be missing, so that nothing else ran between it and the next task that the trace shows.
+
+use super::build::Builder;
+use super::tasks::{Moment, MomentKind, Run, TaskIndex};
+
+impl Builder {
+    /// `prev` leaves a CPU that, by the trace, `current` has. When it can be known, `prev` has run
+    /// there since; else nobody knows who had it since `current` came.
+    ///
+    /// An idle CPU takes a runnable task at once, and a task of a higher rank puts one of a lower
+    /// rank aside at once.
+    pub(super) fn contradiction(&mut self, cpu: u32, current: TaskIndex, prev: TaskIndex) {
+        let prio = |task: TaskIndex| {
+            let version = self
+                .tasks
+                .version(self.tasks.states[task.0 as usize].version);
+            version.map(|version| version.prio)
+        };
+        let outranks = match (prio(prev), prio(current)) {
+            (Some(prev), Some(current)) => prev.is_real_time() && prev.beats(current),
+            _ => false,
+        };
+        let at_once = outranks || self.is_idle(current);
+        match self.arrived_ns(cpu, prev).filter(|_| at_once) {
+            Some(arrived_ns) => self.infer(cpu, current, prev, arrived_ns),
+            None => self.cpu(cpu).timeline.doubt_run(),
+        }
+        self.forget(current);
+    }
+
+    /// The same for who still runs when the trace ends, on CPUs of which nothing else is known: the
+    /// first that came there. One of a higher rank would have put it aside, which is recorded.
+    pub(super) fn infer_last_runs(&mut self) {
+        for cpu in 0..self.cpus.len() as u32 {
+            let state = self.cpu(cpu);
+            let hides_idle = state.inferred > 0 && !state.left_idle;
+            let Some(idle) = state.current.filter(|_| hides_idle) else {
+                continue;
+            };
+            if !self.is_idle(idle) {
+                continue;
+            }
+            let all = (0..self.tasks.states.len() as u32).map(TaskIndex);
+            let came = all.filter_map(|task| Some((self.arrived_ns(cpu, task)?, task)));
+            if let Some((arrived_ns, task)) = came.min_by_key(|(arrived_ns, _)| *arrived_ns) {
+                self.infer(cpu, idle, task, arrived_ns);
+            }
+        }
+    }
+
+    /// When a runnable `task` came on the run queue of `cpu`, if it was not seen to run since.
+    fn arrived_ns(&self, cpu: u32, task: TaskIndex) -> Option<i64> {
+        let state = &self.tasks.states[task.0 as usize];
+        let is_arrival = |moment: &&Moment| {
+            let kind = moment.kind;
+            let arrives = matches!(
+                kind,
+                MomentKind::Waking | MomentKind::Wakeup | MomentKind::Migrate
+            );
+            arrives && moment.cpu == cpu
+        };
+        let runnable = matches!(state.run, Run::Woken | Run::Preempted);
+        // The wake-up's arrival on the run queue is its last moment; without one, its begin.
+        let last = state.log.last().filter(|_| runnable);
+        last.filter(is_arrival).map(|moment| moment.time_ns)
+    }
+
+    fn infer(&mut self, cpu: u32, current: TaskIndex, task: TaskIndex, arrived_ns: i64) {
+        let current = self.tasks.state(current).version;
+        let since_ns = self.cpu(cpu).timeline.run_begin_ns(current);
+        let begin_ns = arrived_ns.max(since_ns);
+        let version = self.tasks.state(task).version;
+        self.enter(cpu, begin_ns, task);
+        let state = self.cpu(cpu);
+        state.timeline.split_run(current, begin_ns, version);
+        state.inferred += 1;
+        state.current = Some(task);
+        self.basis.inferred += 1;
+    }
+}
