@@ -1,6 +1,6 @@
 # What the guests' scripts share. stdout and stderr go to /out/log, progress to the console.
 
-# say TEXT: progress; a guest without any for a minute counts as hung.
+# say TEXT: progress; a guest without any for two minutes counts as hung.
 say() { echo "rtscope-vm: $(cut -d' ' -f1 /proc/uptime) $*" > /dev/console; echo "== $*"; }
 
 # check CLAIM COMMAND...: the claim holds when the command succeeds.

@@ -15,7 +15,7 @@ use crate::run;
 /// Room for the results; the file is sparse.
 const DISK_BYTES: u64 = 512 << 20;
 /// A guest that says nothing for so long hangs; scripts say what they begin.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 const MEMORY: &str = "1536M";
 
 /// What to boot and where its files go.
