@@ -137,11 +137,9 @@ impl HogExperiment {
     /// When a part died.
     pub fn provoke(&mut self) -> Result<Vec<Truth>> {
         self.rest();
-        if let Some(bursts) = &mut self.bursts {
-            bursts.cue()?;
-        }
-        for hog in &mut self.hogs {
-            hog.cue()?;
+        // The hogs first: the decoy may keep us from our CPU.
+        for part in self.hogs.iter_mut().chain(&mut self.bursts) {
+            part.cue()?;
         }
         let truths = self.hogs.iter_mut().map(Part::truth).collect();
         self.rest();

@@ -2,8 +2,8 @@
 //!
 //! What `jackd -P 1 -d dummy` (1.9.21) does: one of its four threads, all called `jackd`, is
 //! SCHED_FIFO 1; it sleeps on a timer of its own for a period of 1024 frames (21.3 ms at 48 kHz).
-//! When it wakes up after the end of the next period it says `JackTimedDriver::Process XRun =
-//! N usec`. N is the time since its cycle began, not how late it was.
+//! When it was late it says `JackTimedDriver::Process XRun = N usec`. For half a second's delay N
+//! was seen as small as 19: it is shown as it is, and not taken for the lateness.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use event::{Cpu, Error, ErrorKind, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
@@ -43,7 +43,7 @@ pub struct JackOptions {
 }
 
 /// A line of jackd and when we read it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaidLine {
     /// CLOCK_MONOTONIC when it reached us.
     pub time_ns: u64,

@@ -28,6 +28,9 @@ const BUSY_MAX_NS: u64 = 60_000_000_000;
 const BURST_NS: u64 = 2_000_000;
 const BURST_PERIOD_NS: u64 = 5_000_000;
 
+/// A hog lets its victim run for this long before it reports, as an ordinary task.
+const AFTERWARDS_NS: u64 = 1_000_000;
+
 /// What a part measured of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
@@ -79,7 +82,7 @@ pub fn run(typed: &DemoPart) -> Result<Outcome> {
         PartRole::Bursts => bursts(length_ns)?,
         PartRole::Run => return Err(become_program(&typed.command)),
     };
-    truth.name = typed.name.chars().take(15).collect();
+    truth.name = realtime::own_name();
     truth.pid = std::process::id();
     say(&serde_json::json!(truth))?;
     Ok(Outcome::Fine)
@@ -182,6 +185,9 @@ fn hog(length_ns: u64) -> Result<Truth> {
         cpu_ns = realtime::thread_cpu_ns() - start_cpu_ns;
     }
     let stop_ns = realtime::monotonic_ns();
+    // Off the CPU at once, still at its priority: what follows is no part of what it measured.
+    realtime::sleep_until(stop_ns + AFTERWARDS_NS);
+    realtime::become_ordinary()?;
     Ok(Truth {
         start_ns,
         stop_ns,

@@ -48,7 +48,9 @@ impl Part {
         command
             .arg("demo-part")
             .args(role.map(|role| role.get_name().to_owned()));
-        command.args(["--name", &spec.name, "--cpu", &spec.cpu.0.to_string()]);
+        // One word: a name may begin with a dash.
+        command.arg(format!("--name={}", spec.name));
+        command.args(["--cpu", &spec.cpu.0.to_string()]);
         command.args(["--parent", &std::process::id().to_string()]);
         command.args(["--prio", &spec.prio.to_string()]);
         command.args(["--length-us", &spec.length_us.to_string()]);

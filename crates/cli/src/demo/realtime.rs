@@ -88,6 +88,15 @@ pub fn call_yourself(name: &str) -> Result<()> {
         .map_err(|error| Error::io("cannot set the process name", error.into()))
 }
 
+/// The name of this thread as the kernel has it: cut to 15 bytes, wherever that is.
+pub fn own_name() -> String {
+    // Only a broken pointer would be refused.
+    rustix::thread::name().map_or_else(
+        |_| String::new(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
 /// Locks all memory, present and future: a page fault is not what is to be shown.
 ///
 /// # Errors
@@ -125,6 +134,20 @@ pub fn become_real_time(policy: Policy, runtime_max_us: u64) -> Result<()> {
             .mend("sudo rtscope doctor names what is missing"));
     }
     Ok(())
+}
+
+/// Schedules this thread as an ordinary task again.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn become_ordinary() -> Result<()> {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel only reads the structure, during the call.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const param) } == 0 {
+        return Ok(());
+    }
+    let cause = std::io::Error::last_os_error();
+    Err(Error::io("cannot become an ordinary task", cause))
 }
 
 /// CLOCK_MONOTONIC now.
