@@ -28,7 +28,7 @@ use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, housekeeping,
 };
 use armed::{Armed, Caught};
-use snapshots::{Desk, Snapshots};
+use snapshots::{Desk, Folder, Snapshots};
 
 /// How often the observer is told where the watch stands.
 const STATUS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
@@ -99,7 +99,7 @@ pub struct HitReport {
 /// Where the watch stands.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Since the start.
+    /// Since the watch was armed.
     pub elapsed: Duration,
     /// Hits reported.
     pub hits: u64,
@@ -132,7 +132,11 @@ pub fn run(
     command_line: &str,
     observer: &mut dyn WatchObserver,
 ) -> Result<Status> {
-    let meter = CostMeter::start();
+    let folder = options
+        .flight
+        .as_ref()
+        .map(|flight| Folder::prepare(&flight.output));
+    let _folder = folder.transpose()?;
     let cpus = housekeeping::cpus(&facts.machine, options.watch.cpus.as_deref());
     housekeeping::pin(&cpus);
     let snapshot_facts = SnapshotFacts::collect(facts, command_line)
@@ -155,7 +159,8 @@ pub fn run(
     let mut session = Session {
         options,
         watch,
-        meter,
+        // From now on everything is seen: the time that was asked for begins.
+        meter: CostMeter::start(),
         desk: Desk::new(symbols, snapshots),
         hits: 0,
     };

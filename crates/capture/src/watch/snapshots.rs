@@ -1,6 +1,6 @@
 //! From caught pages to snapshots on disk, off the hot path.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use event::evidence::{Evidence, Hit};
@@ -11,10 +11,57 @@ use trace::Symbols;
 use super::armed::Caught;
 use super::{FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::pages::{History, Pages};
-use crate::{SnapshotFacts, clock, write_snapshot};
+use crate::{SnapshotFacts, SnapshotSummary, clock, write_snapshot};
+
+/// A disk without room for this has none for a snapshot.
+const PROBE_BYTES: usize = 4096;
+
+/// A folder holds so many snapshots.
+const NUMBERS_END: u64 = 1_000_000;
 
 /// How many drains' worth of pages are kept for hits that overlap.
 const DRAINS_KEPT: usize = 2;
+
+/// The folder of snapshots, there before the first hit; gone again when nothing came into it.
+pub(super) struct Folder {
+    path: PathBuf,
+    is_ours: bool,
+}
+
+impl Folder {
+    /// Makes it when it is not there, and checks that it can be written.
+    pub(super) fn prepare(path: &Path) -> Result<Folder> {
+        let refuse = |error: Error| {
+            error.mend(format!(
+                "give --output a folder that can be written, not {}",
+                path.display()
+            ))
+        };
+        let is_ours = !path.exists();
+        std::fs::create_dir_all(path)
+            .map_err(|cause| refuse(Error::io("cannot make the folder of snapshots", cause)))?;
+        let folder = Folder {
+            path: path.to_owned(),
+            is_ours,
+        };
+        // Writes like a snapshot does: permission bits say nothing of a read-only or full disk.
+        let probe = path.join(format!(".rtscope-{}.partial", std::process::id()));
+        let written = std::fs::write(&probe, [0; PROBE_BYTES]);
+        std::fs::remove_file(&probe).ok();
+        written
+            .map_err(|cause| refuse(Error::io("cannot write in the folder of snapshots", cause)))?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // One that holds snapshots is not removed: it is not empty.
+            std::fs::remove_dir(&self.path).ok();
+        }
+    }
+}
 
 /// Writes the snapshots of one watch.
 pub(super) struct Snapshots {
@@ -65,15 +112,7 @@ impl Snapshots {
             .max()
             .unwrap_or(Instant::MIN);
         let window = self.history.overlapping(window(&caught.hits, &pages));
-        let path = self.free_path(&caught.hits)?;
-        let summary = write_snapshot(
-            &path,
-            &window,
-            &self.formats,
-            &caught.hits,
-            evidence,
-            &self.facts,
-        )?;
+        let summary = self.write_free(caught, &window, evidence)?;
         self.written += 1;
         let timing = SnapshotTiming {
             stopped_after: stopped.map_or(Duration::ZERO, |stopped| stopped - end),
@@ -82,25 +121,41 @@ impl Snapshots {
             on_disk_after: clock::monotonic() - end,
         };
         Ok(Some(Snapshot {
-            path,
+            path: summary.path.clone(),
             summary,
             timing,
         }))
     }
 
-    /// The first free name, so that a second watch into the same folder adds to it.
-    fn free_path(&self, hits: &[Hit]) -> Result<PathBuf> {
-        let first = hits.first().map_or(0, |hit| hit.id);
+    /// Writes under the first free name. Another watch may take it meanwhile: then under the next.
+    fn write_free(
+        &self,
+        caught: &Caught,
+        window: &Pages,
+        evidence: &[Evidence],
+    ) -> Result<SnapshotSummary> {
+        let mut first = caught.hits.first().map_or(0, |hit| hit.id);
+        loop {
+            let (number, path) = self.free_path(first)?;
+            let formats = &self.formats;
+            let written =
+                write_snapshot(&path, window, formats, &caught.hits, evidence, &self.facts);
+            match written {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => first = number + 1,
+                written => return written,
+            }
+        }
+    }
+
+    /// The first free number from `first` on and its path, so that a second watch into the same
+    /// folder adds to it.
+    fn free_path(&self, first: u64) -> Result<(u64, PathBuf)> {
         let output = &self.flight.output;
-        std::fs::create_dir_all(output).map_err(|cause| {
-            Error::io("cannot make the folder of snapshots", cause).mend(format!(
-                "give --output a folder that can be written, not {}",
-                output.display()
-            ))
-        })?;
-        (first..first + 100_000)
-            .map(|number| output.join(format!("hit-{number:04}")))
-            .find(|path| !path.exists())
+        std::fs::create_dir_all(output)
+            .map_err(|cause| Error::io("cannot make the folder of snapshots", cause))?;
+        (first..NUMBERS_END)
+            .map(|number| (number, output.join(format!("hit-{number:04}"))))
+            .find(|(_, path)| !path.exists())
             .ok_or_else(|| {
                 Error::new(ErrorKind::AlreadyExists, "the folder of snapshots is full")
                     .found(output.display().to_string())

@@ -109,6 +109,6 @@ pub(crate) fn write_error(path: &Path, cause: std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::StorageFull => error.mend("free some space, or give -o a path on another disk"),
         ErrorKind::PermissionDenied => error.mend("give -o a directory that you may write to"),
-        _ => error,
+        _ => error.mend("give -o a path that can be written"),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use analysis::TaskFilter;
 use bpf_host::{Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
-use event::{Duration, Error, ErrorKind, Result};
+use event::{Duration, Error, ErrorKind, Prio, Result, Tid};
 
 use crate::flags::Until;
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
@@ -61,7 +62,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         irqs: options.irq.as_ref().map(irqs).transpose()?,
         softirq: options.softirq,
         min_prio: options.prio_min,
-        threshold: options.over.or(options.timeout).unwrap_or(SMALLEST),
+        threshold: threshold(options),
         end: match options.until {
             Until::SwitchIn => EndKind::SwitchIn,
             Until::UserReturn => EndKind::UserReturn,
@@ -86,26 +87,84 @@ fn takes_waker_stacks(target: &Target) -> bool {
     }
 }
 
+/// The patterns that no task of this moment matches: they may be mistyped.
+pub fn nobody(target: &Target) -> Vec<String> {
+    let Target::Tasks(patterns) = target else {
+        return Vec::new();
+    };
+    let names = task_names();
+    let is_nobody = |pattern: &&String| {
+        let filter = TaskFilter {
+            names: vec![(*pattern).clone()],
+            ..TaskFilter::default()
+        };
+        // Sets of letters are the kernel side's own: of them nothing is said.
+        let is_known = !pattern.contains(['[', '\\']);
+        is_known
+            && !names
+                .iter()
+                .any(|name| filter.matches(Tid(0), name, Prio::from_lttng(20)))
+    };
+    patterns.iter().filter(is_nobody).cloned().collect()
+}
+
+/// The names of all tasks.
+fn task_names() -> Vec<Vec<u8>> {
+    let folders = |path: &Path| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let tasks = folders(Path::new("/proc"))
+        .into_iter()
+        .flat_map(|process| folders(&process.join("task")));
+    let name = |task: std::path::PathBuf| std::fs::read(task.join("comm")).ok();
+    tasks
+        .filter_map(name)
+        .map(|name| name.strip_suffix(b"\n").unwrap_or(&name).to_vec())
+        .collect()
+}
+
+/// Whoever asks only for tasks that still wait gets no others.
+fn threshold(options: &WatchOptions) -> Duration {
+    match (options.over, options.new_worst) {
+        (Some(over), _) => over,
+        (None, true) => SMALLEST,
+        (None, false) => Duration::MAX,
+    }
+}
+
 /// Reports a time, as a time between reports.
 fn interval(rate: Rate) -> Duration {
     Duration::from_ns(rate.per.as_ns() / i64::from(rate.hits_max))
 }
 
 fn irqs(filter: &IrqFilter) -> Result<Vec<i32>> {
-    match filter {
-        IrqFilter::Number(number) => Ok(vec![i32::try_from(*number).unwrap_or(i32::MAX)]),
-        IrqFilter::Name(name) => {
-            let text = std::fs::read_to_string("/proc/interrupts")
-                .map_err(|error| Error::io("cannot read /proc/interrupts", error))?;
-            let numbers = irqs_named(&text, name);
-            if numbers.is_empty() {
-                let error = Error::new(ErrorKind::NotFound, "no interrupt has such a name");
-                let error = error.found(format!("'{name}'"));
-                return Err(error.mend("/proc/interrupts lists them, the name last"));
-            }
-            Ok(numbers)
-        }
+    let text = std::fs::read_to_string("/proc/interrupts")
+        .map_err(|error| Error::io("cannot read /proc/interrupts", error))?;
+    let (numbers, what) = match filter {
+        IrqFilter::Number(number) => (irqs_numbered(&text, *number), "no such interrupt"),
+        IrqFilter::Name(name) => (irqs_named(&text, name), "no interrupt has such a name"),
+    };
+    if !numbers.is_empty() {
+        return Ok(numbers);
     }
+    let found = match filter {
+        IrqFilter::Number(number) => number.to_string(),
+        IrqFilter::Name(name) => name.clone(),
+    };
+    let error = Error::new(ErrorKind::NotFound, what).found(format!("'{found}'"));
+    Err(error.mend("cat /proc/interrupts lists them: the number first, the name last"))
+}
+
+/// `number`, when `/proc/interrupts` has a line of it.
+fn irqs_numbered(interrupts: &str, number: u32) -> Vec<i32> {
+    let is_it = |line: &str| {
+        let first = line.split_once(':').map(|(first, _)| first.trim().parse());
+        first == Some(Ok(number))
+    };
+    let there = interrupts.lines().any(is_it);
+    let number = i32::try_from(number).ok().filter(|_| there);
+    number.into_iter().collect()
 }
 
 /// The numbers of the lines of `/proc/interrupts` that contain `name`.

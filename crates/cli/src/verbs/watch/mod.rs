@@ -7,13 +7,14 @@ mod observer;
 use std::io::IsTerminal;
 
 use capture::facts::{self, Verb};
+use capture::watch::Status;
 use event::Result;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
 use crate::options::WatchOptions;
 use crate::paint::Paint;
-use crate::signals;
+use crate::signals::{self, Wish};
 
 pub use config::session;
 pub use observer::{Observer, hit_value};
@@ -28,13 +29,55 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         facts.require(Verb::Record)?;
     }
     let session = session(&options)?;
+    for pattern in config::nobody(&options.target) {
+        eprintln!("no task is called {pattern} now; waiting for one (ps -eLo tid,rtprio,comm)");
+    }
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, std::io::stderr().is_terminal());
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &facts, &command_line, &mut observer)?;
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
     observer.end(&status)?;
-    Ok(match (status.hits, options.over) {
-        (0, _) | (_, None) => Outcome::Fine,
-        _ => Outcome::Exceeded,
-    })
+    Ok(outcome(&status, options.over.is_some()))
+}
+
+/// What was lost may have been the worst: then nothing is said of the whole.
+fn outcome(status: &Status, has_budget: bool) -> Outcome {
+    match (status.statistics.lost, status.hits) {
+        (1.., _) => Outcome::Inconclusive,
+        (0, 1..) if has_budget => Outcome::Exceeded,
+        _ => Outcome::Fine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
+        let check = |lost: u64, hits: u64, has_budget: bool, expect: Outcome| {
+            let mut status = Status {
+                elapsed: event::Duration::ZERO,
+                hits,
+                statistics: Default::default(),
+                cost: Default::default(),
+                programs: Vec::new(),
+            };
+            status.statistics.lost = lost;
+            assert_eq!(
+                outcome(&status, has_budget),
+                expect,
+                "{lost} {hits} {has_budget}"
+            );
+        };
+        check(0, 0, true, Outcome::Fine);
+        check(0, 1, false, Outcome::Fine);
+        check(0, 1, true, Outcome::Exceeded);
+        check(1, 1, true, Outcome::Inconclusive);
+        check(1, 0, false, Outcome::Inconclusive);
+    }
 }

@@ -43,7 +43,15 @@ impl Observer {
         let when = match (options.over, options.new_worst) {
             (Some(over), false) => format!("for more than {over}"),
             (Some(over), true) => format!("for each new worst over {over}"),
-            (None, _) => "for each new worst".to_owned(),
+            (None, true) => "for each new worst".to_owned(),
+            (None, false) => "that still waits".to_owned(),
+        };
+        let when = match options.timeout {
+            Some(timeout) if options.over.is_some() || options.new_worst => {
+                format!("{when}, and when it still waits after {timeout}")
+            }
+            Some(timeout) => format!("{when} after {timeout}"),
+            None => when,
         };
         Observer {
             json: options.json,

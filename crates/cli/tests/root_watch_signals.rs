@@ -1,0 +1,164 @@
+//! A watch that is asked to end, killed, or not alone: what it says and what it leaves.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use cli::demo::process::{Part, PartSpec};
+use cli::flags::PartRole;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
+
+/// Starts a watch that takes a snapshot of nearly every wake-up of a real-time task.
+fn start(folder: &Path, words: &[&str]) -> Child {
+    let mut watch = Command::new(RTSCOPE);
+    watch.args(["watch", "--json"]).args(words);
+    watch.stdout(Stdio::piped()).stderr(Stdio::piped());
+    watch.current_dir(folder).spawn().expect("rtscope starts")
+}
+
+/// Waits until the watch says that it is armed.
+fn wait_until_armed(watch: &mut Child) {
+    use std::io::{BufRead, BufReader};
+    let stderr = watch.stderr.take().expect("stderr");
+    let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+    let armed = lines.find(|line| line.starts_with("watching "));
+    assert!(armed.is_some(), "it ended before it was armed");
+    // The rest is read, so that the watch never waits for us.
+    std::thread::spawn(move || lines.for_each(drop));
+}
+
+/// A real-time task that wakes up every 5 ms until it is dropped.
+fn victim() -> Part {
+    let cpus = capture::facts::gather().machine.cpus_allowed;
+    Part::start(&PartSpec {
+        program: RTSCOPE.into(),
+        role: PartRole::Victim,
+        name: "signals-victim".into(),
+        cpu: *cpus.last().expect("a CPU"),
+        prio: 20,
+        round_robin: false,
+        length_us: 5_000,
+    })
+    .expect("started")
+}
+
+fn send(watch: &Child, signal: Signal) {
+    let pid = Pid::from_raw(watch.id() as i32).expect("a process id");
+    kill_process(pid, signal).expect("sent");
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    text.lines().map(json).collect()
+}
+
+fn instances() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").expect("tracefs is mounted");
+    let names = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_killed_watch_leaves_is_removed() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let before = instances();
+    let _victim = victim();
+    let mut delay_ms = u64::from(std::process::id()) % 53;
+    for _ in 0..20 {
+        // From before the first instance is made until after the first snapshots.
+        delay_ms = (delay_ms + 97) % 600;
+        let mut watch = start(folder.path(), &["--over", "1us", "--rate", "100/s"]);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        watch.kill().expect("killed");
+        watch.wait().expect("reaped");
+        let mut doctor = Command::new(RTSCOPE);
+        doctor.args(["doctor", "--clean", "--output", "rtscope-snapshots"]);
+        let cleaned = doctor
+            .current_dir(folder.path())
+            .output()
+            .expect("rtscope starts");
+        assert!(cleaned.status.success(), "{cleaned:?}");
+        assert_eq!(
+            instances(),
+            before,
+            "killed after {delay_ms} ms: {cleaned:?}"
+        );
+    }
+    let snapshots = std::fs::read_dir(folder.path().join("rtscope-snapshots"));
+    let mut names = snapshots
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name());
+    let half = names.find(|name| name.to_string_lossy().contains(".partial"));
+    assert_eq!(half, None, "a half-written snapshot is left");
+}
+
+#[test]
+fn two_watches_see_the_same_at_once() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let before = instances();
+    let _victim = victim();
+    let words = ["--for", "1s", "--over", "1us", "--rate", "5/s"];
+    let watches = [start(folder.path(), &words), start(folder.path(), &words)];
+    // Both have ended before anything is claimed: a failure leaves nobody behind.
+    let outputs = watches.map(|watch| watch.wait_with_output().expect("it ends"));
+    for output in outputs {
+        let lines = lines(&output);
+        let end = lines.last().unwrap_or_else(|| panic!("{output:?}"));
+        assert_eq!(end["type"], "end", "{output:?}");
+        // A wake-up each 5 ms; the machine may have been away for a while.
+        assert!(end["samples"].as_u64() >= Some(50), "{end}");
+        // Each hit has a snapshot of its own, though both write into one folder.
+        let hits: Vec<_> = lines.iter().filter(|line| line["type"] == "hit").collect();
+        assert!(!hits.is_empty(), "{end}");
+        for hit in hits {
+            assert!(
+                hit["snapshot"]["path"].is_string(),
+                "{}",
+                hit["snapshot_error"]
+            );
+        }
+    }
+    assert_eq!(instances(), before);
+}
+
+#[test]
+fn the_first_signal_reports_and_the_second_discards() {
+    let _alone = testkit::privileged();
+    let before = instances();
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut watch = start(folder.path(), &["--over", "10s"]);
+        wait_until_armed(&mut watch);
+        send(&watch, signal);
+        let output = watch.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(
+            lines(&output).last().map(|line| line["type"].clone()),
+            Some("end".into())
+        );
+        // Nothing came into the folder of snapshots: it is gone again.
+        assert!(!folder.path().join("rtscope-snapshots").exists());
+
+        let mut watch = start(folder.path(), &["--over", "10s"]);
+        wait_until_armed(&mut watch);
+        send(&watch, signal);
+        // Two at once would be one; the watch looks for its end four times a second.
+        std::thread::sleep(Duration::from_millis(5));
+        send(&watch, signal);
+        let output = watch.wait_with_output().expect("it ends");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+    assert_eq!(instances(), before);
+}
