@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ctf::reader::TraceFiles;
+use ctf::reader::{ClockInfo, PacketIndex, StreamFile, TraceFiles};
 use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
-use event::{ClassId, Clock, Cpu, Duration, EventClass, Result};
+use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
-use crate::TraceInfo;
+use crate::{ClockFacts, OpenOptions, PartInfo, StreamInfo, TraceInfo};
 
 /// The CTF traces of one root, the kernel's first.
 pub(crate) struct CtfTrace {
@@ -27,25 +27,43 @@ pub(crate) struct Part {
     /// Whether a loss lies between two packets, not somewhere inside of the second.
     pub losses_between: bool,
     pub environment: BTreeMap<String, String>,
+    /// To add to what its clock says of the wall clock.
+    clock_offset: Duration,
+    /// The time that was asked for, in its own time.
+    pub window: TimeRange,
+}
+
+/// A directory to open.
+pub(crate) struct Place {
+    pub dir: PathBuf,
+    /// How it is called from the root: empty or with a slash at the end.
+    pub prefix: String,
+    pub clock_offset: Duration,
 }
 
 impl CtfTrace {
-    /// Opens the directories, given with their prefixes.
-    pub fn open(dirs: Vec<(PathBuf, String)>) -> Result<CtfTrace> {
-        let mut parts = Vec::with_capacity(dirs.len());
-        for (dir, prefix) in dirs {
-            let files = TraceFiles::open(&dir)?;
+    /// Opens the directories.
+    pub fn open(places: Vec<Place>, options: &OpenOptions) -> Result<CtfTrace> {
+        let mut parts = Vec::with_capacity(places.len());
+        for place in places {
+            let files = TraceFiles::open(&place.dir)?;
             let environment = environment(&files);
             let losses_between = environment
                 .get(LOSSES_KEY)
                 .is_some_and(|v| v == LOSSES_BETWEEN);
+            let window = match options.intersection {
+                true => intersection(&files),
+                false => TimeRange::ALL,
+            };
             parts.push(Part {
                 files,
-                prefix,
+                prefix: place.prefix,
                 first_class: 0,
                 shift_ns: 0,
                 losses_between,
                 environment,
+                clock_offset: place.clock_offset + options.clock_offset,
+                window,
             });
         }
         let is_kernel = |part: &Part| {
@@ -103,6 +121,25 @@ impl CtfTrace {
         }
     }
 
+    pub fn part_infos(&self) -> Vec<PartInfo> {
+        self.parts.iter().map(Part::info).collect()
+    }
+
+    /// From the earliest packet to the latest.
+    pub fn range(&self) -> Option<TimeRange> {
+        let ranges = || self.parts.iter().filter_map(Part::range);
+        Some(TimeRange {
+            begin: ranges().map(|range| range.begin).min()?,
+            end: ranges().map(|range| range.end).max()?,
+        })
+    }
+
+    /// Packets that begin before an earlier one of their stream ends.
+    pub fn packets_back_in_time(&self) -> u64 {
+        let indexes = self.parts.iter().flat_map(|part| part.files.indexes());
+        indexes.map(|index| index.packets_back_in_time).sum()
+    }
+
     pub fn environment_of(&self, class: ClassId) -> Option<&BTreeMap<String, String>> {
         self.part_of(class).map(|part| &part.environment)
     }
@@ -125,16 +162,95 @@ impl CtfTrace {
 
 impl Part {
     fn wall_offset_ns(&self) -> i64 {
-        self.files
-            .schema()
-            .base_clock()
-            .map_or(0, |clock| clock.wall_offset_ns())
+        let clock = self.files.schema().base_clock();
+        let offset_ns = clock.map_or(0, |clock| clock.wall_offset_ns());
+        offset_ns.saturating_add(self.clock_offset.as_ns())
     }
 
     /// The CPUs of the streams.
     fn cpus(&self) -> Vec<Cpu> {
         let indexes = self.files.indexes().iter();
         indexes.filter_map(|index| index.cpu.map(Cpu)).collect()
+    }
+
+    /// Its own times on the clock of the first part.
+    pub fn shifted(&self, ns: i64) -> Instant {
+        Instant::from_ns(ns.saturating_add(self.shift_ns))
+    }
+
+    /// What of `range` lies in its window, on the clock of the first part.
+    pub fn inside(&self, range: TimeRange) -> TimeRange {
+        if self.window == TimeRange::ALL {
+            return range;
+        }
+        TimeRange {
+            begin: range.begin.max(self.shifted(self.window.begin.as_ns())),
+            end: range.end.min(self.shifted(self.window.end.as_ns())),
+        }
+    }
+
+    /// From the earliest packet to the latest, inside of the window.
+    fn range(&self) -> Option<TimeRange> {
+        let ranges = || {
+            self.files
+                .indexes()
+                .iter()
+                .filter_map(PacketIndex::range_ns)
+        };
+        let begin = ranges().map(|(begin, _)| begin).min()?;
+        let end = ranges().map(|(_, end)| end).max()?;
+        let begin = begin.max(self.window.begin.as_ns());
+        let end = end.saturating_add(1).min(self.window.end.as_ns());
+        Some(TimeRange {
+            begin: self.shifted(begin),
+            end: self.shifted(end.max(begin)),
+        })
+    }
+
+    fn info(&self) -> PartInfo {
+        let schema = self.files.schema();
+        let clock = |clock: &ClockInfo| ClockFacts {
+            name: clock.name.clone(),
+            frequency_hz: clock.frequency_hz,
+            wall_offset: Duration::from_ns(clock.wall_offset_ns()),
+        };
+        let files = self.files.streams().iter().zip(self.files.indexes());
+        let stream = |(file, index): (&StreamFile, &PacketIndex)| StreamInfo {
+            file: file.name().to_owned(),
+            size_bytes: file.size_bytes(),
+            class: index.stream_class,
+            cpu: index.cpu.map(Cpu),
+            packets: index.packets,
+            range: index.range_ns().map(|(begin, end)| TimeRange {
+                begin: self.shifted(begin),
+                end: self.shifted(end.saturating_add(1)),
+            }),
+            discarded: index.discarded,
+            packet_gaps: index.packet_gaps,
+            packets_back_in_time: index.packets_back_in_time,
+        };
+        PartInfo {
+            path: self.prefix.trim_end_matches('/').to_owned(),
+            format_version: schema.format_version,
+            uuid: schema.uuid,
+            environment: self.environment.clone(),
+            clocks: schema.clocks.iter().map(clock).collect(),
+            streams: files.map(stream).collect(),
+        }
+    }
+}
+
+/// The time in which all streams of a trace have packets; no time at all when there is none.
+fn intersection(files: &TraceFiles) -> TimeRange {
+    let ranges = || files.indexes().iter().filter_map(PacketIndex::range_ns);
+    let begin = ranges().map(|(begin, _)| begin).max();
+    let end = ranges().map(|(_, end)| end).min();
+    let (Some(begin), Some(end)) = (begin, end) else {
+        return TimeRange::ALL;
+    };
+    TimeRange {
+        begin: Instant::from_ns(begin),
+        end: Instant::from_ns(end.saturating_add(1).max(begin)),
     }
 }
 

@@ -4,7 +4,7 @@ use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
 
 use crate::ctf_cursor::CtfCursor;
 use crate::memory::MemoryEvent;
-use crate::{Source, Trace};
+use crate::{Disorder, Source, Trace};
 
 /// Why events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -205,6 +205,15 @@ impl Cursor<'_> {
         match &mut self.0 {
             Walk::Memory(memory) => Ok(memory.next()),
             Walk::Ctf(ctf) => Ok(ctf.next()),
+        }
+    }
+
+    /// Time that went backwards so far. Packets are put in order by what their headers say; events
+    /// inside of a packet are handed out where they stand.
+    pub fn disorder(&self) -> Disorder {
+        match &self.0 {
+            Walk::Memory(_) => Disorder::default(),
+            Walk::Ctf(ctf) => ctf.disorder(),
         }
     }
 }

@@ -15,16 +15,18 @@ mod ctf_trace;
 mod cursor;
 mod memory;
 mod open;
+mod options;
 mod symbols;
 
 use std::collections::BTreeMap;
 
-use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant};
+use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 
 use ctf_trace::CtfTrace;
 
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
 pub use memory::{MemoryEvent, MemoryTrace};
+pub use options::{ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::Symbols;
 
 /// Facts of the machine and the tracer that a trace carries.
@@ -87,6 +89,29 @@ impl Trace {
     /// Kernel symbols of the traced machine; empty when the trace carries none.
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
+    }
+
+    /// The CTF traces that were opened as one, the kernel's first; none for a trace in memory.
+    pub fn parts(&self) -> Vec<PartInfo> {
+        match &self.source {
+            Source::Memory { .. } => Vec::new(),
+            Source::Ctf(ctf) => ctf.part_infos(),
+        }
+    }
+
+    /// From the first packet's begin to the last one's end, without reading events; none when
+    /// nobody says.
+    pub fn range(&self) -> Option<TimeRange> {
+        match &self.source {
+            Source::Memory { events, .. } => {
+                let (first, last) = (events.first()?, events.last()?);
+                Some(TimeRange {
+                    begin: first.time,
+                    end: last.time + Duration::from_ns(1),
+                })
+            }
+            Source::Ctf(ctf) => ctf.range(),
+        }
     }
 
     /// The offset that turns an instant of this trace into nanoseconds since 1970 (UTC).

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
 
-use crate::ctf_trace::CtfTrace;
-use crate::{Source, Symbols, Trace};
+use crate::ctf_trace::{CtfTrace, Place};
+use crate::{OpenOptions, Root, Source, Symbols, Trace};
 
 /// LTTng's deepest layout is `ust/uid/1000/64-bit`; snapshots add a directory or two.
 const DEPTH_MAX: u32 = 8;
@@ -22,36 +22,78 @@ impl Trace {
     /// [`ErrorKind::Corrupt`] when the metadata cannot be understood; otherwise what the operating
     /// system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Trace> {
-        let path = path.as_ref();
-        let status = fs::metadata(path).map_err(|cause| {
-            Error::io(format!("cannot open the trace {}", path.display()), cause)
-                .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
-        })?;
-        if !status.is_dir() {
-            return match path.file_name().is_some_and(|name| name == "metadata") {
-                true => Trace::open(path.parent().unwrap_or(path)),
-                false => Err(no_trace(path, "a file".to_owned())),
+        Trace::open_with(path, &OpenOptions::default())
+    }
+
+    /// Opens the trace at `path` in another way.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Trace> {
+        Trace::open_all(&[Root::from(path.as_ref())], options)
+    }
+
+    /// Opens several traces as one, on the clock of the first kernel trace among them, placed
+    /// beside each other by their wall clocks.
+    ///
+    /// # Errors
+    /// As [`Trace::open`]; [`ErrorKind::InvalidInput`] when there is no root.
+    pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
+        let mut places = Vec::new();
+        for root in roots {
+            let prefix = match roots {
+                [_] => String::new(),
+                _ => format!("{}/", root.path.display()),
             };
+            let dirs = trace_dirs(&root.path, prefix)?;
+            places.extend(dirs.into_iter().map(|(dir, prefix)| Place {
+                dir,
+                prefix,
+                clock_offset: root.clock_offset,
+            }));
         }
-        let mut dirs = Vec::new();
-        let mut entries = 0;
-        find_traces(path, String::new(), 0, &mut dirs, &mut entries)?;
-        if dirs.is_empty() {
-            let found = match entries {
-                0 => "an empty directory".to_owned(),
-                _ => format!("{entries} files and directories, none named 'metadata'"),
-            };
-            return Err(no_trace(path, found));
+        if places.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "no trace was given")
+                .mend("give the directory that 'rtscope record -o' or a snapshot wrote"));
         }
-        let ctf = CtfTrace::open(dirs)?;
+        let ctf = CtfTrace::open(places, options)?;
         let (info, classes) = (ctf.info(), ctf.classes());
+        let symbols = roots.iter().map(|root| symbols(&root.path));
         Ok(Trace {
             info,
             classes,
-            symbols: symbols(path),
+            symbols: symbols
+                .into_iter()
+                .find(|symbols| !symbols.is_empty())
+                .unwrap_or_default(),
             source: Source::Ctf(ctf),
         })
     }
+}
+
+/// The directories with `metadata` at a path or below, and how they are called from there.
+fn trace_dirs(path: &Path, prefix: String) -> Result<Vec<(PathBuf, String)>> {
+    let status = fs::metadata(path).map_err(|cause| {
+        Error::io(format!("cannot open the trace {}", path.display()), cause)
+            .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
+    })?;
+    if !status.is_dir() {
+        return match path.file_name().is_some_and(|name| name == "metadata") {
+            true => trace_dirs(path.parent().unwrap_or(path), prefix),
+            false => Err(no_trace(path, "a file".to_owned())),
+        };
+    }
+    let mut dirs = Vec::new();
+    let mut entries = 0;
+    find_traces(path, prefix, 0, &mut dirs, &mut entries)?;
+    if dirs.is_empty() {
+        let found = match entries {
+            0 => "an empty directory".to_owned(),
+            _ => format!("{entries} files and directories, none named 'metadata'"),
+        };
+        return Err(no_trace(path, found));
+    }
+    Ok(dirs)
 }
 
 fn no_trace(path: &Path, found: String) -> Error {

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
 use event::{
-    ClassId, Clock, Cpu, ErrorKind, EventClass, Field, FieldType, Instant, Integer, TimeRange,
+    ClassId, Clock, Cpu, Duration, ErrorKind, EventClass, Field, FieldType, Instant, Integer,
+    TimeRange,
 };
-use trace::{Item, Trace};
+use trace::{Item, OpenOptions, Root, Trace};
 
 /// A trace in `dir` with one class, `tick { value }`: CPUs with the times of their events. A time
 /// after a negative count comes after that many lost events.
@@ -172,6 +173,133 @@ fn a_cut_stream_gives_its_whole_events_then_names_its_file() {
         walk(&trace, TimeRange::ALL),
         ["0@1", "damage kernel/channel0_0", "1@2", "1@9"]
     );
+}
+
+#[test]
+fn the_time_that_all_streams_share_is_cut_out_when_asked() {
+    let root = tempfile::tempdir().unwrap();
+    write(
+        root.path(),
+        0,
+        "kernel",
+        &[(0, &[1, 5, 9]), (1, &[4, 5, 7])],
+    );
+    let options = OpenOptions {
+        intersection: true,
+        ..OpenOptions::default()
+    };
+    let shared = Trace::open_with(root.path(), &options).unwrap();
+    assert_eq!(walk(&shared, TimeRange::ALL), ["1@4", "0@5", "1@5", "1@7"]);
+    assert_eq!(walk(&shared, range(5, 6)), ["0@5", "1@5"]);
+    assert_eq!(shared.range(), Some(range(4, 8)));
+    assert_eq!(
+        Trace::open(root.path()).unwrap().range(),
+        Some(range(1, 10))
+    );
+    let apart = tempfile::tempdir().unwrap();
+    write(apart.path(), 0, "kernel", &[(0, &[1, 2]), (1, &[4, 5])]);
+    let shared = Trace::open_with(apart.path(), &options).unwrap();
+    assert_eq!(walk(&shared, TimeRange::ALL), [""; 0]);
+}
+
+#[test]
+fn traces_opened_together_lie_beside_each_other_by_their_wall_clocks() {
+    let root = tempfile::tempdir().unwrap();
+    let (one, two) = (root.path().join("one"), root.path().join("two"));
+    write(&one, 1_000, "kernel", &[(0, &[5, 9])]);
+    write(&two, 1_002, "kernel", &[(1, &[4, 6])]);
+    let options = OpenOptions {
+        clock_offset: Duration::from_ns(50),
+        ..OpenOptions::default()
+    };
+    let check = |offset_ns, expect: [&str; 4]| {
+        let mut second = Root::from(&two);
+        second.clock_offset = Duration::from_ns(offset_ns);
+        let trace = Trace::open_all(&[Root::from(&one), second], &options).unwrap();
+        assert_eq!(walk(&trace, TimeRange::ALL), expect);
+        assert_eq!(trace.wall_ns(Instant::from_ns(5)), 1_055);
+    };
+    check(0, ["0@5", "1@6", "1@8", "0@9"]);
+    check(10, ["0@5", "0@9", "1@16", "1@18"]);
+    let none = Trace::open_all(&[], &options).map(|_| ());
+    assert_eq!(none.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn packets_that_go_back_in_time_are_put_in_order_and_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let times: [&[i64]; 4] = [&[10, 20], &[1, 12], &[21, 30], &[2, 3]];
+    let cpus: Vec<(u32, &[i64])> = (0..).zip(times).collect();
+    write(root.path(), 0, "kernel", &cpus);
+    let mut all = Vec::new();
+    for cpu in 0..4 {
+        let path = root.path().join(format!("channel0_{cpu}"));
+        all.extend(fs::read(&path).unwrap());
+        fs::remove_file(path).unwrap();
+    }
+    fs::write(root.path().join("channel0_0"), all).unwrap();
+    let trace = Trace::open(root.path()).unwrap();
+    let expect = ["1@1", "3@2", "3@3", "0@10", "1@12", "0@20", "2@21", "2@30"];
+    assert_eq!(walk(&trace, TimeRange::ALL), expect);
+    assert_eq!(walk(&trace, range(3, 21)), expect[2..6]);
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while cursor.next().unwrap().is_some() {}
+    let disorder = cursor.disorder();
+    assert_eq!((disorder.packets, disorder.events), (2, 0));
+    let parts = trace.parts();
+    let stream = &parts[0].streams[0];
+    assert_eq!((stream.packets, stream.packets_back_in_time), (4, 2));
+    assert_eq!(stream.range, Some(range(1, 31)));
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_read_is_damage_not_death() {
+    let root = tempfile::tempdir().unwrap();
+    let times: Vec<i64> = (0..200_000).collect();
+    write(root.path(), 0, "kernel", &[(0, &times)]);
+    let trace = Trace::open(root.path()).unwrap();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    for _ in 0..10 {
+        assert!(matches!(cursor.next().unwrap(), Some(Item::Event(_))));
+    }
+    let path = root.path().join("channel0_0");
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(100).unwrap();
+    let (mut events, mut damages) = (10, 0);
+    while let Some(item) = cursor.next().unwrap() {
+        events += u64::from(matches!(item, Item::Event(_)));
+        damages += u64::from(matches!(item, Item::Damage(_)));
+    }
+    assert!(events < 200_000, "{events}");
+    assert_eq!(damages, 1);
+}
+
+#[test]
+fn any_range_gives_the_events_inside_of_it() {
+    let root = tempfile::tempdir().unwrap();
+    let times: Vec<i64> = (0..60_000).map(|n| n * 3).collect();
+    write(
+        root.path(),
+        0,
+        "kernel",
+        &[(0, &times), (1, &times[30_000..])],
+    );
+    let trace = Trace::open(root.path()).unwrap();
+    assert!(trace.parts()[0].streams[0].packets > 1);
+    let all = walk(&trace, TimeRange::ALL);
+    for (begin, end) in [
+        (0, 1),
+        (89_999, 90_010),
+        (120_000, 130_000),
+        (179_990, 999_999),
+    ] {
+        let inside = |word: &&String| {
+            let time: i64 = word.split('@').nth(1).unwrap().parse().unwrap();
+            (begin..end).contains(&time)
+        };
+        let expect: Vec<String> = all.iter().filter(inside).cloned().collect();
+        assert_eq!(walk(&trace, range(begin, end)), expect, "{begin} to {end}");
+    }
 }
 
 #[test]

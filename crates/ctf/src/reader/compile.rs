@@ -23,7 +23,7 @@ pub(super) fn refuse(found: String) -> Error {
 }
 
 /// Layouts of everything that was declared.
-pub(super) fn compile(mut declared: Declarations) -> Result<Schema> {
+pub(super) fn compile(mut declared: Declarations, format_version: &'static str) -> Result<Schema> {
     let mut classes = Vec::new();
     let mut has_payload = Vec::new();
     let mut streams = BTreeMap::new();
@@ -67,6 +67,7 @@ pub(super) fn compile(mut declared: Declarations) -> Result<Schema> {
         ..
     } = declared;
     Ok(Schema {
+        format_version,
         has_payload,
         environment,
         clocks,

@@ -70,6 +70,8 @@ pub(crate) struct EventDeclaration {
 /// The understood metadata, ready to decode streams with.
 #[derive(Debug)]
 pub struct Schema {
+    /// `1.8` or `2`.
+    pub format_version: &'static str,
     /// The `env` block, in its order.
     pub environment: Vec<(String, EnvValue)>,
     /// The clocks, in their order.
@@ -102,7 +104,7 @@ impl Schema {
     /// [`event::ErrorKind::Corrupt`] with the line and what was found there.
     pub fn parse(text: &str) -> Result<Schema> {
         if ctf2::is_ctf2(text) {
-            return compile(ctf2::declarations(text)?);
+            return compile(ctf2::declarations(text)?, "2");
         }
         let mut parser = Parser::new(text)?;
         let mut declared = Declarations::default();
@@ -121,7 +123,7 @@ impl Schema {
         if declared.streams.is_empty() {
             declared.streams.insert(0, StreamDeclaration::default());
         }
-        compile(declared)
+        compile(declared, "1.8")
     }
 
     /// The clock that all instants are on: the first.

@@ -431,7 +431,8 @@ impl<'a> StreamReader<'a> {
         self.position = self.content_end;
         self.class = None;
         let size_bytes = self.packet.as_ref().map_or(0, |packet| packet.size_bytes);
-        if self.rest_bytes(self.packet_offset, size_bytes) < size_bytes {
+        // Asked anew: the file may have been cut while it was read.
+        if self.rest_bytes(self.packet_offset, u64::MAX) < size_bytes {
             self.done = true;
             self.packet = None;
         }
