@@ -1,0 +1,217 @@
+//! What the watch saw in the kernel and what is made of its snapshot: the same steps, the same
+//! record, and instants that agree with the kernel's own events.
+
+mod scene;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use cli::demo::realtime::{self, Policy};
+use event::{Cpu, Instant, TimeRange};
+use scene::{Victim, Watch, burn, pause, thread};
+use serde_json::Value;
+use trace::{Item, Trace};
+
+/// The two sources stamp one event no further apart.
+const DELTA_MAX_NS: i64 = 1_000;
+const ROUNDS_MAX: usize = 3;
+/// The row of all kinds together.
+const ALL: &str = "all";
+
+/// Watches a victim that `hits` bursts of a hog make late, one after the other.
+fn watch_bursts(case: &str, hits: usize) -> (Watch, Vec<Value>) {
+    let (cpu, _) = scene::cpus();
+    let _off = realtime::stay_off(cpu).expect("out of the way");
+    let victim = Victim::start(cpu, Policy::Fifo(20), 1_000);
+    let most = hits.to_string();
+    let more = [
+        "--over",
+        "2ms",
+        "--rate",
+        "1000/s",
+        "--max-hits",
+        &most,
+        "--for",
+        "60s",
+        "--buffer",
+        "1M",
+    ];
+    let mut watch = Watch::start(case, victim.tid, &more);
+    let hog = thread("hog", cpu, Policy::Fifo(60), move || {
+        // More than are asked for: two hits of one moment share a drain.
+        for _ in 0..2 * hits {
+            burn(4);
+            pause(60);
+        }
+    });
+    let lines = watch.finish();
+    hog.join().expect("ended");
+    (watch, lines)
+}
+
+/// The activation of hit `id` in a diagnosis.
+fn activation(diagnosis: &Value, id: &Value) -> Option<Value> {
+    let activations = diagnosis["activations"].as_array()?;
+    let of_hit = |late: &&Value| late["hit"]["id"] == *id;
+    activations.iter().find(of_hit).cloned()
+}
+
+fn diagnose(snapshot: &Path) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["diagnose", "--json"])
+        .arg(snapshot)
+        .output()
+        .expect("started");
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+#[test]
+fn a_hit_is_the_same_from_the_watch_and_from_its_snapshot() {
+    let _alone = testkit::privileged();
+    let (_watch, lines) = watch_bursts("same", 12);
+    let hits = scene::hits(&lines);
+    assert!(hits.len() >= 10, "{} hits", hits.len());
+    for line in hits {
+        let hit = &line["hit"];
+        let snapshot = line["snapshot"]["path"].as_str().expect("a snapshot");
+        let later = diagnose(Path::new(snapshot));
+        let late = activation(&later, &hit["id"]).expect("the hit is in its snapshot");
+        assert_eq!(late["steps"], hit["steps"], "the steps");
+        assert_eq!(&late["hit"], hit, "the hit's own record");
+        let live = activation(&line["diagnosis"], &hit["id"]).expect("explained at once");
+        assert_eq!(live, late, "the whole explanation");
+    }
+}
+
+/// A step beside the kernel's event that means the same.
+struct Compared {
+    hit: u64,
+    kind: String,
+    /// The event's instant minus the step's.
+    delta_ns: i64,
+    /// An interrupt began between the two stamps, so that they are of different instants.
+    interrupted: bool,
+}
+
+/// The steps of a hit, compared; none when its snapshot does not hold it whole: it came while the
+/// recorder was drained.
+fn compared(line: &Value) -> Option<Vec<Compared>> {
+    let late = activation(&line["diagnosis"], &line["hit"]["id"]).expect("explained");
+    if late["ledger"]["grade"] != "complete" {
+        return None;
+    }
+    let trace = Trace::open(line["snapshot"]["path"].as_str().expect("a snapshot"));
+    let trace = trace.expect("opens");
+    let checks = late["checks"].as_array().expect("checks").iter();
+    let compared = checks.filter_map(|check| {
+        let step = &late["steps"][check["step"].as_u64()? as usize];
+        let kind = step["kind"].as_str()?.to_owned();
+        let time_ns = step["time_ns"].as_i64()?;
+        // What was not recorded cannot be compared: the switch out of idle on some kernels.
+        let delta_ns = check["delta_ns"].as_i64()?;
+        let between = TimeRange {
+            begin: Instant::from_ns(time_ns.min(time_ns + delta_ns) + 1),
+            end: Instant::from_ns(time_ns.max(time_ns + delta_ns)),
+        };
+        let cpu = Cpu(step["cpu"].as_u64()? as u32);
+        Some(Compared {
+            hit: line["hit"]["id"].as_u64()?,
+            kind,
+            delta_ns,
+            interrupted: delta_ns.abs() > DELTA_MAX_NS && has_interrupt(&trace, cpu, between),
+        })
+    });
+    Some(compared.collect())
+}
+
+fn has_interrupt(trace: &Trace, cpu: Cpu, between: TimeRange) -> bool {
+    let mut cursor = trace.cursor(between);
+    while let Some(item) = cursor.next().expect("read") {
+        let Item::Event(event) = item else { continue };
+        let name = &trace.classes()[event.class().0 as usize].name;
+        let begins = name.ends_with("_entry") && !name.starts_with("timer_");
+        if begins && event.cpu() == Some(cpu) {
+            return true;
+        }
+    }
+    false
+}
+
+fn quantile(sorted: &[i64], share: f64) -> i64 {
+    let place = ((sorted.len() as f64 * share).ceil() as usize).max(1) - 1;
+    sorted.get(place).copied().unwrap_or(0)
+}
+
+/// The distances in nanoseconds, sorted, by kind of step and of all.
+#[derive(Default)]
+struct Distances {
+    by_kind: BTreeMap<String, Vec<i64>>,
+    hits: usize,
+    interrupted: usize,
+}
+
+impl Distances {
+    fn add(&mut self, steps: Vec<Compared>) {
+        self.hits += 1;
+        for step in steps {
+            let distance_ns = step.delta_ns.abs();
+            if step.interrupted {
+                self.interrupted += 1;
+                continue;
+            }
+            if distance_ns > DELTA_MAX_NS {
+                let (hit, kind) = (step.hit, &step.kind);
+                eprintln!("hit {hit}: {kind} {} ns, nothing between", step.delta_ns);
+            }
+            for kind in [step.kind, ALL.to_owned()] {
+                self.by_kind.entry(kind).or_default().push(distance_ns);
+            }
+        }
+    }
+
+    fn p99_ns(&mut self) -> i64 {
+        self.by_kind
+            .values_mut()
+            .for_each(|all| all.sort_unstable());
+        quantile(&self.by_kind[ALL], 0.99)
+    }
+
+    fn print(&self) {
+        eprintln!("step            number   p50 ns   p99 ns   max ns");
+        for (kind, sorted) in &self.by_kind {
+            let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| quantile(sorted, share));
+            eprintln!("{kind:<14} {:>7} {p50:>8} {p99:>8} {max:>8}", sorted.len());
+        }
+        let interrupted = self.interrupted;
+        eprintln!("{interrupted} left out: an interrupt began between the two stamps");
+    }
+}
+
+#[test]
+fn the_steps_instants_agree_with_the_kernels_events() {
+    let _alone = testkit::privileged();
+    let mut distances = Distances::default();
+    // A rare slow moment of the machine weighs less among more.
+    for _ in 0..ROUNDS_MAX {
+        let (_watch, lines) = watch_bursts("instants", 60);
+        let hits = scene::hits(&lines);
+        let before = distances.hits;
+        let whole = hits.iter().filter_map(|line| compared(line));
+        whole.for_each(|steps| distances.add(steps));
+        let drained = hits.len() - (distances.hits - before);
+        eprintln!(
+            "{} hits, {drained} while the recorder was drained",
+            hits.len()
+        );
+        assert!(distances.hits - before >= 50, "too few hits to compare");
+        if distances.p99_ns() <= DELTA_MAX_NS {
+            break;
+        }
+    }
+    distances.print();
+    let steps = distances.by_kind[ALL].len();
+    assert!(steps >= 3 * distances.hits, "{steps} steps compared");
+    assert!(distances.interrupted * 20 <= steps, "too many left out");
+    assert!(distances.p99_ns() <= DELTA_MAX_NS, "the skew is too large");
+}
