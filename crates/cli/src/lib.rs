@@ -7,6 +7,7 @@ pub mod demo;
 mod exit;
 pub mod flags;
 mod generate;
+mod live;
 pub mod options;
 mod paint;
 pub mod signals;

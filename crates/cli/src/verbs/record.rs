@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use analysis::{Query, diagnose};
 use capture::facts::{self, Verb};
@@ -12,8 +14,12 @@ use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Record;
+use crate::live::LiveLine;
 use crate::options::RecordOptions;
 use crate::signals::{self, Wish};
+
+/// Slow enough to cost nothing.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the verb.
 pub fn run(typed: &Record) -> Result<Outcome> {
@@ -25,7 +31,9 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     }
     let config = config(options)?;
     eprintln!("{}", beginning(&config));
-    let summary = capture::record(&config, &facts, &capture::own_command_line())?;
+    let summary = with_progress(config.command.is_none(), || {
+        capture::record(&config, &facts, &capture::own_command_line())
+    })?;
     if signals::wish() == Wish::Discard {
         let removed = std::fs::remove_dir_all(&summary.path);
         removed.map_err(|error| Error::io("cannot discard the recording", error))?;
@@ -38,6 +46,24 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(Outcome::Fine)
+}
+
+/// Runs `record` while a line says for how long; a command has the terminal to itself.
+fn with_progress<T>(wanted: bool, record: impl FnOnce() -> T) -> T {
+    let line = LiveLine::new(wanted);
+    let (over, is_over) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let begin = Instant::now();
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(PROGRESS_INTERVAL) {
+                line.show(&format!("{:.1} s", begin.elapsed().as_secs_f64()));
+            }
+            line.clear();
+        });
+        let result = record();
+        drop(over);
+        result
+    })
 }
 
 fn list_events(options: &RecordOptions) -> Result<Outcome> {

@@ -4,8 +4,6 @@ mod config;
 mod exec;
 mod observer;
 
-use std::io::IsTerminal;
-
 use capture::facts::{self, Verb};
 use capture::watch::Status;
 use event::Result;
@@ -33,7 +31,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         eprintln!("no task is called {pattern} now; waiting for one (ps -eLo tid,rtprio,comm)");
     }
     signals::take_over()?;
-    let mut observer = Observer::new(&options, paint, std::io::stderr().is_terminal());
+    let mut observer = Observer::new(&options, paint, true);
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &facts, &command_line, &mut observer)?;
     if signals::wish() == Wish::Discard {

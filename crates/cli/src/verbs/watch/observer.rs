@@ -12,6 +12,7 @@ use trace::Trace;
 
 use super::exec::Running;
 use crate::exit::stdout_error;
+use crate::live::{LiveLine, short};
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
@@ -27,14 +28,14 @@ pub struct Observer {
     exec: Option<String>,
     running: Running,
     paint: Paint,
-    live: bool,
+    live: LiveLine,
     sequence: u64,
     beginning: String,
 }
 
 impl Observer {
-    /// For a watch with `options`; the live line goes to stderr when that is a terminal.
-    pub fn new(options: &WatchOptions, paint: Paint, stderr_is_terminal: bool) -> Self {
+    /// For a watch with `options`; `live` shows a line that says where it stands.
+    pub fn new(options: &WatchOptions, paint: Paint, live: bool) -> Self {
         let whom = match &options.target {
             Target::Tasks(patterns) => format!("tasks called {}", patterns.join(", ")),
             Target::Tid(tid) => format!("task {tid}"),
@@ -58,7 +59,7 @@ impl Observer {
             exec: options.exec.clone(),
             running: Running::default(),
             paint,
-            live: stderr_is_terminal && !options.json,
+            live: LiveLine::new(live && !options.json),
             sequence: 0,
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
         }
@@ -70,7 +71,7 @@ impl Observer {
     /// When stdout refuses.
     pub fn end(&mut self, status: &Status) -> Result<()> {
         self.running.finish();
-        self.clear_live_line();
+        self.live.clear();
         let statistics = &status.statistics;
         if self.json {
             let quantile = |q: f64| statistics.histogram.quantile(q).map(Duration::as_ns);
@@ -108,12 +109,6 @@ impl Observer {
             .and_then(|()| stdout.flush())
             .map_err(stdout_error)
     }
-
-    fn clear_live_line(&self) {
-        if self.live {
-            eprint!("\r\x1b[K");
-        }
-    }
 }
 
 /// A hit with its explanation, as `--json` shows it.
@@ -149,7 +144,7 @@ impl WatchObserver for Observer {
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
-        self.clear_live_line();
+        self.live.clear();
         if signals::wish() == Wish::Discard {
             return Ok(());
         }
@@ -172,9 +167,7 @@ impl WatchObserver for Observer {
 
     fn status(&mut self, status: &Status) -> Result<bool> {
         self.running.reap();
-        if self.live {
-            eprint!("\r\x1b[K{}", summary(status));
-        }
+        self.live.show(&live_text(status));
         Ok(signals::wish() == Wish::GoOn)
     }
 }
@@ -278,6 +271,22 @@ fn cost_json(status: &Status) -> Value {
         "available_ns": status.cost.available.as_ns(),
         "programs": status.programs.iter().map(program).collect::<Vec<_>>(),
     })
+}
+
+/// As [`summary`], short enough for a terminal of 80 columns.
+fn live_text(status: &Status) -> String {
+    let statistics = &status.statistics;
+    let p999 = statistics.histogram.quantile(0.999);
+    format!(
+        "{:.1} s  samples {}  worst {}  p99.9 {}  hits {}  lost {}  cost {:.1} %",
+        status.elapsed.as_ns() as f64 / 1e9,
+        statistics.samples,
+        short(statistics.worst),
+        p999.map_or("-".to_owned(), short),
+        status.hits,
+        statistics.lost,
+        status.cost.share() * 100.0
+    )
 }
 
 /// One line: how long, how much, how bad, what was lost, what it cost.
