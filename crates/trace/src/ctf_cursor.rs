@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use ctf::reader::{BadBytes, Loss, Step, StreamReader};
-use event::{ClassId, Cpu, Instant, TimeRange};
+use event::{Cpu, Instant, Result, TimeRange};
 
 use crate::ctf_trace::{CtfTrace, Part};
 use crate::cursor::Payload;
@@ -18,22 +18,32 @@ struct Lane<'a> {
     range: TimeRange,
     /// Its name relative to the root.
     file: String,
-    /// What the reader stands on.
-    step: Step,
+    /// What the reader stands on, when it is no event.
+    other: Option<Box<Step>>,
     /// The time of the last event.
     latest_ns: i64,
     events_back_in_time: u64,
 }
 
-/// The walk: the lane with the earliest item is on top of the heap.
+/// What orders lanes: the time of its item in nanoseconds, then its place.
+type Key = (i64, usize);
+
+/// The walk: one lane at a time, as long as its items are earlier than those of the others.
 pub(crate) struct CtfCursor<'a> {
     lanes: Vec<Lane<'a>>,
-    /// Time in nanoseconds and lane; lanes of one instant in their order.
-    heap: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Whether the top lane's item was handed out and the lane must go on.
-    top_is_used: bool,
+    /// The lane that is handed out.
+    current: Option<Key>,
+    /// The other lanes, the earliest on top.
+    others: BinaryHeap<Reverse<Key>>,
+    /// The key on top of the others.
+    limit: Key,
+    /// Whether the current lane's item was handed out and the lane must go on.
+    is_used: bool,
     packets_back_in_time: u64,
 }
+
+/// After every item.
+const NEVER: Key = (i64::MAX, usize::MAX);
 
 impl<'a> CtfCursor<'a> {
     pub fn new(ctf: &'a CtfTrace, range: TimeRange) -> Self {
@@ -45,43 +55,59 @@ impl<'a> CtfCursor<'a> {
                 let file = format!("{}{}", part.prefix, stream.name());
                 let readers = part.files.readers_from(place, begin_ns).into_iter();
                 lanes.extend(readers.map(|reader| Lane {
-                    reader,
+                    reader: reader.with_first_class(part.first_class),
                     part,
                     range,
                     file: file.clone(),
-                    step: Step::End,
+                    other: None,
                     latest_ns: i64::MIN,
                     events_back_in_time: 0,
                 }));
             }
         }
-        let mut heap = BinaryHeap::with_capacity(lanes.len());
+        let mut others = BinaryHeap::with_capacity(lanes.len());
         for (place, lane) in lanes.iter_mut().enumerate() {
-            heap.extend(lane.advance().map(|time_ns| Reverse((time_ns, place))));
+            others.extend(lane.advance().map(|time_ns| Reverse((time_ns, place))));
         }
+        let current = others.pop().map(|Reverse(key)| key);
+        let limit = others.peek().map_or(NEVER, |Reverse(key)| *key);
         CtfCursor {
             lanes,
-            heap,
-            top_is_used: false,
+            current,
+            others,
+            limit,
+            is_used: false,
             packets_back_in_time: ctf.packets_back_in_time(),
         }
     }
 
+    /// Wrapped as the caller hands it on: unwrapping would move the item once more.
     #[inline]
-    pub fn next(&mut self) -> Option<Item<'_>> {
-        if self.top_is_used {
-            let mut top = self.heap.peek_mut()?;
-            let Reverse((_, place)) = *top;
-            match self.lanes[place].advance() {
-                Some(time_ns) => top.0.0 = time_ns,
-                None => {
-                    PeekMut::pop(top);
-                }
+    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
+        if self.is_used
+            && let Some((_, place)) = self.current
+            && let Some(lane) = self.lanes.get_mut(place)
+        {
+            self.current = lane.advance().map(|time_ns| (time_ns, place));
+            if self.current.is_none_or(|key| key > self.limit) {
+                self.change_lane();
             }
         }
-        self.top_is_used = true;
-        let Reverse((time_ns, place)) = *self.heap.peek()?;
-        Some(self.lanes[place].item(Instant::from_ns(time_ns)))
+        self.is_used = true;
+        match self.current {
+            Some((time_ns, place)) => self.lanes[place].item(Instant::from_ns(time_ns)),
+            None => Ok(None),
+        }
+    }
+
+    /// Goes on with the lane whose item is the earliest.
+    fn change_lane(&mut self) {
+        self.current = match (self.current, self.others.peek_mut()) {
+            (Some(key), Some(mut top)) => Some(std::mem::replace(&mut top.0, key)),
+            (None, Some(top)) => Some(PeekMut::pop(top).0),
+            (current, None) => current,
+        };
+        self.limit = self.others.peek().map_or(NEVER, |Reverse(key)| *key);
     }
 
     pub fn disorder(&self) -> Disorder {
@@ -97,48 +123,60 @@ impl Lane<'_> {
     #[inline]
     fn advance(&mut self) -> Option<i64> {
         loop {
-            self.step = self.reader.step();
+            let step = self.reader.advance();
             let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
             let time = Instant::from_ns(time_ns);
-            match &self.step {
-                Step::End => return None,
-                Step::Event if time >= self.range.end => {
-                    self.note(time_ns);
-                    // Packets follow each other in time, and so do their events, as a rule.
-                    if self.events_back_in_time == 0 {
-                        return None;
-                    }
-                }
-                Step::Lost(_) if time >= self.range.end => return None,
-                Step::Event if time < self.range.begin => self.note(time_ns),
-                Step::Lost(loss) if self.loss_range(loss).end < self.range.begin => {}
-                Step::Event => {
-                    self.note(time_ns);
+            if let Err(step) = step {
+                if self.meet(&step, time)? {
+                    self.other = Some(step);
                     return Some(time_ns);
                 }
-                _ => return Some(time_ns),
+                continue;
+            }
+            if self.other.is_some() {
+                self.other = None;
+            }
+            self.events_back_in_time += u64::from(time_ns < self.latest_ns);
+            self.latest_ns = time_ns;
+            if time >= self.range.end {
+                // Packets follow each other in time, and so do their events, as a rule.
+                if self.events_back_in_time == 0 {
+                    return None;
+                }
+            } else if time >= self.range.begin {
+                return Some(time_ns);
             }
         }
     }
 
-    #[inline]
-    fn note(&mut self, time_ns: i64) {
-        self.events_back_in_time += u64::from(time_ns < self.latest_ns);
-        self.latest_ns = time_ns;
+    /// Whether a step that is no event belongs to the range; none at the end.
+    #[cold]
+    fn meet(&self, step: &Step, time: Instant) -> Option<bool> {
+        match step {
+            Step::End => None,
+            Step::Lost(_) if time >= self.range.end => None,
+            Step::Lost(loss) => Some(self.loss_range(loss).end >= self.range.begin),
+            _ => Some(true),
+        }
     }
 
     #[inline]
-    fn item(&self, time: Instant) -> Item<'_> {
-        match (&self.step, self.reader.event()) {
-            (Step::Event, Some(event)) => Item::Event(EventView {
+    fn item(&self, time: Instant) -> Result<Option<Item<'_>>> {
+        match (&self.other, self.reader.event()) {
+            (None, Some(event)) => Ok(Some(Item::Event(EventView {
                 time,
-                cpu: self.reader.cpu().map(Cpu),
-                class: ClassId(self.part.first_class + event.class().0),
                 payload: Payload::Ctf(event),
-            }),
-            (Step::Lost(loss), _) => Item::Lost(self.lost(loss)),
-            (Step::Damage(damage), _) => Item::Damage(self.damage(damage)),
-            (step, _) => Item::Damage(Damage {
+            }))),
+            (other, _) => Ok(Some(self.other_item(other.as_deref()))),
+        }
+    }
+
+    #[cold]
+    fn other_item(&self, step: Option<&Step>) -> Item<'_> {
+        match step {
+            Some(Step::Lost(loss)) => Item::Lost(self.lost(loss)),
+            Some(Step::Damage(damage)) => Item::Damage(self.damage(damage)),
+            step => Item::Damage(Damage {
                 file: self.file.clone(),
                 offset_bytes: 0,
                 reason: format!("no event at {step:?}"),

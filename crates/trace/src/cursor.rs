@@ -57,8 +57,6 @@ pub enum Item<'a> {
 #[derive(Debug)]
 pub struct EventView<'a> {
     pub(crate) time: Instant,
-    pub(crate) cpu: Option<Cpu>,
-    pub(crate) class: ClassId,
     pub(crate) payload: Payload<'a>,
 }
 
@@ -71,11 +69,13 @@ pub(crate) enum Payload<'a> {
 
 impl<'a> EventView<'a> {
     /// When it happened.
+    #[inline]
     pub fn time(&self) -> Instant {
         self.time
     }
 
     /// Whether its stream has a clock; without one its time means nothing.
+    #[inline]
     pub fn is_timed(&self) -> bool {
         match &self.payload {
             Payload::Memory(_) => true,
@@ -84,21 +84,31 @@ impl<'a> EventView<'a> {
     }
 
     /// The CPU of its stream.
+    #[inline]
     pub fn cpu(&self) -> Option<Cpu> {
-        self.cpu
+        match &self.payload {
+            Payload::Memory(event) => event.cpu,
+            Payload::Ctf(event) => event.cpu().map(Cpu),
+        }
     }
 
     /// Its class: an index into [`Trace::classes`].
+    #[inline]
     pub fn class(&self) -> ClassId {
-        self.class
+        match &self.payload {
+            Payload::Memory(event) => event.class,
+            Payload::Ctf(event) => event.class(),
+        }
     }
 
     /// An integer field as unsigned bits; zero when the field is no integer.
+    #[inline]
     pub fn u64(&self, field: FieldId) -> u64 {
         self.i64(field) as u64
     }
 
     /// An integer field, sign-extended when it is signed; zero when the field is no integer.
+    #[inline]
     pub fn i64(&self, field: FieldId) -> i64 {
         match &self.payload {
             Payload::Memory(event) => event.integer(field),
@@ -107,6 +117,7 @@ impl<'a> EventView<'a> {
     }
 
     /// A floating point field; zero when the field is none.
+    #[inline]
     pub fn f64(&self, field: FieldId) -> f64 {
         match &self.payload {
             Payload::Memory(event) => event.float(field),
@@ -115,6 +126,7 @@ impl<'a> EventView<'a> {
     }
 
     /// The bytes of a text field up to its end; empty when the field is no text.
+    #[inline]
     pub fn text(&self, field: FieldId) -> &'a [u8] {
         match &self.payload {
             Payload::Memory(event) => event.text(field),
@@ -133,7 +145,7 @@ impl<'a> EventView<'a> {
 
 impl event::Record for EventView<'_> {
     fn class(&self) -> ClassId {
-        self.class
+        EventView::class(self)
     }
 
     fn instant(&self) -> Option<Instant> {
@@ -141,7 +153,7 @@ impl event::Record for EventView<'_> {
     }
 
     fn cpu(&self) -> Option<Cpu> {
-        self.cpu
+        EventView::cpu(self)
     }
 
     fn i64(&self, field: FieldId) -> i64 {
@@ -204,7 +216,7 @@ impl Cursor<'_> {
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
         match &mut self.0 {
             Walk::Memory(memory) => Ok(memory.next()),
-            Walk::Ctf(ctf) => Ok(ctf.next()),
+            Walk::Ctf(ctf) => ctf.next(),
         }
     }
 
@@ -234,8 +246,6 @@ impl<'a> MemoryCursor<'a> {
         self.events = &self.events[1..];
         Some(Item::Event(EventView {
             time: event.time,
-            cpu: event.cpu,
-            class: event.class,
             payload: Payload::Memory(event),
         }))
     }

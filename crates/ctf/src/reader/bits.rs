@@ -61,22 +61,25 @@ impl IntLoad {
     /// The integer at bit `position`, sign-extended when it is signed; none outside of the bytes.
     #[inline]
     pub fn read(self, bytes: &[u8], position: u64) -> Option<u64> {
-        if position & 7 != 0 {
+        let skipped = (position & 7) as u32;
+        let size = u32::from(self.size_bits);
+        // A word from the first byte on holds all bits, unless it would reach beyond the bytes.
+        let word = usize::try_from(position / 8)
+            .ok()
+            .and_then(|at| bytes_at::<8>(bytes, at))
+            .filter(|_| (1..=64 - skipped).contains(&size));
+        let (Some(word), Order::Little | Order::Big) = (word, self.order) else {
             return self.read_bits(bytes, position);
-        }
-        use Order::{Big, Little};
-        let at = usize::try_from(position / 8).ok()?;
-        let raw = match (self.size_bits, self.order) {
-            (8, Big | Little) => u64::from(*bytes.get(at)?),
-            (16, Little) => u16::from_le_bytes(bytes_at(bytes, at)?).into(),
-            (32, Little) => u32::from_le_bytes(bytes_at(bytes, at)?).into(),
-            (64, Little) => return bytes_at(bytes, at).map(u64::from_le_bytes),
-            (16, Big) => u16::from_be_bytes(bytes_at(bytes, at)?).into(),
-            (32, Big) => u32::from_be_bytes(bytes_at(bytes, at)?).into(),
-            (64, Big) => return bytes_at(bytes, at).map(u64::from_be_bytes),
-            _ => return self.read_bits(bytes, position),
         };
-        Some(self.extend(raw))
+        let unused = 64 - size;
+        let high = match self.order {
+            Order::Big => u64::from_be_bytes(word) << skipped,
+            _ => u64::from_le_bytes(word) >> skipped << unused,
+        };
+        Some(match self.signed {
+            true => ((high as i64) >> unused) as u64,
+            false => high >> unused,
+        })
     }
 
     /// The integer of variable length at bit `position` and its bytes; none outside of the bytes
@@ -141,13 +144,28 @@ impl IntLoad {
     }
 }
 
+/// Where the first zero byte is, looked for in words.
+#[inline]
+pub(crate) fn first_zero(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut words = bytes.chunks_exact(8);
+    for (place, word) in words.by_ref().enumerate() {
+        let word = u64::from_le_bytes(*word.first_chunk()?);
+        // The lowest byte whose high bit is set here is the first that is zero.
+        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if zeros != 0 {
+            return Some(place * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    let rest = words.remainder();
+    let place = rest.iter().position(|byte| *byte == 0)?;
+    Some(bytes.len() - rest.len() + place)
+}
+
 /// The bytes before the first zero.
+#[inline]
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    &bytes[..end]
+    &bytes[..first_zero(bytes).unwrap_or(bytes.len())]
 }
 
 /// Bytes as text; what is not UTF-8 is replaced.
@@ -184,6 +202,18 @@ mod tests {
         check(8, true, true, 48, -34);
         check(3, true, false, 64, -1);
         check(64, false, false, 4, 0xff0debc9a7856341_u64 as i64);
+    }
+
+    #[test]
+    fn the_first_zero_is_found_wherever_it_is() {
+        for length in 0..20 {
+            let mut bytes = vec![0x80; length];
+            assert_eq!(first_zero(&bytes), None);
+            for place in (0..length).rev() {
+                bytes[place] = 0;
+                assert_eq!(first_zero(&bytes), Some(place), "{length}");
+            }
+        }
     }
 
     #[test]

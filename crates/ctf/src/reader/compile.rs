@@ -159,7 +159,8 @@ impl<'d> Compiler<'d> {
         let (shared_slots, mut slot_count) = (self.slots, self.slots);
         for event in events {
             self.slots = shared_slots;
-            let compiled = self.class(id, stream, event, event_context.clone(), classes.len())?;
+            let shared = (layout.packet_context.as_ref(), event_context.clone());
+            let compiled = self.class(id, stream, event, shared, classes.len())?;
             slot_count = slot_count.max(self.slots);
             layout.field_count = layout.field_count.max(compiled.0.fields.len());
             classes.push(compiled.0);
@@ -176,7 +177,7 @@ impl<'d> Compiler<'d> {
         stream_id: u64,
         stream: &StreamDeclaration,
         event: &EventDeclaration,
-        event_context: Option<Arc<Node>>,
+        (packet_context, event_context): (Option<&Node>, Option<Arc<Node>>),
         index: usize,
     ) -> Result<(EventClass, ClassLayout)> {
         self.shared
@@ -193,7 +194,7 @@ impl<'d> Compiler<'d> {
         let payload = builder.add(2, event.fields.as_deref(), payload.map(Arc::new));
         let context = builder.add(1, event.context.as_deref(), context.map(Arc::new));
         let shared = builder.add(0, stream.event_context.as_deref(), event_context);
-        builder.add_packet(stream.packet_context.as_deref());
+        builder.add_packet(stream.packet_context.as_deref(), packet_context);
         if builder.fields.len() > usize::from(u16::MAX) {
             return Err(refuse(format!(
                 "event '{}' has too many fields",
@@ -201,11 +202,7 @@ impl<'d> Compiler<'d> {
             )));
         }
         let class = ClassId(index as u32);
-        let layout = ClassLayout {
-            class,
-            scopes: [shared, context, payload],
-            places: builder.places,
-        };
+        let layout = ClassLayout::new(class, [shared, context, payload], builder.places);
         let stream = stream_id as u32;
         let face = EventClass {
             id: class,

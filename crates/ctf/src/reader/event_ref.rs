@@ -7,62 +7,57 @@ use event::{ClassId, FieldId, Value};
 use super::bits::until_zero;
 use super::float;
 use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place};
-use super::walk::{Content, State};
+use super::stream::StreamReader;
+use super::walk::Content;
 
 /// An event, borrowed from the reader that stands on it.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'r> {
     pub(super) class: &'r ClassLayout,
-    pub(super) packet_context: Option<&'r Node>,
-    /// Where the event's scopes are.
-    pub(super) content: Content<'r>,
-    /// Where the packet's context is.
-    pub(super) packet_content: Content<'r>,
-    pub(super) state: &'r State,
-    /// Where the scopes of the body begin.
-    pub(super) bases: &'r [u64; 3],
-    /// Where walked fields begin, by field.
-    pub(super) walked: &'r [u64],
-    /// Where the members of the packet's context begin.
-    pub(super) packet_positions: &'r [u64],
-    pub(super) timed: bool,
+    pub(super) reader: &'r StreamReader<'r>,
 }
 
 impl<'r> EventRef<'r> {
-    /// Its class: an index into [`Schema::classes`].
+    /// Its class: an index into [`Schema::classes`](super::Schema::classes), added to the first
+    /// number that the reader was given.
+    #[inline]
     pub fn class(&self) -> ClassId {
-        self.class.class
+        ClassId(self.class.class.0.wrapping_add(self.reader.first_class()))
+    }
+
+    /// The CPU of its packet.
+    #[inline]
+    pub fn cpu(&self) -> Option<u32> {
+        self.reader.cpu()
     }
 
     /// Whether its stream has a clock.
     pub fn is_timed(&self) -> bool {
-        self.timed
+        self.reader.is_timed()
     }
 
+    #[inline]
     fn position(&self, field: FieldId, place: &Place) -> Option<u64> {
         match place.at {
             At::Scope { body, offset_bits } => {
-                Some(self.bases[usize::from(body)] + u64::from(offset_bits))
+                Some(self.reader.base_of(body) + u64::from(offset_bits))
             }
-            At::Walked => self.walked.get(usize::from(field.0)).copied(),
-            At::Packet => self
-                .packet_positions
-                .get(usize::from(place.member))
-                .copied(),
+            At::Walked => self.reader.walked(usize::from(field.0)),
+            At::Packet => self.reader.packet_position(place.member),
         }
     }
 
     #[inline]
-    fn content(&self, place: &Place) -> &Content<'r> {
+    fn content(&self, place: &Place) -> Content<'r> {
         match place.at {
-            At::Packet => &self.packet_content,
-            _ => &self.content,
+            At::Packet => self.reader.packet_content(),
+            _ => self.reader.content(),
         }
     }
 
     fn node(&self, place: &Place) -> Option<&'r Node> {
         let scope = match place.at {
-            At::Packet => self.packet_context?,
+            At::Packet => self.reader.packet_context()?,
             _ => {
                 &self
                     .class
@@ -91,11 +86,7 @@ impl<'r> EventRef<'r> {
         let place = self.class.places.get(usize::from(field.0))?;
         let position = self.position(field, place)?;
         match place.load {
-            Load::Int(load) => load.read(self.content.bytes, position),
-            Load::Other => match &self.node(place)?.kind {
-                NodeKind::Int(int) => int.load.read(self.content(place).bytes, position),
-                _ => None,
-            },
+            Load::Int(load) => load.read(self.content(place).bytes, position),
             _ => None,
         }
     }
@@ -120,6 +111,7 @@ impl<'r> EventRef<'r> {
         self.text_bytes(field).unwrap_or_default()
     }
 
+    #[inline]
     fn text_bytes(&self, field: FieldId) -> Option<&'r [u8]> {
         let place = self.class.places.get(usize::from(field.0))?;
         let position = self.position(field, place)?;
@@ -132,13 +124,9 @@ impl<'r> EventRef<'r> {
                 NodeKind::Sequence {
                     slot, text: true, ..
                 } => {
-                    let length = self.state.slots.get(usize::from(*slot))?;
+                    let length = self.reader.state().slots.get(usize::from(*slot))?;
                     content.text(position, *length).map(until_zero)
                 }
-                NodeKind::String => content.string(position).ok().map(|(text, _)| text),
-                NodeKind::Array {
-                    count, text: true, ..
-                } => content.text(position, *count),
                 _ => None,
             },
         }
@@ -155,7 +143,7 @@ impl<'r> EventRef<'r> {
         let place = self.class.places.get(usize::from(field.0))?;
         let node = self.node(place)?;
         let position = self.position(field, place)?;
-        let mut state = self.state.clone();
+        let mut state = self.reader.state().clone();
         let content = self.content(place);
         state.refuel(content.end_bits);
         let decoded = content.value(node, position, &mut state);

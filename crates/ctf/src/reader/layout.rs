@@ -138,6 +138,46 @@ pub(crate) struct ClassLayout {
     pub scopes: [Option<ScopeLayout>; 3],
     /// Where each field of the class is.
     pub places: Vec<Place>,
+    /// What makes walking needless.
+    pub packed: Option<Packed>,
+}
+
+/// Scopes of fixed sizes in whole bytes: all places follow from the first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    /// Where the scopes begin, from the end of the header.
+    pub offsets_bits: [u64; 3],
+    pub size_bits: u64,
+}
+
+impl ClassLayout {
+    pub fn new(class: ClassId, scopes: [Option<ScopeLayout>; 3], places: Vec<Place>) -> Self {
+        let packed = packed(&scopes);
+        ClassLayout {
+            class,
+            scopes,
+            places,
+            packed,
+        }
+    }
+}
+
+fn packed(scopes: &[Option<ScopeLayout>; 3]) -> Option<Packed> {
+    let mut packed = Packed {
+        offsets_bits: [0; 3],
+        size_bits: 0,
+    };
+    for (scope, offset) in scopes.iter().zip(&mut packed.offsets_bits) {
+        let Some(scope) = scope else { continue };
+        let node = &scope.node;
+        let size = node.size_bits.filter(|size| size.is_multiple_of(8))?;
+        if node.keeps || node.align_bits > 8 {
+            return None;
+        }
+        *offset = packed.size_bits;
+        packed.size_bits = packed.size_bits.checked_add(size)?;
+    }
+    Some(packed)
 }
 
 /// The structure of one scope.
@@ -207,17 +247,30 @@ pub(crate) struct StreamLayout {
     pub field_count: usize,
 }
 
-/// LTTng's headers, decoded without a walk while the id is below the extended one.
+/// LTTng's headers, decoded without a walk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum QuickHeader {
+pub(crate) struct QuickHeader {
+    pub form: HeaderForm,
+    pub align_bits: u32,
+    pub big_endian: bool,
+    /// What follows the greatest id; a walk when it is not LTTng's.
+    pub extended: Option<ExtendedHeader>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HeaderForm {
     /// 5 bits of id, 27 bits of time.
-    Compact { align_bits: u32, big_endian: bool },
+    Compact,
     /// 16 bits of id, 32 bits of time.
-    Large {
-        align_bits: u32,
-        time_align_bits: u32,
-        big_endian: bool,
-    },
+    Large { time_align_bits: u32 },
+}
+
+/// 32 bits of id, 64 bits of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtendedHeader {
+    /// Of the structure of both.
+    pub align_bits: u32,
+    pub time_align_bits: u32,
 }
 
 /// Ids below this are looked up in a list.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use event::Scope;
 
 use super::bits::Order;
-use super::layout::{At, BODY, Load, Node, NodeKind, Place, QuickHeader, Role, ScopeLayout};
+use super::layout::{
+    At, BODY, ExtendedHeader, HeaderForm, Load, Node, NodeKind, Place, QuickHeader, Role,
+    ScopeLayout,
+};
 use super::types::{Range, Type, TypeKind, fields};
 
 /// Lists the fields of a class, payload first, with their places.
@@ -45,18 +48,20 @@ impl PlaceBuilder {
         Some(ScopeLayout { node, first_field })
     }
 
-    pub fn add_packet(&mut self, ty: Option<&Type>) {
-        let Some(TypeKind::Struct(members)) = ty.map(|ty| &ty.kind) else {
+    pub fn add_packet(&mut self, ty: Option<&Type>, node: Option<&Node>) {
+        let types = ty.map(|ty| &ty.kind);
+        let nodes = node.map(|node| &node.kind);
+        let (Some(TypeKind::Struct(types)), Some(NodeKind::Struct(members))) = (types, nodes)
+        else {
             return;
         };
-        self.fields.extend(fields(members, Scope::PacketContext));
-        for member in 0..members.len() as u16 {
-            let load = Load::Other;
+        self.fields.extend(fields(types, Scope::PacketContext));
+        for (place, member) in members.iter().enumerate() {
             self.places.push(Place {
                 at: At::Packet,
-                load,
+                load: Load::of(&member.node),
                 body: u8::MAX,
-                member,
+                member: place as u16,
             });
         }
     }
@@ -102,21 +107,49 @@ pub(super) fn quick_header(header: &Node) -> Option<QuickHeader> {
     if !timed || id_int.role != Role::EventId || id_int.load.signed || time_int.load.signed {
         return None;
     }
-    let align_bits = header.align_bits.max(8);
     let time_align_bits = time.node.align_bits;
     let whole_bytes = header.align_bits.is_multiple_of(8);
-    match (id_int.load.size_bits, time_int.load.size_bits, last) {
-        (5, 27, 30) if time_align_bits == 1 && whole_bytes => Some(QuickHeader::Compact {
-            align_bits,
-            big_endian,
-        }),
+    let form = match (id_int.load.size_bits, time_int.load.size_bits, last) {
+        (5, 27, 30) if time_align_bits == 1 && whole_bytes => HeaderForm::Compact,
         (16, 32, 65534) if time_align_bits.is_multiple_of(8) && whole_bytes => {
-            Some(QuickHeader::Large {
-                align_bits,
-                time_align_bits,
-                big_endian,
-            })
+            HeaderForm::Large { time_align_bits }
+        }
+        _ => return None,
+    };
+    let extended = match ranges.get(1) {
+        Some(range) if range.first == last + 1 && range.last == range.first => {
+            let choice = choices.get(range.choice as usize);
+            choice.and_then(|choice| extended_header(&choice.node, id_int.load.order))
         }
         _ => None,
-    }
+    };
+    Some(QuickHeader {
+        form,
+        align_bits: header.align_bits.max(8),
+        big_endian,
+        extended,
+    })
+}
+
+/// LTTng's structure of a large id and the whole time.
+fn extended_header(node: &Node, order: Order) -> Option<ExtendedHeader> {
+    let NodeKind::Struct(members) = &node.kind else {
+        return None;
+    };
+    let [id, time] = &members[..] else {
+        return None;
+    };
+    let (NodeKind::Int(id_int), NodeKind::Int(time_int)) = (&id.node.kind, &time.node.kind) else {
+        return None;
+    };
+    let is_lttng = id_int.role == Role::EventId
+        && matches!(time_int.role, Role::Clock(_))
+        && (id_int.load.size_bits, time_int.load.size_bits) == (32, 64)
+        && !id_int.load.signed
+        && id_int.load.order == order
+        && time_int.load.order == order;
+    is_lttng.then_some(ExtendedHeader {
+        align_bits: node.align_bits,
+        time_align_bits: time.node.align_bits,
+    })
 }

@@ -3,7 +3,9 @@
 use super::bits::{IntLoad, Order, align_up};
 use super::event_ref::EventRef;
 use super::index::{Edge, PacketIndex};
-use super::layout::{ClassLayout, NodeKind, QuickHeader, ScopeLayout, StreamLayout};
+use super::layout::{
+    ClassLayout, HeaderForm, Node, NodeKind, QuickHeader, ScopeLayout, StreamLayout,
+};
 use super::packet::{self, Packet, Refusal};
 use super::scale::TimeScale;
 use super::schema::Schema;
@@ -122,6 +124,10 @@ pub struct StreamReader<'a> {
     /// Where the members of the packet's context begin.
     packet_positions: Vec<u64>,
     time_ns: i64,
+    /// The CPU of the open packet.
+    cpu: Option<u32>,
+    /// What is added to the numbers of classes.
+    first_class: u32,
     done: bool,
 }
 
@@ -153,8 +159,24 @@ impl<'a> StreamReader<'a> {
             walked: vec![0; fields.max().unwrap_or(0)],
             packet_positions: Vec::new(),
             time_ns: 0,
+            cpu: None,
+            first_class: 0,
             done: false,
         }
+    }
+
+    /// The same with classes numbered from `first` on, where several traces are read as one.
+    #[must_use]
+    pub fn with_first_class(self, first: u32) -> Self {
+        StreamReader {
+            first_class: first,
+            ..self
+        }
+    }
+
+    #[inline]
+    pub(super) fn first_class(&self) -> u32 {
+        self.first_class
     }
 
     /// Visits the packets of one chain of an index only, from the first that does not end before
@@ -188,16 +210,28 @@ impl<'a> StreamReader<'a> {
     /// Goes one step further.
     #[inline]
     pub fn step(&mut self) -> Step {
+        match self.advance() {
+            Ok(()) => Step::Event,
+            Err(other) => *other,
+        }
+    }
+
+    /// Goes one step further, most often to an event.
+    ///
+    /// # Errors
+    /// Every other step.
+    #[inline]
+    pub fn advance(&mut self) -> Result<(), Box<Step>> {
         loop {
             if self.position < self.content_end {
                 match self.read_event() {
-                    Ok(()) => return Step::Event,
+                    Ok(()) => return Ok(()),
                     Err(BadEvent::Stop(Stop::Truncated)) if self.slide() => continue,
-                    Err(bad) => return self.give_up_packet(&bad),
+                    Err(bad) => return Err(Box::new(self.give_up_packet(&bad))),
                 }
             }
             if let Some(step) = self.step_packet() {
-                return step;
+                return Err(Box::new(step));
             }
         }
     }
@@ -205,30 +239,56 @@ impl<'a> StreamReader<'a> {
     /// The event that the last step met.
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
-        let packet = self.packet.as_ref()?;
-        let content = self.content();
-        let packet_content = match self.base == self.packet_offset {
-            true => content,
-            false => Content {
-                bytes: &self.head,
-                end_bits: packet.events_at_bits,
-            },
-        };
+        let class = self.class?;
         Some(EventRef {
-            class: self.class?,
-            packet_context: packet.layout.packet_context.as_ref(),
-            content,
-            packet_content,
-            state: &self.state,
-            bases: &self.bases,
-            walked: &self.walked,
-            packet_positions: &self.packet_positions,
-            timed: self.scale.known,
+            class,
+            reader: self,
         })
     }
 
+    /// Whether the stream of the open packet has a clock.
+    pub(super) fn is_timed(&self) -> bool {
+        self.scale.known
+    }
+
+    /// Where the scope of the current event begins.
     #[inline]
-    fn content(&self) -> Content<'_> {
+    pub(super) fn base_of(&self, body: u8) -> u64 {
+        self.bases.get(usize::from(body)).copied().unwrap_or(0)
+    }
+
+    /// Where the walk met a field of the current event.
+    pub(super) fn walked(&self, field: usize) -> Option<u64> {
+        self.walked.get(field).copied()
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Where a member of the packet's context begins.
+    pub(super) fn packet_position(&self, member: u16) -> Option<u64> {
+        self.packet_positions.get(usize::from(member)).copied()
+    }
+
+    pub(super) fn packet_context(&self) -> Option<&'a Node> {
+        self.packet.as_ref()?.layout.packet_context.as_ref()
+    }
+
+    /// Where the packet's context is.
+    pub(super) fn packet_content(&self) -> Content<'_> {
+        match &self.packet {
+            Some(packet) if self.base != self.packet_offset => Content {
+                bytes: &self.head,
+                end_bits: packet.events_at_bits,
+            },
+            _ => self.content(),
+        }
+    }
+
+    /// Where the current event's scopes are.
+    #[inline]
+    pub(super) fn content(&self) -> Content<'_> {
         Content {
             bytes: self.window.from(self.base),
             end_bits: self.window_end,
@@ -245,7 +305,7 @@ impl<'a> StreamReader<'a> {
     /// The CPU of the open packet.
     #[inline]
     pub fn cpu(&self) -> Option<u32> {
-        self.packet.as_ref()?.facts.cpu
+        self.cpu
     }
 
     /// Opens the next packet; none when its events are next.
@@ -353,6 +413,7 @@ impl<'a> StreamReader<'a> {
             }));
         }
         self.packet = Some(packet);
+        self.cpu = packet.facts.cpu;
         self.position = packet.events_at_bits;
         self.place_window(self.packet_offset, packet.content_bits);
         self.state.refuel(packet.content_bits);
@@ -453,21 +514,29 @@ impl<'a> StreamReader<'a> {
         };
         let start = self.position;
         let layout = packet.layout;
-        let mut position = match layout.quick_header {
+        let mut position = match &layout.quick_header {
             Some(quick) => quick_header(layout, quick, &content, start, &mut self.state),
             None => walk_header(layout, &content, start, &mut self.state),
         }?;
         let id = self.state.event_id;
         let class = layout.class(id).ok_or(BadEvent::UnknownId(id))?;
-        for (place, scope) in class.scopes.iter().enumerate() {
-            let Some(scope) = scope else { continue };
-            let node = &*scope.node;
-            let base = align_up(position, node.align_bits);
-            self.bases[place] = base;
-            position = match node.size_bits {
-                Some(size) if !node.keeps => content.after(base, size)?,
-                _ => walk_scope(&content, scope, base, &mut self.state, &mut self.walked)?,
-            };
+        match &class.packed {
+            Some(packed) if position & 7 == 0 => {
+                self.bases = packed.offsets_bits.map(|offset| position + offset);
+                position = content.after(position, packed.size_bits)?;
+            }
+            _ => {
+                for (place, scope) in class.scopes.iter().enumerate() {
+                    let Some(scope) = scope else { continue };
+                    let node = &*scope.node;
+                    let base = align_up(position, node.align_bits);
+                    self.bases[place] = base;
+                    position = match node.size_bits {
+                        Some(size) if !node.keeps => content.after(base, size)?,
+                        _ => walk_scope(&content, scope, base, &mut self.state, &mut self.walked)?,
+                    };
+                }
+            }
         }
         if position == start {
             return Err(BadEvent::Empty);
@@ -482,51 +551,54 @@ impl<'a> StreamReader<'a> {
 #[inline]
 fn quick_header(
     layout: &StreamLayout,
-    quick: QuickHeader,
+    quick: &QuickHeader,
     content: &Content<'_>,
     position: u64,
     state: &mut State,
 ) -> Result<u64, Stop> {
-    let word = |size_bits, big_endian| IntLoad {
-        size_bits,
-        signed: false,
-        order: Order::of(big_endian),
+    let order = Order::of(quick.big_endian);
+    let number = |size_bits, at| {
+        let load = IntLoad {
+            size_bits,
+            signed: false,
+            order,
+        };
+        content.int(load, at)
     };
-    match quick {
-        QuickHeader::Compact {
-            align_bits,
-            big_endian,
-        } => {
-            let start = align_up(position, align_bits);
-            let bits = content.int(word(32, big_endian), start)?;
-            let (id, time) = match big_endian {
+    let start = align_up(position, quick.align_bits);
+    let id_bits = match quick.form {
+        HeaderForm::Compact => {
+            let bits = number(32, start)?;
+            let (id, time) = match quick.big_endian {
                 false => (bits & 31, bits >> 5),
                 true => (bits >> 27, bits & 0x7ff_ffff),
             };
-            if id == 31 {
-                return walk_header(layout, content, position, state);
+            if id != 31 {
+                state.event_id = id;
+                state.advance_clock(27, time);
+                return Ok(start + 32);
             }
-            state.event_id = id;
-            state.advance_clock(27, time);
-            Ok(start + 32)
+            5
         }
-        QuickHeader::Large {
-            align_bits,
-            time_align_bits,
-            big_endian,
-        } => {
-            let start = align_up(position, align_bits);
-            let id = content.int(word(16, big_endian), start)?;
-            if id == 65535 {
-                return walk_header(layout, content, position, state);
+        HeaderForm::Large { time_align_bits } => {
+            let id = number(16, start)?;
+            if id != 65535 {
+                let at = align_up(start + 16, time_align_bits);
+                state.event_id = id;
+                state.advance_clock(32, number(32, at)?);
+                return Ok(at + 32);
             }
-            let at = align_up(start + 16, time_align_bits);
-            let time = content.int(word(32, big_endian), at)?;
-            state.event_id = id;
-            state.advance_clock(32, time);
-            Ok(at + 32)
+            16
         }
-    }
+    };
+    let Some(extended) = quick.extended else {
+        return walk_header(layout, content, position, state);
+    };
+    let id_at = align_up(start + id_bits, extended.align_bits);
+    let time_at = align_up(id_at + 32, extended.time_align_bits);
+    state.event_id = number(32, id_at)?;
+    state.advance_clock(64, number(64, time_at)?);
+    Ok(time_at + 64)
 }
 
 #[inline(never)]

@@ -2,7 +2,7 @@
 
 use event::{Value, WideEncoding};
 
-use super::bits::{IntLoad, LEB128_BYTES_MAX, Order, align_up, lossy, until_zero};
+use super::bits::{IntLoad, LEB128_BYTES_MAX, Order, align_up, first_zero, lossy, until_zero};
 use super::float;
 use super::layout::{IntNode, MemberNode, Node, NodeKind, Role, Shows, Span};
 use super::packet::PacketFacts;
@@ -213,10 +213,7 @@ impl<'p> Content<'p> {
             .ok()
             .and_then(|at| self.bytes.get(at..));
         let rest = rest.ok_or(Stop::Truncated)?;
-        let length = rest
-            .iter()
-            .position(|byte| *byte == 0)
-            .ok_or(Stop::Truncated)?;
+        let length = first_zero(rest).ok_or(Stop::Truncated)?;
         let end = self.after(start, (length as u64 + 1) * 8)?;
         Ok((&rest[..length], end))
     }
