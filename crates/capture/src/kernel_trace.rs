@@ -1,14 +1,12 @@
 //! The directory that recordings and snapshots share: `kernel/` in CTF, `rtscope/` with symbols.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, TraceWriter, random_uuid,
 };
-use event::{Cpu, Error, EventClass, Result, TimeRange};
+use event::{Cpu, EventClass, Result, TimeRange};
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
@@ -112,39 +110,4 @@ fn stream(name: &str, classes: Vec<EventClass>) -> StreamMeta {
         classes,
         event_context: Vec::new(),
     }
-}
-
-/// The functions of the running kernel, as `/proc/kallsyms` lists them; empty where it hides
-/// their addresses.
-pub fn kernel_functions() -> String {
-    let mut functions = String::new();
-    let Ok(file) = File::open("/proc/kallsyms") else {
-        return functions;
-    };
-    for line in BufReader::with_capacity(1 << 20, file).lines() {
-        let Ok(line) = line else { break };
-        let kind = line.split_ascii_whitespace().nth(1);
-        if line.starts_with("0000000000000000 ") || !matches!(kind, Some("t" | "T" | "w" | "W")) {
-            continue;
-        }
-        functions.push_str(&line);
-        functions.push('\n');
-    }
-    functions
-}
-
-/// Writes `functions` to `ROOT/rtscope/kallsyms`; nothing when there are none.
-pub(crate) fn write_functions(root: &Path, functions: &str) -> Result<()> {
-    if functions.is_empty() {
-        return Ok(());
-    }
-    let directory = root.join("rtscope");
-    let path = directory.join("kallsyms");
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(&directory)?;
-        let mut file = BufWriter::new(File::create(&path)?);
-        file.write_all(functions.as_bytes())?;
-        file.flush()
-    };
-    write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }

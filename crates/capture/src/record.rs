@@ -15,8 +15,9 @@ use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{CpuStatistics, EventName, Instance, PagePipe};
 
 use crate::facts::Facts;
+use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
-use crate::kernel_trace::{self, KernelTrace};
+use crate::kernel_trace::KernelTrace;
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
@@ -167,7 +168,8 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
             end: clock::monotonic(),
         },
     )?;
-    kernel_trace::write_functions(staged.path(), &kernel_trace::kernel_functions())?;
+    let own = SharedFunctions::default();
+    functions::write_functions(staged.path(), &functions::kernel_functions(), &own)?;
     let duration = Duration::from_ns((ended - started).as_nanos().min(i64::MAX as u128) as i64);
     let path = staged.commit()?;
     Ok(RecordSummary {

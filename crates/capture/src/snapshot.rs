@@ -9,8 +9,9 @@ use event::{Cpu, Duration, Instant, Result, TimeRange};
 use ftrace::{Formats, Page};
 
 use crate::facts::Facts;
+use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
-use crate::kernel_trace::{self, KernelTrace};
+use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
 use crate::{clock, environment, evidence};
@@ -22,6 +23,7 @@ pub struct SnapshotFacts {
     pub dump: StateDump,
     /// Kernel functions, as [`crate::kernel_functions`] gives them.
     pub functions: Arc<str>,
+    shared: SharedFunctions,
     environment: Vec<(String, EnvValue)>,
     wall_offset_ns: i64,
 }
@@ -31,10 +33,17 @@ impl SnapshotFacts {
     pub fn collect(facts: &Facts, command_line: &str) -> Self {
         SnapshotFacts {
             dump: StateDump::collect(),
-            functions: kernel_trace::kernel_functions().into(),
+            functions: functions::kernel_functions().into(),
+            shared: SharedFunctions::default(),
             environment: environment::environment("snapshot", command_line, facts),
             wall_offset_ns: clock::wall_offset_ns(),
         }
+    }
+
+    /// Writes the functions once, so that snapshots below `output` need only link them.
+    pub(crate) fn share_functions(mut self, output: &Path) -> Self {
+        self.shared = SharedFunctions::write(output, &self.functions);
+        self
     }
 
     /// Says which timers leave evidence: those that are late by at least `floor`.
@@ -128,7 +137,7 @@ pub fn write_snapshot(
     dump.begin = dump.begin.max(window.begin);
     dump.end = dump.end.max(dump.begin);
     let dump_events = trace.state_dump(&dump, window)?;
-    kernel_trace::write_functions(staged.path(), &facts.functions)?;
+    functions::write_functions(staged.path(), &facts.functions, &facts.shared)?;
     let missing = missing_parts(hits, &cpus);
     Ok(SnapshotSummary {
         path: staged.commit()?,

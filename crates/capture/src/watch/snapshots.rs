@@ -85,7 +85,7 @@ impl Snapshots {
         Snapshots {
             flight: flight.clone(),
             formats,
-            facts,
+            facts: facts.share_functions(&flight.output),
             history,
             written: 0,
         }
