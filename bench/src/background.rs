@@ -1,7 +1,7 @@
 //! A watch that runs beside what is measured.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -9,6 +9,8 @@ use anyhow::{Context, Result, bail};
 pub struct Background {
     child: Child,
     stdout: BufReader<ChildStdout>,
+    /// Kept open: what the watch says later must not fail.
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Background {
@@ -24,16 +26,21 @@ impl Background {
             .context("cannot start the watch")?;
         let stdout = child.stdout.take().context("no stdout")?;
         let stderr = child.stderr.take().context("no stderr")?;
-        let background = Background {
+        let mut background = Background {
             child,
             stdout: BufReader::new(stdout),
+            stderr: BufReader::new(stderr),
         };
         let mut said = String::new();
-        BufReader::new(stderr).read_line(&mut said)?;
-        if !said.starts_with("watching") {
-            bail!("the watch said: {said}");
+        loop {
+            let begin = said.len();
+            if background.stderr.read_line(&mut said)? == 0 {
+                bail!("the watch ended at once: {said}");
+            }
+            if said[begin..].starts_with("watching") {
+                return Ok(background);
+            }
         }
-        Ok(background)
     }
 
     /// The next line that it prints; empty when it has ended.

@@ -29,15 +29,18 @@ impl LateTask {
     /// Starts both; nothing is late yet.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or cannot become a real-time task.
     pub fn start() -> Result<LateTask> {
         let stop = Arc::new(AtomicBool::new(false));
         let (cue, cued) = channel();
         let seen = Arc::clone(&stop);
+        let (ready, started) = channel();
         let victim = std::thread::Builder::new()
             .name(VICTIM_NAME.into())
             .spawn(move || {
                 become_real_time(VICTIM_PRIO)?;
+                // Nobody listens any more where the experiment failed to start.
+                ready.send(()).ok();
                 while !seen.load(Ordering::Relaxed) {
                     std::thread::sleep(PERIOD);
                 }
@@ -55,11 +58,16 @@ impl LateTask {
                 }
                 Ok(())
             })?;
-        Ok(LateTask {
+        let experiment = LateTask {
             stop,
             cue: Some(cue),
             threads: vec![victim, hog],
-        })
+        };
+        if started.recv().is_err() {
+            experiment.finish()?;
+            bail!("the victim did not start");
+        }
+        Ok(experiment)
     }
 
     /// Makes the victim late now.
