@@ -1,4 +1,5 @@
-//! One line on the terminal that is written again and again, never wrapped and never left behind.
+//! The terminal: how wide it is, and one line on it that is written again and again, never wrapped
+//! and never left behind.
 
 use std::io::IsTerminal;
 
@@ -26,7 +27,8 @@ impl LiveLine {
     pub fn show(self, text: &str) {
         if self.is_on {
             // The last column stays free: some terminals wrap when it is written.
-            eprint!("\r\x1b[K{}", cut(text, columns().saturating_sub(1)));
+            let columns = columns(libc::STDERR_FILENO).unwrap_or(COLUMNS_DEFAULT);
+            eprint!("\r\x1b[K{}", cut(text, columns.saturating_sub(1)));
         }
     }
 
@@ -38,19 +40,20 @@ impl LiveLine {
     }
 }
 
-/// The width of the terminal on stderr.
-fn columns() -> usize {
+/// The width of the terminal on stdout, when it is one.
+pub fn stdout_columns() -> Option<usize> {
+    columns(libc::STDOUT_FILENO)
+}
+
+/// The width of the terminal at `fd`, when it is one that says so.
+fn columns(fd: libc::c_int) -> Option<usize> {
     // SAFETY: an all-zero winsize is valid, and the kernel writes one, during the call.
     let (status, size) = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        let status = libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size);
+        let status = libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size);
         (status, size)
     };
-    match size.ws_col {
-        0 => COLUMNS_DEFAULT,
-        _ if status != 0 => COLUMNS_DEFAULT,
-        columns => columns.into(),
-    }
+    (status == 0 && size.ws_col > 0).then(|| size.ws_col.into())
 }
 
 fn cut(text: &str, columns: usize) -> String {

@@ -15,10 +15,16 @@ pub struct TextStyle {
     pub color: bool,
     /// The trace as the user named it, for the commands that come next.
     pub trace: Option<String>,
+    /// Columns of the terminal, where there is one: tables are cut to it, sentences are not.
+    pub columns: Option<usize>,
 }
 
-/// Width of a bar of 100 %, in characters.
+/// Width of a bar of 100 %, in characters, where there is room for it.
 const BAR_WIDTH: usize = 24;
+/// What a line of the ledger holds beside the name and the bar.
+const TERM_NUMBERS_WIDTH: usize = 2 + 1 + 14 + 1 + 7 + 2;
+/// A name is not cut below this.
+const NAME_WIDTH_MIN: usize = 20;
 /// Frames of a stack that are shown.
 const FRAMES_MAX: usize = 8;
 /// Terms below this share, beyond the first ones, are added up in one line.
@@ -211,7 +217,7 @@ fn ledger_text(
     let sums = late.ledger.sums();
     let (rest, shown): (Vec<_>, Vec<_>) = sums.iter().enumerate().partition(small);
     let names = shown.iter().map(|(_, sum)| sum.to_string().chars().count());
-    let width = names.max().unwrap_or(0);
+    let widths = Widths::new(names.max().unwrap_or(0), style.columns);
     for (_, sum) in shown {
         let culprit = verdict.conclusive && verdict.culprits.iter().any(|c| c.kind == sum.kind);
         let meaning = match &sum.kind {
@@ -219,24 +225,48 @@ fn ledger_text(
             _ if culprit => Meaning::Culprit,
             _ => Meaning::Plain,
         };
-        let line = term_line(&sum.to_string(), sum.duration, total, width);
+        let line = term_line(&sum.to_string(), sum.duration, total, widths);
         lines.push(style.paint(meaning, line.trim_end()));
     }
     if !rest.is_empty() {
         let sum = rest.iter().map(|(_, sum)| sum.duration).sum();
         let name = format!("{} smaller terms", rest.len());
-        lines.push(term_line(&name, sum, total, width).trim_end().to_owned());
+        lines.push(term_line(&name, sum, total, widths).trim_end().to_owned());
     }
 }
 
-fn term_line(name: &str, duration: Duration, total: Duration, width: usize) -> String {
+/// The columns of a ledger's table.
+#[derive(Clone, Copy)]
+struct Widths {
+    name: usize,
+    bar: usize,
+}
+
+impl Widths {
+    /// The bar gives way first, then the longest names.
+    fn new(name: usize, columns: Option<usize>) -> Self {
+        let Some(columns) = columns else {
+            let bar = BAR_WIDTH;
+            return Widths { name, bar };
+        };
+        let room = columns.saturating_sub(TERM_NUMBERS_WIDTH);
+        let name = name.min(room.max(NAME_WIDTH_MIN));
+        let bar = BAR_WIDTH.min(room.saturating_sub(name));
+        Widths { name, bar }
+    }
+}
+
+fn term_line(name: &str, duration: Duration, total: Duration, widths: Widths) -> String {
     let share = duration.share_of(total);
-    let filled = (share * BAR_WIDTH as f64)
-        .round()
-        .clamp(0.0, BAR_WIDTH as f64) as usize;
-    let bar = "█".repeat(filled);
+    let full = widths.bar as f64;
+    let bar = "█".repeat((share * full).round().clamp(0.0, full) as usize);
+    let width = widths.name;
+    let cut: String = match name.chars().count() {
+        count if count > width => name.chars().take(width - 1).chain(['…']).collect(),
+        _ => name.to_owned(),
+    };
     format!(
-        "  {name:<width$} {:>14} {:>6.1}%  {bar}",
+        "  {cut:<width$} {:>14} {:>6.1}%  {bar}",
         nanoseconds(duration),
         share * 100.0
     )

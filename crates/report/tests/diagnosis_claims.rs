@@ -25,6 +25,7 @@ fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     let style = TextStyle {
         color: false,
         trace: Some("snapshot".into()),
+        columns: None,
     };
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let expect = "\
@@ -59,6 +60,7 @@ fn colour_marks_the_culprit_only_when_asked_for() {
     let style = TextStyle {
         color: true,
         trace: None,
+        columns: None,
     };
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let red: Vec<_> = text
@@ -67,6 +69,27 @@ fn colour_marks_the_culprit_only_when_asked_for() {
         .collect();
     assert_eq!(red.len(), 1);
     assert!(red[0].contains("run-queue wait behind burner"));
+}
+
+#[test]
+fn a_narrow_terminal_cuts_bars_first_and_then_names() {
+    let check = |columns: usize, expect: &str| {
+        let style = TextStyle {
+            columns: Some(columns),
+            ..TextStyle::default()
+        };
+        let text = diagnosis_text(&late_behind_a_hog(), &style);
+        let line = text.lines().find(|line| line.contains("99.9%"));
+        assert_eq!(line.map(str::trim_start), Some(expect), "{text}");
+    };
+    let name = "run-queue wait behind burner (tid 200, rt 60)";
+    let numbers = "  7 995 000 ns   99.9%";
+    check(200, &format!("{name} {numbers}  {}", "█".repeat(24)));
+    check(80, &format!("{name} {numbers}  {}", "█".repeat(8)));
+    check(
+        60,
+        "run-queue wait behind burner (ti…   7 995 000 ns   99.9%",
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Diagnose;
+use crate::live;
 use crate::options::{DiagnoseOptions, Selection};
 use crate::paint::Paint;
 use crate::verbs::window;
@@ -39,6 +40,7 @@ pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint) -> String {
         &TextStyle {
             color: paint.is_on(),
             trace,
+            columns: live::stdout_columns(),
         },
     )
 }

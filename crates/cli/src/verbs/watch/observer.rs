@@ -184,6 +184,7 @@ impl Observer {
                 let style = TextStyle {
                     color: self.paint.is_on(),
                     trace: None,
+                    columns: None,
                 };
                 format!("\n{}{error:#}\n", hit_text(hit, &style))
             }
