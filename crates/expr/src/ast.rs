@@ -1,6 +1,6 @@
 //! The tree that a filter is.
 
-use event::{Duration, Result};
+use event::Duration;
 
 use crate::span::Span;
 
@@ -29,7 +29,7 @@ impl Expr {
     /// # Errors
     /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
     /// what to write instead.
-    pub fn parse(text: &str) -> Result<Expr> {
+    pub fn parse(text: &str) -> event::Result<Expr> {
         crate::parser::parse(text).map_err(|fault| fault.into_error("filter", text))
     }
 
@@ -64,11 +64,10 @@ pub enum Cond {
 impl Cond {
     /// All of `conds`, those of inner `All`s pulled up.
     pub fn all(conds: Vec<Cond>) -> Cond {
-        let parts = |cond| match cond {
-            Cond::All(parts) => parts,
-            other => vec![other],
-        };
-        let mut parts: Vec<Cond> = conds.into_iter().flat_map(parts).collect();
+        let mut parts = flat(conds, |cond| match cond {
+            Cond::All(parts) => Some(std::mem::take(parts)),
+            _ => None,
+        });
         match parts.len() {
             1 => parts.remove(0),
             _ => Cond::All(parts),
@@ -77,16 +76,29 @@ impl Cond {
 
     /// Any of `conds`, those of inner `Any`s pulled up.
     pub fn any(conds: Vec<Cond>) -> Cond {
-        let parts = |cond| match cond {
-            Cond::Any(parts) => parts,
-            other => vec![other],
-        };
-        let mut parts: Vec<Cond> = conds.into_iter().flat_map(parts).collect();
+        let mut parts = flat(conds, |cond| match cond {
+            Cond::Any(parts) => Some(std::mem::take(parts)),
+            _ => None,
+        });
         match parts.len() {
             1 => parts.remove(0),
             _ => Cond::Any(parts),
         }
     }
+}
+
+/// Nodes in one row: `open` takes the parts out of those that are rows themselves. The first's own
+/// list goes on, so that the time to build a row only grows with its length.
+pub(crate) fn flat<T>(nodes: Vec<T>, open: impl Fn(&mut T) -> Option<Vec<T>>) -> Vec<T> {
+    let mut row = Vec::new();
+    for mut node in nodes {
+        match open(&mut node) {
+            Some(parts) if row.is_empty() => row = parts,
+            Some(parts) => row.extend(parts),
+            None => row.push(node),
+        }
+    }
+    row
 }
 
 /// How two values compare.

@@ -101,6 +101,20 @@ impl Part {
     fn is_cond(&self) -> bool {
         matches!(self.node, Node::Cond(_))
     }
+
+    /// Whether the operator goes on with the row that this is.
+    fn continues(&self, infix: Infix) -> bool {
+        matches!(
+            (&self.node, infix),
+            (
+                Node::Cond(Cond::All(_)),
+                Infix::And | Infix::Binary(BinaryOp::And)
+            ) | (
+                Node::Cond(Cond::Any(_)),
+                Infix::Or | Infix::Binary(BinaryOp::Or)
+            )
+        )
+    }
 }
 
 /// Whether a value is a text; none when only the event's class knows.
@@ -225,7 +239,12 @@ impl Parser<'_> {
             },
             Infix::Or | Infix::And | Infix::Compare(_) | Infix::Binary(_) => {
                 let right = self.parse(infix.power())?;
-                let (span, height) = (span.to(right.span), height.max(right.height + 1));
+                let span = span.to(right.span);
+                // A row of conditions lies side by side, however long it is.
+                let height = match left.continues(infix) {
+                    true => left.height.max(right.height + 1),
+                    false => height.max(right.height + 1),
+                };
                 let node = join(left, infix, operator, right)?;
                 Ok(Part { node, span, height })
             }

@@ -333,3 +333,67 @@ fn what_is_no_trace_is_refused_in_three_parts() {
     check("cut", ErrorKind::Corrupt, "line 1: the end of the text");
     check("metadata_of_none", ErrorKind::Corrupt, "0 bytes");
 }
+
+#[test]
+fn a_float_is_loaded_as_itself_and_every_field_through_the_common_face() {
+    let root = tempfile::tempdir().unwrap();
+    let float = |size_bits| FieldType::Float {
+        size_bits,
+        align_bits: 8,
+        big_endian: false,
+    };
+    let class = EventClass {
+        id: ClassId(0),
+        name: "load".to_owned(),
+        stream: 0,
+        fields: vec![
+            Field::payload("name", FieldType::String),
+            Field::payload("short", float(32)),
+            Field::payload("long", float(64)),
+            Field::payload("count", FieldType::Integer(Integer::le(8, true))),
+        ],
+    };
+    let meta = TraceMeta {
+        environment: Vec::new(),
+        uuid: [1; 16],
+        clock: ClockMeta::monotonic(0),
+        streams: vec![StreamMeta {
+            name: "channel0".to_owned(),
+            header: HeaderKind::Large,
+            classes: vec![class],
+            event_context: Vec::new(),
+        }],
+    };
+    let mut writer = TraceWriter::create(root.path(), &meta).unwrap();
+    let mut stream = writer.stream(0, Cpu(2)).unwrap();
+    let mut payload = PayloadWriter::new();
+    payload
+        .string("disk")
+        .raw(&1.5f32.to_le_bytes())
+        .raw(&(-0.1f64).to_le_bytes())
+        .i8(-3);
+    stream
+        .event(0, Instant::from_ns(7), payload.bytes())
+        .unwrap();
+    stream.finish().unwrap();
+
+    fn claims(record: &impl event::Record, class: &EventClass) {
+        let field = |name: &str| class.field(name).unwrap();
+        assert_eq!(record.f64(field("short")), 1.5);
+        assert_eq!(record.f64(field("long")), -0.1);
+        assert_eq!(record.f64(field("name")), 0.0, "a text is no float");
+        assert_eq!(record.i64(field("count")), -3);
+        assert_eq!(record.text(field("name")), b"disk");
+        assert_eq!(record.value(field("long")), event::Value::Float(-0.1));
+        assert_eq!(
+            (record.cpu(), record.instant()),
+            (Some(Cpu(2)), Some(Instant::from_ns(7)))
+        );
+    }
+    let trace = Trace::open(root.path()).unwrap();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    match cursor.next().unwrap() {
+        Some(Item::Event(event)) => claims(&event, &trace.classes()[0]),
+        other => panic!("{other:?}"),
+    }
+}

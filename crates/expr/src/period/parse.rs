@@ -1,7 +1,7 @@
 //! Definitions of periods and their captures: a parser of its own, on the tokens of filters.
 
 use super::{Capture, Captures, EventOf, EventPart, EventValue, Period, PeriodCond, PeriodValue};
-use crate::ast::{CompareOp, Text};
+use crate::ast::{CompareOp, Text, flat};
 use crate::lexer::{Number, Token};
 use crate::span::{Fault, Parsed, Span};
 use crate::tokens::{Tokens, scope, text};
@@ -329,11 +329,10 @@ impl Parser<'_> {
 impl PeriodCond {
     /// All of `conds`, those of inner `All`s pulled up.
     pub fn all(conds: Vec<PeriodCond>) -> PeriodCond {
-        let parts = |cond| match cond {
-            PeriodCond::All(parts) => parts,
-            other => vec![other],
-        };
-        let mut parts: Vec<PeriodCond> = conds.into_iter().flat_map(parts).collect();
+        let mut parts = flat(conds, |cond| match cond {
+            PeriodCond::All(parts) => Some(std::mem::take(parts)),
+            _ => None,
+        });
         match parts.len() {
             1 => parts.remove(0),
             _ => PeriodCond::All(parts),
@@ -342,11 +341,10 @@ impl PeriodCond {
 
     /// Any of `conds`, those of inner `Any`s pulled up.
     pub fn any(conds: Vec<PeriodCond>) -> PeriodCond {
-        let parts = |cond| match cond {
-            PeriodCond::Any(parts) => parts,
-            other => vec![other],
-        };
-        let mut parts: Vec<PeriodCond> = conds.into_iter().flat_map(parts).collect();
+        let mut parts = flat(conds, |cond| match cond {
+            PeriodCond::Any(parts) => Some(std::mem::take(parts)),
+            _ => None,
+        });
         match parts.len() {
             1 => parts.remove(0),
             _ => PeriodCond::Any(parts),

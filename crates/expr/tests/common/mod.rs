@@ -3,6 +3,9 @@
 // Each test file uses its own part.
 #![allow(dead_code)]
 
+pub mod generate;
+pub mod reference;
+
 use std::sync::Arc;
 
 use event::{
