@@ -65,6 +65,8 @@ fn what_has_no_result_makes_its_comparison_false() {
     check("delay_us << 64 != 0", false);
     check("delay_us << small != 0", false);
     check("ratio & 1 == 0", false);
+    check("-((0 - (1 << 63)) * (1 << 63) * 2) != 0", false);
+    check("(0 - (1 << 63)) * (1 << 63) * 2 < 0", true);
     check("!(delay_us / 0 == 1)", true);
 }
 
