@@ -1,0 +1,194 @@
+//! Real traces against what their collections and the peer say of them.
+//!
+//! The corpus is not part of the project: name its directory in RTSCOPE_CORPUS. What is expected of
+//! a trace is taken from the corpus itself, in this order:
+//! - a table `*.tsv` with the columns `trace`, `events_…` (lost ones may be counted in) and
+//!   `complete_here`;
+//! - a file `NAME.expected….txt` beside it, with a line for each event;
+//! - a directory `fail` above it: an error or damage, after the good part;
+//! - a directory `…-pass` above it: neither;
+//! - what babeltrace2 counts, where it reads the trace to its end.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use event::TimeRange;
+use trace::{Item, Trace};
+
+/// What was read of a trace.
+struct Got {
+    events: u64,
+    lost: u64,
+    damages: u64,
+    error: Option<String>,
+    unordered: u64,
+    disorder: u64,
+}
+
+enum Expected {
+    Events(u64),
+    Failure,
+    Clean,
+    Unknown,
+}
+
+fn find(dir: &Path, found: &mut Vec<PathBuf>) {
+    if dir.join("metadata").is_file() {
+        return found.push(dir.to_owned());
+    }
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut dirs: Vec<_> = entries.map(|entry| entry.path()).collect();
+    dirs.retain(|path| path.is_dir());
+    dirs.sort();
+    dirs.iter().for_each(|dir| find(dir, found));
+}
+
+/// Rows of all tables below `dir`: the trace's path and its events, where it is complete.
+fn tables(dir: &Path, rows: &mut HashMap<String, u64>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            tables(&path, rows);
+        } else if path.extension().is_some_and(|extension| extension == "tsv") {
+            add_rows(&fs::read_to_string(&path).unwrap_or_default(), rows);
+        }
+    }
+}
+
+fn add_rows(text: &str, rows: &mut HashMap<String, u64>) {
+    let mut lines = text
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>());
+    let header = lines.next().unwrap_or_default();
+    let column = |start: &str| header.iter().position(|name| name.starts_with(start));
+    let columns = (column("trace"), column("events_"), column("complete_here"));
+    let (Some(trace), Some(events), Some(complete)) = columns else {
+        return;
+    };
+    for line in lines {
+        let cell = |place: usize| line.get(place).copied().unwrap_or_default();
+        if let (Ok(events), "yes") = (cell(events).parse(), cell(complete)) {
+            rows.insert(cell(trace).to_owned(), events);
+        }
+    }
+}
+
+/// Lines that babeltrace2 prints, when it reads the trace to its end.
+fn peer_count(dir: &Path) -> Option<u64> {
+    let command = "ulimit -v 4000000; timeout 20 babeltrace2 \"$0\"";
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .arg(dir)
+        .output()
+        .ok()?;
+    let fine = output.status.success();
+    fine.then(|| output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)
+}
+
+/// Lines of the text that is expected of a trace, when it lies beside it.
+fn lines_beside(dir: &Path) -> Option<u64> {
+    let start = format!("{}.expected", dir.file_name()?.to_string_lossy());
+    let entries = fs::read_dir(dir.parent()?).ok()?.flatten();
+    let mut files = entries.filter(|e| e.file_name().to_string_lossy().starts_with(&start));
+    let text = fs::read_to_string(files.next()?.path()).ok()?;
+    Some(text.lines().count() as u64)
+}
+
+fn expected(dir: &Path, rows: &HashMap<String, u64>) -> Expected {
+    let row = rows.iter().find(|(name, _)| dir.ends_with(name));
+    if let Some((_, events)) = row {
+        return Expected::Events(*events);
+    }
+    if let Some(lines) = lines_beside(dir) {
+        return Expected::Events(lines);
+    }
+    let above: Vec<_> = dir.iter().map(|part| part.to_string_lossy()).collect();
+    if above.iter().any(|part| part == "fail") {
+        Expected::Failure
+    } else if above.iter().any(|part| part.ends_with("-pass")) {
+        Expected::Clean
+    } else {
+        peer_count(dir).map_or(Expected::Unknown, Expected::Events)
+    }
+}
+
+fn read(dir: &Path) -> Got {
+    let mut got = Got {
+        events: 0,
+        lost: 0,
+        damages: 0,
+        error: None,
+        unordered: 0,
+        disorder: 0,
+    };
+    let trace = match Trace::open(dir) {
+        Ok(trace) => trace,
+        Err(error) => {
+            got.error = Some(error.to_string());
+            return got;
+        }
+    };
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    let mut latest = event::Instant::MIN;
+    while let Some(item) = cursor.next().unwrap() {
+        match item {
+            Item::Event(event) => {
+                got.events += 1;
+                got.unordered += u64::from(event.time() < latest);
+                latest = latest.max(event.time());
+            }
+            Item::Damage(_) => got.damages += 1,
+            Item::Lost(loss) => got.lost += loss.count.unwrap_or(0),
+        }
+    }
+    got.disorder = cursor.disorder().events;
+    got
+}
+
+#[test]
+#[ignore = "needs the corpus of traces (RTSCOPE_CORPUS)"]
+fn real_traces_give_what_is_expected_of_them() {
+    let corpus = std::env::var_os("RTSCOPE_CORPUS").expect("RTSCOPE_CORPUS names the corpus");
+    let corpus = Path::new(&corpus);
+    let (mut dirs, mut rows) = (Vec::new(), HashMap::new());
+    find(corpus, &mut dirs);
+    tables(corpus, &mut rows);
+    let mut wrong = Vec::new();
+    eprintln!("trace | expected | got");
+    for dir in &dirs {
+        let got = read(dir);
+        let expected = expected(dir, &rows);
+        let whole = got.error.is_none() && got.damages == 0;
+        let (expects, right) = match expected {
+            Expected::Events(events) => {
+                let same = got.events == events || got.events + got.lost == events;
+                (events.to_string(), whole && same)
+            }
+            Expected::Failure => ("an error".to_owned(), !whole),
+            Expected::Clean => ("no error".to_owned(), whole),
+            Expected::Unknown => ("?".to_owned(), true),
+        };
+        // Nothing may be out of order but what a stream itself has out of order.
+        let ordered = got.disorder > 0 || got.unordered == 0;
+        let name = dir
+            .strip_prefix(corpus)
+            .unwrap_or(dir)
+            .display()
+            .to_string();
+        let got = match &got.error {
+            Some(error) => error.replace(&corpus.display().to_string(), ""),
+            None => format!(
+                "{} events, {} lost, {} damages, {} out of order",
+                got.events, got.lost, got.damages, got.unordered
+            ),
+        };
+        let mark = if right && ordered { "" } else { "  <<<" };
+        eprintln!("{name} | {expects} | {got}{mark}");
+        if !(right && ordered) {
+            wrong.push(name);
+        }
+    }
+    assert!(!dirs.is_empty() && wrong.is_empty(), "{wrong:#?}");
+}
