@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
 use trace::{Trace, TraceInfo};
 
 use crate::crosscheck::align;
@@ -132,6 +132,11 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
     if hit.stale {
         ledger.grade = ledger.grade.max(Grade::Censored);
     }
+    let range = TimeRange {
+        begin: hit.origin,
+        end: hit.end,
+    };
+    let stolen_max = stolen_max(model, range, cpu, &hit.steps);
     LateActivation {
         task: hit.task.clone(),
         origin: hit.origin,
@@ -142,6 +147,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         hit: Some(hit.clone()),
         checks,
         ledger,
+        stolen_max,
     }
 }
 
@@ -180,6 +186,8 @@ fn from_candidate(
     };
     let ledger = ledger(model, &account);
     let (hit, checks, steps_left_out) = (None, vec![], 0);
+    let range = TimeRange { begin: origin, end };
+    let stolen_max = stolen_max(model, range, cpu, &steps);
     Some(LateActivation {
         task,
         origin,
@@ -190,6 +198,7 @@ fn from_candidate(
         hit,
         checks,
         ledger,
+        stolen_max,
     })
 }
 
@@ -198,7 +207,7 @@ fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec
     let mut by_cause: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, late) in activations.iter().enumerate() {
         by_cause
-            .entry(verdict::signature(late))
+            .entry(verdict::signature(info, late))
             .or_default()
             .push(place);
     }
@@ -264,7 +273,7 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "record a longer window, with larger buffers (--buffer)",
         );
     }
-    warnings.extend(hypervisor_warning(model, info, activations));
+    warnings.extend(hypervisor_warning(info, activations));
     if let Some(missing) = missing_families(&model.families) {
         warnings.push(warning(
             format!("the trace has no {missing} events: such causes cannot be named"),
@@ -281,46 +290,47 @@ fn warning(what: String, remedy: &str) -> Warning {
     }
 }
 
+/// Whether the machine of the trace was virtual, as far as the trace says.
+pub(crate) fn is_virtual(info: &TraceInfo) -> bool {
+    let said = info.environment.get("rtscope_virtualised");
+    said.is_some_and(|value| value == "1")
+}
+
 /// What a hypervisor took, or may have taken unseen.
-fn hypervisor_warning(
-    model: &Model,
-    info: &TraceInfo,
-    activations: &[LateActivation],
-) -> Option<Warning> {
+fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
     let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
-    if let Some((stolen, late)) = worst_steal(model, activations) {
-        let (latency, cpu) = (late.latency(), late.cpu);
+    if let Some(late) = worst_steal(activations) {
+        let (stolen, latency, cpu) = (late.stolen_max, late.latency(), late.cpu);
         let what = format!(
             "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
         );
         return Some(warning(what, remedy));
     }
-    let is_virtual = info
-        .environment
-        .get("rtscope_virtualised")
-        .is_some_and(|value| value == "1");
     let what = "the machine is virtual: the hypervisor may have run others unseen";
-    is_virtual.then(|| warning(what.to_owned(), remedy))
+    is_virtual(info).then(|| warning(what.to_owned(), remedy))
 }
 
-/// The activation of which the hypervisor may have taken most, and at most how much. Less than what
-/// a good ledger may leave unexplained is not worth a warning.
-fn worst_steal<'a>(
-    model: &Model,
-    activations: &'a [LateActivation],
-) -> Option<(Duration, &'a LateActivation)> {
-    let stolen = |late: &LateActivation| -> Duration {
-        let here = |cpu: Cpu| cpu == late.cpu || late.steps.iter().any(|step| step.cpu == cpu);
-        let timers = model.evidence.late_timers.iter().enumerate();
-        let timers = timers.filter(|(_, timer)| here(timer.cpu));
-        timers
-            .map(|(place, _)| model.evidence.steal_between(place, late.origin, late.end).1)
-            .sum()
+/// The activation of which the hypervisor may have taken most. Less than what a good ledger may
+/// leave unexplained is not worth a warning.
+fn worst_steal(activations: &[LateActivation]) -> Option<&LateActivation> {
+    let much = activations
+        .iter()
+        .filter(|late| late.ledger.is_much(late.stolen_max));
+    much.max_by_key(|late| late.stolen_max)
+}
+
+/// What the hypervisor may have taken between two instants from the CPUs of a chain, at most.
+fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Duration {
+    let here = |timer: Cpu| timer == cpu || steps.iter().any(|step| step.cpu == timer);
+    let timers = model.evidence.late_timers.iter().enumerate();
+    let timers = timers.filter(|(_, timer)| here(timer.cpu));
+    let most = |place| {
+        model
+            .evidence
+            .steal_between(place, range.begin, range.end)
+            .1
     };
-    let stolen = activations.iter().map(|late| (stolen(late), late));
-    stolen
-        .filter(|(stolen, late)| late.ledger.is_much(*stolen))
-        .max_by_key(|(stolen, _)| *stolen)
+    timers.map(|(place, _)| most(place)).sum()
 }
 
 fn missing_families(families: &Families) -> Option<String> {

@@ -239,7 +239,9 @@ const INTERRUPT_ENTRIES: [&str; 3] = ["asm_sysvec_", "asm_common_interrupt", "el
 
 /// Functions that only lock, tell the time, wait or return for their caller, and marks between
 /// functions (kernel names): an interrupt that finds one of these means the caller.
-const SERVES_CALLER: [&str; 13] = [
+const SERVES_CALLER: [&str; 15] = [
+    "__raw_callee_save",
+    "__pv_",
     "mutex_",
     "_raw_spin_",
     "_raw_read_",

@@ -99,6 +99,8 @@ pub struct LateActivation {
     pub checks: Vec<StepCheck>,
     /// Where its time went.
     pub ledger: Ledger,
+    /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
+    pub stolen_max: Duration,
 }
 
 impl LateActivation {

@@ -4,6 +4,7 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
+use crate::diagnose::is_virtual;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict};
 use crate::model::Model;
 use crate::term::{Sum, TermKind, off_or_not, softirq_name};
@@ -11,12 +12,16 @@ use event::evidence::Stack;
 
 /// Causes that one sentence can hold.
 const CULPRITS_MAX: usize = 3;
-/// A further cause is named from this share on,
-const FURTHER_SHARE_MIN: f64 = 0.02;
-/// or, when it is a task, from this length on.
-const FURTHER_MIN: Duration = Duration::from_us(500);
+/// A further cause is named from this share on;
+const FURTHER_SHARE_MIN: f64 = 0.1;
+/// a task from this one on, or
+const FURTHER_TASK_SHARE_MIN: f64 = 0.02;
+/// from this length on.
+const FURTHER_TASK_MIN: Duration = Duration::from_us(500);
 /// Causes of at least this share make the signature of a group.
 const SIGNATURE_SHARE_MIN: f64 = 0.2;
+/// The local timer, reschedule and function-call interrupts take no longer.
+const VECTOR_MAX: Duration = Duration::from_ms(1);
 /// A proven cause of at least this share carries a verdict although other time is unexplained.
 const CARRYING_SHARE: f64 = 0.5;
 
@@ -40,32 +45,62 @@ fn culprits(late: &LateActivation) -> Vec<Culprit> {
     };
     let causes = late.ledger.sums().into_iter().filter(is_cause);
     let mut culprits: Vec<_> = causes.map(culprit).collect();
-    let ran_for_long = |c: &Culprit| c.kind.task().is_some() && c.duration >= FURTHER_MIN;
-    let matters = |c: &Culprit| c.share >= FURTHER_SHARE_MIN || ran_for_long(c);
-    let kept = 1 + culprits
-        .iter()
-        .skip(1)
-        .take(CULPRITS_MAX - 1)
-        .take_while(|c| matters(c))
-        .count();
-    culprits.truncate(kept);
+    let matters = |c: &Culprit| {
+        let is_task = c.kind.task().is_some();
+        let task_matters = c.share >= FURTHER_TASK_SHARE_MIN || c.duration >= FURTHER_TASK_MIN;
+        c.share >= FURTHER_SHARE_MIN || is_task && task_matters
+    };
+    let mut place = 0;
+    culprits.retain(|culprit| {
+        place += 1;
+        place == 1 || matters(culprit)
+    });
+    culprits.truncate(CULPRITS_MAX);
     culprits
 }
 
+/// Why what the trace shows of the kernel's own work may be the work of the hypervisor. A task that
+/// had the CPU had it, whoever slowed it down.
+fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Option<String> {
+    let (duration, stolen) = (first.duration, late.stolen_max);
+    let had_cpu = matches!(
+        first.kind,
+        TermKind::RunQueueWait { .. } | TermKind::Upstream { .. } | TermKind::Steal
+    );
+    if had_cpu {
+        return None;
+    }
+    if stolen.share_of(duration) >= CARRYING_SHARE {
+        return Some(format!(
+            "up to {stolen} of it may have gone to the hypervisor"
+        ));
+    }
+    // These handlers only look after timers and other CPUs: none of them works for so long.
+    let own_vector = matches!(first.kind, TermKind::Hardirq { irq, .. } if irq < 0);
+    let still = own_vector && duration >= VECTOR_MAX && is_virtual(info);
+    still.then(|| {
+        format!("the machine is virtual, and may have stood still in a handler of {duration}")
+    })
+}
+
 /// Whether the evidence carries a verdict that begins with `first`.
-fn is_conclusive(late: &LateActivation, first: Option<&Culprit>) -> bool {
-    let carries = first.is_some_and(|first| first.share >= CARRYING_SHARE);
+fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit>) -> bool {
+    let Some(first) = first else { return false };
+    if hypervisor(info, late, first).is_some() {
+        return false;
+    }
+    let carries = first.share >= CARRYING_SHARE;
     match late.ledger.grade {
         Grade::Lossy => false,
         Grade::Censored => carries,
-        Grade::Complete => first.is_some() && (carries || late.ledger.is_good()),
+        Grade::Complete => carries || late.ledger.is_good(),
     }
 }
 
 /// The cause without numbers that change from run to run.
-pub(crate) fn signature(late: &LateActivation) -> String {
+pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
     let culprits = culprits(late);
-    if !is_conclusive(late, culprits.first()) {
+    if !is_conclusive(info, late, culprits.first()) {
         return "unexplained".to_owned();
     }
     let named = culprits
@@ -112,8 +147,8 @@ fn stable_name(comm: &str) -> String {
 
 pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {
     let culprits = culprits(late);
-    let conclusive = is_conclusive(late, culprits.first());
-    let sentence = sentence(late, &culprits, conclusive);
+    let conclusive = is_conclusive(info, late, culprits.first());
+    let sentence = sentence(info, late, &culprits, conclusive);
     let advice = if conclusive {
         advice::advise(info, late, &culprits)
     } else {
@@ -134,7 +169,12 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     }
 }
 
-fn sentence(late: &LateActivation, culprits: &[Culprit], conclusive: bool) -> String {
+fn sentence(
+    info: &TraceInfo,
+    late: &LateActivation,
+    culprits: &[Culprit],
+    conclusive: bool,
+) -> String {
     let task = &late.task;
     let waits = matches!(late.ledger.grade, Grade::Censored)
         && late
@@ -150,21 +190,25 @@ fn sentence(late: &LateActivation, culprits: &[Culprit], conclusive: bool) -> St
     // By share, not by time: no "then".
     let clauses = clauses.join("; and ");
     let unexplained = late.ledger.unexplained();
-    let reason = {
-        let mut terms = late.ledger.terms.iter();
-        let reason = terms.find(|term| term.kind.is_unexplained());
-        reason.map_or_else(String::new, |term| format!(" ({})", term.kind))
-    };
+    let reason = late.ledger.terms.iter().find_map(|term| match term.kind {
+        TermKind::Unexplained(reason) => Some(format!(" ({reason})")),
+        _ => None,
+    });
+    let reason = reason.unwrap_or_default();
     if conclusive && late.ledger.is_good() {
         return format!("{head}: {clauses}.");
     }
     if conclusive {
-        return format!("{head}: {clauses}; {unexplained} have no proven cause{reason}.");
+        return format!("{head}: {clauses}; {unexplained} are unexplained{reason}.");
     }
-    let why = match late.ledger.grade {
-        Grade::Lossy => "events were lost inside it".to_owned(),
-        Grade::Censored => "the window does not hold it whole".to_owned(),
-        Grade::Complete => format!("{unexplained} have no proven cause{reason}"),
+    let stolen = culprits
+        .first()
+        .and_then(|first| hypervisor(info, late, first));
+    let why = match (late.ledger.grade, stolen) {
+        (Grade::Lossy, _) => "events were lost inside it".to_owned(),
+        (_, Some(stolen)) => stolen,
+        (Grade::Censored, _) => "the window does not hold it whole".to_owned(),
+        (Grade::Complete, _) => format!("{unexplained} have no proven cause{reason}"),
     };
     if clauses.is_empty() {
         return format!("{head}, and nobody can be named: {why}.");
@@ -201,7 +245,11 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         } => {
             let how = off_or_not(*model);
             match function {
-                Some(function) => format!("{who} kept {cpu} in {function} ({how}) for"),
+                Some(function) if model.is_full() => {
+                    format!("{who} kept {cpu} in {function} ({how}) for")
+                }
+                // Where the wake-up found it; it may have been elsewhere before and after.
+                Some(function) => format!("{who} kept {cpu} ({how}; seen in {function}) for"),
                 None => format!("{who}, of a lower rank, kept {cpu} ({how}) for"),
             }
         }

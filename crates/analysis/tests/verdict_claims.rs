@@ -191,8 +191,46 @@ fn a_verdict_says_what_it_leaves_unexplained() {
         verdict.sentence,
         "victim (tid 100, rt 50) was late by 100.000 ms on CPU 0: \
          burner (tid 200, rt 60) ran ahead of it for 69.999 ms (70.0 %); \
-         30.000 ms have no proven cause (unexplained: a late timer while user code ran)."
+         30.000 ms are unexplained (a late timer while user code ran)."
     );
+}
+
+#[test]
+fn what_the_hypervisor_may_have_done_accuses_no_handler() {
+    // The timer's interrupt holds the CPU for 5 ms.
+    let late = |trace: SyntheticTrace, us: i64| {
+        let trace = trace.hrtimer_start(0x1000, 1_000).at(1_000).timer_irq();
+        let trace = trace.hrtimer_expire(0x1000).wake(VICTIM);
+        let trace = trace.hrtimer_done(0x1000).after(us).timer_irq_end();
+        trace.after(2).preempt(HOG, VICTIM)
+    };
+    let check = |trace: SyntheticTrace, expect: Option<&str>| {
+        let diagnosis = ask(trace, &victim());
+        let verdict = &diagnosis.groups[0].verdict;
+        assert_eq!(verdict.conclusive, expect.is_none(), "{}", verdict.sentence);
+        assert!(
+            verdict.sentence.contains(expect.unwrap_or("")),
+            "{}",
+            verdict.sentence
+        );
+    };
+    let guest = || burning().environment("rtscope_virtualised", "1");
+    check(late(burning(), 5_000), None);
+    check(
+        late(guest(), 5_000),
+        Some("may have stood still in a handler of 5.00"),
+    );
+    check(late(guest(), 200), None);
+    let stolen = |us: i64| {
+        late(guest(), 200)
+            .at(9_000)
+            .late_timer(8_000, HOG, 1, us, &[])
+    };
+    check(
+        stolen(150),
+        Some("up to 150.000 us of it may have gone to the hypervisor"),
+    );
+    check(stolen(50), None);
 }
 
 #[test]

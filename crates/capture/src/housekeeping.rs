@@ -1,8 +1,14 @@
 //! Where our own threads run: never on measured or isolated CPUs when there are others.
 
-use event::Cpu;
+use std::path::PathBuf;
+
+use bpf_host::Targets;
+use event::{Cpu, Tid};
 
 use crate::facts::Machine;
+
+/// The kernel's `TASK_COMM_LEN` without its final zero.
+const COMM_BYTES: usize = 15;
 
 /// The CPUs for our own threads: allowed, not isolated, not measured; where that leaves none, all
 /// that are allowed.
@@ -16,6 +22,52 @@ pub(crate) fn cpus(machine: &Machine, measured: Option<&[Cpu]>) -> Vec<Cpu> {
     } else {
         chosen
     }
+}
+
+/// The CPUs on which the targets of a watch may run, as far as it names tasks that are there: by
+/// thread id, or by a name without a pattern.
+pub(crate) fn of_targets(targets: &Targets) -> Vec<Cpu> {
+    let tids = match targets {
+        Targets::Tids(tids) => tids.clone(),
+        Targets::Patterns(names) => called(names),
+        Targets::RealTime | Targets::All => vec![],
+    };
+    let mut cpus: Vec<Cpu> = tids.iter().flat_map(|tid| allowed(*tid)).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+/// The threads of these names, cut as the kernel cuts them.
+fn called(names: &[String]) -> Vec<Tid> {
+    let names: Vec<&[u8]> = names
+        .iter()
+        .map(|name| &name.as_bytes()[..name.len().min(COMM_BYTES)])
+        .collect();
+    let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let threads = folders("/proc".into())
+        .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
+        .flat_map(|entry| folders(entry.path().join("task")));
+    let named = threads.filter(|thread| {
+        let comm = std::fs::read(thread.path().join("comm")).unwrap_or_default();
+        names.contains(&comm.trim_ascii_end())
+    });
+    named
+        .filter_map(|thread| Some(Tid(thread.file_name().to_str()?.parse().ok()?)))
+        .collect()
+}
+
+/// Where a thread may run; nothing when it is gone.
+fn allowed(tid: Tid) -> Vec<Cpu> {
+    let Some(set) = rustix::process::Pid::from_raw(tid.0)
+        .and_then(|pid| rustix::thread::sched_getaffinity(Some(pid)).ok())
+    else {
+        return vec![];
+    };
+    let all = 0..rustix::thread::CpuSet::MAX_CPU;
+    all.filter(|cpu| set.is_set(*cpu))
+        .map(|cpu| Cpu(cpu as u32))
+        .collect()
 }
 
 /// Moves the calling thread to `cpus`. A refusal is no harm: it then runs where it is allowed to.
@@ -44,6 +96,21 @@ pub(crate) fn be_prompt() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cpus_of_a_target_are_those_on_which_it_may_run() {
+        let here = rustix::thread::gettid().as_raw_nonzero().get();
+        let ours = allowed(Tid(here));
+        assert!(!ours.is_empty());
+        assert_eq!(of_targets(&Targets::Tids(vec![Tid(here)])), ours);
+        let name = std::fs::read_to_string(format!("/proc/self/task/{here}/comm"));
+        let name = name.expect("our own name").trim_end().to_owned() + "-cut-by-the-kernel";
+        let cut = name.as_bytes()[..COMM_BYTES.min(name.len())].to_vec();
+        let found = of_targets(&Targets::Patterns(vec![name]));
+        let exists = called(&[String::from_utf8_lossy(&cut).into_owned()]);
+        assert_eq!(found.is_empty(), exists.is_empty());
+        assert_eq!(of_targets(&Targets::RealTime), []);
+    }
 
     #[test]
     fn our_threads_stay_off_measured_and_isolated_cpus_when_others_exist() {

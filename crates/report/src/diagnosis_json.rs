@@ -99,6 +99,7 @@ fn activation_json(late: &LateActivation) -> Value {
         "end_ns": late.end.as_ns(),
         "latency_ns": late.latency().as_ns(),
         "cpu": late.cpu.0,
+        "stolen_max_ns": late.stolen_max.as_ns(),
         "steps": steps_json(&late.steps),
         "steps_left_out": late.steps_left_out,
         "hit": late.hit.as_ref().map(hit_json),

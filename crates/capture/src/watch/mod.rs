@@ -137,7 +137,9 @@ pub fn run(
         .as_ref()
         .map(|flight| Folder::prepare(&flight.output));
     let _folder = folder.transpose()?;
-    let cpus = housekeeping::cpus(&facts.machine, options.watch.cpus.as_deref());
+    let measured = options.watch.cpus.clone();
+    let measured = measured.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
+    let cpus = housekeeping::cpus(&facts.machine, Some(&measured));
     housekeeping::pin(&cpus);
     let snapshot_facts = SnapshotFacts::collect(facts, command_line)
         .with_late_timer_floor(options.watch.late_timer_floor);
