@@ -394,7 +394,7 @@ fn the_hog_that_made_jackd_late_is_named_beside_jackds_own_word() {
     late.check_share(&hog);
     assert_eq!(late.culprits()[0]["task"]["comm"], "an rr 60");
     assert_eq!(late.activation["task"]["comm"], "jackd");
-    // An ordinary thread of jackd says it right after the hit's end, as soon as the machine lets it.
+    // An ordinary thread of jackd says it after the hit's end, when the machine lets it.
     let after_ns = |xrun: &SaidLine| xrun.time_ns as i64 - ns(&late.activation["end_ns"]);
     let at_once = |xrun: &&SaidLine| (0..SAID_MAX_NS).contains(&after_ns(xrun));
     assert!(xruns.iter().any(|xrun| at_once(&xrun)), "{truth:#}");
