@@ -265,41 +265,10 @@ impl<'d> Compiler<'d> {
             }
             TypeKind::Struct(members) => self.structure(members, align_bits)?,
             TypeKind::Array { element, count } => {
-                let element = Box::new(self.node(element)?);
-                let size_bits = array_size(&element, *count);
-                let (keeps, text) = (
-                    element.keeps,
-                    matches!(ty.face, event::FieldType::Text { .. }),
-                );
-                let kind = NodeKind::Array {
-                    element,
-                    count: *count,
-                    text,
-                };
-                Node {
-                    kind,
-                    align_bits,
-                    size_bits,
-                    keeps,
-                }
+                let text = matches!(ty.face, event::FieldType::Text { .. });
+                self.array(element, *count, text, align_bits)?
             }
-            TypeKind::Sequence { element, length } => {
-                let slot = self.target(length)?.slot.unwrap_or_default();
-                let text = element.is_character();
-                let element = Box::new(self.node(element)?);
-                let keeps = element.keeps;
-                let kind = NodeKind::Sequence {
-                    element,
-                    slot,
-                    text,
-                };
-                Node {
-                    kind,
-                    align_bits,
-                    size_bits: None,
-                    keeps,
-                }
-            }
+            TypeKind::Sequence { element, length } => self.sequence(element, length, align_bits)?,
             TypeKind::Variant {
                 selector,
                 choices,
@@ -309,23 +278,59 @@ impl<'d> Compiler<'d> {
                 selector,
                 content,
                 ranges,
-            } => {
-                let target = self.target(selector)?;
-                let content = Box::new(self.node(content)?);
-                let keeps = content.keeps;
-                let kind = NodeKind::Optional {
-                    slot: target.slot.unwrap_or_default(),
-                    signed: target.signed,
-                    content,
-                    ranges: ranges.clone(),
-                };
-                Node {
-                    kind,
-                    align_bits,
-                    size_bits: None,
-                    keeps,
-                }
-            }
+            } => self.optional(selector, content, ranges.as_ref(), align_bits)?,
+        })
+    }
+
+    fn array(&mut self, element: &Type, count: u64, text: bool, align_bits: u32) -> Result<Node> {
+        let element = Box::new(self.node(element)?);
+        Ok(Node {
+            align_bits,
+            size_bits: array_size(&element, count),
+            keeps: element.keeps,
+            kind: NodeKind::Array {
+                element,
+                count,
+                text,
+            },
+        })
+    }
+
+    fn sequence(&mut self, element: &Type, length: &Reference, align_bits: u32) -> Result<Node> {
+        let slot = self.target(length)?.slot.unwrap_or_default();
+        let text = element.is_character();
+        let element = Box::new(self.node(element)?);
+        Ok(Node {
+            align_bits,
+            size_bits: None,
+            keeps: element.keeps,
+            kind: NodeKind::Sequence {
+                element,
+                slot,
+                text,
+            },
+        })
+    }
+
+    fn optional(
+        &mut self,
+        selector: &Reference,
+        content: &Type,
+        ranges: Option<&Vec<(i128, i128)>>,
+        align_bits: u32,
+    ) -> Result<Node> {
+        let target = self.target(selector)?;
+        let content = Box::new(self.node(content)?);
+        Ok(Node {
+            align_bits,
+            size_bits: None,
+            keeps: content.keeps,
+            kind: NodeKind::Optional {
+                slot: target.slot.unwrap_or_default(),
+                signed: target.signed,
+                content,
+                ranges: ranges.cloned(),
+            },
         })
     }
 

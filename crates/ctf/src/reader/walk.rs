@@ -346,16 +346,7 @@ impl<'p> Content<'p> {
                 true => self.value(content, start, state),
                 false => Ok((Value::Absent, start)),
             },
-            NodeKind::Struct(members) => {
-                let mut position = start;
-                let mut values = Vec::with_capacity(members.len());
-                for member in members {
-                    let (value, end) = self.value(&member.node, position, state)?;
-                    values.push((member.shown(), value));
-                    position = end;
-                }
-                Ok((Value::Struct(values), position))
-            }
+            NodeKind::Struct(members) => self.members(members, start, state),
             NodeKind::Array {
                 element,
                 count,
@@ -377,6 +368,25 @@ impl<'p> Content<'p> {
                 Ok((Value::Struct(vec![(choice.shown(), value)]), end))
             }
         }
+    }
+
+    fn members<'n>(
+        &self,
+        members: &'n [MemberNode],
+        start: u64,
+        state: &mut State,
+    ) -> Result<(Value<'n>, u64), Stop>
+    where
+        'p: 'n,
+    {
+        let mut position = start;
+        let mut values = Vec::with_capacity(members.len());
+        for member in members {
+            let (value, end) = self.value(&member.node, position, state)?;
+            values.push((member.shown(), value));
+            position = end;
+        }
+        Ok((Value::Struct(values), position))
     }
 
     fn elements<'n>(
