@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IRQ, SWITCH, WORK, classes, irq, switch, work};
-use event::{ClassId, Cpu};
+use event::{ClassId, Cpu, Value};
 use expr::{Expr, Filter, Program, Wants};
 
 fn program(filter: &str) -> Program {
@@ -39,6 +39,20 @@ fn floats_compare_exactly_with_floats_and_integers() {
     check("delay_us < 1500.5", true);
     check("ratio * 2 == 1", true);
     check("big < 18446744073709551616.0", true);
+}
+
+#[test]
+fn what_is_not_a_number_is_unequal_to_every_number() {
+    let mut event = work();
+    event.values[2] = Value::Float(f64::NAN);
+    let check = |filter: &str, expect: bool| {
+        assert_eq!(program(filter).matches(&event, None), expect, "{filter}");
+    };
+    check("ratio != 0.5 && ratio != ratio && ratio", true);
+    check(
+        "ratio == ratio || ratio < 1 || ratio >= 1 || ratio in (ratio, 1)",
+        false,
+    );
 }
 
 #[test]
@@ -208,7 +222,11 @@ fn a_duration_meets_the_unit_in_a_fields_name() {
     check("delay_us == 1500us", true);
     check("delay_us == 1500", true);
     check("delay_us > 1ms && delay_us <= 1.5ms", true);
-    check("2ms > delay_us", true);
+    check(
+        "1.5ms == delay_us && 1ms < delay_us && 2ms > delay_us",
+        true,
+    );
+    check("1ms + delay_us == 2500us", true);
     check("delay_us * 2 == 3ms", true);
     check("delay_us + 500us == 2ms", true);
     check("-delay_us < 0s", true);

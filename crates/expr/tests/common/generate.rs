@@ -153,19 +153,45 @@ fn pattern() -> impl Strategy<Value = (MatchOp, Pattern)> {
     ]
 }
 
-/// A condition as the parser could have made it.
-pub fn cond() -> impl Strategy<Value = Cond> {
-    let ops = proptest::sample::select(vec![
+fn compare_op() -> impl Strategy<Value = CompareOp> + Clone {
+    proptest::sample::select(vec![
         CompareOp::Equal,
         CompareOp::NotEqual,
         CompareOp::Less,
         CompareOp::LessEqual,
         CompareOp::Greater,
         CompareOp::GreaterEqual,
-    ]);
+    ])
+}
+
+/// A field beside a constant that it may well equal, on either side.
+fn near() -> impl Strategy<Value = Cond> {
+    let names = proptest::sample::select(vec!["ratio", "delay_us", "big", "small", "level"]);
+    let value = prop_oneof![
+        (0u64..4).prop_map(Literal::Integer),
+        (0i64..8).prop_map(|half| Literal::Duration(Duration::from_ns(half * 500))),
+        (0u8..6).prop_map(|half| Literal::Float(f64::from(half) / 2.0)),
+    ];
+    (compare_op(), names, value, any::<bool>()).prop_map(|(op, name, value, mirrored)| {
+        let field = Operand::Field(FieldRef {
+            root: Root::Auto(name.to_owned()),
+            steps: Vec::new(),
+            span: Span::default(),
+        });
+        match mirrored {
+            true => Cond::Compare(op, literal(value), field),
+            false => Cond::Compare(op, field, literal(value)),
+        }
+    })
+}
+
+/// A condition as the parser could have made it.
+pub fn cond() -> impl Strategy<Value = Cond> {
+    let ops = compare_op();
     let list = proptest::collection::vec(number(), 1..4);
     let texts = proptest::collection::vec(text_operand(), 1..4);
     let leaf = prop_oneof![
+        4 => near(),
         4 => (ops.clone(), number(), number()).prop_map(|(op, l, r)| Cond::Compare(op, l, r)),
         3 => (ops, text_operand(), text_operand()).prop_map(|(op, l, r)| Cond::Compare(op, l, r)),
         2 => (text_operand(), pattern()).prop_map(|(left, (op, p))| Cond::Match(op, left, p)),
@@ -186,7 +212,8 @@ pub fn cond() -> impl Strategy<Value = Cond> {
 
 /// An event of any class.
 pub fn event() -> impl Strategy<Value = TestEvent> {
-    let numbers = prop_oneof![-3i64..20, Just(i64::MIN), Just(i64::MAX), Just(-1)];
+    let numbers =
+        prop_oneof![4 => -3i64..20, 1 => Just(i64::MIN), 1 => Just(i64::MAX), 1 => Just(-1)];
     let words = proptest::sample::select(vec!["jackd", "", "bad", "HIGH", "a*"]);
     let floats = proptest::sample::select(vec![0.0, 0.5, -1.5, f64::NAN, f64::INFINITY, 12.0]);
     (
