@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{classes, generate, reference};
+use common::{TestEvent, classes, generate, reference};
 use expr::period::{Captures, Period};
-use expr::{Expr, Program, Tasks, Wants};
+use expr::{Cond, Expr, Program, Tasks, Wants};
 use proptest::prelude::*;
 
 /// Compiles what can be read and asks it about every kind of event.
@@ -92,6 +92,22 @@ fn config() -> ProptestConfig {
     }
 }
 
+fn check_against_reference(cond: &Cond, events: &[TestEvent]) -> Result<(), TestCaseError> {
+    let classes = classes();
+    let program = Program::compile(&Expr::new(cond.clone()), &classes).expect("it compiles");
+    for event in events {
+        let expect = reference::holds(cond, &classes, event);
+        let matches = program.matches(event, None);
+        prop_assert_eq!(matches, expect, "{} {:?}", cond, event);
+        match program.wants(event.class) {
+            Wants::Never => prop_assert!(!expect),
+            Wants::Always => prop_assert!(expect),
+            Wants::Maybe => {}
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -103,22 +119,21 @@ proptest! {
     }
 
     #[test]
+    fn each_test_of_an_event_means_what_the_slow_reference_means(
+        conds in proptest::collection::vec(generate::single(), 1..12),
+        events in proptest::collection::vec(generate::event(), 1..8),
+    ) {
+        for cond in conds {
+            check_against_reference(&cond, &events)?;
+        }
+    }
+
+    #[test]
     fn a_program_means_what_the_slow_reference_means(
         cond in generate::cond(),
         events in proptest::collection::vec(generate::event(), 1..8),
     ) {
-        let classes = classes();
-        let program = Program::compile(&Expr::new(cond.clone()), &classes).expect("it compiles");
-        for event in events {
-            let expect = reference::holds(&cond, &classes, &event);
-            let matches = program.matches(&event, None);
-            prop_assert_eq!(matches, expect, "{} {:?}", cond, event);
-            match program.wants(event.class) {
-                Wants::Never => prop_assert!(!expect),
-                Wants::Always => prop_assert!(expect),
-                Wants::Maybe => {}
-            }
-        }
+        check_against_reference(&cond, &events)?;
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn member(name: &str) -> Step {
 }
 
 /// Fields of all kinds, some of them of no class.
-fn field() -> impl Strategy<Value = FieldRef> {
+fn field() -> impl Strategy<Value = FieldRef> + Clone {
     let auto = |name: &str, steps: Vec<Step>| (Root::Auto(name.to_owned()), steps);
     let scoped = |scope, name: &str| (Root::Scoped(scope, name.to_owned()), Vec::new());
     let mut fields = vec![
@@ -67,7 +67,7 @@ fn literal(literal: Literal) -> Operand {
 }
 
 /// A number, or a field of which the parser cannot say that it is none.
-fn number() -> impl Strategy<Value = Operand> {
+fn number() -> impl Strategy<Value = Operand> + Clone {
     let small = prop_oneof![0u64..20, Just(1_500), Just(u64::MAX), Just(1 << 63)];
     let floats = proptest::sample::select(vec![0.0, 0.5, 1.5, 1e-7, 12.0, 1.8446744073709552e19]);
     let leaf = prop_oneof![
@@ -103,7 +103,7 @@ fn number() -> impl Strategy<Value = Operand> {
 }
 
 /// Bytes with marks of patterns, some of them escaped.
-fn text() -> impl Strategy<Value = Text> {
+fn text() -> impl Strategy<Value = Text> + Clone {
     let words = [
         "jackd", "jack*", "*a*", "?ackd", "HIGH", "H*", "app:work", "", "tty", "worker",
     ];
@@ -126,7 +126,7 @@ fn text() -> impl Strategy<Value = Text> {
     })
 }
 
-fn text_operand() -> impl Strategy<Value = Operand> {
+fn text_operand() -> impl Strategy<Value = Operand> + Clone {
     let pseudo = proptest::sample::select(vec![Pseudo::Name, Pseudo::Procname]);
     prop_oneof![
         2 => text().prop_map(|text| literal(Literal::Text(text))),
@@ -142,7 +142,7 @@ fn text_operand() -> impl Strategy<Value = Operand> {
     ]
 }
 
-fn pattern() -> impl Strategy<Value = (MatchOp, Pattern)> {
+fn pattern() -> impl Strategy<Value = (MatchOp, Pattern)> + Clone {
     let span = Span::default();
     let regexes = ["^jack", "ack", "d$", "^worker$", "G", "", "^"];
     let regex = proptest::sample::select(regexes.to_vec()).prop_map(Text::new);
@@ -165,7 +165,7 @@ fn compare_op() -> impl Strategy<Value = CompareOp> + Clone {
 }
 
 /// A field beside a constant that it may well equal, on either side.
-fn near() -> impl Strategy<Value = Cond> {
+fn near() -> impl Strategy<Value = Cond> + Clone {
     let names = proptest::sample::select(vec!["ratio", "delay_us", "big", "small", "level"]);
     let value = prop_oneof![
         (0u64..4).prop_map(Literal::Integer),
@@ -185,12 +185,12 @@ fn near() -> impl Strategy<Value = Cond> {
     })
 }
 
-/// A condition as the parser could have made it.
-pub fn cond() -> impl Strategy<Value = Cond> {
+/// One test of an event, as the parser could have made it.
+pub fn single() -> impl Strategy<Value = Cond> + Clone {
     let ops = compare_op();
     let list = proptest::collection::vec(number(), 1..4);
     let texts = proptest::collection::vec(text_operand(), 1..4);
-    let leaf = prop_oneof![
+    prop_oneof![
         4 => near(),
         4 => (ops.clone(), number(), number()).prop_map(|(op, l, r)| Cond::Compare(op, l, r)),
         3 => (ops, text_operand(), text_operand()).prop_map(|(op, l, r)| Cond::Compare(op, l, r)),
@@ -199,8 +199,12 @@ pub fn cond() -> impl Strategy<Value = Cond> {
         1 => (text_operand(), texts).prop_map(|(left, list)| Cond::In(left, list)),
         1 => field().prop_map(Cond::Present),
         1 => number().prop_map(Cond::True),
-    ];
-    leaf.prop_recursive(3, 12, 3, |inner| {
+    ]
+}
+
+/// A condition, as the parser could have made it.
+pub fn cond() -> impl Strategy<Value = Cond> {
+    single().prop_recursive(3, 12, 3, |inner| {
         let many = proptest::collection::vec(inner.clone(), 2..4);
         prop_oneof![
             many.clone().prop_map(Cond::all),
@@ -215,9 +219,10 @@ pub fn event() -> impl Strategy<Value = TestEvent> {
     let numbers =
         prop_oneof![4 => -3i64..20, 1 => Just(i64::MIN), 1 => Just(i64::MAX), 1 => Just(-1)];
     let words = proptest::sample::select(vec!["jackd", "", "bad", "HIGH", "a*"]);
+    let classes = prop_oneof![1 => Just(0u32), 1 => Just(1), 4 => Just(2)];
     let floats = proptest::sample::select(vec![0.0, 0.5, -1.5, f64::NAN, f64::INFINITY, 12.0]);
     (
-        0u32..3,
+        classes,
         proptest::collection::vec(numbers, 5),
         words,
         floats,
