@@ -11,7 +11,9 @@ fn rtscope(words: &[&str]) -> Output {
 }
 
 /// Verbs that people type.
-const VERBS: &[&str] = &["doctor", "demo", "watch", "diagnose", "record", "cat"];
+const VERBS: &[&str] = &[
+    "doctor", "demo", "watch", "diagnose", "record", "cat", "info",
+];
 
 /// Compares the help that `words` print with the golden file `name`.
 fn check(words: &[&str], name: &str) {

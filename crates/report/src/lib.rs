@@ -8,8 +8,10 @@ mod diagnosis_json;
 mod diagnosis_text;
 mod events_text;
 mod hit_json;
+mod trace_facts;
 
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventClock, EventText, EventTextOptions};
 pub use hit_json::hit_json;
+pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

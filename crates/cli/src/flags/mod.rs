@@ -14,7 +14,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
-pub use read::{Cat, Diagnose, Window};
+pub use read::{Cat, Diagnose, Info, Window};
 pub use record::Record;
 pub use watch::{Until, Watch};
 
@@ -66,6 +66,8 @@ pub enum Command {
     Record(Record),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),
+    /// What a trace holds: streams, clocks, events by class, losses, time, host
+    Info(Info),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -87,8 +89,7 @@ Examples:
   sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope demo                   a late task of our own making, and the answer
   sudo rtscope watch --task jackd --over 25ms
-  rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
-  sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay";
+  rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere";
 
 const CONTRACT: &str = "\
 Examples:
@@ -101,6 +102,7 @@ Examples:
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
+  rtscope info TRACE                  streams, clocks, events by class, losses, time, host
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer
@@ -114,7 +116,7 @@ Signals: the first Ctrl-C (or SIGTERM) stops and reports, the second discards, t
 /// What `--version` says beyond the number: which build this is and what it speaks.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "{}\ncommit {}\nfeatures: BPF watch, tracefs recorder, CTF 1.8 traces\n\
+        "{}\ncommit {}\nfeatures: BPF watch, tracefs recorder, CTF 1.8 and 2 traces\n\
          ABI version {} between the kernel's programs and rtscope",
         env!("CARGO_PKG_VERSION"),
         env!("RTSCOPE_COMMIT"),

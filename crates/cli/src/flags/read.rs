@@ -1,4 +1,4 @@
-//! Verbs that read a trace: `rtscope diagnose` and `rtscope cat`.
+//! Verbs that read a trace: `rtscope diagnose`, `rtscope cat` and `rtscope info`.
 
 use std::path::PathBuf;
 
@@ -57,4 +57,17 @@ pub struct Cat {
     /// Times as seconds of the trace's clock instead of the local time of day
     #[arg(long)]
     pub clock_seconds: bool,
+}
+
+/// What was typed after `info`.
+#[derive(Clone, Debug, Args)]
+pub struct Info {
+    /// The trace or snapshot
+    pub trace: PathBuf,
+    /// The part to count.
+    #[command(flatten)]
+    pub window: Window,
+    /// JSON, schema rtscope.info version 1
+    #[arg(long)]
+    pub json: bool,
 }

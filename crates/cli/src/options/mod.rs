@@ -5,7 +5,7 @@ mod record;
 mod watch;
 mod words;
 
-pub use read::{CatOptions, DiagnoseOptions, Selection, TimeWord, WindowOptions};
+pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
 pub use words::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};

@@ -146,6 +146,31 @@ impl CatOptions {
     }
 }
 
+/// A summary, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InfoOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+impl InfoOptions {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word without a meaning.
+    pub fn new(typed: &flags::Info) -> Result<Self> {
+        Ok(InfoOptions {
+            trace: typed.trace.clone(),
+            window: WindowOptions::new(&typed.window)?,
+            json: typed.json,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 pub mod cat;
 pub mod diagnose;
 pub mod doctor;
+pub mod info;
 pub mod record;
 pub mod watch;
 mod window;
