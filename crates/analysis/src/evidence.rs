@@ -227,11 +227,23 @@ pub(crate) fn section_function(stack: &Stack) -> Option<&str> {
 /// The same for the stack of a switch: one at the border to user space shows no section, only that
 /// it was over.
 pub(crate) fn section_that_ended(stack: &Stack) -> Option<&str> {
+    worker(stack).filter(|found| !is_border(found))
+}
+
+/// Whether a stack shows nothing but the way between user space and the kernel: what took time was
+/// over, or was user code.
+pub(crate) fn is_at_border(stack: &Stack) -> bool {
+    worker(stack).is_some_and(is_border)
+}
+
+/// The innermost function that does not merely switch something on for its caller.
+fn worker(stack: &Stack) -> Option<&str> {
     let mut named = stack.iter().filter_map(Frame::function);
-    let works = |name: &&str| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix));
-    let found = named.find(works)?;
-    let at_border = BORDERS.iter().any(|prefix| found.starts_with(prefix));
-    (!at_border).then_some(found)
+    named.find(|name| !SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix)))
+}
+
+fn is_border(function: &str) -> bool {
+    BORDERS.iter().any(|prefix| function.starts_with(prefix))
 }
 
 /// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.
@@ -389,34 +401,27 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_at_the_border_to_user_space_shows_no_section() {
-        let check = |symbols: &[&str], expect: Option<&str>| {
+    fn a_stack_at_the_border_to_user_space_shows_no_section() {
+        let check = |symbols: &[&str], expect: Option<&str>, at_border: bool| {
             let frame = |symbol: &&str| Frame {
                 address: 1,
                 symbol: (*symbol).into(),
             };
             let stack: Stack = symbols.iter().map(frame).collect();
             assert_eq!(section_that_ended(&stack), expect, "{symbols:?}");
+            assert_eq!(is_at_border(&stack), at_border, "{symbols:?}");
         };
-        let border = [
+        let left = [
             "__schedule+0x5bc",
             "schedule+0x23",
             "exit_to_user_mode_loop+0x4c",
             "do_syscall_64+0x1d1",
         ];
-        check(&border, None);
-        check(
-            &[
-                "__schedule+0x2",
-                "schedule+0x1",
-                "irqentry_exit_to_user_mode+0x110",
-            ],
-            None,
-        );
-        check(
-            &["__schedule+0x2", "preempt_schedule+0x1", "walk_list+0x9"],
-            Some("walk_list"),
-        );
+        check(&left, None, true);
+        let interrupted = ["__schedule+0x2", "irqentry_exit_to_user_mode+0x110"];
+        check(&interrupted, None, false);
+        let preempted = ["__schedule+0x2", "preempt_schedule+0x1", "walk_list+0x9"];
+        check(&preempted, Some("walk_list"), false);
     }
 
     #[test]

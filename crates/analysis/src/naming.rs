@@ -4,7 +4,9 @@ use event::{Cpu, Duration, Instant};
 
 use event::evidence::{Hit, Mode, StepKind};
 
-use crate::evidence::{interrupted_function, section_function, section_that_ended, was_preempted};
+use crate::evidence::{
+    interrupted_function, is_at_border, section_function, section_that_ended, was_preempted,
+};
 use crate::model::{Model, Slice, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use event::evidence::{PreemptionModel, PreemptionOff};
@@ -283,6 +285,10 @@ impl Namer<'_> {
             _ if covers(late.steal) => Key::Unexplained(Reason::MaybeStolen),
             Mode::Idle => Key::Idle,
             Mode::User => Key::Unexplained(Reason::LateTimerInUserMode),
+            // User code until just now: nothing on that way takes long.
+            Mode::Kernel if is_at_border(&late.stack) => {
+                Key::Unexplained(Reason::LateTimerInUserMode)
+            }
             Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
             Mode::Kernel => Key::Unexplained(Reason::LateTimerWithoutStack),
         }

@@ -22,6 +22,8 @@ const FURTHER_TASK_MIN: Duration = Duration::from_us(500);
 const SIGNATURE_SHARE_MIN: f64 = 0.2;
 /// The local timer, reschedule and function-call interrupts take no longer.
 const VECTOR_MAX: Duration = Duration::from_ms(1);
+/// Nor does it take longer to put a task on a run queue.
+const DELIVERY_MAX: Duration = Duration::from_us(100);
 /// A proven cause of at least this share carries a verdict although other time is unexplained.
 const CARRYING_SHARE: f64 = 0.5;
 
@@ -75,12 +77,14 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             "up to {stolen} of it may have gone to the hypervisor"
         ));
     }
-    // These handlers only look after timers and other CPUs: none of them works for so long.
-    let own_vector = matches!(first.kind, TermKind::Hardirq { irq, .. } if irq < 0);
-    let still = own_vector && duration >= VECTOR_MAX && is_virtual(info);
-    still.then(|| {
-        format!("the machine is virtual, and may have stood still in a handler of {duration}")
-    })
+    // None of these works for so long.
+    let longest = match first.kind {
+        TermKind::Hardirq { irq, .. } if irq < 0 => VECTOR_MAX,
+        TermKind::WakeupDelivery => DELIVERY_MAX,
+        _ => Duration::MAX,
+    };
+    let still = duration >= longest && is_virtual(info);
+    still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
 /// Whether the evidence carries a verdict that begins with `first`.

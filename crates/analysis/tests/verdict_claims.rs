@@ -216,10 +216,7 @@ fn what_the_hypervisor_may_have_done_accuses_no_handler() {
     };
     let guest = || burning().environment("rtscope_virtualised", "1");
     check(late(burning(), 5_000), None);
-    check(
-        late(guest(), 5_000),
-        Some("may have stood still in a handler of 5.00"),
-    );
+    check(late(guest(), 5_000), Some("may have stood still for 5.00"));
     check(late(guest(), 200), None);
     let stolen = |us: i64| {
         late(guest(), 200)

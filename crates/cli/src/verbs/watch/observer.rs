@@ -42,8 +42,8 @@ impl Observer {
             Target::RealTime => "every real-time task".to_owned(),
         };
         let when = match (options.over, options.new_worst) {
-            (Some(over), false) => format!("for more than {over}"),
-            (Some(over), true) => format!("for each new worst over {over}"),
+            (Some(over), false) => format!("for more than {over:#}"),
+            (Some(over), true) => format!("for each new worst over {over:#}"),
             (None, true) => "for each new worst".to_owned(),
             (None, false) => "that still waits".to_owned(),
         };
