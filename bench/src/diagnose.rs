@@ -97,7 +97,7 @@ fn bars((wall_s, memory_mb): (f64, f64), events: f64) -> Vec<Bar> {
 
 /// Records under load until the trace is large enough; returns the number of its events.
 fn record(options: &Options, trace: &Path) -> Result<f64> {
-    let seconds = options.pick(6, 1);
+    let seconds = options.pick(3, 1);
     let load = Load::start(GROUPS, FDS)?;
     let mut command = Command::new(&options.rtscope);
     command.args(["record", "--buffer=64M"]);

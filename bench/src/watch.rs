@@ -83,7 +83,7 @@ pub fn measure(options: &Options) -> Result<Report> {
         }));
     }
     let rounds = options.pick(10, 1);
-    let loops = options.pick(40_000, 1_000);
+    let loops = options.pick(400_000, 1_000);
     Ok(Report {
         title: "A whole watch",
         command: "bench watch".into(),
