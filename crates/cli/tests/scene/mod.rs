@@ -173,6 +173,17 @@ impl Watch {
     }
 }
 
+impl Drop for Watch {
+    /// A test that failed leaves no watch behind.
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let pid = rustix::process::Pid::from_child(&self.child);
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
 /// The lines that tell of hits.
 pub fn hits(lines: &[Value]) -> Vec<&Value> {
     lines.iter().filter(|line| line["type"] == "hit").collect()
