@@ -94,7 +94,8 @@ static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bo
 	// The idle task always leaves at once, and one that blocks leaves by itself.
 	if (!kept || !prev->pid)
 		return false;
-	*now_ns = bpf_ktime_get_ns();
+	if (!*now_ns)
+		*now_ns = bpf_ktime_get_ns();
 	if ((rts_s64)(*now_ns - set_ns) < (rts_s64)config.evidence_floor_ns)
 		return false;
 	evidence_preemption_off(ctx, prev, set_ns, *now_ns);
@@ -117,8 +118,11 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		cpu->hardirq.active = 0;
 		COUNT(repaired);
 	}
-	if (next->pid && filter_may_have_chain(next))
+	if (next->pid && filter_may_have_chain(next)) {
+		// Before anything that may find a cold cache: this is the instant of the switch.
+		now_ns = bpf_ktime_get_ns();
 		next_state = task_state(next);
+	}
 	if (config.evidence_floor_ns)
 		changed = resched_done(ctx, prev, runnable && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
@@ -129,8 +133,6 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		changed = switch_out(ctx, state, prev, runnable, now_ns) || changed;
 	}
 	if (next_state && next_state->phase == PHASE_WOKEN) {
-		if (!now_ns)
-			now_ns = bpf_ktime_get_ns();
 		switch_in(ctx, next_state, next, prev, now_ns);
 		changed = true;
 	}

@@ -51,6 +51,9 @@ fn kill_after(delay: Duration, folder: &Path) {
 fn what_a_killed_run_leaves_is_removed() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
+    // What others left is not ours to find later.
+    let clean = Command::new(RTSCOPE).args(["doctor", "--clean"]).output();
+    assert!(clean.expect("rtscope starts").status.success());
     let before = instances();
     let mut delay_ms = u64::from(std::process::id()) % 97;
     for _ in 0..testkit::runs(10) {
