@@ -3,7 +3,9 @@
 //! # Design constraints
 //! - The writer lays traces out as LTTng does, so that every reader of LTTng's traces reads ours.
 //! - The reader never panics, loops or allocates without bound on hostile bytes.
-//! - Decoding is pure over byte slices; files are opened and mapped in one thin layer around it.
+//! - Decoding is pure over byte slices; files are opened and read in pieces by a thin layer around
+//!   it.
+//! - No file is mapped: one that is cut while it is mapped would end the process.
 
 pub mod reader;
 pub mod writer;

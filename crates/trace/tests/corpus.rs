@@ -14,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use event::TimeRange;
-use trace::{Item, Trace};
+use event::{FieldId, FieldType, TimeRange};
+use trace::{EventView, Item, Trace};
 
 /// What was read of a trace.
 struct Got {
@@ -135,6 +135,7 @@ fn read(dir: &Path) -> Got {
     while let Some(item) = cursor.next().unwrap() {
         match item {
             Item::Event(event) => {
+                check_fields(&trace, &event);
                 got.events += 1;
                 got.unordered += u64::from(event.time() < latest);
                 latest = latest.max(event.time());
@@ -145,6 +146,23 @@ fn read(dir: &Path) -> Got {
     }
     got.disorder = cursor.disorder().events;
     got
+}
+
+/// Fields that are loaded from known places are what decoding the whole field by its type gives.
+fn check_fields(trace: &Trace, event: &EventView<'_>) {
+    let class = &trace.classes()[event.class().0 as usize];
+    for (place, field) in class.fields.iter().enumerate() {
+        let id = FieldId(place as u16);
+        let value = event.value(id);
+        if let Some(number) = value.as_i64() {
+            assert_eq!(event.i64(id), number, "{} of {}", field.name, class.name);
+        } else if let Some(text) = value.as_text()
+            && !matches!(field.ty, FieldType::WideText { .. })
+        {
+            let found = String::from_utf8_lossy(event.text(id));
+            assert_eq!(found, text, "{} of {}", field.name, class.name);
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The reader: metadata → [`Schema`], bytes of a stream file → [`StreamReader`].
 //!
-//! Everything here is pure over byte slices; [`TraceFiles`] is the thin layer that opens and maps
-//! files.
+//! Decoding is pure over byte slices; [`TraceFiles`] is the thin layer that opens files, and
+//! `window` the one that reads pieces of them.
 //!
-//! The way of the data: `metadata` (packets → text) → `lexer` → `parser` and `attributes` (types) →
-//! `schema` (blocks) → `compile`, `references` and `places` (references resolved, offsets worked
-//! out: `layout`) → `packet` and `stream` (bytes → events), with `walk` and `bits` below them.
+//! The way of the data: `metadata` (packets → text) → `lexer`, `parser` and `attributes` (types of
+//! CTF 1.8) or `ctf2` (those of CTF 2) → `schema` (blocks) → `compile`, `references` and `places`
+//! (references resolved, offsets worked out: `layout`) → `packet`, `header` and `stream` (bytes →
+//! events), with `walk` and `bits` below them. `index` finds the packets of a file by their
+//! headers.
 
 mod attributes;
 mod bits;
@@ -14,6 +16,7 @@ mod ctf2;
 mod event_ref;
 mod files;
 mod float;
+mod header;
 mod index;
 mod layout;
 mod lexer;
