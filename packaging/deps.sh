@@ -103,3 +103,10 @@ if [ "$wanted" = demo ] || [ "$wanted" = test ]; then
     [ -z "$lacks" ] || (install $lacks) ||
         echo "jackd2 could not be installed: the demo falls back to 'rtscope demo hog'" >&2
 fi
+if [ "$wanted" = test ]; then
+    # Without them the laboratory says that it was skipped.
+    lacks=$(vm_needs | missing)
+    # shellcheck disable=SC2086 # one word for each package
+    [ -z "$lacks" ] || (install $lacks) ||
+        echo "the emulator could not be installed: the laboratory will be skipped" >&2
+fi

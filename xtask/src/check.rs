@@ -12,7 +12,7 @@ pub fn run(root: &Path) -> Result<()> {
     let tally = test::unprivileged(root)?;
     eprintln!(
         "check: {} passed, {} failed, {} skipped",
-        tally.passed, tally.failed, tally.ignored
+        tally.passed, tally.failed, tally.skipped
     );
     anyhow::ensure!(tally.failed == 0, "unit tests failed");
     Ok(())

@@ -20,9 +20,14 @@ pub fn folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// One guest, and one fetch, at a time on this machine; free again when the file is closed.
+/// One guest, or one fetch, at a time on this machine; free again when the file is closed.
 pub fn lock() -> Result<File> {
-    let path = folder()?.join("lock");
+    lock_in(&folder()?)
+}
+
+/// Waits until nobody else holds the folder's file `lock`.
+pub fn lock_in(folder: &Path) -> Result<File> {
+    let path = folder.join("lock");
     let mut options = OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).open(&path);
     let file = file.with_context(|| format!("cannot open {}", path.display()))?;

@@ -10,7 +10,7 @@ use super::table;
 
 const TABLE: &str = "tests/vm/cases.tsv";
 const COLUMNS: &[&str] = &[
-    "name", "script", "profile", "kernels", "limit_s", "needs", "twice", "claim",
+    "name", "script", "profile", "kernels", "core", "limit_s", "needs", "twice", "claim",
 ];
 
 /// One row of the table, or a trial.
@@ -23,6 +23,8 @@ pub struct Case {
     pub profile: &'static Profile,
     /// Names of kernels; empty for all.
     kernels: Vec<String>,
+    /// The kernels on which it belongs to the core set.
+    core: Vec<String>,
     /// A guest that is not done by then has failed.
     pub limit: Duration,
     /// What the image holds beside the shell: `injector`, `rtscope`, programs of the host, or
@@ -45,6 +47,11 @@ impl Case {
         self.kernels.is_empty() || self.kernels.iter().any(|kernel| kernel == name)
     }
 
+    /// Whether the case on the kernel called `name` is one of the few that every change must pass.
+    pub fn is_core_on(&self, name: &str) -> bool {
+        self.core.iter().any(|kernel| kernel == name)
+    }
+
     /// A script of the user's own with some files and all that cases can need.
     pub fn trial(script: &str, files: &[&str], profile: &'static Profile) -> Case {
         Case {
@@ -52,6 +59,7 @@ impl Case {
             script: script.into(),
             profile,
             kernels: Vec::new(),
+            core: Vec::new(),
             limit: TRIAL_LIMIT,
             needs: vec!["injector".to_owned()],
             twice: None,
@@ -61,7 +69,18 @@ impl Case {
     }
 
     fn from_row(row: &[String]) -> Result<Case> {
-        let [name, script, profile, kernels, limit_s, needs, twice, claim] = row else {
+        let [
+            name,
+            script,
+            profile,
+            kernels,
+            core,
+            limit_s,
+            needs,
+            twice,
+            claim,
+        ] = row
+        else {
             anyhow::bail!("{} cells", row.len());
         };
         let limit_s: u64 = limit_s
@@ -72,6 +91,7 @@ impl Case {
             script: format!("tests/vm/guest/{script}.sh").into(),
             profile: profile::by_name(profile)?,
             kernels: list(kernels, "all"),
+            core: list(core, "-"),
             limit: Duration::from_secs(limit_s),
             needs: list(needs, "-"),
             twice: (twice != "-").then(|| twice.clone()),
@@ -106,21 +126,22 @@ mod tests {
 
     #[test]
     fn a_row_names_profile_kernels_needs_and_what_must_repeat() {
-        let case = row("a\ta\texact\t6.1,6.1-rt\t90\t-\tfigures\twhy").unwrap();
+        let case = row("a\ta\texact\t6.1,6.1-rt\t6.1-rt\t90\t-\tfigures\twhy").unwrap();
         assert_eq!(case.profile.name, "exact");
         assert!(case.runs_on("6.1-rt") && !case.runs_on("6.12"));
+        assert!(case.is_core_on("6.1-rt") && !case.is_core_on("6.1"));
         assert_eq!((case.limit.as_secs(), case.needs.len()), (90, 0));
         assert_eq!(case.twice.as_deref(), Some("figures"));
-        let case = row("a\ta\tcausal\tall\t90\tinjector,rtscope\t-\twhy").unwrap();
-        assert!(case.runs_on("anything"));
+        let case = row("a\ta\tcausal\tall\t-\t90\tinjector,rtscope\t-\twhy").unwrap();
+        assert!(case.runs_on("anything") && !case.is_core_on("anything"));
         assert_eq!(case.needs, ["injector", "rtscope"]);
         assert_eq!(case.twice, None);
     }
 
     #[test]
     fn a_row_with_an_unknown_profile_or_no_limit_is_refused() {
-        assert!(row("a\ta\tfast\tall\t90\t-\t-\twhy").is_err());
-        assert!(row("a\ta\texact\tall\tlong\t-\t-\twhy").is_err());
+        assert!(row("a\ta\tfast\tall\t-\t90\t-\t-\twhy").is_err());
+        assert!(row("a\ta\texact\tall\t-\tlong\t-\t-\twhy").is_err());
     }
 
     #[test]
@@ -135,6 +156,9 @@ mod tests {
             );
             let known = |name: &String| kernels.iter().any(|kernel| kernel.name == *name);
             assert!(case.kernels.iter().all(known), "{}: kernels", case.name);
+            let core = case.core.iter();
+            let may = |name: &String| known(name) && case.runs_on(name);
+            assert!(core.clone().all(may), "{}: core", case.name);
         }
     }
 }

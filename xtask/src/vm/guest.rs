@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::cache;
 use super::console::{Console, State};
 use super::profile::Profile;
 use crate::run;
@@ -32,6 +33,14 @@ pub struct Guest<'a> {
     pub folder: PathBuf,
 }
 
+/// One boot.
+pub struct Boot {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long the emulator ran.
+    pub emulated: Duration,
+}
+
 /// How a guest ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -44,8 +53,10 @@ pub enum Outcome {
 }
 
 impl Guest<'_> {
-    /// Boots the guest and waits for its end, at most `limit`.
-    pub fn run(&self, limit: Duration) -> Result<Outcome> {
+    /// Waits for its turn, boots the guest and waits for its end, at most `limit`.
+    pub fn run(&self, limit: Duration) -> Result<Boot> {
+        let _alone = cache::lock()?;
+        let begin = Instant::now();
         let disk = self.folder.join("disk.raw");
         let file = std::fs::File::create(&disk);
         let file = file.with_context(|| format!("cannot write {}", disk.display()))?;
@@ -64,11 +75,15 @@ impl Guest<'_> {
             unpack(&disk, &self.folder.join("result"))?;
         }
         std::fs::remove_file(&disk)?;
-        Ok(outcome)
+        Ok(Boot {
+            outcome,
+            emulated: begin.elapsed(),
+        })
     }
 
     /// Boots the guest on this terminal; its `init` gives a shell.
     pub fn interactive(&self) -> Result<()> {
+        let _alone = cache::lock()?;
         run::must_succeed(&mut self.command())
     }
 
@@ -160,6 +175,8 @@ fn unpack(disk: &Path, folder: &Path) -> Result<()> {
     let mut command = Command::new("tar");
     command
         .arg("--no-same-owner")
+        // The guest's clock need not agree with ours.
+        .arg("--warning=no-timestamp")
         .arg("-xf")
         .arg(disk)
         .arg("-C")

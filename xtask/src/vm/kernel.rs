@@ -56,6 +56,10 @@ impl Kernel {
     /// The kernel from the cache, or from the package archive when it is not there.
     pub fn fetch(&self) -> Result<Fetched> {
         let folder = self.folder()?;
+        if let Some(fetched) = self.cached()? {
+            return Ok(fetched);
+        }
+        let _held = cache::lock()?;
         cache::fill_once(&folder, |folder| fetch(&self.pattern, folder))
             .with_context(|| format!("cannot fetch the kernel {}", self.name))?;
         self.cached()?

@@ -6,9 +6,11 @@ mod console;
 mod cpio;
 mod debs;
 mod guest;
+mod host;
 mod image;
 mod injector;
 mod kernel;
+mod matrix;
 mod modules;
 mod profile;
 mod scenario;
@@ -23,13 +25,17 @@ use anyhow::{Context, Result, ensure};
 use case::Case;
 use guest::Guest;
 use kernel::{Fetched, Kernel};
+pub use matrix::{End, Matrix};
 use suite::Suite;
+
+/// The cells for programs, below the artefacts.
+const MATRIX: &str = "matrix.json";
 
 /// What `cargo xtask vm` understands.
 pub const USAGE: &str = "\
   vm list           kernels, cases and profiles of the laboratory
   vm fetch [KERNEL…]          kernels and headers into the cache
-  vm run [--kernel K] [--fail-fast] [CASE…]
+  vm run [--core] [--kernel K] [--fail-fast] [CASE…]
                     cases on kernels; all when none is named
   vm try KERNEL SCRIPT [FILE…]
                     a script of yours in a guest, with these files in /root
@@ -40,7 +46,6 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
     match words {
         ["list"] => list(repository)?,
         ["fetch", names @ ..] => {
-            let _held = cache::lock()?;
             for kernel in chosen(repository, names)? {
                 let fetched = kernel.fetch()?;
                 print!(
@@ -81,28 +86,36 @@ fn list(repository: &Path) -> Result<()> {
 fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
     let mut names = Vec::new();
     let mut kernels = Vec::new();
-    let mut fail_fast = false;
+    let mut plan = Plan::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "--kernel" => kernels.push(*words.next().context("--kernel wants a name")?),
-            "--fail-fast" => fail_fast = true,
+            "--fail-fast" => plan.fail_fast = true,
+            "--core" => plan.core = true,
             name => names.push(name),
         }
     }
-    let mut cases = case::table(repository)?;
+    plan.cases = case::table(repository)?;
     for name in &names {
-        let known = cases.iter().any(|case| case.name == *name);
+        let known = plan.cases.iter().any(|case| case.name == *name);
         ensure!(known, "no case '{name}'; see: cargo xtask vm list");
     }
-    cases.retain(|case| names.is_empty() || names.contains(&case.name.as_str()));
+    plan.cases
+        .retain(|case| names.is_empty() || names.contains(&case.name.as_str()));
+    plan.kernels = chosen(repository, &kernels)?;
+    report(&plan.run(repository)?)
+}
 
-    suite(
-        repository,
-        &chosen(repository, &kernels)?,
-        &cases,
-        fail_fast,
-    )
+/// For `make test`: the core set, the few cells that every change must pass, or all cells.
+pub fn test(repository: &Path, core: bool) -> Result<Matrix> {
+    let plan = Plan {
+        cases: case::table(repository)?,
+        kernels: kernel::table(repository)?,
+        core,
+        fail_fast: false,
+    };
+    plan.run(repository)
 }
 
 /// Runs one script that is in no table; its output is in the artefacts.
@@ -113,36 +126,71 @@ fn trial(repository: &Path, kernel: &str, script: &str, files: &[&str]) -> Resul
         files,
         profile::by_name("causal")?,
     );
-    suite(repository, &chosen(repository, &[kernel])?, &[case], true)
+    let plan = Plan {
+        cases: vec![case],
+        kernels: chosen(repository, &[kernel])?,
+        core: false,
+        fail_fast: true,
+    };
+    report(&plan.run(repository)?)
 }
 
-fn suite(
-    repository: &Path,
-    kernels: &[Kernel],
-    cases: &[Case],
+/// Which cells to run.
+#[derive(Default)]
+struct Plan {
+    cases: Vec<Case>,
+    kernels: Vec<Kernel>,
+    /// Only those of the core set.
+    core: bool,
+    /// End after the first failure.
     fail_fast: bool,
-) -> Result<ExitCode> {
-    let _held = cache::lock()?;
-    let mut suite = Suite::new(repository);
-    'all: for kernel in kernels {
-        let fetched = kernel.fetch()?;
-        for case in cases.iter().filter(|case| case.runs_on(&fetched.name)) {
-            if !suite.cell(case, &fetched) && fail_fast {
-                break 'all;
+}
+
+impl Plan {
+    /// Runs the cells; those for which this machine lacks something are skipped with the reason.
+    fn run(&self, repository: &Path) -> Result<Matrix> {
+        let mut suite = Suite::new(repository)?;
+        let _mine = cache::lock_in(suite.artefacts())?;
+        let lack = host::lack();
+        'all: for kernel in &self.kernels {
+            let wanted = self.cases.iter().filter(|case| {
+                case.runs_on(&kernel.name) && (!self.core || case.is_core_on(&kernel.name))
+            });
+            let wanted: Vec<&Case> = wanted.collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let fetched = match &lack {
+                Some(lack) => Err(anyhow::anyhow!("{lack}")),
+                None => kernel.fetch(),
+            };
+            for case in wanted {
+                let good = match &fetched {
+                    Ok(fetched) => suite.cell(case, fetched),
+                    Err(error) => {
+                        suite.skip(case, &kernel.name, &format!("{error:#}"));
+                        true
+                    }
+                };
+                suite.matrix.write(&suite.artefacts().join(MATRIX))?;
+                if !good && self.fail_fast {
+                    break 'all;
+                }
             }
         }
+        Ok(suite.matrix)
     }
-    println!(
-        "vm: {} passed, {} failed, {} boots repeated after the emulator's known crash",
-        suite.passed,
-        suite.failures.len(),
-        suite.retries
-    );
+}
+
+/// Prints what became of the cells.
+fn report(matrix: &Matrix) -> Result<ExitCode> {
+    let [passed, failed, skipped] = matrix.counts();
     ensure!(
-        suite.passed > 0 || !suite.failures.is_empty(),
+        passed + failed + skipped > 0,
         "no case runs on these kernels"
     );
-    Ok(if suite.failures.is_empty() {
+    print!("{}", matrix.text());
+    Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -150,7 +198,6 @@ fn suite(
 }
 
 fn shell(repository: &Path, kernel: &str, profile: &str) -> Result<()> {
-    let _held = cache::lock()?;
     let profile = profile::by_name(profile)?;
     let fetched: Vec<Fetched> = chosen(repository, &[kernel])?
         .iter()
@@ -160,7 +207,7 @@ fn shell(repository: &Path, kernel: &str, profile: &str) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("rtscope-vm-shell-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let initrd = folder.join("initrd");
-    Suite::new(repository)
+    Suite::new(repository)?
         .image(&["injector".to_owned()], kernel)?
         .write(&initrd)?;
     eprintln!("leave the guest with: exit; end the emulator with: Ctrl-A X");

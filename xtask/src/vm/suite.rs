@@ -1,6 +1,7 @@
 //! Runs cases on kernels: builds the image, boots, judges what comes back, counts.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -8,6 +9,7 @@ use super::case::Case;
 use super::guest::{Guest, Outcome};
 use super::image::{Image, in_path};
 use super::kernel::Fetched;
+use super::matrix::{self, Cell, End, Matrix};
 use super::modules::Modules;
 use super::scenario::{self, Scenario};
 use super::{cache, injector};
@@ -23,12 +25,18 @@ pub struct Suite {
     repository: PathBuf,
     artefacts: PathBuf,
     rtscope: Option<PathBuf>,
-    /// Cells that held.
-    pub passed: u32,
-    /// Cells that did not, each with its reason.
-    pub failures: Vec<String>,
-    /// Boots repeated because of the emulator's known crash.
-    pub retries: u32,
+    /// What became of the cells.
+    pub matrix: Matrix,
+    /// Of the cell that runs.
+    boots: Boots,
+}
+
+/// The boots of one cell.
+#[derive(Default)]
+struct Boots {
+    emulated: Duration,
+    /// Repeated because of the emulator's known crash.
+    retries: u32,
 }
 
 /// The checks that a guest's script wrote.
@@ -40,34 +48,59 @@ struct Checks {
 
 impl Suite {
     /// A suite over the tree `repository`; artefacts go to `target/vm`.
-    pub fn new(repository: &Path) -> Suite {
-        let target = target_folder(repository);
-        Suite {
+    pub fn new(repository: &Path) -> Result<Suite> {
+        let artefacts = target_folder(repository).join("vm");
+        std::fs::create_dir_all(&artefacts)
+            .with_context(|| format!("cannot make {}", artefacts.display()))?;
+        Ok(Suite {
             repository: repository.to_path_buf(),
-            artefacts: target.join("vm"),
+            artefacts,
             rtscope: None,
-            passed: 0,
-            failures: Vec::new(),
-            retries: 0,
-        }
+            matrix: Matrix::default(),
+            boots: Boots::default(),
+        })
+    }
+
+    /// Where results, consoles and `matrix.json` go.
+    pub fn artefacts(&self) -> &Path {
+        &self.artefacts
     }
 
     /// Runs `case` on `kernel`; false when it failed.
     pub fn cell(&mut self, case: &Case, kernel: &Fetched) -> bool {
-        let name = format!("{}-{}", case.name, kernel.name);
+        let name = matrix::name(&case.name, &kernel.name);
         eprintln!("{name}: {} on {}", case.claim, kernel.release);
-        match self.try_cell(case, kernel, &self.artefacts.join(&name)) {
-            Ok(count) => {
-                self.passed += 1;
-                eprintln!("{name}: ok, {count} checks");
-                true
-            }
-            Err(error) => {
-                eprintln!("{name}: FAILED: {error:#}");
-                self.failures.push(format!("{name}: {error:#}"));
-                false
-            }
+        self.boots = Boots::default();
+        let (end, held) = match self.try_cell(case, kernel, &self.artefacts.join(&name)) {
+            Ok(held) => (End::Passed, held),
+            Err(error) => (End::Failed(format!("{error:#}")), 0),
+        };
+        match &end {
+            End::Failed(reason) => eprintln!("{name}: FAILED: {reason}"),
+            _ => eprintln!("{name}: ok, {held} claims"),
         }
+        let passed = end == End::Passed;
+        self.matrix.add(Cell {
+            case: case.name.clone(),
+            kernel: kernel.name.clone(),
+            held,
+            end,
+            emulated: self.boots.emulated,
+            retries: self.boots.retries,
+        });
+        passed
+    }
+
+    /// Notes that `case` cannot run on `kernel` here.
+    pub fn skip(&mut self, case: &Case, kernel: &str, why: &str) {
+        self.matrix.add(Cell {
+            case: case.name.clone(),
+            kernel: kernel.to_owned(),
+            held: 0,
+            end: End::Skipped(why.to_owned()),
+            emulated: Duration::ZERO,
+            retries: 0,
+        });
     }
 
     fn try_cell(&mut self, case: &Case, kernel: &Fetched, folder: &Path) -> Result<usize> {
@@ -114,10 +147,12 @@ impl Suite {
     /// Boots until the emulator does not crash and returns how many checks held.
     fn boot(&mut self, guest: &Guest, case: &Case) -> Result<usize> {
         for attempt in 0.. {
-            match guest.run(case.limit)? {
+            let boot = guest.run(case.limit)?;
+            self.boots.emulated += boot.emulated;
+            match boot.outcome {
                 Outcome::Done => break,
                 Outcome::EmulatorCrash if attempt < CRASHES_MAX => {
-                    self.retries += 1;
+                    self.boots.retries += 1;
                     eprintln!("{}: the emulator crashed (int3), once more", case.name);
                 }
                 Outcome::EmulatorCrash => {
