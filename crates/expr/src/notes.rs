@@ -130,8 +130,8 @@ const DISTANCE_MAX: usize = 2;
 /// Longer ones nobody mistypes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The name that differs least.
-fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+/// The name that differs least from what was typed; none when all are other names.
+pub fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let within = |name: &'n str| {
         let longest = typed.len().max(name.len());
         let shortest = typed.len().min(name.len());

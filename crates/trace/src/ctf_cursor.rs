@@ -100,6 +100,16 @@ impl<'a> CtfCursor<'a> {
         }
     }
 
+    /// The event that was handed out last.
+    #[inline]
+    pub fn event(&self) -> Option<EventView<'_>> {
+        let (time_ns, place) = self.current.filter(|_| self.is_used)?;
+        match self.lanes.get(place)?.item(Instant::from_ns(time_ns)) {
+            Ok(Some(Item::Event(event))) => Some(event),
+            _ => None,
+        }
+    }
+
     /// Goes on with the lane whose item is the earliest.
     fn change_lane(&mut self) {
         self.current = match (self.current, self.others.peek_mut()) {

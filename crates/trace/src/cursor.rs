@@ -185,6 +185,8 @@ struct MemoryCursor<'a> {
     events: &'a [MemoryEvent],
     losses: &'a [Lost],
     range: TimeRange,
+    /// What was handed out last, when it was an event.
+    current: Option<&'a MemoryEvent>,
 }
 
 impl Trace {
@@ -200,6 +202,7 @@ impl Trace {
                     events,
                     losses,
                     range,
+                    current: None,
                 })
             }
         })
@@ -217,6 +220,16 @@ impl Cursor<'_> {
         match &mut self.0 {
             Walk::Memory(memory) => Ok(memory.next()),
             Walk::Ctf(ctf) => ctf.next(),
+        }
+    }
+
+    /// The event that [`Cursor::next`] handed out last; none when it was no event. For those who
+    /// cannot keep the item that they were given.
+    #[inline]
+    pub fn event(&self) -> Option<EventView<'_>> {
+        match &self.0 {
+            Walk::Memory(memory) => memory.current.map(view),
+            Walk::Ctf(ctf) => ctf.event(),
         }
     }
 
@@ -240,13 +253,19 @@ impl<'a> MemoryCursor<'a> {
         let inside = |lost: &&Lost| lost.range.begin < self.range.end;
         if let Some(lost) = self.losses.first().filter(before_event).filter(inside) {
             self.losses = &self.losses[1..];
+            self.current = None;
             return Some(Item::Lost(*lost));
         }
+        self.current = event;
         let event = event?;
         self.events = &self.events[1..];
-        Some(Item::Event(EventView {
-            time: event.time,
-            payload: Payload::Memory(event),
-        }))
+        Some(Item::Event(view(event)))
+    }
+}
+
+fn view(event: &MemoryEvent) -> EventView<'_> {
+    EventView {
+        time: event.time,
+        payload: Payload::Memory(event),
     }
 }

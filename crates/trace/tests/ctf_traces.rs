@@ -60,7 +60,9 @@ fn write(dir: &Path, wall_offset_ns: i64, domain: &str, cpus: &[(u32, &[i64])]) 
 fn walk(trace: &Trace, range: TimeRange) -> Vec<String> {
     let mut cursor = trace.cursor(range);
     let mut words = Vec::new();
+    assert!(cursor.event().is_none(), "nothing was handed out yet");
     while let Some(item) = cursor.next().unwrap() {
+        let is_event = matches!(item, Item::Event(_));
         words.push(match item {
             Item::Event(event) => {
                 let class = &trace.classes()[event.class().0 as usize];
@@ -74,6 +76,11 @@ fn walk(trace: &Trace, range: TimeRange) -> Vec<String> {
             }
             Item::Damage(damage) => format!("damage {}", damage.file),
         });
+        let again = cursor.event().map(|event| {
+            let cpu = event.cpu().unwrap().0;
+            format!("{cpu}@{}", event.time().as_ns())
+        });
+        assert_eq!(again.as_ref(), is_event.then_some(words.last()).flatten());
     }
     words
 }

@@ -1,0 +1,15 @@
+//! What the C, C++ and Python faces of the trace engine share, so that all three have the same
+//! calls: an owned walk over a part of a trace, fields bound by name, tables, a checked writer.
+//!
+//! # Design constraints
+//! - Nothing here borrows from its caller: handles of other languages have no lifetimes.
+//! - Names are looked up once: an event costs loads at known places.
+//! - Losses and damage are items of a walk, and are counted in a table: no face can hide them.
+
+mod accessor;
+mod selection;
+mod walk;
+
+pub use accessor::{Accessor, Kind};
+pub use selection::Selection;
+pub use walk::{Step, Walk};
