@@ -18,7 +18,6 @@ mod housekeeping;
 mod kernel_ctf;
 mod kernel_trace;
 pub mod leftovers;
-mod lttng_names;
 mod pages;
 mod record;
 mod recorder;

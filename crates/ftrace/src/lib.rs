@@ -18,6 +18,7 @@ mod formats;
 mod header;
 mod instance;
 mod leftovers;
+pub mod lttng;
 mod page;
 mod pipe;
 mod select;

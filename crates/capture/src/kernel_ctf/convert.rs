@@ -160,7 +160,8 @@ impl CpuConverter {
         self.first_ns.get_or_insert(time_ns);
         self.event_ns = time_ns;
         self.payload.clear();
-        classes.plans[index as usize].run(record, &self.groups, &mut self.payload);
+        let group_of = |tid| self.groups.group(tid);
+        classes.plans[index as usize].run(record, group_of, &mut self.payload);
         self.stream
             .event(index, Instant::from_ns(time_ns as i64), &self.payload)
     }

@@ -1,23 +1,17 @@
 //! From raw pages to CTF as LTTng would have written it.
 //!
 //! [`KernelClasses::compile`] turns formats into event classes and plans once; a [`CpuConverter`]
-//! per CPU then runs them over pages. Names, types and values come from one table,
-//! `lttng_names.tsv`; what it does not know keeps the kernel's names and types.
+//! per CPU then runs them over pages. Names, types and values are those of [`ftrace::lttng`].
 
 mod convert;
 mod groups;
-mod plan;
-mod rwbs;
 
-use std::collections::BTreeSet;
-
-use event::{ClassId, EventClass};
+use event::EventClass;
+use ftrace::lttng::{self, Plan};
 use ftrace::{EventFormat, Formats, PageLayout};
 
 pub use convert::{Before, CpuConverter, CpuTotals};
 pub use groups::ThreadGroups;
-
-use plan::Plan;
 
 /// The event classes of a kernel trace, with the plan of each.
 #[derive(Debug)]
@@ -48,16 +42,8 @@ impl KernelClasses {
             by_id: Vec::new(),
             new_task: None,
         };
-        let mut names = BTreeSet::new();
-        for format in formats.iter() {
-            let (plan, mut class) = Plan::compile(format);
-            if !names.insert(class.name.clone()) {
-                // Two systems share a name: the second is told apart by its system.
-                class.name = format!("{}_{}", format.system, format.name);
-                names.insert(class.name.clone());
-            }
-            let index = compiled.classes.len() as u32;
-            class.id = ClassId(index);
+        for (format, (plan, class)) in formats.iter().zip(lttng::compile(formats)) {
+            let index = class.id.0;
             compiled.classes.push(class);
             compiled.plans.push(plan);
             let id = usize::from(format.id);

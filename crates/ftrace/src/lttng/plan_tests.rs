@@ -18,7 +18,7 @@ fn line(declaration: &str, offset: u32, size: u32, signed: u8) -> String {
 fn run(format: &EventFormat, record: &[u8]) -> (Vec<String>, Vec<u8>) {
     let (plan, class) = Plan::compile(format);
     let mut out = Vec::new();
-    plan.run(record, &ThreadGroups::new([(7, 5)]), &mut out);
+    plan.run(record, |tid| if tid == 7 { 5 } else { tid }, &mut out);
     let mut names = vec![class.name];
     names.extend(class.fields.into_iter().map(|field| field.name));
     (names, out)

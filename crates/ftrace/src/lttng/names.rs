@@ -1,9 +1,9 @@
-//! The table of LTTng's names and types for the kernel's tracepoints: `lttng_names.tsv`.
+//! The table of LTTng's names and types for the kernel's tracepoints: `names.tsv`.
 
 use std::borrow::Cow;
 
 /// The table, kept as data.
-const TABLE: &str = include_str!("lttng_names.tsv");
+const TABLE: &str = include_str!("names.tsv");
 
 /// How a field's value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
-//! How one tracepoint's record becomes a CTF payload: compiled once, run for each event.
+//! How one tracepoint's record becomes LTTng's fields: compiled once, run for each event.
 
 use event::{Base, EventClass, Field, FieldType, Integer};
-use ftrace::{EventFormat, FormatField, Kind, Scalar};
 
-use super::groups::ThreadGroups;
+use super::names::{self, FieldRow, FieldWriting};
 use super::rwbs;
-use crate::lttng_names::{self, FieldRow, FieldWriting};
+use crate::{EventFormat, FormatField, Kind, Scalar};
 
 /// Bytes of a task's name.
 const COMM_BYTES: u32 = 16;
@@ -14,7 +13,7 @@ const PRIO_OFFSET: i64 = 100;
 
 /// The steps from a record to a payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub struct Plan {
     steps: Vec<Step>,
 }
 
@@ -34,8 +33,10 @@ enum Step {
     Text { from: Bytes, size: u32 },
     /// A text that ends with a zero byte.
     String { from: Bytes },
-    /// A length in elements, then the bytes.
-    Sequence { from: Bytes, element_bytes: u32 },
+    /// The number of elements of a sequence.
+    Count { from: Bytes, element_bytes: u32 },
+    /// Its elements.
+    Elements { from: Bytes, element_bytes: u32 },
     /// Block request letters as flags.
     Rwbs { from: Bytes },
     /// The thread group of the task at this place.
@@ -52,16 +53,26 @@ struct Width {
 /// Where the bytes of a text or array are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
-    Here { at: u32, size: u32 },
-    Dynamic { at: u32, relative: bool },
+    Here {
+        at: u32,
+        size: u32,
+    },
+    /// All up to the record's end.
+    Rest {
+        at: u32,
+    },
+    Dynamic {
+        at: u32,
+        relative: bool,
+    },
 }
 
 impl Plan {
     /// Compiles the plan and the class of an event. The class's number is for the caller to set.
-    pub(super) fn compile(format: &EventFormat) -> (Plan, EventClass) {
+    pub fn compile(format: &EventFormat) -> (Plan, EventClass) {
         let mut plan = Plan::default();
         let mut fields = Vec::new();
-        let row = lttng_names::lookup(&format.full_name());
+        let row = names::lookup(&format.full_name());
         let name = match &row {
             Some(row) => row.name.clone(),
             None => plain_name(format),
@@ -77,7 +88,7 @@ impl Plan {
                 }
             }
         }
-        plan.join_copies();
+        plan.steps = joined(&plan.steps);
         (
             plan,
             EventClass {
@@ -120,6 +131,7 @@ impl Plan {
                     size: scalar.size_bytes(),
                 });
             }
+            Kind::Array { element, count: 0 } => self.add_sequence(from, element, name, fields),
             Kind::Array {
                 element: Scalar::Character,
                 count,
@@ -134,28 +146,34 @@ impl Plan {
                 fields.push(Field::payload(name, FieldType::Array { element, count }));
                 self.steps.push(Step::Copy { at, size });
             }
-            Kind::Dynamic {
-                element: Scalar::Character,
-                ..
-            } => {
-                fields.push(Field::payload(name, FieldType::String));
-                self.steps.push(Step::String { from });
-            }
-            Kind::Dynamic { element, .. } => {
-                // LTTng's convention for the length of a sequence.
-                let length = format!("_{name}_length");
-                fields.push(Field::payload(&length, integer(32, false)));
-                let ty = FieldType::Sequence {
-                    element: scalar_type(element).into(),
-                    length,
-                };
-                fields.push(Field::payload(name, ty));
-                self.steps.push(Step::Sequence {
-                    from,
-                    element_bytes: element.size_bytes(),
-                });
-            }
+            Kind::Dynamic { element, .. } => self.add_sequence(from, element, name, fields),
         }
+    }
+
+    /// Elements whose number each record says: characters are a text, others a sequence.
+    fn add_sequence(&mut self, from: Bytes, element: Scalar, name: &str, fields: &mut Vec<Field>) {
+        if element == Scalar::Character {
+            fields.push(Field::payload(name, FieldType::String));
+            self.steps.push(Step::String { from });
+            return;
+        }
+        let element_bytes = element.size_bytes();
+        // LTTng's convention for the length of a sequence.
+        let length = format!("_{name}_length");
+        fields.push(Field::payload(&length, integer(32, false)));
+        self.steps.push(Step::Count {
+            from,
+            element_bytes,
+        });
+        let ty = FieldType::Sequence {
+            element: scalar_type(element).into(),
+            length,
+        };
+        fields.push(Field::payload(name, ty));
+        self.steps.push(Step::Elements {
+            from,
+            element_bytes,
+        });
     }
 
     /// The arguments of a system call: slots of eight bytes that are as wide as their C type says.
@@ -189,40 +207,9 @@ impl Plan {
         }
     }
 
-    /// Turns integers that do not change into copies, and neighbouring copies into one.
-    fn join_copies(&mut self) {
-        let mut joined: Vec<Step> = Vec::with_capacity(self.steps.len());
-        for step in self.steps.drain(..) {
-            let step = match step {
-                Step::Integer {
-                    at,
-                    from,
-                    to_bytes,
-                    plus: 0,
-                } if from.bytes == to_bytes => Step::Copy {
-                    at,
-                    size: u32::from(to_bytes),
-                },
-                other => other,
-            };
-            match (joined.last_mut(), &step) {
-                (
-                    Some(Step::Copy { at, size }),
-                    Step::Copy {
-                        at: next,
-                        size: more,
-                    },
-                ) if *at + *size == *next => {
-                    *size += more;
-                }
-                _ => joined.push(step),
-            }
-        }
-        self.steps = joined;
-    }
-
-    /// Appends the payload of `record` to `out`. What lies outside of the record reads as zero.
-    pub(super) fn run(&self, record: &[u8], groups: &ThreadGroups, out: &mut Vec<u8>) {
+    /// Appends the payload of `record`, as a little-endian kernel wrote it, to `out`. What lies
+    /// outside of the record reads as zero; `group_of` gives the thread group of a task.
+    pub fn run(&self, record: &[u8], group_of: impl Fn(i32) -> i32, out: &mut Vec<u8>) {
         for step in &self.steps {
             match *step {
                 Step::Copy { at, size } => copy(record, at, size, out),
@@ -245,14 +232,20 @@ impl Plan {
                     out.extend_from_slice(until_zero(from.read(record)));
                     out.push(0);
                 }
-                Step::Sequence {
+                Step::Count {
+                    from,
+                    element_bytes,
+                } => {
+                    let count = from.read(record).len() / element_bytes as usize;
+                    out.extend_from_slice(&(count as u32).to_le_bytes());
+                }
+                Step::Elements {
                     from,
                     element_bytes,
                 } => {
                     let bytes = from.read(record);
-                    let count = bytes.len() / element_bytes as usize;
-                    out.extend_from_slice(&(count as u32).to_le_bytes());
-                    out.extend_from_slice(&bytes[..count * element_bytes as usize]);
+                    let whole = bytes.len() - bytes.len() % element_bytes as usize;
+                    out.extend_from_slice(&bytes[..whole]);
                 }
                 Step::Rwbs { from } => {
                     out.extend_from_slice(&rwbs::flags(from.read(record)).to_le_bytes());
@@ -266,7 +259,7 @@ impl Plan {
                             signed: true,
                         },
                     );
-                    out.extend_from_slice(&groups.group(tid as i32).to_le_bytes());
+                    out.extend_from_slice(&group_of(tid as i32).to_le_bytes());
                 }
             }
         }
@@ -278,6 +271,7 @@ impl Bytes {
         let range = |at: usize, size: usize| record.get(at..at.saturating_add(size));
         let found = match self {
             Bytes::Here { at, size } => range(at as usize, size as usize),
+            Bytes::Rest { at } => record.get(at as usize..),
             Bytes::Dynamic { at, relative } => {
                 let word = read_integer(
                     record,
@@ -293,6 +287,38 @@ impl Bytes {
         };
         found.unwrap_or_default()
     }
+}
+
+/// Turns integers that do not change into copies, and neighbouring copies into one.
+fn joined(steps: &[Step]) -> Vec<Step> {
+    let mut joined: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let step = match *step {
+            Step::Integer {
+                at,
+                from,
+                to_bytes,
+                plus: 0,
+            } if from.bytes == to_bytes => Step::Copy {
+                at,
+                size: u32::from(to_bytes),
+            },
+            ref other => other.clone(),
+        };
+        match (joined.last_mut(), &step) {
+            (
+                Some(Step::Copy { at, size }),
+                Step::Copy {
+                    at: next,
+                    size: more,
+                },
+            ) if *at + *size == *next => {
+                *size += more;
+            }
+            _ => joined.push(step),
+        }
+    }
+    joined
 }
 
 /// How the table writes an integer field; none when it does not say, or says text.
@@ -368,6 +394,9 @@ fn bytes_of(field: &FormatField) -> Bytes {
         Kind::Dynamic { relative, .. } => Bytes::Dynamic {
             at: field.offset_bytes,
             relative,
+        },
+        Kind::Array { count: 0, .. } => Bytes::Rest {
+            at: field.offset_bytes,
         },
         _ => Bytes::Here {
             at: field.offset_bytes,

@@ -1,0 +1,33 @@
+//! ftrace's events under LTTng's names, with LTTng's types and values: one table, `names.tsv`, for
+//! what we record and for what we read.
+
+mod names;
+mod plan;
+mod rwbs;
+
+use std::collections::BTreeSet;
+
+use event::{ClassId, EventClass};
+
+pub use plan::Plan;
+
+use crate::Formats;
+
+/// The class of each event, numbered in the order of `formats`, with the plan that fills it.
+///
+/// What the table does not know keeps the kernel's names and types. Where two systems share a
+/// name, the second is told apart by its system.
+pub fn compile(formats: &Formats) -> Vec<(Plan, EventClass)> {
+    let mut names = BTreeSet::new();
+    let mut compiled = Vec::new();
+    for (index, format) in formats.iter().enumerate() {
+        let (plan, mut class) = Plan::compile(format);
+        if !names.insert(class.name.clone()) {
+            class.name = format!("{}_{}", format.system, format.name);
+            names.insert(class.name.clone());
+        }
+        class.id = ClassId(index as u32);
+        compiled.push((plan, class));
+    }
+    compiled
+}
