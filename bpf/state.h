@@ -100,7 +100,7 @@ struct totals {
 	rts_u64 hits;
 	rts_u64 next_hit_ns;
 	rts_u64 worst_hit_ns;
-	// Timers armed after their own expiry, by hash of address: their lateness is their own.
+	// Armings after the timer's own expiry, by hash of its address: that lateness is its own.
 	rts_u64 armed_late[LATE_SLOTS];
 };
 

@@ -16,29 +16,45 @@ static __always_inline rts_u64 hrtimer_expiry_ns(struct hrtimer *timer)
 	return timer->node.expires - timer->base->offset;
 }
 
+// What tells timers apart. The verifier lets nobody compute with a pointer, but a copy of half of
+// it is a number; left alone, the compiler makes that copy by computing with the whole.
+static __always_inline rts_u32 hrtimer_address(struct hrtimer *timer)
+{
+	rts_u32 address;
+
+	asm volatile("%0 = %1" : "=w"(address) : "w"((rts_u32)(rts_u64)timer));
+	return address;
+}
+
+// One arming of a timer: an entry of an earlier one, which nobody takes out, matches no later expiry.
+static __always_inline rts_u64 hrtimer_arming(struct hrtimer *timer, rts_u64 expiry_ns)
+{
+	rts_u32 mixed = hrtimer_address(timer) ^ (rts_u32)expiry_ns;
+
+	return (rts_u64)mixed << 32 | (rts_u32)(expiry_ns >> 16);
+}
+
 static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
 {
 	struct totals *totals = LOOKUP(watch_totals, 0);
-	rts_u32 address = (rts_u32)(rts_u64)timer; // the verifier lets nobody shift a whole pointer
+	rts_u32 address = hrtimer_address(timer);
 
 	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
 }
 
 // A timer armed after its own expiry fires at once and late by its own fault: neither its lateness
-// nor its expiry says anything of this CPU.
+// nor its expiry says anything of this CPU. Any other touches no memory of ours.
 static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
 {
-	rts_u64 *slot = hrtimer_late_slot(timer);
+	rts_u64 expiry_ns = hrtimer_expiry_ns(timer);
+	rts_u64 *slot;
 
-	if (!slot)
+	if (expiry_ns + ARMED_LATE_NS_MIN >= bpf_ktime_get_ns())
 		return false;
-	if (hrtimer_expiry_ns(timer) + ARMED_LATE_NS_MIN < bpf_ktime_get_ns()) {
-		*slot = (rts_u64)timer;
-		return true;
-	}
-	if (*slot == (rts_u64)timer)
-		*slot = 0;
-	return false;
+	slot = hrtimer_late_slot(timer);
+	if (slot)
+		*slot = hrtimer_arming(timer, expiry_ns);
+	return true;
 }
 
 static __always_inline struct hrtimer_frame *hrtimer_frame(struct cpu_state *cpu)
@@ -68,7 +84,7 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	frame->id = (rts_u64)timer & 0x7fffffff;
 	frame->active = 1;
 	late = hrtimer_late_slot(timer);
-	if (late && *late == (rts_u64)timer) {
+	if (late && *late == hrtimer_arming(timer, frame->expiry_ns)) {
 		frame->expiry_ns = 0;
 		return true;
 	}

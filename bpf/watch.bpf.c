@@ -119,8 +119,10 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		COUNT(repaired);
 	}
 	if (next->pid && filter_may_have_chain(next)) {
-		// Before anything that may find a cold cache: this is the instant of the switch.
-		now_ns = bpf_ktime_get_ns();
+		// Before anything that may find a cold cache: this is the instant of the switch. Where
+		// every task is a target the storage is warm, and most switches need no instant.
+		if (config.target_kind != RTS_TARGET_ALL)
+			now_ns = bpf_ktime_get_ns();
 		next_state = task_state(next);
 	}
 	if (config.evidence_floor_ns)
@@ -133,6 +135,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		changed = switch_out(ctx, state, prev, runnable, now_ns) || changed;
 	}
 	if (next_state && next_state->phase == PHASE_WOKEN) {
+		if (!now_ns)
+			now_ns = bpf_ktime_get_ns();
 		switch_in(ctx, next_state, next, prev, now_ns);
 		changed = true;
 	}

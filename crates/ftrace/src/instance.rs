@@ -1,15 +1,14 @@
 //! A tracefs instance of our own, `rtscope-PID-N`, removed on drop.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use event::{Cpu, Error, ErrorKind, Result};
 
-use crate::tracefs::read_text;
-use crate::{CpuStatistics, EventName, PageLayout, PagePipe, Tracefs};
+use crate::tracefs::{read_text, write_text};
+use crate::{CpuStatistics, EventName, PageLayout, PagePipe, Tracefs, task_names};
 
 /// How the names of our instances begin.
 pub(crate) const NAME_PREFIX: &str = "rtscope-";
@@ -48,8 +47,7 @@ impl Instance {
         instance.cpus = instance.list_cpus()?;
         instance.stop()?;
         instance.write("trace_clock", "mono")?;
-        // Recording names costs a probe at every switch; our events carry the names themselves.
-        instance.write_if_there("options/record-cmd", "0")?;
+        task_names::do_without(tracefs, &instance.path)?;
         Ok(instance)
     }
 
@@ -84,15 +82,7 @@ impl Instance {
     }
 
     fn write(&self, file: &str, text: &str) -> Result<()> {
-        write(&self.path.join(file), text, false)
-    }
-
-    fn write_if_there(&self, file: &str, text: &str) -> Result<()> {
-        if self.path.join(file).exists() {
-            self.write(file, text)
-        } else {
-            Ok(())
-        }
+        write_text(&self.path.join(file), text, false)
     }
 
     fn read(&self, file: &str) -> Result<String> {
@@ -140,7 +130,8 @@ impl Instance {
     /// # Errors
     /// [`ErrorKind::NotFound`] when this kernel does not have it.
     pub fn enable(&self, event: &EventName) -> Result<()> {
-        write(&self.path.join("set_event"), &event.to_string(), true).map_err(|error| {
+        let _locked = task_names::lock(&self.path)?;
+        write_text(&self.path.join("set_event"), &event.to_string(), true).map_err(|error| {
             Error::new(error.kind(), format!("cannot enable the event {event}"))
                 .found(error.value_found().unwrap_or_default().to_owned())
                 .mend("rtscope record --list-events")
@@ -153,7 +144,7 @@ impl Instance {
     /// # Errors
     /// When the kernel refuses.
     pub fn disable(&self, event: &EventName) -> Result<()> {
-        write(&self.path.join("set_event"), &format!("!{event}"), true)
+        write_text(&self.path.join("set_event"), &format!("!{event}"), true)
     }
 
     /// Lets only those events into the ring that match `filter`, in the kernel's filter language.
@@ -181,10 +172,12 @@ impl Instance {
     /// # Errors
     /// [`ErrorKind::Unsupported`] when this kernel refuses it.
     pub fn set_trigger(&self, event: &EventName, trigger: &str) -> Result<()> {
+        // A trigger switches its event on, silently.
+        let _locked = task_names::lock(&self.path)?;
         let file = self
             .path
             .join(format!("events/{}/{}/trigger", event.system, event.name));
-        write(&file, trigger, true).map_err(|error| {
+        write_text(&file, trigger, true).map_err(|error| {
             Error::new(
                 ErrorKind::Unsupported,
                 format!("this kernel refuses a trigger on {event}"),
@@ -249,8 +242,8 @@ impl Drop for Instance {
 
 /// Stops the instance at `path`, switches its events and triggers off, and removes it.
 pub(crate) fn remove(path: &Path) -> Result<()> {
-    let _ = write(&path.join("tracing_on"), "0", false);
-    let _ = write(&path.join("events/enable"), "0", false);
+    let _ = write_text(&path.join("tracing_on"), "0", false);
+    let _ = write_text(&path.join("events/enable"), "0", false);
     let mut tries = 0;
     loop {
         match fs::remove_dir(path) {
@@ -267,20 +260,6 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
             }
         }
     }
-}
-
-fn write(path: &Path, text: &str, append: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).append(append);
-    let written = options
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| {
-        Error::io(
-            format!("cannot write '{text}' to {}", path.display()),
-            error,
-        )
-    })
 }
 
 /// Words of 32 bits in hexadecimal, the most significant first, with commas: as cpumasks are read.

@@ -23,6 +23,7 @@ mod page;
 mod pipe;
 mod select;
 mod stats;
+mod task_names;
 mod tracefs;
 
 pub use format::{EventFormat, FormatField, Kind, Scalar};

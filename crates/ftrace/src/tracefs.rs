@@ -1,7 +1,7 @@
 //! Where tracefs is mounted, and what this kernel offers there.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
@@ -113,6 +113,24 @@ pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
     }
     bytes.truncate(length);
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Writes a word to a tracefs file.
+///
+/// # Errors
+/// With the word and the file, when the kernel refuses.
+pub(crate) fn write_text(path: &Path, text: &str, append: bool) -> Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).append(append);
+    let written = options
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        Error::io(
+            format!("cannot write '{text}' to {}", path.display()),
+            error,
+        )
+    })
 }
 
 /// The first mount of tracefs in `mountinfo`; the usual place is preferred.

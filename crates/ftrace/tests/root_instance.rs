@@ -144,3 +144,24 @@ fn an_unknown_event_is_an_error_in_three_parts() {
     assert!(error.what().contains("sched:nonsense") && error.mended_by().is_some());
     assert!(EventFormat::parse("sched", "nonsense").is_err());
 }
+
+/// The options of an instance, as words.
+fn options(tracefs: &Tracefs, instance: &Instance) -> String {
+    let path = tracefs.root().join("instances").join(instance.name());
+    std::fs::read_to_string(path.join("trace_options")).expect("readable")
+}
+
+#[test]
+fn the_kernels_table_of_names_is_left_alone_while_somebody_records() {
+    let _lock = testkit::privileged();
+    let tracefs = Tracefs::find().expect("tracefs is mounted");
+    let first = Instance::create(&tracefs).expect("an instance");
+    let without = options(&tracefs, &first).contains("norecord-cmd");
+    first.enable(&event("sched:sched_switch")).expect("exists");
+    let second = Instance::create(&tracefs).expect("an instance");
+    assert!(
+        !options(&tracefs, &second).contains("norecord-cmd"),
+        "the first one records"
+    );
+    assert!(without, "nobody recorded; another tracer's leftovers?");
+}
