@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("expr", &["event"]),
     ("analysis", &["event", "expr", "trace"]),
     ("report", &["event", "trace", "analysis"]),
+    ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
     (
         "capture",
@@ -43,8 +44,8 @@ const ROOMS: &[(&str, &[&str])] = &[
 
 /// `cli` ties the rooms together, so it may see all of them; nothing may see `cli`.
 const EVERYTHING_BELOW_CLI: &[&str] = &[
-    "event", "abi", "ring", "ctf", "ftrace", "trace", "expr", "analysis", "report", "bpf-host",
-    "capture", "measure", "monitor", "server",
+    "event", "abi", "ring", "ctf", "ftrace", "trace", "expr", "analysis", "report", "export",
+    "bpf-host", "capture", "measure", "monitor", "server",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.

@@ -41,6 +41,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Watch(watch)) => verbs::watch::run(&watch, paint),
         Some(Command::Diagnose(typed)) => verbs::diagnose::run(&typed, paint),
         Some(Command::Cat(cat)) => verbs::cat::run(&cat),
+        Some(Command::Convert(typed)) => verbs::convert::run(&typed),
         Some(Command::Info(info)) => verbs::info::run(&info),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
     }

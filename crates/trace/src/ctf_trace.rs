@@ -153,10 +153,15 @@ impl CtfTrace {
     }
 
     fn part_of(&self, class: ClassId) -> Option<&Part> {
+        self.parts.get(self.part_index(class)?)
+    }
+
+    /// The part that a class belongs to, as an index.
+    pub fn part_index(&self, class: ClassId) -> Option<usize> {
         let after = self
             .parts
             .partition_point(|part| part.first_class <= class.0);
-        self.parts.get(after.checked_sub(1)?)
+        after.checked_sub(1)
     }
 }
 

@@ -99,6 +99,15 @@ impl Trace {
         }
     }
 
+    /// Which of [`Trace::parts`] the events of `class` come from, as an index; zero where there is
+    /// only one.
+    pub fn part_of(&self, class: ClassId) -> usize {
+        match &self.source {
+            Source::Memory { .. } => 0,
+            Source::Ctf(ctf) => ctf.part_index(class).unwrap_or(0),
+        }
+    }
+
     /// From the first packet's begin to the last one's end, without reading events; none when
     /// nobody says.
     pub fn range(&self) -> Option<TimeRange> {

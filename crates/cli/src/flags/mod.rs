@@ -1,5 +1,6 @@
 //! What was typed. Parsing touches no system; `crate::options` says what it means.
 
+mod convert;
 mod demo;
 mod doctor;
 mod read;
@@ -12,6 +13,7 @@ use std::sync::LazyLock;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub use convert::{Convert, To};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use read::{Cat, Diagnose, Info, Window};
@@ -34,12 +36,14 @@ use crate::generate::Kind;
     max_term_width = 100
 )]
 pub struct Arguments {
-    /// When to colour: stdout is a terminal (auto), always, never; NO_COLOR is obeyed
+    /// When to colour: auto (on terminals), always, never; NO_COLOR is obeyed
     #[arg(
         long,
         value_name = "WHEN",
         value_enum,
         default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
         global = true
     )]
     pub color: Color,
@@ -68,6 +72,8 @@ pub enum Command {
     Cat(Cat),
     /// What a trace holds: streams, clocks, events by class, losses, time, host
     Info(Info),
+    /// A trace in another format, whole or a part of it
+    Convert(Convert),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -102,6 +108,8 @@ Examples:
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
+  rtscope convert TRACE --to json -o events.json
+                                      the events for other tools; csv too
   rtscope info TRACE                  streams, clocks, events by class, losses, time, host
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 

@@ -1,10 +1,12 @@
 //! What the flags mean: values with units, checked against each other and against this machine.
 
+mod convert;
 mod read;
 mod record;
 mod watch;
 mod words;
 
+pub use convert::ConvertOptions;
 pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};

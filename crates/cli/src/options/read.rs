@@ -50,7 +50,7 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    fn new(typed: &flags::Window) -> Result<Self> {
+    pub(super) fn new(typed: &flags::Window) -> Result<Self> {
         let time = |text: &Option<String>| text.as_deref().map(TimeWord::parse).transpose();
         let cpus = typed.cpu.as_deref().map(Cpu::parse_list).transpose()?;
         Ok(WindowOptions {

@@ -78,7 +78,7 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
 }
 
 /// The filter for this trace; what looks like a mistake in it is said at once.
-fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
+pub(super) fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
     let filter = Filter::new(expr, trace.classes())?;
     for note in filter.program().notes() {
         eprintln!("warning: {note:#}");

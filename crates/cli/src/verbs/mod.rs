@@ -1,6 +1,7 @@
 //! One module for each verb: options in, output and outcome out.
 
 pub mod cat;
+pub mod convert;
 pub mod diagnose;
 pub mod doctor;
 pub mod info;

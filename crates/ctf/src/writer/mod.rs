@@ -18,7 +18,7 @@ use event::{Cpu, Error, ErrorKind, Result};
 
 pub use meta::{ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
 pub use payload::PayloadWriter;
-pub use staged::StagedDir;
+pub use staged::{StagedDir, StagedFile};
 pub use stream::{StreamTotals, StreamWriter};
 
 /// Writes one CTF trace: a directory with `metadata`, stream files and `index/`.
@@ -104,7 +104,7 @@ impl TraceWriter {
 }
 
 /// A failed write, with the file and, where one exists, the cure.
-pub(crate) fn write_error(path: &Path, cause: std::io::Error) -> Error {
+pub fn write_error(path: &Path, cause: std::io::Error) -> Error {
     let error = Error::io(format!("cannot write {}", path.display()), cause);
     match error.kind() {
         ErrorKind::StorageFull => error.mend("free some space, or give -o a path on another disk"),

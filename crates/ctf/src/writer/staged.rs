@@ -1,6 +1,6 @@
 //! Output that appears whole or not at all: written beside its place, then renamed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
@@ -10,7 +10,14 @@ use super::write_error;
 
 /// A directory under a temporary name beside its final one; removed when dropped uncommitted.
 #[derive(Debug)]
-pub struct StagedDir {
+pub struct StagedDir(Staged);
+
+/// A file under a temporary name beside its final one; removed when dropped uncommitted.
+#[derive(Debug)]
+pub struct StagedFile(Staged);
+
+#[derive(Debug)]
+struct Staged {
     target: PathBuf,
     staging: Option<PathBuf>,
 }
@@ -22,34 +29,14 @@ impl StagedDir {
     /// [`ErrorKind::AlreadyExists`] when `target` is there already; otherwise what the operating
     /// system says.
     pub fn create(target: &Path) -> Result<StagedDir> {
-        if target.symlink_metadata().is_ok() {
-            return Err(exists(target));
-        }
-        let Some(name) = target.file_name() else {
-            return Err(
-                Error::new(ErrorKind::InvalidInput, "not a name for a directory")
-                    .found(target.display().to_string())
-                    .mend("give -o the path of a directory that does not exist yet"),
-            );
-        };
-        let name = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
-        let staging = target.with_file_name(name);
-        if let Some(parent) = target
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
-            fs::create_dir_all(parent).map_err(|cause| write_error(parent, cause))?;
-        }
+        let staging = staging_path(target)?;
         fs::create_dir(&staging).map_err(|cause| write_error(&staging, cause))?;
-        Ok(StagedDir {
-            target: target.to_owned(),
-            staging: Some(staging),
-        })
+        Ok(StagedDir(Staged::new(target, staging)))
     }
 
     /// Where to write.
     pub fn path(&self) -> &Path {
-        self.staging.as_deref().unwrap_or(&self.target)
+        self.0.path()
     }
 
     /// Gives the directory its final name; never replaces another.
@@ -57,13 +44,73 @@ impl StagedDir {
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when somebody made the target meanwhile (what was written is
     /// then removed); otherwise what the operating system says.
-    pub fn commit(mut self) -> Result<PathBuf> {
+    pub fn commit(self) -> Result<PathBuf> {
+        self.0.commit()
+    }
+}
+
+impl StagedFile {
+    /// Makes the temporary file `.NAME.partial-PID` beside `target`, open for writing.
+    ///
+    /// # Errors
+    /// As [`StagedDir::create`].
+    pub fn create(target: &Path) -> Result<(File, StagedFile)> {
+        let staging = staging_path(target)?;
+        let file = File::create_new(&staging).map_err(|cause| write_error(&staging, cause))?;
+        Ok((file, StagedFile(Staged::new(target, staging))))
+    }
+
+    /// Gives the file its final name; never replaces another.
+    ///
+    /// # Errors
+    /// As [`StagedDir::commit`].
+    pub fn commit(self) -> Result<PathBuf> {
+        self.0.commit()
+    }
+}
+
+/// The temporary name beside `target`, in a directory that exists.
+fn staging_path(target: &Path) -> Result<PathBuf> {
+    if target.symlink_metadata().is_ok() {
+        return Err(exists(target));
+    }
+    let Some(name) = target.file_name() else {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "not a name for an output")
+                .found(target.display().to_string())
+                .mend("give -o a path that does not exist yet"),
+        );
+    };
+    let name = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
+    let parent = target.parent();
+    if let Some(parent) = parent.filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(|cause| write_error(parent, cause))?;
+    }
+    Ok(target.with_file_name(name))
+}
+
+impl Staged {
+    fn new(target: &Path, staging: PathBuf) -> Staged {
+        Staged {
+            target: target.to_owned(),
+            staging: Some(staging),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.staging.as_deref().unwrap_or(&self.target)
+    }
+
+    fn commit(mut self) -> Result<PathBuf> {
         if let Some(staging) = &self.staging {
             match renameat_with(CWD, staging, CWD, &self.target, RenameFlags::NOREPLACE) {
                 Ok(()) => self.staging = None,
                 Err(rustix::io::Errno::EXIST) => return Err(exists(&self.target)),
                 // Some file systems know no flags: a plain rename replaces only an empty directory.
                 Err(rustix::io::Errno::INVAL) => {
+                    if self.target.symlink_metadata().is_ok() {
+                        return Err(exists(&self.target));
+                    }
                     fs::rename(staging, &self.target)
                         .map_err(|cause| write_error(&self.target, cause))?;
                     self.staging = None;
@@ -75,11 +122,14 @@ impl StagedDir {
     }
 }
 
-impl Drop for StagedDir {
+impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(staging) = &self.staging {
             // Nobody is left to tell; the leading dot and `partial` say what it is.
-            let _ = fs::remove_dir_all(staging);
+            let _ = match staging.is_dir() {
+                true => fs::remove_dir_all(staging),
+                false => fs::remove_file(staging),
+            };
         }
     }
 }
@@ -87,7 +137,7 @@ impl Drop for StagedDir {
 fn exists(target: &Path) -> Error {
     Error::new(ErrorKind::AlreadyExists, "the output is there already")
         .found(target.display().to_string())
-        .mend("name another directory, or remove this one")
+        .mend("name another output, or remove this one")
 }
 
 #[cfg(test)]
@@ -116,5 +166,23 @@ mod tests {
             StagedDir::create(&target).unwrap_err().kind(),
             ErrorKind::AlreadyExists
         );
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out/events.json");
+        let (_, staged) = StagedFile::create(&target).unwrap();
+        assert!(!target.exists());
+        drop(staged);
+        let folder = target.parent().unwrap();
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+
+        let (_, staged) = StagedFile::create(&target).unwrap();
+        fs::write(&target, "of somebody else").unwrap();
+        let refused = staged.commit().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"of somebody else");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
     }
 }

@@ -1,0 +1,43 @@
+//! `rtscope convert`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Window;
+
+/// What was typed after `convert`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Convert {
+    /// The traces or snapshots, merged by their wall clocks
+    #[arg(required = true)]
+    pub trace: Vec<PathBuf>,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub to: To,
+    /// Where to write: a path that does not exist yet, or - for stdout (json)
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// The part to convert.
+    #[command(flatten)]
+    pub window: Window,
+    /// Only events that match, as in 'next_comm == "jack*" && next_prio < 0'; see docs/filter.md
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+}
+
+/// The formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// A line of JSON for each event; schema rtscope.events version 1
+    Json,
+    /// A directory with a table for each event class
+    Csv,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rtscope convert TRACE --to json -o events.json
+  rtscope convert TRACE --to csv -o tables --begin +1.5s --filter '$name =* \"sched_*\"'
+Formats and what they keep: docs/convert.md. The output appears whole or not at all.";

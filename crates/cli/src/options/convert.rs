@@ -1,0 +1,44 @@
+//! What `rtscope convert` was asked to do.
+
+use std::path::PathBuf;
+
+use event::Result;
+use export::Format;
+use expr::Expr;
+
+use super::WindowOptions;
+use crate::flags::{self, To};
+
+/// A conversion, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConvertOptions {
+    /// The traces.
+    pub traces: Vec<PathBuf>,
+    /// The format.
+    pub format: Format,
+    /// Where to.
+    pub output: PathBuf,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// Only events that match.
+    pub filter: Option<Expr>,
+}
+
+impl ConvertOptions {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::InvalidInput`] for a word without a meaning.
+    pub fn new(typed: &flags::Convert) -> Result<Self> {
+        Ok(ConvertOptions {
+            traces: typed.trace.clone(),
+            format: match typed.to {
+                To::Json => Format::Json,
+                To::Csv => Format::Csv,
+            },
+            output: typed.output.clone(),
+            window: WindowOptions::new(&typed.window)?,
+            filter: typed.filter.as_deref().map(Expr::parse).transpose()?,
+        })
+    }
+}

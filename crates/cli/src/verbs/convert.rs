@@ -1,0 +1,194 @@
+//! `rtscope convert`: a trace in another format, whole or a part of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use event::{Error, ErrorKind, Result, TimeRange};
+use export::Sink;
+use expr::Filter;
+use trace::{Damage, EventView, Item, Lost, Root, Trace};
+
+use crate::exit::Outcome;
+use crate::flags::Convert;
+use crate::live::LiveLine;
+use crate::options::ConvertOptions;
+use crate::signals;
+use crate::verbs::{cat, window};
+
+/// Events between two looks at the clock and at the signals.
+const LOOK_EVENTS: u64 = 1 << 14;
+/// Slow enough to cost nothing.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// So many unreadable places are named; the rest is counted.
+const DAMAGES_NAMED: u64 = 10;
+
+/// Runs the verb.
+pub fn run(typed: &Convert) -> Result<Outcome> {
+    let options = ConvertOptions::new(typed)?;
+    let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
+    let trace = Trace::open_all(&roots, &trace::OpenOptions::default())?;
+    let range = window::resolve(&options.window, &trace)?;
+    window::known_cpus(&options.window, &trace)?;
+    let filter = options.filter.as_ref();
+    let filter = filter.map(|expr| cat::compile(expr, &trace)).transpose()?;
+    let asked = signals::take_over()?;
+    let mut conversion = Conversion {
+        sink: export::sink(options.format, &trace, &options.output)?,
+        filter,
+        options: &options,
+        progress: Progress::new(range, &trace),
+        asked: &asked,
+        counts: Counts::default(),
+    };
+    let walked = conversion.walk(&trace, range);
+    conversion.progress.line.clear();
+    walked?;
+    let counts = conversion.counts;
+    conversion.sink.finish()?;
+    eprintln!("{}", counts.summary(&options));
+    Ok(match counts.is_complete() {
+        true => Outcome::Fine,
+        false => Outcome::Inconclusive,
+    })
+}
+
+struct Conversion<'a> {
+    sink: Box<dyn Sink + 'a>,
+    filter: Option<Filter>,
+    options: &'a ConvertOptions,
+    progress: Progress,
+    asked: &'a AtomicBool,
+    counts: Counts,
+}
+
+impl Conversion<'_> {
+    fn walk(&mut self, trace: &Trace, range: TimeRange) -> Result<()> {
+        let mut cursor = trace.cursor(range);
+        while let Some(item) = cursor.next()? {
+            match item {
+                Item::Event(event) => self.event(&event)?,
+                Item::Lost(lost) => self.lost(&lost)?,
+                Item::Damage(damage) => self.damage(&damage)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &EventView<'_>) -> Result<()> {
+        self.counts.seen += 1;
+        if self.counts.seen.is_multiple_of(LOOK_EVENTS) {
+            self.look(event.time())?;
+        }
+        // The filter sees every CPU: it learns from all of them which task runs.
+        let matches = self.filter.as_mut().is_none_or(|f| f.matches(event));
+        if matches && window::wants(&self.options.window, event.cpu()) {
+            self.counts.written += 1;
+            self.sink.event(event)?;
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, lost: &Lost) -> Result<()> {
+        if let Some(filter) = &mut self.filter {
+            filter.lost(lost.cpu);
+        }
+        // A loss that no CPU is named for may touch those that are wanted.
+        if lost.cpu.is_none() || window::wants(&self.options.window, lost.cpu) {
+            self.counts.losses += 1;
+            self.counts.lost_events += lost.count.unwrap_or(0);
+            self.sink.lost(lost)?;
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<()> {
+        self.counts.damages += 1;
+        if self.counts.damages <= DAMAGES_NAMED {
+            self.progress.line.clear();
+            eprintln!(
+                "warning: unreadable: {} at byte {}: {}",
+                damage.file, damage.offset_bytes, damage.reason
+            );
+        }
+        self.sink.damage(damage)
+    }
+
+    fn look(&mut self, now: event::Instant) -> Result<()> {
+        self.progress.show(now, self.counts.written);
+        match self.asked.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::new(
+                ErrorKind::Interrupted,
+                "stopped before the end; nothing was written",
+            )),
+        }
+    }
+}
+
+/// What went by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    seen: u64,
+    written: u64,
+    losses: u64,
+    lost_events: u64,
+    damages: u64,
+}
+
+impl Counts {
+    fn is_complete(&self) -> bool {
+        self.losses == 0 && self.damages == 0
+    }
+
+    fn summary(&self, options: &ConvertOptions) -> String {
+        let mut text = format!(
+            "{} of {} events written to {}",
+            self.written,
+            self.seen,
+            options.output.display()
+        );
+        if self.losses > 0 {
+            text += &format!(
+                "; {} losses of at least {} events carried over",
+                self.losses, self.lost_events
+            );
+        }
+        if self.damages > 0 {
+            text += &format!("; {} unreadable places left out", self.damages);
+        }
+        text
+    }
+}
+
+/// A line on the terminal that says how far the walk is.
+struct Progress {
+    line: LiveLine,
+    begin: event::Instant,
+    whole_ns: f64,
+    shown: Instant,
+}
+
+impl Progress {
+    fn new(range: TimeRange, trace: &Trace) -> Progress {
+        let inside = trace.range().unwrap_or(range);
+        let inside = TimeRange {
+            begin: inside.begin.max(range.begin),
+            end: inside.end.min(range.end),
+        };
+        Progress {
+            line: LiveLine::new(true),
+            begin: inside.begin,
+            whole_ns: inside.duration().as_ns().max(1) as f64,
+            shown: Instant::now(),
+        }
+    }
+
+    fn show(&mut self, now: event::Instant, written: u64) {
+        if self.shown.elapsed() >= PROGRESS_INTERVAL {
+            self.shown = Instant::now();
+            let share = now.since(self.begin).as_ns() as f64 / self.whole_ns;
+            let percent = (share * 100.0).clamp(0.0, 100.0);
+            self.line.show(&format!("{percent:.0} %, {written} events"));
+        }
+    }
+}

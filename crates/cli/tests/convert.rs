@@ -1,0 +1,187 @@
+//! `rtscope convert` as people type it; needs no privilege.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
+use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer};
+
+fn class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
+    EventClass {
+        id: ClassId(id),
+        name: name.to_owned(),
+        stream: 0,
+        fields,
+    }
+}
+
+/// On each of two CPUs a wake-up at 10 µs × CPU and interrupt 24 five later; 7 events are lost
+/// between the two on CPU 1.
+fn write(dir: &Path) {
+    let tid = FieldType::Integer(Integer::le(32, true));
+    let comm = FieldType::Text { size_bytes: 16 };
+    let waking = vec![
+        Field::payload("comm", comm),
+        Field::payload("tid", tid.clone()),
+    ];
+    let classes = vec![
+        class(0, "sched_waking", waking),
+        class(1, "irq_handler_entry", vec![Field::payload("irq", tid)]),
+    ];
+    let meta = TraceMeta {
+        environment: vec![("hostname".to_owned(), "vm".into())],
+        uuid: [1; 16],
+        clock: ClockMeta::monotonic(1_000_000_000),
+        streams: vec![StreamMeta {
+            name: "channel0".to_owned(),
+            header: HeaderKind::Large,
+            classes,
+            event_context: Vec::new(),
+        }],
+    };
+    let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
+    for cpu in [0, 1] {
+        let mut stream = trace.stream(0, Cpu(cpu)).expect("a stream");
+        let mut payload = PayloadWriter::new();
+        payload.text16("say \"a\", b").i32(7);
+        let at = |us: i64| Instant::from_ns((i64::from(cpu) * 10 + us) * 1_000);
+        stream.event(0, at(0), payload.bytes()).expect("written");
+        if cpu == 1 {
+            stream.discarded(7).expect("written");
+        }
+        let irq = payload.clear().i32(-24);
+        stream.event(1, at(5), irq.bytes()).expect("written");
+        stream.finish().expect("written");
+    }
+}
+
+/// A folder with `trace` in it.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    write(&trace);
+    (folder, trace)
+}
+
+fn convert(trace: &Path, output: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.arg("convert").arg(trace).arg("-o").arg(output);
+    command.args(words).output().expect("rtscope starts")
+}
+
+/// Names in a directory, in order.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn each_event_and_loss_is_a_line_of_json() {
+    let (folder, trace) = folder();
+    let output = folder.path().join("events.json");
+    let done = convert(&trace, &output, &["--to", "json"]);
+    assert_eq!(done.status.code(), Some(3), "a loss is said: {done:?}");
+    let text = fs::read_to_string(&output).expect("the output");
+    let lines: Vec<&str> = text.lines().collect();
+    let head: serde_json::Value = serde_json::from_str(lines[0]).expect("JSON");
+    assert_eq!(head["schema"], "rtscope.events");
+    assert_eq!(head["environment"]["hostname"], "vm");
+    let event = |us: i64, cpu: u32, rest: &str| {
+        let (ns, wall) = (us * 1_000, 1_000_000_000 + us * 1_000);
+        format!("{{\"time_ns\":{ns},\"wall_ns\":{wall},\"cpu\":{cpu},\"name\":{rest}")
+    };
+    let waking = r#""sched_waking","fields":{"comm":"say \"a\", b","tid":7}}"#;
+    let irq = r#""irq_handler_entry","fields":{"irq":-24}}"#;
+    let lost = r#""begin_ns":10000,"cause":"discarded","count":7,"cpu":1,"end_ns":15000"#;
+    let expect = [
+        event(0, 0, waking),
+        event(5, 0, irq),
+        event(10, 1, waking),
+        format!("{{\"lost\":{{{lost}}}}}"),
+        event(15, 1, irq),
+    ];
+    assert_eq!(lines[1..], expect);
+}
+
+#[test]
+fn each_event_class_is_a_table_and_so_are_the_losses() {
+    let (folder, trace) = folder();
+    let output = folder.path().join("tables");
+    convert(&trace, &output, &["--to", "csv"]);
+    let files = ["__losses.csv", "irq_handler_entry.csv", "sched_waking.csv"];
+    assert_eq!(names(&output), files);
+    let check = |file: &str, expect: &str| {
+        let text = fs::read_to_string(output.join(file)).expect(file);
+        assert_eq!(text.replace("\r\n", "\n"), expect, "{file}");
+    };
+    check(
+        "sched_waking.csv",
+        "time_ns,wall_ns,cpu,comm,tid\n\
+         0,1000000000,0,\"say \"\"a\"\", b\",7\n\
+         10000,1000010000,1,\"say \"\"a\"\", b\",7\n",
+    );
+    check(
+        "__losses.csv",
+        "begin_ns,end_ns,cpu,count,cause\n10000,15000,1,7,discarded\n",
+    );
+}
+
+#[test]
+fn the_part_that_was_asked_for_is_converted() {
+    let check = |words: &[&str], expect: usize| {
+        let (folder, trace) = folder();
+        let output = folder.path().join("events.json");
+        let done = convert(&trace, &output, &[&["--to", "json"], words].concat());
+        let text = fs::read_to_string(&output).unwrap_or_else(|_| panic!("{words:?}: {done:?}"));
+        let events = text.lines().filter(|line| line.contains("time_ns"));
+        assert_eq!(events.count(), expect, "{words:?}: {text}");
+    };
+    check(&[], 4);
+    check(&["--cpu", "1"], 2);
+    check(&["--filter", "irq present"], 2);
+    check(&["--begin", "+12us"], 1);
+    check(&["--end", "+6us", "--filter", "irq == -24"], 1);
+    check(&["--filter", "irq == 25"], 0);
+}
+
+#[test]
+fn two_traces_become_one_in_the_order_of_time() {
+    let (folder, trace) = folder();
+    let second = folder.path().join("second");
+    write(&second);
+    let words = [second.to_str().expect("utf-8"), "--to", "json"];
+    let done = convert(&trace, Path::new("-"), &words);
+    let text = String::from_utf8(done.stdout).expect("utf-8");
+    let events: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .filter(|line: &serde_json::Value| line["time_ns"].is_number())
+        .collect();
+    let times: Vec<i64> = events
+        .iter()
+        .filter_map(|e| e["time_ns"].as_i64())
+        .collect();
+    assert_eq!(times, [0, 0, 5000, 5000, 10000, 10000, 15000, 15000]);
+    assert_ne!(events[0]["trace"], events[1]["trace"]);
+}
+
+#[test]
+fn an_output_that_exists_is_refused_and_kept() {
+    let (folder, trace) = folder();
+    let output = folder.path().join("out");
+    for to in ["json", "csv"] {
+        fs::write(&output, "of somebody else").expect("written");
+        let done = convert(&trace, &output, &["--to", to]);
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{to}: {done:?}");
+        assert!(stderr.contains("the output is there already"), "{stderr}");
+        assert_eq!(fs::read(&output).expect("kept"), b"of somebody else");
+    }
+    assert_eq!(names(folder.path()), ["out", "trace"], "nothing is left");
+}

@@ -1,0 +1,72 @@
+//! The face that all formats share.
+
+use std::path::Path;
+
+use event::Result;
+use trace::{Damage, EventView, LossCause, Lost, Trace};
+
+use crate::csv::Csv;
+use crate::json::JsonLines;
+
+/// A format that a trace can be converted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// A line of JSON for each event, after a line that names the schema.
+    Json,
+    /// A directory with a table for each event class.
+    Csv,
+}
+
+/// Where the items of a walk go, in the order of the walk.
+pub trait Sink {
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// When it cannot be written; the output is then given up.
+    fn event(&mut self, event: &EventView<'_>) -> Result<()>;
+
+    /// Takes a loss.
+    ///
+    /// # Errors
+    /// As [`Sink::event`].
+    fn lost(&mut self, lost: &Lost) -> Result<()>;
+
+    /// Takes bytes that could not be understood; most formats have no word for them.
+    ///
+    /// # Errors
+    /// As [`Sink::event`].
+    fn damage(&mut self, damage: &Damage) -> Result<()> {
+        let _ = damage;
+        Ok(())
+    }
+
+    /// Writes what is left and gives the output its name. A sink that is dropped before leaves
+    /// nothing behind.
+    ///
+    /// # Errors
+    /// As [`Sink::event`]; [`event::ErrorKind::AlreadyExists`] when somebody made the output
+    /// meanwhile.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// A sink for the events of `trace`; `output` is a path that does not exist yet, or `-` for stdout
+/// where the format is one file.
+///
+/// # Errors
+/// [`event::ErrorKind::AlreadyExists`] when the output is there already; otherwise what the
+/// operating system says.
+pub fn sink<'t>(format: Format, trace: &'t Trace, output: &Path) -> Result<Box<dyn Sink + 't>> {
+    Ok(match format {
+        Format::Json => Box::new(JsonLines::create(trace, output)?),
+        Format::Csv => Box::new(Csv::create(trace, output)?),
+    })
+}
+
+/// Why events are missing, in the word that all formats share.
+pub(crate) fn cause_word(cause: LossCause) -> &'static str {
+    match cause {
+        LossCause::Discarded => "discarded",
+        LossCause::Overrun => "overrun",
+        _ => "unknown",
+    }
+}
