@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctf::reader::{Step, TraceFiles};
+use ctf::reader::{Step, StreamReader, TraceFiles};
 use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
 use event::{
     Base, ClassId, Cpu, EventClass, Field, FieldId, FieldType, Instant, Integer, IntegerMapping,
@@ -305,35 +305,50 @@ fn check(bytes: &[u8]) {
     let root = tempfile::tempdir().unwrap();
     let written = write(root.path(), &mut Entropy(bytes.iter()));
     let files = TraceFiles::open(root.path()).unwrap();
-    let mut reader = files.reader(&files.streams()[0]);
-    let mut expected = written.expected.iter();
+    let reader = || files.reader(&files.streams()[0]);
+    check_reader(reader(), &written, &[true; 3]);
+    // Each class is passed over together with any other.
+    for wanted in 0..7u8 {
+        let wanted = [0, 1, 2].map(|class| wanted >> class & 1 == 1);
+        check_reader(reader().with_wanted(wanted.into()), &written, &wanted);
+    }
+}
+
+/// Checks every event of the `wanted` classes, and that no other is read.
+fn check_reader(mut reader: StreamReader<'_>, written: &Written, wanted: &[bool]) {
+    let is_wanted = |expect: &&Expected| wanted[expect.class.0 as usize];
+    let mut expected = written.expected.iter().filter(is_wanted);
     let mut discarded = 0;
     loop {
         match reader.step() {
             Step::Event => {
                 let expect = expected.next().expect("no more events than were written");
-                let event = reader.event().unwrap();
-                let field = |place: usize| event.value(FieldId(place as u16));
-                let values: Vec<Value<'_>> = (0..expect.values.len()).map(field).collect();
-                assert_eq!(values, shortened(&expect.values));
-                assert_eq!(
-                    (event.class(), reader.time_ns()),
-                    (expect.class, expect.time_ns)
-                );
-                assert_eq!(reader.cpu(), Some(1));
-                for (place, value) in expect.values.iter().enumerate() {
-                    let id = FieldId(place as u16);
-                    assert_eq!(event.i64(id), value.as_i64().unwrap_or(0));
-                    assert_eq!(event.text(id), value.as_text().unwrap_or("").as_bytes());
-                }
+                check_event(&reader, expect);
             }
             Step::Lost(loss) => discarded += loss.events.unwrap(),
             Step::Damage(damage) => panic!("{damage:?}"),
             Step::End => break,
         }
     }
-    assert_eq!(expected.len(), 0, "every event is read");
+    assert_eq!(expected.count(), 0, "every event is read");
     assert_eq!(discarded, written.discarded);
+}
+
+fn check_event(reader: &StreamReader<'_>, expect: &Expected) {
+    let event = reader.event().unwrap();
+    let field = |place: usize| event.value(FieldId(place as u16));
+    let values: Vec<Value<'_>> = (0..expect.values.len()).map(field).collect();
+    assert_eq!(values, shortened(&expect.values));
+    assert_eq!(
+        (event.class(), reader.time_ns()),
+        (expect.class, expect.time_ns)
+    );
+    assert_eq!(reader.cpu(), Some(1));
+    for (place, value) in expect.values.iter().enumerate() {
+        let id = FieldId(place as u16);
+        assert_eq!(event.i64(id), value.as_i64().unwrap_or(0));
+        assert_eq!(event.text(id), value.as_text().unwrap_or("").as_bytes());
+    }
 }
 
 proptest! {

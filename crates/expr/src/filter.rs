@@ -1,9 +1,9 @@
 //! A program with the memory that it needs: which task runs where.
 
-use event::{Cpu, EventClass, Record, Result};
+use event::{ClassId, Cpu, EventClass, Record, Result};
 
 use crate::ast::Expr;
-use crate::program::Program;
+use crate::program::{Program, Wants};
 use crate::tasks::Tasks;
 
 /// A filter over the events of one trace, given in time order.
@@ -30,8 +30,15 @@ impl Filter {
         &self.program
     }
 
-    /// Whether an event matches. Give it every event, also of CPUs that are not looked at: it
-    /// learns from them which task runs.
+    /// Whether events of the class must be given: some may match, or they say which task runs.
+    pub fn wants(&self, class: ClassId) -> bool {
+        let learns = |tasks: &Tasks| tasks.wants(class);
+        self.program.wants(class) != Wants::Never || self.tasks.as_ref().is_some_and(learns)
+    }
+
+    /// Whether an event matches. Give it every event of the classes that it
+    /// [wants](Filter::wants), also of CPUs that are not looked at: it learns from them which task
+    /// runs.
     #[inline]
     pub fn matches(&mut self, record: &impl Record) -> bool {
         let Some(tasks) = &mut self.tasks else {

@@ -1,7 +1,8 @@
 //! Walks a whole trace and says how fast, in CPU time of its thread, so that a busy machine does
-//! not spoil the figure: `cargo run --release -p trace --example walk -- TRACE [PASSES] [fields]`.
+//! not spoil the figure: `cargo run --release -p trace --example walk -- TRACE [PASSES] [WHAT]`.
 //!
-//! With `fields` every field of every event is decoded into a checksum that depends on order.
+//! With `fields` every field of every event is decoded into a checksum that depends on order; with
+//! another word, events of that name alone.
 
 use event::{FieldId, FieldType, Integer, TimeRange};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,7 +56,9 @@ fn main() -> event::Result<()> {
         .next()
         .and_then(|word| word.parse().ok())
         .unwrap_or(1);
-    let all = arguments.next().is_some_and(|word| word == "fields");
+    let what = arguments.next();
+    let all = what.is_some();
+    let name = what.filter(|word| word != "fields");
     let start = cpu_seconds();
     let trace = Trace::open(&path)?;
     let open_ms = (cpu_seconds() - start) * 1e3;
@@ -80,7 +83,10 @@ fn main() -> event::Result<()> {
     for _ in 0..passes {
         let start = cpu_seconds();
         let (mut events, mut lost, mut damaged, mut sum) = (0u64, 0u64, 0u64, 0u64);
-        let mut cursor = trace.cursor(TimeRange::ALL);
+        let mut cursor = trace.cursor_of(TimeRange::ALL, |class| {
+            let class = &trace.classes()[class.0 as usize];
+            name.as_ref().is_none_or(|name| class.name == *name)
+        });
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(event) => {

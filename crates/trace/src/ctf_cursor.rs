@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
 
 use ctf::reader::{BadBytes, Loss, Step, StreamReader};
 use event::{Cpu, Instant, Result, TimeRange};
@@ -46,16 +47,24 @@ pub(crate) struct CtfCursor<'a> {
 const NEVER: Key = (i64::MAX, usize::MAX);
 
 impl<'a> CtfCursor<'a> {
-    pub fn new(ctf: &'a CtfTrace, range: TimeRange) -> Self {
+    /// Events of the classes that are `wanted`, by the trace's list of classes; of all when it is
+    /// empty.
+    pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool]) -> Self {
         let mut lanes = Vec::new();
         for part in &ctf.parts {
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
+            let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
+            let wanted: Option<Arc<[bool]>> = wanted.get(part.classes()).map(Arc::from);
+            let narrow = |reader: StreamReader<'a>| match &wanted {
+                Some(wanted) => reader.with_wanted(wanted.clone()).until(end_ns),
+                None => reader,
+            };
             for (place, stream) in part.files.streams().iter().enumerate() {
                 let file = format!("{}{}", part.prefix, stream.name());
                 let readers = part.files.readers_from(place, begin_ns).into_iter();
                 lanes.extend(readers.map(|reader| Lane {
-                    reader: reader.with_first_class(part.first_class),
+                    reader: narrow(reader.with_first_class(part.first_class)),
                     part,
                     range,
                     file: file.clone(),

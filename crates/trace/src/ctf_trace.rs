@@ -172,6 +172,12 @@ impl Part {
         offset_ns.saturating_add(self.clock_offset.as_ns())
     }
 
+    /// Its classes, as places in the list of all.
+    pub fn classes(&self) -> std::ops::Range<usize> {
+        let first = self.first_class as usize;
+        first..first + self.files.schema().classes.len()
+    }
+
     /// The CPUs of the streams.
     fn cpus(&self) -> Vec<Cpu> {
         let indexes = self.files.indexes().iter();

@@ -187,13 +187,27 @@ struct MemoryCursor<'a> {
     range: TimeRange,
     /// What was handed out last, when it was an event.
     current: Option<&'a MemoryEvent>,
+    /// By class; empty when all are wanted.
+    wanted: Vec<bool>,
 }
 
 impl Trace {
     /// A walk over the items inside `range`.
     pub fn cursor(&self, range: TimeRange) -> Cursor<'_> {
+        self.walk(range, Vec::new())
+    }
+
+    /// A walk over the events of `wanted` classes inside `range`; others are passed over without
+    /// being decoded. Losses and damages are handed out all the same.
+    pub fn cursor_of(&self, range: TimeRange, wanted: impl Fn(ClassId) -> bool) -> Cursor<'_> {
+        let wanted: Vec<bool> = self.classes.iter().map(|class| wanted(class.id)).collect();
+        let all = wanted.iter().all(|wanted| *wanted);
+        self.walk(range, if all { Vec::new() } else { wanted })
+    }
+
+    fn walk(&self, range: TimeRange, wanted: Vec<bool>) -> Cursor<'_> {
         Cursor(match &self.source {
-            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range)),
+            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted)),
             Source::Memory { events, losses } => {
                 let next = events.partition_point(|event| event.time < range.begin);
                 let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
@@ -203,6 +217,7 @@ impl Trace {
                     losses,
                     range,
                     current: None,
+                    wanted,
                 })
             }
         })
@@ -234,7 +249,8 @@ impl Cursor<'_> {
     }
 
     /// Time that went backwards so far. Packets are put in order by what their headers say; events
-    /// inside of a packet are handed out where they stand.
+    /// inside of a packet are handed out where they stand. Events of classes that are not wanted
+    /// are not looked at for this.
     pub fn disorder(&self) -> Disorder {
         match &self.0 {
             Walk::Memory(_) => Disorder::default(),
@@ -245,6 +261,12 @@ impl Cursor<'_> {
 
 impl<'a> MemoryCursor<'a> {
     fn next(&mut self) -> Option<Item<'a>> {
+        let is_wanted = |event: &MemoryEvent| {
+            let wanted = self.wanted.get(event.class.0 as usize);
+            wanted.is_none_or(|wanted| *wanted)
+        };
+        let unwanted = self.events.iter().take_while(|event| !is_wanted(event));
+        self.events = &self.events[unwanted.count()..];
         let event = self
             .events
             .first()

@@ -14,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use event::{FieldId, FieldType, TimeRange};
-use trace::{EventView, Item, Trace};
+use event::{ClassId, FieldId, FieldType, TimeRange};
+use trace::{Cursor, EventView, Item, Trace};
 
 /// What was read of a trace.
 struct Got {
@@ -148,6 +148,29 @@ fn read(dir: &Path) -> Got {
     got
 }
 
+/// Events of one class alone are those of the whole walk, be the class passed over or not.
+fn check_passing(dir: &Path) {
+    let Ok(trace) = Trace::open(dir) else { return };
+    let walk = |mut cursor: Cursor<'_>| {
+        let mut events = Vec::new();
+        while let Some(item) = cursor.next().unwrap() {
+            if let Item::Event(event) = item {
+                events.push((event.class(), event.time()));
+            }
+        }
+        events
+    };
+    let all = walk(trace.cursor(TimeRange::ALL));
+    let mut seen: Vec<ClassId> = all.iter().map(|(class, _)| *class).collect();
+    seen.sort();
+    seen.dedup();
+    for wanted in seen.iter().step_by(seen.len() / 8 + 1) {
+        let alone = walk(trace.cursor_of(TimeRange::ALL, |class| class == *wanted));
+        let among: Vec<_> = all.iter().filter(|(class, _)| class == wanted).collect();
+        assert!(alone.iter().eq(among), "{wanted:?} in {}", dir.display());
+    }
+}
+
 /// Fields that are loaded from known places are what decoding the whole field by its type gives.
 fn check_fields(trace: &Trace, event: &EventView<'_>) {
     let class = &trace.classes()[event.class().0 as usize];
@@ -177,6 +200,7 @@ fn real_traces_give_what_is_expected_of_them() {
     eprintln!("trace | expected | got");
     for dir in &dirs {
         let got = read(dir);
+        check_passing(dir);
         let expected = expected(dir, &rows);
         let whole = got.error.is_none() && got.damages == 0;
         let (expects, right) = match expected {

@@ -131,6 +131,32 @@ fn a_loss_stands_between_the_events_around_it() {
 }
 
 #[test]
+fn losses_are_told_also_where_no_event_is_wanted() {
+    let root = tempfile::tempdir().unwrap();
+    let cpus: [(u32, &[i64]); 2] = [(0, &[1, -3, 8]), (1, &[2, 7, -4])];
+    write(root.path(), 0, "kernel", &cpus);
+    let trace = Trace::open(root.path()).unwrap();
+    let check = |range, expect: &[&str]| {
+        let mut cursor = trace.cursor_of(range, |_| false);
+        let mut losses = Vec::new();
+        while let Some(item) = cursor.next().unwrap() {
+            let Item::Lost(lost) = item else {
+                panic!("{item:?}");
+            };
+            losses.push(format!(
+                "{}-{}",
+                lost.range.begin.as_ns(),
+                lost.range.end.as_ns()
+            ));
+        }
+        assert_eq!(losses, expect);
+    };
+    check(TimeRange::ALL, &["7-7", "1-8"]);
+    check(range(8, 9), &["1-8"]);
+    check(range(1, 5), &[]);
+}
+
+#[test]
 fn a_loss_before_the_first_event_is_a_loss_too() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), 0, "kernel", &[(0, &[-3, 8])]);

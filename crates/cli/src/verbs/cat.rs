@@ -37,7 +37,10 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     let mut text = Vec::with_capacity(PIECE_BYTES + 4096);
     let mut complete = true;
     let mut stdout = std::io::stdout().lock();
-    let mut cursor = trace.cursor(range);
+    let mut cursor = match &filter {
+        Some(filter) => trace.cursor_of(range, |class| filter.wants(class)),
+        None => trace.cursor(range),
+    };
     while let Some(item) = cursor.next()? {
         match item {
             Item::Event(event) => {

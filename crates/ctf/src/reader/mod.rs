@@ -6,8 +6,8 @@
 //! The way of the data: `metadata` (packets → text) → `lexer`, `parser` and `attributes` (types of
 //! CTF 1.8) or `ctf2` (those of CTF 2) → `schema` (blocks) → `compile`, `references` and `places`
 //! (references resolved, offsets worked out: `layout`) → `packet`, `header` and `stream` (bytes →
-//! events), with `walk` and `bits` below them. `index` finds the packets of a file by their
-//! headers.
+//! events), with `walk` and `bits` below them; `pass` and `sizes` are the short way past what
+//! nobody wants. `index` finds the packets of a file by their headers.
 
 mod attributes;
 mod bits;
@@ -23,10 +23,12 @@ mod lexer;
 mod metadata;
 mod packet;
 mod parser;
+mod pass;
 mod places;
 mod references;
 mod scale;
 mod schema;
+mod sizes;
 mod stream;
 mod types;
 mod walk;

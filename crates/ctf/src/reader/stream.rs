@@ -1,11 +1,14 @@
 //! One stream file, packet by packet and event by event.
 
+use std::sync::Arc;
+
 use super::bits::align_up;
 use super::event_ref::EventRef;
 use super::header;
 use super::index::{Edge, PacketIndex};
 use super::layout::{ClassLayout, Node, NodeKind, ScopeLayout};
 use super::packet::{self, Packet, Refusal};
+use super::pass::Passing;
 use super::scale::TimeScale;
 use super::schema::Schema;
 use super::walk::{Content, State, Stop};
@@ -127,6 +130,10 @@ pub struct StreamReader<'a> {
     cpu: Option<u32>,
     /// What is added to the numbers of classes.
     first_class: u32,
+    /// Events that nobody wants are passed over.
+    passing: Option<Box<Passing>>,
+    /// Packets that begin here or later are not read.
+    until_ns: i64,
     done: bool,
 }
 
@@ -160,6 +167,8 @@ impl<'a> StreamReader<'a> {
             time_ns: 0,
             cpu: None,
             first_class: 0,
+            passing: None,
+            until_ns: i64::MAX,
             done: false,
         }
     }
@@ -170,6 +179,27 @@ impl<'a> StreamReader<'a> {
         StreamReader {
             first_class: first,
             ..self
+        }
+    }
+
+    /// The same without the events of classes that are not `wanted`, by their numbers in the
+    /// schema; a class beyond the list is wanted.
+    #[must_use]
+    pub fn with_wanted(self, wanted: Arc<[bool]>) -> Self {
+        StreamReader {
+            passing: Some(Box::new(Passing::new(wanted))),
+            ..self
+        }
+    }
+
+    /// The same without the packets from the first one on that begins at `until_ns` or later, where
+    /// packets follow each other in time.
+    #[must_use]
+    pub fn until(self, until_ns: i64) -> Self {
+        let ordered = |route: &Route<'_>| route.index.packets_back_in_time == 0;
+        match self.route.as_ref().is_none_or(ordered) {
+            true => StreamReader { until_ns, ..self },
+            false => self,
         }
     }
 
@@ -222,6 +252,9 @@ impl<'a> StreamReader<'a> {
     #[inline]
     pub fn advance(&mut self) -> Result<(), Box<Step>> {
         loop {
+            if self.passing.is_some() {
+                self.pass_over();
+            }
             if self.position < self.content_end {
                 match self.read_event() {
                     Ok(()) => return Ok(()),
@@ -402,6 +435,15 @@ impl<'a> StreamReader<'a> {
     }
 
     fn open_packet(&mut self, packet: Packet<'a>) -> Option<Step> {
+        let scale = TimeScale::new(self.schema, packet.layout);
+        if packet
+            .facts
+            .begin
+            .is_some_and(|begin| scale.ns(begin) >= self.until_ns)
+        {
+            self.done = true;
+            return Some(Step::End);
+        }
         let wanted = usize::try_from(packet.content_bits.div_ceil(8)).unwrap_or(usize::MAX);
         let wanted = wanted.min(self.window.piece_bytes());
         if let Err(cause) = self.window.load(self.packet_offset, wanted) {
@@ -416,7 +458,10 @@ impl<'a> StreamReader<'a> {
         self.position = packet.events_at_bits;
         self.place_window(self.packet_offset, packet.content_bits);
         self.state.refuel(packet.content_bits);
-        self.scale = TimeScale::new(self.schema, packet.layout);
+        self.scale = scale;
+        if let Some(passing) = &mut self.passing {
+            passing.enter(packet.facts.stream_class, packet.layout);
+        }
         let facts = packet.facts;
         if let Some(begin) = facts.begin {
             self.time_ns = self.scale.ns(begin);
@@ -500,6 +545,18 @@ impl<'a> StreamReader<'a> {
             offset_bytes,
             reason: bad.to_string(),
         })
+    }
+
+    /// Moves on to an event that somebody must look at, or to the end of the packet.
+    fn pass_over(&mut self) {
+        let (Some(passing), Some(packet)) = (&self.passing, &self.packet) else {
+            return;
+        };
+        let content = Content {
+            bytes: self.window.from(self.base),
+            end_bits: self.window_end,
+        };
+        self.position = passing.over(packet.layout, &content, self.position, &mut self.state);
     }
 
     #[inline]
