@@ -1,4 +1,5 @@
-//! Rust view of `bpf/event.h`: the records as they cross the border ([`raw`]), and what they say in
+//! Rust view of the bytes that cross a border: `bpf/event.h` ([`raw`]) and the rings of traced
+//! processes ([`rings`]); and what the records of the kernel say in
 //! the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
@@ -9,6 +10,7 @@ mod evidence;
 mod histogram;
 mod hit;
 pub mod raw;
+pub mod rings;
 
 use event::evidence::{Stack, unnamed};
 

@@ -3,26 +3,12 @@
 //! A C compiler says what the header means: the test writes a small program that prints one number
 //! per line, builds it with `cc`, and compares.
 
-use std::fmt::Write as _;
+mod compiler;
+
 use std::mem::offset_of;
-use std::path::Path;
-use std::process::Command;
 
 use abi::raw::*;
-
-/// One line of the comparison: a C expression and the number that Rust expects of it.
-type Claims = Vec<(String, usize)>;
-
-macro_rules! claim {
-    ($claims:ident, $rust:ty, $c:literal, [$($field:ident),* $(,)?]) => {
-        $claims.push((format!("sizeof(struct {})", $c), size_of::<$rust>()));
-        $(
-            let field = stringify!($field).trim_start_matches("r#");
-            let c = format!("__builtin_offsetof(struct {}, {field})", $c);
-            $claims.push((c, offset_of!($rust, $field)));
-        )*
-    };
-}
+use compiler::{Claims, claim};
 
 fn claims() -> Claims {
     let mut claims = Claims::new();
@@ -187,35 +173,5 @@ fn values(claims: &mut Claims) {
 
 #[test]
 fn every_record_has_the_layout_of_the_c_header() {
-    let claims = claims();
-    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/event.h");
-    let mut source = format!(
-        "#include <stdio.h>\n#include \"{}\"\nint main(void) {{\n",
-        header.display()
-    );
-    for (expression, _) in &claims {
-        writeln!(source, "printf(\"%lu\\n\", (unsigned long)({expression}));").unwrap();
-    }
-    source.push_str("return 0; }\n");
-
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (c, program) = (folder.join("layout.c"), folder.join("layout"));
-    std::fs::write(&c, source).unwrap();
-    let built = Command::new("cc")
-        .args(["-Wall", "-Werror", "-o"])
-        .arg(&program)
-        .arg(&c)
-        .status();
-    assert!(built.expect("a C compiler named cc is needed").success());
-    let output = Command::new(&program).output().unwrap();
-    let said: Vec<usize> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|n| n.parse().unwrap())
-        .collect();
-
-    assert_eq!(said.len(), claims.len());
-    for ((expression, rust), c) in claims.iter().zip(said) {
-        assert_eq!(*rust, c, "{expression}");
-    }
+    compiler::check("layout", "bpf/event.h", &claims());
 }

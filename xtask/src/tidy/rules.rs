@@ -70,6 +70,12 @@ const BANNED: &[Banned] = &[
 /// Paths of one machine have no place in a repository.
 const MACHINE_PATHS: &[&str] = &[concat!("/ho", "me/"), concat!("/Us", "ers/")];
 
+/// The licence that C files below a folder name in their first line.
+const LICENCES: &[(&str, &str)] = &[
+    ("bpf/", "GPL-2.0-only OR BSD-2-Clause"),
+    ("probe/", "MIT OR Apache-2.0"),
+];
+
 /// Every rule that `source` breaks, a line each.
 pub fn problems(source: &Source) -> Vec<String> {
     let mut problems = Vec::new();
@@ -86,8 +92,10 @@ pub fn problems(source: &Source) -> Vec<String> {
         problems.extend(opens_with_module_comment(source));
         problems.extend(short_functions(source));
     }
-    if source.path.starts_with("bpf/") && matches!(extension, "c" | "h") {
-        problems.extend(opens_with_licence_and_comment(source));
+    for (folder, licence) in LICENCES {
+        if source.path.starts_with(folder) && matches!(extension, "c" | "h") {
+            problems.extend(opens_with_licence_and_comment(source, licence));
+        }
     }
     problems
 }
@@ -147,12 +155,11 @@ fn opens_with_module_comment(source: &Source) -> Option<String> {
     })
 }
 
-fn opens_with_licence_and_comment(source: &Source) -> Option<String> {
+fn opens_with_licence_and_comment(source: &Source, licence: &str) -> Option<String> {
     let mut lines = source.text.lines();
-    let licence = lines.next().unwrap_or_default();
+    let first = lines.next().unwrap_or_default();
     let comment = lines.next().unwrap_or_default();
-    let licence_is_there =
-        licence.contains("SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause");
+    let licence_is_there = first.contains(&format!("SPDX-License-Identifier: {licence}"));
     let comment_is_there = comment.starts_with("//") || comment.starts_with("/*");
     (!licence_is_there || !comment_is_there).then(|| {
         at_line(
@@ -268,13 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bpf_file_opens_with_its_licence_and_what_it_is() {
+    fn a_c_file_opens_with_its_folders_licence_and_what_it_is() {
         let licence = "// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause\n";
         check("bpf/a.bpf.c", &format!("{licence}/* Chains. */\n"), &[]);
         let problem =
             "bpf/a.bpf.c:1: opens not with the SPDX line and a comment that says what it is";
         check("bpf/a.bpf.c", &format!("{licence}\n"), &[problem]);
         check("bpf/a.bpf.c", "/* Chains. */\n", &[problem]);
+        let other = "/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n/* Rings. */\n";
+        check("probe/src/a.c", other, &[]);
+        check("bpf/a.bpf.c", other, &[problem]);
     }
 
     #[test]

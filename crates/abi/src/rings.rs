@@ -1,0 +1,112 @@
+//! The shared memory of traced processes (`probe/include/rtscope/layout.h`) as Rust sees it: same
+//! names, same order, same bytes.
+//!
+//! Invariant: plain integers and arrays of them, so that every bit pattern is a value; padding is
+//! spelt out. `tests/rings_layout.rs` compares each offset with what a C compiler says.
+
+#![allow(missing_docs, reason = "layout.h documents every field once")]
+
+pub const MAGIC: u64 = 0x0065_706f_6373_7472;
+pub const LAYOUT_VERSION: u32 = 1;
+pub const ID_PADDING: u16 = 0;
+pub const OWNER_NO_RING: u64 = u64::MAX;
+pub const SUBBUFFERS_MAX: u64 = 64;
+pub const SUBBUFFER_BYTES_MIN: u64 = 4096;
+pub const RING_BYTES_MAX: u64 = 1 << 32;
+pub const CPUS_MAX: u32 = 4096;
+pub const PAYLOAD_BYTES_MAX: usize = 512;
+
+pub const CLOCK_COUNTER: u32 = 0;
+pub const CLOCK_MONOTONIC: u32 = 1;
+pub const MODE_DISCARD: u32 = 0;
+pub const MODE_OVERWRITE: u32 = 1;
+pub const LOSSES: usize = 6;
+
+pub const FIELD_END: u8 = 0;
+pub const FIELD_U8: u8 = 1;
+pub const FIELD_I8: u8 = 5;
+pub const FIELD_X8: u8 = 9;
+pub const FIELD_F32: u8 = 13;
+pub const FIELD_F64: u8 = 14;
+pub const FIELD_TEXT: u8 = 15;
+pub const FIELD_BYTES: u8 = 16;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    pub magic: u64,
+    pub version: u32,
+    pub header_bytes: u32,
+    pub file_bytes: u64,
+    pub begin_ns: u64,
+    pub pid: i32,
+    pub clock: u32,
+    pub mode: u32,
+    pub rseq: u32,
+    pub rings_length: u32,
+    pub padding: u32,
+    pub controls_offset: u64,
+    pub switches_offset: u64,
+    pub switches_bytes: u64,
+    pub table_offset: u64,
+    pub table_bytes: u64,
+    pub data_offset: u64,
+    pub ring_bytes: u64,
+    pub subbuffer_bytes: u64,
+    pub table_used: u64,
+    pub unregistered: u64,
+    pub name: [u8; 16],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ring {
+    pub head: u64,
+    pub owner: u64,
+    pub lost: [u64; LOSSES],
+    pub tail: u64,
+    pub padding_reader: [u64; 7],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Switch {
+    pub enabled: u8,
+    pub padding: [u8; 3],
+    pub id: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Record {
+    pub words: u16,
+    pub id: u16,
+    pub tid: i32,
+    pub time: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    pub entry_bytes: u32,
+    pub text_bytes: u32,
+    pub id: u32,
+    pub padding: u32,
+    pub switch_offset: u64,
+}
+
+/// A record of plain integers, so that any bytes are a value of it.
+pub trait Plain: Copy + Default {
+    /// The first bytes as this type; nothing when they are too few.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let part = bytes.get(..size_of::<Self>())?;
+        // SAFETY: the implementors consist of integers without implicit padding, every bit pattern
+        // is a value, and the slice has their size; `read_unaligned` needs no alignment.
+        Some(unsafe { std::ptr::read_unaligned(part.as_ptr().cast()) })
+    }
+}
+
+impl Plain for Header {}
+impl Plain for Ring {}
+impl Plain for Record {}
+impl Plain for Entry {}

@@ -1,0 +1,96 @@
+//! Check that the shared memory of traced processes is the same to C and to Rust.
+
+mod compiler;
+
+use std::mem::offset_of;
+
+use abi::rings::*;
+use compiler::{Claims, claim};
+
+fn claims() -> Claims {
+    let mut claims = Claims::new();
+    claim!(
+        claims,
+        Header,
+        "rtscope_header",
+        [
+            magic,
+            version,
+            header_bytes,
+            file_bytes,
+            begin_ns,
+            pid,
+            clock,
+            mode,
+            rseq,
+            rings_length,
+            padding,
+            controls_offset,
+            switches_offset,
+            switches_bytes,
+            table_offset,
+            table_bytes,
+            data_offset,
+            ring_bytes,
+            subbuffer_bytes,
+            table_used,
+            unregistered,
+            name,
+        ]
+    );
+    claim!(
+        claims,
+        Ring,
+        "rtscope_ring",
+        [head, owner, lost, tail, padding_reader]
+    );
+    claim!(claims, Switch, "rtscope_switch", [enabled, padding, id]);
+    claim!(claims, Record, "rtscope_record", [words, id, tid, time]);
+    claim!(
+        claims,
+        Entry,
+        "rtscope_entry",
+        [entry_bytes, text_bytes, id, padding, switch_offset]
+    );
+    claims
+}
+
+/// Constants and enumerations.
+fn values() -> Claims {
+    [
+        ("RTSCOPE_MAGIC", MAGIC as usize),
+        ("RTSCOPE_LAYOUT_VERSION", LAYOUT_VERSION as usize),
+        ("RTSCOPE_ID_PADDING", usize::from(ID_PADDING)),
+        ("RTSCOPE_OWNER_NO_RING", OWNER_NO_RING as usize),
+        ("RTSCOPE_SUBBUFFERS_MAX", SUBBUFFERS_MAX as usize),
+        ("RTSCOPE_SUBBUFFER_BYTES_MIN", SUBBUFFER_BYTES_MIN as usize),
+        ("RTSCOPE_RING_BYTES_MAX", RING_BYTES_MAX as usize),
+        ("RTSCOPE_CPUS_MAX", CPUS_MAX as usize),
+        ("RTSCOPE_PAYLOAD_BYTES_MAX", PAYLOAD_BYTES_MAX),
+        ("RTSCOPE_CLOCK_COUNTER", CLOCK_COUNTER as usize),
+        ("RTSCOPE_CLOCK_MONOTONIC", CLOCK_MONOTONIC as usize),
+        ("RTSCOPE_MODE_DISCARD", MODE_DISCARD as usize),
+        ("RTSCOPE_MODE_OVERWRITE", MODE_OVERWRITE as usize),
+        ("RTSCOPE_LOSSES", LOSSES),
+        ("RTSCOPE_FIELD_END", usize::from(FIELD_END)),
+        ("RTSCOPE_FIELD_U8", usize::from(FIELD_U8)),
+        ("RTSCOPE_FIELD_U64", usize::from(FIELD_U8) + 3),
+        ("RTSCOPE_FIELD_I8", usize::from(FIELD_I8)),
+        ("RTSCOPE_FIELD_I64", usize::from(FIELD_I8) + 3),
+        ("RTSCOPE_FIELD_X8", usize::from(FIELD_X8)),
+        ("RTSCOPE_FIELD_X64", usize::from(FIELD_X8) + 3),
+        ("RTSCOPE_FIELD_F32", usize::from(FIELD_F32)),
+        ("RTSCOPE_FIELD_F64", usize::from(FIELD_F64)),
+        ("RTSCOPE_FIELD_TEXT", usize::from(FIELD_TEXT)),
+        ("RTSCOPE_FIELD_BYTES", usize::from(FIELD_BYTES)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
+}
+
+#[test]
+fn the_shared_memory_has_the_layout_of_the_c_header() {
+    let mut all = claims();
+    all.extend(values());
+    compiler::check("rings_layout", "probe/include/rtscope/layout.h", &all);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The way of a record into its ring, and the registration of the program or library that this
+ * header is compiled into. Nothing here is for callers; event.h is.
+ */
+#ifndef RTSCOPE_DETAIL_RECORD_H
+#define RTSCOPE_DETAIL_RECORD_H
+
+#include <rtscope/layout.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__ELF__) || !defined(__LP64__)
+#error "rtscope's probe is for 64-bit ELF systems"
+#elif defined(__x86_64__)
+#include <rtscope/detail/x86_64.h>
+#elif defined(__aarch64__)
+#include <rtscope/detail/aarch64.h>
+#else
+#error "rtscope's probe knows x86-64 and arm64"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* After so many aborts an event counts as lost: a debugger that steps aborts each time. */
+#define RTSCOPE_ATTEMPTS_MAX_ 4096u
+
+/*
+ * What the recording path must know, one copy in each program and library (hidden and weak), so
+ * that it is reached without a detour. Private to the process: nothing that bounds a write is read
+ * from shared memory.
+ */
+struct rtscope_object {
+    struct rtscope_ring *rings;
+    unsigned char *data;
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
+    /* From the thread pointer. */
+    ptrdiff_t area_offset;
+    ptrdiff_t tid_offset;
+    uint32_t rings_length;
+    /* Whether the inline path may be taken: rseq, and the CPU's counter as the clock. */
+    uint32_t fast;
+    /* Constructors that ran, one for each file compiled with this header. */
+    uint32_t constructed;
+    /* For the library alone: what to map again in a fork's child. */
+    struct rtscope_object *next;
+    const char *events_begin;
+    const char *events_end;
+    struct rtscope_switch *switches;
+    uint64_t switches_bytes;
+    uint64_t switches_offset;
+};
+
+/* A place for one record. */
+struct rtscope_place_ {
+    void *area;
+    uint64_t *ring;
+    uint64_t *at;
+    uint64_t head;
+    uint64_t end;
+    uint64_t time;
+    uint32_t cpu;
+    uint32_t tid;
+    uint32_t attempts;
+};
+
+/* In the library. */
+void rtscope_register_(struct rtscope_object *object, const char *events_begin,
+                       const char *events_end, struct rtscope_switch *switches_begin,
+                       struct rtscope_switch *switches_end);
+void rtscope_unregister_(struct rtscope_object *object);
+void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
+                    size_t payload_bytes);
+int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
+                       uint64_t words);
+unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *text,
+                                 size_t length_max);
+unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
+                                  size_t length);
+
+extern const char rtscope_events_begin_[] __asm__("__start_rtscope_events")
+    __attribute__((weak, visibility("hidden")));
+extern const char rtscope_events_end_[] __asm__("__stop_rtscope_events")
+    __attribute__((weak, visibility("hidden")));
+extern struct rtscope_switch rtscope_switches_begin_[] __asm__("__start_rtscope_switches")
+    __attribute__((weak, visibility("hidden")));
+extern struct rtscope_switch rtscope_switches_end_[] __asm__("__stop_rtscope_switches")
+    __attribute__((weak, visibility("hidden")));
+
+__attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object_;
+
+/* Before the constructors of the program, so that they can be traced; and after its destructors. */
+static __attribute__((constructor(101), used)) void rtscope_construct_(void)
+{
+    if (rtscope_object_.constructed++ == 0)
+        rtscope_register_(&rtscope_object_, rtscope_events_begin_, rtscope_events_end_,
+                          rtscope_switches_begin_, rtscope_switches_end_);
+}
+
+static __attribute__((destructor(101), used)) void rtscope_destruct_(void)
+{
+    if (--rtscope_object_.constructed == 0)
+        rtscope_unregister_(&rtscope_object_);
+}
+
+static inline __attribute__((always_inline)) struct rtscope_ring *
+rtscope_ring_(const struct rtscope_object *object, uint32_t cpu)
+{
+    return object->rings + cpu;
+}
+
+/*
+ * Chooses the place of the next record: offset first, then the clock; the section then finds out
+ * whether both still hold, which makes the times in a ring rise. Returns 0 when the event is lost
+ * (and counted).
+ */
+static inline __attribute__((always_inline)) int
+rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place, uint64_t words)
+{
+    char *const thread = rtscope_thread_pointer_();
+    place->area = thread + object->area_offset;
+    place->tid = object->tid_offset ? *(volatile uint32_t *)(thread + object->tid_offset) : 0;
+    for (;;) {
+        const uint32_t cpu = *(volatile uint32_t *)place->area;
+        if (__builtin_expect(place->attempts++ < RTSCOPE_ATTEMPTS_MAX_, 1) &&
+            __builtin_expect(cpu < object->rings_length, 1)) {
+            struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+            const uint64_t head = *(volatile uint64_t *)&ring->head;
+            const uint64_t end = head + words * 8;
+            place->time = rtscope_counter_();
+            place->cpu = cpu;
+            place->ring = &ring->head;
+            place->head = head;
+            place->end = end;
+            place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
+                                             (head & (object->ring_bytes - 1)));
+            /* In one sub-buffer, and not over what is still to be read. */
+            if (__builtin_expect(((head ^ (end - 1)) < object->subbuffer_bytes) &
+                                     (end - *(volatile uint64_t *)&ring->tail <=
+                                      object->ring_bytes),
+                                 1))
+                return 1;
+        }
+        if (!rtscope_make_room_(object, place, words))
+            return 0;
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

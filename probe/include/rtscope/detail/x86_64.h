@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What only the machine can say: places in the code, the counter, restartable sequences.
+ *
+ * A restartable sequence (rseq) is a stretch of instructions that the kernel sends to an abort
+ * handler when the thread was preempted, migrated or got a signal inside. Ours end with the one
+ * store that makes a record exist.
+ */
+#ifndef RTSCOPE_DETAIL_X86_64_H
+#define RTSCOPE_DETAIL_X86_64_H
+
+#include <stdint.h>
+
+/* Pages of the section of switches must be no other section's: log2 of the largest page. */
+#define RTSCOPE_PAGE_LOG2_ "12"
+
+/*
+ * Lays down a switch and a description, and gives the switch's address. Subsection 0 has only the
+ * alignment, 2 only the filling, so that the section has its pages for itself. The empty
+ * relocation keeps a linker that collects garbage from dropping the description.
+ */
+#define RTSCOPE_SITE_(address, description)                                                       \
+    __asm__(".pushsection rtscope_switches,\"aw\",@nobits\n"                                      \
+            ".subsection 0\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
+            ".subsection 1\n771:\n.zero 8\n"                                                      \
+            ".subsection 2\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
+            ".popsection\n"                                                                       \
+            ".pushsection rtscope_events,\"a\",@progbits\n.balign 8\n"                            \
+            "772:\n.long 774f-773f\n.long 771b-.\n"                                               \
+            "773:\n" description "774:\n.balign 8\n.popsection\n"                                 \
+            ".reloc ., R_X86_64_NONE, 772b\n"                                                     \
+            "leaq 771b(%%rip), %0"                                                                \
+            : "=r"(address))
+
+static inline __attribute__((always_inline)) char *rtscope_thread_pointer_(void)
+{
+    char *pointer;
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+}
+
+static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+}
+
+/* Before a section: its description into the thread's area. Behind it: the abort handler, with the
+ * signature that the kernel asks for, and the description's removal, because one that points into
+ * a library that is gone would kill the thread. */
+#define RTSCOPE_RSEQ_BEGIN_                                                                       \
+    ".pushsection rtscope_rseq_cs,\"aw?\"\n.balign 32\n"                                          \
+    "770:\n.long 0, 0\n.quad 771f, 772f-771f, 774f\n.popsection\n"                                \
+    "xorl %k[aborted], %k[aborted]\n"                                                             \
+    "leaq 770b(%%rip), %%rax\n"                                                                   \
+    "movq %%rax, 8(%[area])\n"                                                                    \
+    "771:\n"                                                                                      \
+    "cmpl %[cpu], 4(%[area])\n"                                                                   \
+    "jnz 774f\n"
+#define RTSCOPE_RSEQ_END_                                                                         \
+    "772:\n"                                                                                      \
+    ".pushsection rtscope_rseq_abort,\"ax?\"\n"                                                   \
+    ".byte 0x0f, 0xb9, 0x3d\n.long 0x53053053\n"                                                  \
+    "774:\nmovl $1, %k[aborted]\njmp 775f\n.popsection\n"                                         \
+    "775:\n"                                                                                      \
+    "movq $0, 8(%[area])\n"
+
+/* Stores a record of a constant number of payload words. Not a function: the number must be a
+ * constant for the assembler even where the compiler does not optimise. */
+#define RTSCOPE_STORE_(aborted_, p_, first_, payload_, words_)                                    \
+    __asm__ volatile(                                                                             \
+        RTSCOPE_RSEQ_BEGIN_                                                                       \
+        "cmpq %[head], (%[ring])\n"                                                               \
+        "jnz 774f\n"                                                                              \
+        "movq %[first], (%[at])\n"                                                                \
+        "movq %[time], 8(%[at])\n"                                                                \
+        ".set rtscope_place, 0\n"                                                                 \
+        ".rept %c[words]\n"                                                                       \
+        "movq rtscope_place(%[payload]), %%rax\n"                                                 \
+        "movq %%rax, 16+rtscope_place(%[at])\n"                                                   \
+        ".set rtscope_place, rtscope_place+8\n"                                                   \
+        ".endr\n"                                                                                 \
+        "movq %[end], (%[ring])\n"                                                                \
+        RTSCOPE_RSEQ_END_                                                                         \
+        : [aborted] "=&r"(aborted_)                                                               \
+        : [area] "r"((p_).area), [cpu] "r"((p_).cpu), [ring] "r"((p_).ring),                      \
+          [head] "r"((p_).head), [end] "r"((p_).end), [at] "r"((p_).at), [first] "r"(first_),     \
+          [time] "r"((p_).time), [payload] "r"(payload_), [words] "i"(words_)                     \
+        : "memory", "cc", "rax")
+
+/* The same for any number of payload words; returns whether it was aborted. */
+static inline int rtscope_store_words_(void *area, uint32_t cpu, uint64_t *ring, uint64_t head,
+                                       uint64_t end, uint64_t *at, uint64_t first, uint64_t time,
+                                       const uint64_t *payload, uint64_t words)
+{
+    uint32_t aborted;
+    uint64_t place = 0;
+    __asm__ volatile(
+        RTSCOPE_RSEQ_BEGIN_
+        "cmpq %[head], (%[ring])\n"
+        "jnz 774f\n"
+        "movq %[first], (%[at])\n"
+        "movq %[time], %%rax\n"
+        "movq %%rax, 8(%[at])\n"
+        "jmp 777f\n"
+        "776:\n"
+        "movq (%[payload],%[place],8), %%rax\n"
+        "movq %%rax, 16(%[at],%[place],8)\n"
+        "incq %[place]\n"
+        "777:\n"
+        "cmpq %[words], %[place]\n"
+        "jnz 776b\n"
+        "movq %[end], (%[ring])\n"
+        RTSCOPE_RSEQ_END_
+        : [aborted] "=&r"(aborted), [place] "+&r"(place)
+        : [area] "r"(area), [cpu] "r"(cpu), [ring] "r"(ring), [head] "r"(head), [end] "r"(end),
+          [at] "r"(at), [first] "r"(first), [time] "m"(time), [payload] "r"(payload),
+          [words] "m"(words)
+        : "memory", "cc", "rax");
+    return (int)aborted;
+}
+
+/* Where the ring's head still is `head`: stores `value` at `where`, then `committed` at `commit`. */
+static inline int rtscope_store_pair_(void *area, uint32_t cpu, uint64_t *ring, uint64_t head,
+                                      uint64_t *where, uint64_t value, uint64_t *commit,
+                                      uint64_t committed)
+{
+    uint32_t aborted;
+    __asm__ volatile(
+        RTSCOPE_RSEQ_BEGIN_
+        "cmpq %[head], (%[ring])\n"
+        "jnz 774f\n"
+        "movq %[value], (%[where])\n"
+        "movq %[committed], (%[commit])\n"
+        RTSCOPE_RSEQ_END_
+        : [aborted] "=&r"(aborted)
+        : [area] "r"(area), [cpu] "r"(cpu), [ring] "r"(ring), [head] "r"(head),
+          [where] "r"(where), [value] "r"(value), [commit] "r"(commit),
+          [committed] "r"(committed)
+        : "memory", "cc", "rax");
+    return (int)aborted;
+}
+
+/* Adds one to a counter of this CPU. */
+static inline int rtscope_count_(void *area, uint32_t cpu, uint64_t *counter)
+{
+    uint32_t aborted;
+    __asm__ volatile(
+        RTSCOPE_RSEQ_BEGIN_
+        "incq (%[counter])\n"
+        RTSCOPE_RSEQ_END_
+        : [aborted] "=&r"(aborted)
+        : [area] "r"(area), [cpu] "r"(cpu), [counter] "r"(counter)
+        : "memory", "cc", "rax");
+    return (int)aborted;
+}
+
+#endif

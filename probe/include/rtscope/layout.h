@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The bytes that a traced process shares with a recorder: one file per process in a directory of
+ * the user's own. This is the only definition; crates/abi has its Rust view, compared by a test.
+ *
+ *   header | ring controls, one per possible CPU | switches | table of events | ring data, per CPU
+ *
+ * Every area begins at a page. All numbers are in the machine's byte order, which is little-endian
+ * on every machine that we know. Offsets count bytes from the start of the file.
+ *
+ * A process holds a shared flock on its file for as long as it maps it, so that a recorder that
+ * gets the exclusive lock knows that nobody writes any more, in whatever pid namespace it lives.
+ */
+#ifndef RTSCOPE_LAYOUT_H
+#define RTSCOPE_LAYOUT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
+#define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
+/* Raised with every change of what stands below; a reader refuses the versions it does not know. */
+#define RTSCOPE_LAYOUT_VERSION 1u
+
+/* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
+#define RTSCOPE_ID_FIRST 1u
+#define RTSCOPE_ID_PADDING 0u
+#define RTSCOPE_OWNER_NO_RING UINT64_MAX
+/* Rings have at most this many sub-buffers and bytes, sub-buffers at least so many bytes. */
+#define RTSCOPE_SUBBUFFERS_MAX 64u
+#define RTSCOPE_SUBBUFFER_BYTES_MIN 4096u
+#define RTSCOPE_RING_BYTES_MAX (UINT64_C(1) << 32)
+#define RTSCOPE_CPUS_MAX 4096u
+/* A payload of variable length is cut to this many bytes. */
+#define RTSCOPE_PAYLOAD_BYTES_MAX 512u
+
+enum rtscope_clock {
+    /* The counter of the CPU (TSC, CNTVCT): the recorder converts. */
+    RTSCOPE_CLOCK_COUNTER = 0,
+    /* CLOCK_MONOTONIC in nanoseconds. */
+    RTSCOPE_CLOCK_MONOTONIC = 1,
+};
+
+enum rtscope_mode {
+    /* A full ring keeps what it has; new events are counted as lost. */
+    RTSCOPE_MODE_DISCARD = 0,
+    /* A full ring gives up its oldest sub-buffer: a flight recorder. */
+    RTSCOPE_MODE_OVERWRITE = 1,
+};
+
+/* Why an event was not recorded. */
+enum rtscope_loss {
+    /* The ring was full, in the mode discard. */
+    RTSCOPE_LOSS_FULL = 0,
+    /* The critical section was aborted too often, as under a debugger that steps. */
+    RTSCOPE_LOSS_ABORTED = 1,
+    /* The thread has no rseq area, although the process has: one that clone() made bare. */
+    RTSCOPE_LOSS_NO_RSEQ = 2,
+    /* Without rseq: all rings were in use by other threads. */
+    RTSCOPE_LOSS_BUSY = 3,
+    /* The record is larger than a sub-buffer. */
+    RTSCOPE_LOSS_TOO_LARGE = 4,
+    /* The CPU was offline when the rings were made, and has none. */
+    RTSCOPE_LOSS_NO_RING = 5,
+    RTSCOPE_LOSSES = 6,
+};
+
+/* The types of fields, as they stand in descriptors. A payload has its fields one after the other,
+ * without gaps: numbers as they are, text and bytes behind a uint16_t that counts their bytes. */
+enum rtscope_field {
+    RTSCOPE_FIELD_END = 0,
+    RTSCOPE_FIELD_U8 = 1,
+    RTSCOPE_FIELD_U16 = 2,
+    RTSCOPE_FIELD_U32 = 3,
+    RTSCOPE_FIELD_U64 = 4,
+    RTSCOPE_FIELD_I8 = 5,
+    RTSCOPE_FIELD_I16 = 6,
+    RTSCOPE_FIELD_I32 = 7,
+    RTSCOPE_FIELD_I64 = 8,
+    /* The same in hexadecimal. */
+    RTSCOPE_FIELD_X8 = 9,
+    RTSCOPE_FIELD_X16 = 10,
+    RTSCOPE_FIELD_X32 = 11,
+    RTSCOPE_FIELD_X64 = 12,
+    RTSCOPE_FIELD_F32 = 13,
+    RTSCOPE_FIELD_F64 = 14,
+    /* A text without its final zero. */
+    RTSCOPE_FIELD_TEXT = 15,
+    /* Bytes of no further type. */
+    RTSCOPE_FIELD_BYTES = 16,
+};
+
+/* The first bytes of the file. */
+struct rtscope_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t file_bytes;
+    /* When the file was made, on CLOCK_MONOTONIC. */
+    uint64_t begin_ns;
+    /* As the process itself sees its id; other namespaces see another. */
+    int32_t pid;
+    /* enum rtscope_clock */
+    uint32_t clock;
+    /* enum rtscope_mode; a recorder may change it. */
+    uint32_t mode;
+    /* Whether threads write through rseq (1) or take turns (0). */
+    uint32_t rseq;
+    /* Rings, one per possible CPU. */
+    uint32_t rings_length;
+    uint32_t padding;
+    uint64_t controls_offset;
+    uint64_t switches_offset;
+    uint64_t switches_bytes;
+    uint64_t table_offset;
+    uint64_t table_bytes;
+    uint64_t data_offset;
+    /* Bytes of each ring and of its sub-buffers, powers of two. */
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
+    /* Bytes of the table that are complete; grows when libraries are loaded. */
+    uint64_t table_used;
+    /* Events that found no room in the table or among the switches and cannot be enabled. */
+    uint64_t unregistered;
+    /* The process's name when the file was made, ended by a zero. */
+    char name[16];
+};
+
+/* The control of one ring, in two cache lines: what the writer changes, and what the reader does. */
+struct rtscope_ring {
+    /* Bytes ever written. Moving it is the last store of a record, and what makes it exist. */
+    uint64_t head;
+    /* Without rseq: 1 while a thread writes. All ones: there is no ring. */
+    uint64_t owner;
+    uint64_t lost[RTSCOPE_LOSSES];
+    /* discard: bytes ever read, moved by the reader. overwrite: what the writer gave up. */
+    uint64_t tail;
+    uint64_t padding_reader[7];
+};
+
+/* The state of one event at one place in the code. A page of them is mapped over the section
+ * rtscope_switches of the program. */
+struct rtscope_switch {
+    uint8_t enabled;
+    uint8_t padding[3];
+    /* The event's id, 16 bits wide. */
+    uint32_t id;
+};
+
+/* A record: this header, the payload, and zeros to a multiple of 8 bytes. No record crosses the
+ * end of a sub-buffer. */
+struct rtscope_record {
+    /* Of the whole record, in 8 bytes. */
+    uint16_t words;
+    uint16_t id;
+    /* As the process sees it; 0 where it cannot be known without a system call. */
+    int32_t tid;
+    uint64_t time;
+};
+
+/* An entry of the table of events. Behind it, `text_bytes` of description: the level (one byte),
+ * provider and name (each ended by a zero), then for each field its type (one byte) and its name
+ * (ended by a zero), and RTSCOPE_FIELD_END; then zeros to a multiple of 8 bytes. */
+struct rtscope_entry {
+    uint32_t entry_bytes;
+    uint32_t text_bytes;
+    uint32_t id;
+    uint32_t padding;
+    /* Where its switch is in the file. */
+    uint64_t switch_offset;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

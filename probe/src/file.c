@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The process's shared file: where it is, how it is laid out, how it gets its memory. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Areas begin at a page of whatever size the machine has. */
+#define AREA_ALIGNMENT UINT64_C(65536)
+
+static uint64_t align(uint64_t offset)
+{
+    return (offset + AREA_ALIGNMENT - 1) & ~(AREA_ALIGNMENT - 1);
+}
+
+int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size)
+{
+    const int length = wanted && *wanted ? snprintf(path, size, "%s", wanted)
+                                         : snprintf(path, size, "/dev/shm/rtscope-%u", uid);
+    return length > 0 && (size_t)length < size ? 0 : -1;
+}
+
+/* Opens a directory that nobody but its owner, us or root, can write to. */
+int rtscope_directory_open(const char *path, int create)
+{
+    struct stat status;
+    if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
+        return -1;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0) &&
+        !(status.st_mode & (S_IWGRP | S_IWOTH)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void lay_out(struct rtscope_header *header, const struct rtscope_settings *settings,
+                    uint32_t rings_length, uint32_t rseq)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    header->version = RTSCOPE_LAYOUT_VERSION;
+    header->header_bytes = sizeof *header;
+    header->begin_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    header->pid = (int32_t)getpid();
+    header->clock = settings->clock;
+    header->mode = settings->mode;
+    header->rseq = rseq;
+    header->rings_length = rings_length;
+    header->controls_offset = align(sizeof *header);
+    header->switches_offset =
+        align(header->controls_offset + rings_length * sizeof(struct rtscope_ring));
+    header->switches_bytes = RTSCOPE_SWITCHES_BYTES;
+    header->table_offset = align(header->switches_offset + RTSCOPE_SWITCHES_BYTES);
+    header->table_bytes = RTSCOPE_TABLE_BYTES;
+    header->data_offset = align(header->table_offset + RTSCOPE_TABLE_BYTES);
+    header->ring_bytes = settings->ring_bytes;
+    header->subbuffer_bytes = settings->subbuffer_bytes;
+    header->file_bytes = align(header->data_offset + rings_length * settings->ring_bytes);
+    prctl(PR_GET_NAME, header->name);
+}
+
+/* One CPU's ring: memory first, then it is no longer marked as absent. */
+struct making {
+    const struct rtscope_file *file;
+    int fd;
+};
+
+static void make_ring(uint32_t cpu, void *context)
+{
+    const struct making *const making = context;
+    struct rtscope_header *const header = making->file->header;
+    if (cpu >= header->rings_length)
+        return;
+    struct rtscope_ring *const ring =
+        (struct rtscope_ring *)(void *)((char *)header + header->controls_offset) + cpu;
+    const uint64_t offset = header->data_offset + cpu * header->ring_bytes;
+    if (posix_fallocate(making->fd, (off_t)offset, (off_t)header->ring_bytes) != 0 ||
+        rtscope_file_populate(making->file, offset, header->ring_bytes) != 0)
+        return;
+    ring->owner = 0;
+    ring->tail = 0;
+}
+
+/* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
+static void make_rings(const struct rtscope_file *file, int fd)
+{
+    struct rtscope_header *const header = file->header;
+    struct rtscope_ring *const rings =
+        (struct rtscope_ring *)(void *)((char *)header + header->controls_offset);
+    struct making making = {file, fd};
+    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
+        rings[cpu].owner = RTSCOPE_OWNER_NO_RING;
+        rings[cpu].tail = (uint64_t)0 - header->ring_bytes;
+    }
+    rtscope_cpus_online(make_ring, &making);
+}
+
+int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t begin = offset & ~(page - 1);
+    const uint64_t end = (offset + bytes + page - 1) & ~(page - 1);
+    char *const at = (char *)file->header + begin;
+    /* Before Linux 5.14 there is no such advice: pages then come with the first store. */
+    if (madvise(at, end - begin, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+        return -1;
+    /* A refusal (RLIMIT_MEMLOCK) leaves pages that may be swapped out; no reason not to trace. */
+    (void)mlock(at, end - begin);
+    return 0;
+}
+
+static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan)
+{
+    const uint64_t front = plan->switches_offset;
+    if (ftruncate(fd, (off_t)plan->file_bytes) != 0 || posix_fallocate(fd, 0, (off_t)front) != 0)
+        return -1;
+    void *const map =
+        mmap(NULL, plan->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (map == MAP_FAILED)
+        return -1;
+    file->header = map;
+    /* The mapping keeps the lock when the descriptor is closed: it ends with the process. */
+    if (rtscope_file_populate(file, 0, front) != 0 || flock(fd, LOCK_SH | LOCK_NB) != 0) {
+        munmap(map, plan->file_bytes);
+        file->header = NULL;
+        return -1;
+    }
+    memcpy(file->header, plan, sizeof *plan);
+    make_rings(file, fd);
+    __atomic_store_n(&file->header->magic, RTSCOPE_MAGIC, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
+                        uint32_t rseq)
+{
+    struct rtscope_header plan;
+    char directory[RTSCOPE_PATH_MAX];
+    memset(&plan, 0, sizeof plan);
+    lay_out(&plan, settings, rtscope_cpus_possible(), rseq);
+    if (rtscope_directory_path(settings->directory, geteuid(), directory, sizeof directory) != 0)
+        return -1;
+    const int folder = rtscope_directory_open(directory, 1);
+    if (folder < 0)
+        return -1;
+    const int length = snprintf(file->path, sizeof file->path, "%s/rings-%d-%llx", directory,
+                                (int)plan.pid, (unsigned long long)plan.begin_ns);
+    int result = -1;
+    if (length > 0 && (size_t)length < sizeof file->path) {
+        const char *const name = strrchr(file->path, '/') + 1;
+        const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        const int fd = openat(folder, name, flags, 0600);
+        if (fd >= 0) {
+            result = fill(file, fd, &plan);
+            if (result != 0)
+                unlinkat(folder, name, 0);
+            close(fd);
+        }
+    }
+    close(folder);
+    return result;
+}
+
+void rtscope_file_unmap(struct rtscope_file *file)
+{
+    if (file->header)
+        munmap(file->header, file->header->file_bytes);
+    file->header = NULL;
+}

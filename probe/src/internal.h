@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the files of the library share with each other and with nobody else. */
+#ifndef RTSCOPE_INTERNAL_H
+#define RTSCOPE_INTERNAL_H
+
+#include <rtscope/detail/record.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room for so many bytes of switches and descriptions; sparse until it is needed. */
+#define RTSCOPE_SWITCHES_BYTES ((size_t)8 << 20)
+#define RTSCOPE_TABLE_BYTES ((size_t)4 << 20)
+#define RTSCOPE_PATH_MAX 256
+
+/* How the process wants its rings, from the environment. */
+struct rtscope_settings {
+    /* Patterns that are enabled at the start, or NULL. */
+    const char *events;
+    /* The directory, or NULL for the usual one. */
+    const char *directory;
+    uint64_t ring_bytes;
+    uint64_t subbuffer_bytes;
+    uint32_t mode;
+    uint32_t clock;
+    int rseq;
+    int disabled;
+};
+
+/* The shared file of this process, mapped as a whole; no descriptor stays open. */
+struct rtscope_file {
+    struct rtscope_header *header;
+    char path[RTSCOPE_PATH_MAX];
+};
+
+/* settings.c */
+void rtscope_settings_read(struct rtscope_settings *settings);
+uint32_t rtscope_cpus_possible(void);
+/* Calls `each` for every online CPU. */
+void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
+
+/* file.c; functions return 0, or -1 when it cannot be done. */
+int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
+                        uint32_t rseq);
+/* Gives pages of the file memory now, so that no store can fail later. */
+int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
+/* Drops the mapping; the file stays. */
+void rtscope_file_unmap(struct rtscope_file *file);
+/* The directory of `settings`; -1 when it is not there or not to be trusted. */
+int rtscope_directory_open(const char *path, int create);
+int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size);
+
+/* sessions.c: which events are wanted, by recorders and by the environment. */
+struct rtscope_wishes {
+    size_t length;
+    /* Patterns, each ended by a zero byte. */
+    char patterns[4096];
+};
+void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings);
+int rtscope_wishes_match(const struct rtscope_wishes *wishes, const char *provider,
+                         const char *name);
+
+/* write.c */
+extern uint32_t rtscope_write_clock;
+extern volatile uint32_t *rtscope_write_mode;
+
+#endif

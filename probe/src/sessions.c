@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which events are wanted when a program or library appears. A recorder leaves a file `session-…`
+ * with a pattern a line in the user's directory, or in root's; the environment may name more.
+ */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* More sessions than this are not looked at. */
+#define SESSIONS_MAX 64
+
+/* Adds the patterns of a list whose parts end with one of `separators`. */
+static void add(struct rtscope_wishes *wishes, const char *list, const char *separators)
+{
+    while (*list) {
+        const size_t length = strcspn(list, separators);
+        if (length > 0 && wishes->length + length + 1 <= sizeof wishes->patterns) {
+            memcpy(wishes->patterns + wishes->length, list, length);
+            wishes->patterns[wishes->length + length] = '\0';
+            wishes->length += length + 1;
+        }
+        list += length + (list[length] != '\0');
+    }
+}
+
+/* A session of us or of root, which nobody else could have written. */
+static void add_session(struct rtscope_wishes *wishes, int folder, const char *name)
+{
+    char text[4096];
+    struct stat status;
+    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        (status.st_uid == geteuid() || status.st_uid == 0) &&
+        !(status.st_mode & (S_IWGRP | S_IWOTH))) {
+        const ssize_t length = read(fd, text, sizeof text - 1);
+        text[length > 0 ? length : 0] = '\0';
+        add(wishes, text, "\n");
+    }
+    close(fd);
+}
+
+static void add_sessions(struct rtscope_wishes *wishes, const char *path)
+{
+    const int folder = rtscope_directory_open(path, 0);
+    DIR *const list = folder < 0 ? NULL : fdopendir(folder);
+    if (!list) {
+        if (folder >= 0)
+            close(folder);
+        return;
+    }
+    const struct dirent *entry;
+    for (int found = 0; found < SESSIONS_MAX && (entry = readdir(list));)
+        if (strncmp(entry->d_name, "session-", 8) == 0) {
+            add_session(wishes, folder, entry->d_name);
+            found++;
+        }
+    closedir(list);
+}
+
+void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings)
+{
+    char path[RTSCOPE_PATH_MAX];
+    wishes->length = 0;
+    if (settings->events)
+        add(wishes, settings->events, ",");
+    if (rtscope_directory_path(settings->directory, geteuid(), path, sizeof path) == 0)
+        add_sessions(wishes, path);
+    if (!settings->directory && geteuid() != 0 &&
+        rtscope_directory_path(NULL, 0, path, sizeof path) == 0)
+        add_sessions(wishes, path);
+}
+
+/* A pattern without a colon is one for the provider. */
+int rtscope_wishes_match(const struct rtscope_wishes *wishes, const char *provider,
+                         const char *name)
+{
+    char full[512];
+    const int length = snprintf(full, sizeof full, "%s:%s", provider, name);
+    if (length < 0 || (size_t)length >= sizeof full)
+        return 0;
+    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1) {
+        const char *const pattern = wishes->patterns + at;
+        if (fnmatch(pattern, strchr(pattern, ':') ? full : provider, 0) == 0)
+            return 1;
+    }
+    return 0;
+}

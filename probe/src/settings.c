@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the environment and the machine say about the rings to make. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
+#define SUBBUFFERS_DEFAULT 8u
+
+/* Reads a small file into `text`; returns its length, or -1. */
+static long read_small(const char *path, char *text, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    const ssize_t length = read(fd, text, size - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+/* `64K`, `4M` or bytes; `otherwise` when it is no number. */
+static uint64_t parse_size(const char *text, uint64_t otherwise)
+{
+    char *end;
+    if (!text || *text < '0' || *text > '9')
+        return otherwise;
+    const unsigned long long number = strtoull(text, &end, 10);
+    const unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (number > RTSCOPE_RING_BYTES_MAX >> shift)
+        return RTSCOPE_RING_BYTES_MAX;
+    return (uint64_t)number << shift;
+}
+
+static uint64_t power_of_two(uint64_t number)
+{
+    uint64_t power = 1;
+    while (power < number)
+        power <<= 1;
+    return power;
+}
+
+static int equals(const char *text, const char *word)
+{
+    return text && strcmp(text, word) == 0;
+}
+
+/* The counter is a clock where the kernel itself trusts it. */
+static uint32_t best_clock(void)
+{
+    char name[32];
+    if (read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
+                   sizeof name) <= 0)
+        return RTSCOPE_CLOCK_MONOTONIC;
+    name[strcspn(name, "\n")] = '\0';
+    return equals(name, "tsc") || equals(name, "arch_sys_counter") ? RTSCOPE_CLOCK_COUNTER
+                                                                    : RTSCOPE_CLOCK_MONOTONIC;
+}
+
+void rtscope_settings_read(struct rtscope_settings *settings)
+{
+    /* secure_getenv: who runs a set-uid program must not choose where it writes. */
+    const char *const clock = secure_getenv("RTSCOPE_CLOCK");
+    const uint64_t wanted = parse_size(secure_getenv("RTSCOPE_RING_SIZE"), RING_BYTES_DEFAULT);
+    uint64_t count = parse_size(secure_getenv("RTSCOPE_SUBBUFFERS"), SUBBUFFERS_DEFAULT);
+    count = power_of_two(count < 2 ? 2 : count);
+    count = count > RTSCOPE_SUBBUFFERS_MAX ? RTSCOPE_SUBBUFFERS_MAX : count;
+    settings->ring_bytes = power_of_two(wanted);
+    if (settings->ring_bytes < count * RTSCOPE_SUBBUFFER_BYTES_MIN)
+        settings->ring_bytes = count * RTSCOPE_SUBBUFFER_BYTES_MIN;
+    settings->subbuffer_bytes = settings->ring_bytes / count;
+    settings->events = secure_getenv("RTSCOPE_EVENTS");
+    settings->directory = secure_getenv("RTSCOPE_DIR");
+    settings->mode = equals(secure_getenv("RTSCOPE_MODE"), "overwrite") ? RTSCOPE_MODE_OVERWRITE
+                                                                         : RTSCOPE_MODE_DISCARD;
+    settings->clock = equals(clock, "monotonic") ? RTSCOPE_CLOCK_MONOTONIC : best_clock();
+    settings->rseq = !equals(secure_getenv("RTSCOPE_RSEQ"), "off");
+    settings->disabled = secure_getenv("RTSCOPE_DISABLE") != NULL;
+}
+
+/* Calls `each` with both ends of every range of a list such as `0-3,8`. */
+static void each_range(const char *list, void (*each)(uint32_t first, uint32_t last, void *),
+                       void *context)
+{
+    while (*list >= '0' && *list <= '9') {
+        char *end;
+        const unsigned long first = strtoul(list, &end, 10);
+        unsigned long last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        if (first < RTSCOPE_CPUS_MAX && last < RTSCOPE_CPUS_MAX && first <= last)
+            each((uint32_t)first, (uint32_t)last, context);
+        if (*end != ',')
+            return;
+        list = end + 1;
+    }
+}
+
+static void last_of_all(uint32_t first, uint32_t last, void *count)
+{
+    (void)first;
+    if (*(uint32_t *)count < last + 1)
+        *(uint32_t *)count = last + 1;
+}
+
+uint32_t rtscope_cpus_possible(void)
+{
+    char list[4096];
+    uint32_t count = 0;
+    if (read_small("/sys/devices/system/cpu/possible", list, sizeof list) > 0)
+        each_range(list, last_of_all, &count);
+    if (count == 0) {
+        const long configured = sysconf(_SC_NPROCESSORS_CONF);
+        count = configured > 0 && configured < (long)RTSCOPE_CPUS_MAX ? (uint32_t)configured : 1;
+    }
+    return count;
+}
+
+struct each_cpu {
+    void (*each)(uint32_t cpu, void *context);
+    void *context;
+};
+
+static void cpus_of_range(uint32_t first, uint32_t last, void *context)
+{
+    const struct each_cpu *const call = context;
+    for (uint32_t cpu = first; cpu <= last; cpu++)
+        call->each(cpu, call->context);
+}
+
+void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context)
+{
+    char list[4096];
+    struct each_cpu call = {each, context};
+    if (read_small("/sys/devices/system/cpu/online", list, sizeof list) > 0)
+        each_range(list, cpus_of_range, &call);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the inline path leaves to a call: full sub-buffers, losses, texts, machines without rseq. */
+#define _GNU_SOURCE
+#include "internal.h"
+
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+/* The process's clock, and where its mode stands in shared memory. */
+uint32_t rtscope_write_clock;
+volatile uint32_t *rtscope_write_mode;
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    if (rtscope_write_clock == RTSCOPE_CLOCK_COUNTER)
+        return rtscope_counter_();
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Rare, so an atomic may be paid: the thread has no area, or never gets through its section. */
+static void count_atomically(const struct rtscope_object *object, uint32_t cpu, int cause)
+{
+    struct rtscope_ring *const ring =
+        rtscope_ring_(object, cpu < object->rings_length ? cpu : 0);
+    __atomic_fetch_add(&ring->lost[cause], 1, __ATOMIC_RELAXED);
+}
+
+/* Counts a loss on this CPU; a section, so that no count is lost between two threads. */
+static void count(const struct rtscope_object *object, void *area, int cause)
+{
+    for (uint32_t attempt = 0; attempt < RTSCOPE_ATTEMPTS_MAX_; attempt++) {
+        const uint32_t cpu = *(volatile uint32_t *)area;
+        if (cpu >= object->rings_length)
+            break;
+        if (!rtscope_count_(area, cpu, &rtscope_ring_(object, cpu)->lost[cause]))
+            return;
+    }
+    count_atomically(object, 0, cause);
+}
+
+/*
+ * Where a record does not fit at the head: pads to the next sub-buffer, or gives up the oldest
+ * one. Returns 1 when it is worth another attempt, 0 when the event is lost and counted.
+ */
+int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
+                       uint64_t words)
+{
+    const uint64_t mask = object->subbuffer_bytes - 1;
+    const uint32_t cpu = *(volatile uint32_t *)place->area;
+    if ((int32_t)((volatile uint32_t *)place->area)[1] < 0 || cpu >= object->rings_length) {
+        count_atomically(object, cpu, RTSCOPE_LOSS_NO_RSEQ);
+        return 0;
+    }
+    if (place->attempts > RTSCOPE_ATTEMPTS_MAX_) {
+        count_atomically(object, cpu, RTSCOPE_LOSS_ABORTED);
+        return 0;
+    }
+    if (words * 8 > object->subbuffer_bytes) {
+        count(object, place->area, RTSCOPE_LOSS_TOO_LARGE);
+        return 0;
+    }
+    struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+    const uint64_t head = *(volatile uint64_t *)&ring->head;
+    const uint64_t tail = *(volatile uint64_t *)&ring->tail;
+    const int crosses = (head ^ (head + words * 8 - 1)) > mask;
+    const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
+    if (ring->owner == RTSCOPE_OWNER_NO_RING) {
+        count(object, place->area, RTSCOPE_LOSS_NO_RING);
+        return 0;
+    }
+    if (end - tail > object->ring_bytes) {
+        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE) {
+            count(object, place->area, RTSCOPE_LOSS_FULL);
+            return 0;
+        }
+        const uint64_t kept = ((end + mask) & ~mask) - object->ring_bytes;
+        rtscope_store_pair_(place->area, cpu, &ring->head, head, &ring->tail, kept, &ring->tail,
+                            kept);
+    } else if (crosses) {
+        uint64_t *const at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
+                                                  (head & (object->ring_bytes - 1)));
+        rtscope_store_pair_(place->area, cpu, &ring->head, head, at, RTSCOPE_ID_PADDING,
+                            &ring->head, end);
+    }
+    return 1;
+}
+
+/* One record into a ring that this thread alone may write now. */
+static int write_owned(const struct rtscope_object *object, uint32_t index, uint64_t first,
+                       const uint64_t *payload, uint64_t words)
+{
+    struct rtscope_ring *const ring = rtscope_ring_(object, index);
+    unsigned char *const data = object->data + index * object->ring_bytes;
+    const uint64_t mask = object->subbuffer_bytes - 1, ring_mask = object->ring_bytes - 1;
+    uint64_t head = ring->head;
+    if ((head ^ (head + words * 8 - 1)) > mask) {
+        const uint64_t end = (head | mask) + 1;
+        if (end - *(volatile uint64_t *)&ring->tail > object->ring_bytes &&
+            *rtscope_write_mode != RTSCOPE_MODE_OVERWRITE)
+            return RTSCOPE_LOSS_FULL;
+        memset(data + (head & ring_mask), 0, 8);
+        __atomic_store_n(&ring->head, end, __ATOMIC_RELEASE);
+        head = end;
+    }
+    const uint64_t end = head + words * 8;
+    if (end - *(volatile uint64_t *)&ring->tail > object->ring_bytes) {
+        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE)
+            return RTSCOPE_LOSS_FULL;
+        __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - object->ring_bytes,
+                         __ATOMIC_RELEASE);
+    }
+    uint64_t *const at = (uint64_t *)(void *)(data + (head & ring_mask));
+    at[0] = first;
+    at[1] = now();
+    memcpy(at + 2, payload, (size_t)(words - 2) * 8);
+    __atomic_store_n(&ring->head, end, __ATOMIC_RELEASE);
+    return -1;
+}
+
+/*
+ * Without rseq: rings are taken by turns. A thread tries each ring once, beginning with its
+ * CPU's, and never waits: a ring that another thread left in the middle (it was preempted, or this
+ * is a signal handler above it) is passed by. Two atomic instructions instead of none; a kill in
+ * the middle leaves the head where it was, and the ring without a writer.
+ */
+static void write_by_turns(const struct rtscope_object *object, uint64_t first,
+                           const uint64_t *payload, uint64_t words)
+{
+    /* The vDSO answers; no system call. */
+    const int here = sched_getcpu();
+    const uint32_t begin = here >= 0 ? (uint32_t)here % object->rings_length : 0;
+    for (uint32_t step = 0; step < object->rings_length; step++) {
+        const uint32_t index = (begin + step) % object->rings_length;
+        struct rtscope_ring *const ring = rtscope_ring_(object, index);
+        uint64_t nobody = 0;
+        if (!__atomic_compare_exchange_n(&ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,
+                                         __ATOMIC_RELAXED))
+            continue;
+        const int loss = write_owned(object, index, first, payload, words);
+        __atomic_store_n(&ring->owner, 0, __ATOMIC_RELEASE);
+        if (loss >= 0)
+            count_atomically(object, index, loss);
+        return;
+    }
+    count_atomically(object, begin, RTSCOPE_LOSS_BUSY);
+}
+
+void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
+                    size_t payload_bytes)
+{
+    const uint64_t payload_words = (payload_bytes + 7) / 8;
+    const uint64_t words = payload_words + 2;
+    char *const thread = rtscope_thread_pointer_();
+    const uint32_t tid =
+        object->tid_offset ? *(volatile uint32_t *)(thread + object->tid_offset) : 0;
+    const uint64_t first = words | (uint64_t)id << 16 | (uint64_t)tid << 32;
+    memset((unsigned char *)payload + payload_bytes, 0, (size_t)payload_words * 8 - payload_bytes);
+    if (!object->area_offset) {
+        if (words * 8 <= object->subbuffer_bytes)
+            write_by_turns(object, first, payload, words);
+        else
+            count_atomically(object, 0, RTSCOPE_LOSS_TOO_LARGE);
+        return;
+    }
+    struct rtscope_place_ place;
+    place.attempts = 0;
+    while (rtscope_claim_(object, &place, words)) {
+        if (rtscope_write_clock != RTSCOPE_CLOCK_COUNTER)
+            place.time = now();
+        if (!rtscope_store_words_(place.area, place.cpu, place.ring, place.head, place.end,
+                                  place.at, first, place.time, payload, payload_words))
+            return;
+    }
+}
+
+/* The length first, then as much as there is room for. */
+unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
+                                  size_t length)
+{
+    const uint16_t kept = (uint16_t)(!bytes ? 0 : length < *room ? length : *room);
+    memcpy(at, &kept, sizeof kept);
+    if (kept)
+        memcpy(at + sizeof kept, bytes, kept);
+    *room -= kept;
+    return at + sizeof kept + kept;
+}
+
+unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *text,
+                                 size_t length_max)
+{
+    const size_t most = length_max < *room ? length_max : *room;
+    return rtscope_put_bytes_(at, room, text, text ? strnlen(text, most) : 0);
+}
