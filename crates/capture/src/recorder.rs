@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
-use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Tracefs};
+use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Switch, Tracefs};
 
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::select::{EventSelection, Selected};
@@ -108,6 +108,11 @@ impl Recorder {
     /// When tracefs refuses.
     pub fn is_running(&self) -> Result<bool> {
         self.instance.is_running()
+    }
+
+    /// Its switch, to be looked at from another thread.
+    pub fn switch(&self) -> Switch {
+        self.instance.switch()
     }
 
     /// Stops; what was recorded stays in the rings.

@@ -165,3 +165,34 @@ fn the_first_signal_reports_and_the_second_discards() {
     }
     assert_eq!(instances(), before);
 }
+
+/// Waits until the recorder of the watch is on, or off.
+fn wait_for_recorder(watch: &Child, on: &str) {
+    let name = format!("rtscope-{}-0", watch.id());
+    let switch = Path::new("/sys/kernel/tracing/instances").join(name);
+    for _ in 0..500 {
+        let text = std::fs::read_to_string(switch.join("tracing_on")).expect("an instance");
+        if text.trim() == on {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the recorder did not become {on}");
+}
+
+#[test]
+fn a_watch_that_was_stopped_for_a_while_records_again() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut watch = start(folder.path(), &["--over", "10s"]);
+    wait_until_armed(&mut watch);
+    wait_for_recorder(&watch, "1");
+    // The signal wakes the armed thread, which the recorder's trigger takes for a hit.
+    send(&watch, Signal::STOP);
+    wait_for_recorder(&watch, "0");
+    send(&watch, Signal::CONT);
+    wait_for_recorder(&watch, "1");
+    send(&watch, Signal::INT);
+    let output = watch.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}

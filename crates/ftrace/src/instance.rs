@@ -18,6 +18,22 @@ const REMOVE_TRIES: u32 = 20;
 /// Numbers the instances of this process.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
+/// The switch of an instance, to look at only.
+#[derive(Clone, Debug)]
+pub struct Switch(PathBuf);
+
+impl Switch {
+    /// Whether events go into the rings. A trigger may have stopped them.
+    ///
+    /// # Errors
+    /// When tracefs refuses, or the instance is gone.
+    pub fn is_on(&self) -> Result<bool> {
+        let text = read_text(&self.0)
+            .map_err(|error| Error::io(format!("cannot read {}", self.0.display()), error))?;
+        Ok(text.trim() == "1")
+    }
+}
+
 /// An instance: ring buffers and event switches of its own. It starts stopped, without events.
 #[derive(Debug)]
 pub struct Instance {
@@ -209,7 +225,12 @@ impl Instance {
     /// # Errors
     /// When the kernel refuses.
     pub fn is_running(&self) -> Result<bool> {
-        Ok(self.read("tracing_on")?.trim() == "1")
+        self.switch().is_on()
+    }
+
+    /// Its switch, to be looked at from another thread.
+    pub fn switch(&self) -> Switch {
+        Switch(self.path.join("tracing_on"))
     }
 
     /// What the ring of `cpu` has counted.

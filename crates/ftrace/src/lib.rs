@@ -29,7 +29,7 @@ mod tracefs;
 pub use format::{EventFormat, FormatField, Kind, Scalar};
 pub use formats::Formats;
 pub use header::PageLayout;
-pub use instance::Instance;
+pub use instance::{Instance, Switch};
 pub use leftovers::Leftover;
 pub use page::{Page, PageDamage, PageEvents, RawEvent};
 pub use pipe::PagePipe;

@@ -1,10 +1,12 @@
 //! The armed thread: sleeps until a hit, copies the recorder's pages, lets it run again.
 //!
 //! Its name is the recorder's trigger: the kernel stops the recorder when it is about to wake this
-//! thread. So nothing but a hit may wake it while the recorder runs: it waits without a timeout,
-//! and all periodic work is done elsewhere.
+//! thread. So nothing but a hit should wake it while the recorder runs: it waits without a timeout,
+//! all periodic work is done elsewhere, and whoever finds that the recorder stands still rings.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
@@ -33,6 +35,7 @@ pub(super) struct Caught {
 pub(super) struct Armed {
     thread: JoinHandle<Result<()>>,
     wake: OwnedFd,
+    over: Arc<AtomicBool>,
 }
 
 /// The name of the armed thread, which is the recorder's trigger. At most 15 bytes: the largest
@@ -52,34 +55,52 @@ impl Armed {
         let refused = |cause: std::io::Error| Error::io("cannot start the armed thread", cause);
         let wake = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
         let woken = wake.try_clone().map_err(refused)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let bell = Bell {
+            rung: woken,
+            over: over.clone(),
+        };
         let cpus = cpus.to_vec();
         let thread = std::thread::Builder::new()
             .name(thread_name())
             .spawn(move || {
                 housekeeping::pin(&cpus);
                 housekeeping::be_prompt();
-                wait_and_catch(ring, recorder, &woken, &sender)
+                wait_and_catch(ring, recorder, &bell, &sender)
             })
             .map_err(refused)?;
-        Ok(Armed { thread, wake })
+        Ok(Armed { thread, wake, over })
+    }
+
+    /// Has the thread look after the recorder. Whatever wakes it without letting it run (a stop
+    /// signal and its end) is a hit to the trigger, and to nobody else.
+    pub(super) fn look(&self) {
+        // A counter that cannot take the 1 is above zero already, which wakes as well.
+        rustix::io::write(&self.wake, &1u64.to_ne_bytes()).ok();
     }
 
     /// Ends the thread and gives what it ended with.
     pub(super) fn join(self) -> Result<()> {
-        // A counter that cannot take the 1 is above zero already, which wakes as well.
-        rustix::io::write(&self.wake, &1u64.to_ne_bytes()).ok();
+        self.over.store(true, Ordering::Release);
+        self.look();
         let panicked = |_| Error::new(ErrorKind::Io, "the armed thread panicked");
         self.thread.join().map_err(panicked)?
     }
 }
 
+/// How others reach the armed thread.
+struct Bell {
+    rung: OwnedFd,
+    over: Arc<AtomicBool>,
+}
+
 fn wait_and_catch(
     mut ring: HitRing,
     mut recorder: Option<Recorder>,
-    wake: &OwnedFd,
+    bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
-    while !woken(&ring, wake)? {
+    while !woken(&ring, bell)? {
         let hits = ring.take()?;
         let mut caught = Caught {
             hits,
@@ -97,17 +118,21 @@ fn wait_and_catch(
     Ok(())
 }
 
-/// Sleeps until the ring holds a hit or the watch is over; true when it is over.
-fn woken(ring: &HitRing, wake: &OwnedFd) -> Result<bool> {
+/// Sleeps until the ring holds a hit or somebody rings; true when the watch is over.
+fn woken(ring: &HitRing, bell: &Bell) -> Result<bool> {
     let fd = ring.fd();
     let mut fds = [
         PollFd::new(&fd, PollFlags::IN),
-        PollFd::new(wake, PollFlags::IN),
+        PollFd::new(&bell.rung, PollFlags::IN),
     ];
     match poll(&mut fds, None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(fds[1].revents().contains(PollFlags::IN)),
-        Err(errno) => Err(Error::io("cannot wait for hits", errno.into())),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => return Err(Error::io("cannot wait for hits", errno.into())),
     }
+    if fds[1].revents().contains(PollFlags::IN) {
+        rustix::io::read(&bell.rung, &mut [0; 8]).ok();
+    }
+    Ok(bell.over.load(Ordering::Acquire))
 }
 
 fn catch(recorder: &mut Recorder, caught: &mut Caught) -> Result<()> {

@@ -20,6 +20,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
 use event::evidence::Hit;
 use event::{Duration, Error, Result};
+use ftrace::Switch;
 use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
@@ -156,6 +157,7 @@ pub fn run(
             Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
         });
     let (watch, ring) = Watch::start(&options.watch)?;
+    let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
     let armed = Armed::start(ring, recorder, &cpus, sender)?;
     let mut session = Session {
@@ -165,8 +167,10 @@ pub fn run(
         meter: CostMeter::start(),
         desk: Desk::new(symbols, snapshots),
         hits: 0,
+        switch,
+        stood_still: false,
     };
-    let outcome = session.until_over(&caught, observer);
+    let outcome = session.until_over(&caught, &armed, observer);
     let joined = armed.join();
     // Hits that were caught while we ended are reports too.
     let rest: Vec<_> = caught.try_iter().collect();
@@ -198,12 +202,16 @@ struct Session<'a> {
     meter: CostMeter,
     desk: Desk,
     hits: u64,
+    /// The recorder's, and whether it was off at the last look.
+    switch: Option<Switch>,
+    stood_still: bool,
 }
 
 impl Session<'_> {
     fn until_over(
         &mut self,
         caught: &Receiver<Caught>,
+        armed: &Armed,
         observer: &mut dyn WatchObserver,
     ) -> Result<Status> {
         observer.armed()?;
@@ -220,11 +228,22 @@ impl Session<'_> {
                 continue;
             }
             told = std::time::Instant::now();
+            self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
                 return Ok(status);
             }
         }
+    }
+
+    /// A drain lasts milliseconds: a recorder that is off at two looks was stopped by no hit.
+    fn keep_recording(&mut self, armed: &Armed) -> Result<()> {
+        let off = self.switch.as_ref().map(Switch::is_on).transpose()? == Some(false);
+        if off && self.stood_still {
+            armed.look();
+        }
+        self.stood_still = off && !self.stood_still;
+        Ok(())
     }
 
     /// A quarter of the time that a target may wait, so that its report is at most that late.
