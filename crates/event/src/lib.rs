@@ -9,6 +9,7 @@
 mod error;
 pub mod evidence;
 mod ids;
+pub mod json;
 mod record;
 mod schema;
 mod time;

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+pub(crate) use event::json::text;
+use event::json::value;
 use event::{Field, FieldId, FieldType, Integer, Value};
 use trace::EventView;
 
@@ -62,69 +64,6 @@ impl FieldJson {
 /// Writing into memory cannot fail.
 pub(crate) fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(arguments);
-}
-
-/// Appends a text in quotes.
-pub(crate) fn text(text: &str, out: &mut Vec<u8>) {
-    // A text always has a form in JSON, and writing into memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
-}
-
-/// Appends any value. Numbers that JSON has no digits for (NaN, infinities) are texts; blobs are
-/// hexadecimal digits; an enumeration is its number with its label.
-pub(crate) fn value(of: &Value<'_>, out: &mut Vec<u8>) {
-    match of {
-        Value::Unsigned(number) => push(out, format_args!("{number}")),
-        Value::Signed(number) => push(out, format_args!("{number}")),
-        Value::Float(number) if number.is_finite() => push(out, format_args!("{number:?}")),
-        Value::Float(number) => push(out, format_args!("\"{number}\"")),
-        Value::Text(characters) => text(characters, out),
-        Value::Bool(truth) => push(out, format_args!("{truth}")),
-        Value::Absent => out.extend_from_slice(b"null"),
-        Value::Enum { value, label } => {
-            push(out, format_args!("{{\"value\":{value},\"label\":"));
-            match label {
-                Some(label) => text(label, out),
-                None => out.extend_from_slice(b"null"),
-            }
-            out.push(b'}');
-        }
-        Value::Flags { bits, labels } => {
-            push(out, format_args!("{{\"bits\":{bits},\"labels\":["));
-            list(labels, out, |label, out| text(label, out));
-            out.extend_from_slice(b"]}");
-        }
-        Value::Blob(bytes) => {
-            out.push(b'"');
-            bytes
-                .iter()
-                .for_each(|byte| push(out, format_args!("{byte:02x}")));
-            out.push(b'"');
-        }
-        Value::Array(elements) => {
-            out.push(b'[');
-            list(elements, out, value);
-            out.push(b']');
-        }
-        Value::Struct(members) => {
-            out.push(b'{');
-            list(members, out, |(name, member), out| {
-                text(name, out);
-                out.push(b':');
-                value(member, out);
-            });
-            out.push(b'}');
-        }
-    }
-}
-
-fn list<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
-    for (place, item) in items.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        write(item, out);
-    }
 }
 
 #[cfg(test)]

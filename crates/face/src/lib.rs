@@ -8,8 +8,11 @@
 
 mod accessor;
 mod selection;
+pub mod table;
 mod walk;
+mod writer;
 
 pub use accessor::{Accessor, Kind};
 pub use selection::Selection;
 pub use walk::{Step, Walk};
+pub use writer::{Given, Writer};

@@ -45,9 +45,10 @@ impl Walk {
     /// For a filter that this trace's classes refuse, an empty range, a CPU that is not there.
     pub fn new(trace: &Arc<Trace>, selection: Selection) -> Result<Walk> {
         selection.check(trace)?;
+        let filter = filter(trace, &selection)?;
         Ok(Walk {
-            filter: filter(trace, &selection)?,
-            cursor: cursor(trace, selection.range),
+            cursor: cursor(trace, selection.range, filter.as_ref()),
+            filter,
             selection,
             on_event: false,
         })
@@ -123,14 +124,17 @@ impl Walk {
         };
         // It must learn anew which task runs where.
         self.filter = filter(&trace, &self.selection)?;
-        self.cursor = cursor(&trace, range);
+        self.cursor = cursor(&trace, range, self.filter.as_ref());
         self.on_event = false;
         Ok(())
     }
 }
 
-fn cursor(trace: &Arc<Trace>, range: TimeRange) -> Owned {
-    Owned::new(trace.clone(), |trace| trace.cursor(range))
+fn cursor(trace: &Arc<Trace>, range: TimeRange, filter: Option<&Filter>) -> Owned {
+    Owned::new(trace.clone(), |trace| match filter {
+        Some(filter) => trace.cursor_of(range, |class| filter.wants(class)),
+        None => trace.cursor(range),
+    })
 }
 
 fn filter(trace: &Trace, selection: &Selection) -> Result<Option<Filter>> {
