@@ -110,3 +110,4 @@ impl Plain for Header {}
 impl Plain for Ring {}
 impl Plain for Record {}
 impl Plain for Entry {}
+impl Plain for u64 {}

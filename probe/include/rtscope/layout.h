@@ -129,7 +129,7 @@ struct rtscope_header {
     char name[16];
 };
 
-/* The control of one ring, in two cache lines: what the writer changes, and what the reader does. */
+/* The control of one ring, in two cache lines: what the writer changes, what the reader does. */
 struct rtscope_ring {
     /* Bytes ever written. Moving it is the last store of a record, and what makes it exist. */
     uint64_t head;

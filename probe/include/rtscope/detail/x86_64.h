@@ -121,7 +121,7 @@ static inline int rtscope_store_words_(void *area, uint32_t cpu, uint64_t *ring,
     return (int)aborted;
 }
 
-/* Where the ring's head still is `head`: stores `value` at `where`, then `committed` at `commit`. */
+/* Where the ring's head still is `head`: stores `value`, then `committed` at `commit`. */
 static inline int rtscope_store_pair_(void *area, uint32_t cpu, uint64_t *ring, uint64_t head,
                                       uint64_t *where, uint64_t value, uint64_t *commit,
                                       uint64_t committed)

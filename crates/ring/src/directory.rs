@@ -1,0 +1,182 @@
+//! The directory where the processes of a user put their ring files.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use event::{Error, ErrorKind, Result};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+
+use crate::RingFile;
+
+/// Files beyond this are not looked at.
+const FILES_MAX: usize = 4096;
+/// How names of ring files begin.
+const RINGS: &str = "rings-";
+/// How names of session files begin.
+const SESSION: &str = "session-";
+/// Bits that let others write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// An open directory that nobody but its owner (and root) can write to.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+    owner: u32,
+}
+
+impl Directory {
+    /// Opens `path`, which must belong to `owner`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when it is not there, [`ErrorKind::PermissionDenied`] when it
+    /// belongs to somebody else or others may write to it; otherwise what the operating system
+    /// says. A symbolic link is an error.
+    pub fn open(path: &Path, owner: u32) -> Result<Directory> {
+        let failed = |errno: rustix::io::Errno| {
+            Error::io(format!("cannot open {}", path.display()), errno.into())
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(failed)?;
+        let status = rustix::fs::fstat(&fd).map_err(failed)?;
+        if status.st_uid != owner || status.st_mode & WRITABLE_BY_OTHERS != 0 {
+            return Err(Error::new(
+                ErrorKind::PermissionDenied,
+                format!("{} is not to be trusted", path.display()),
+            )
+            .found(format!(
+                "owner {} (not {owner}), mode {:o}",
+                status.st_uid,
+                status.st_mode & 0o7777
+            ))
+            .mend("remove it, or choose another with RTSCOPE_DIR"));
+        }
+        let path = path.to_owned();
+        Ok(Directory { fd, path, owner })
+    }
+
+    /// Opens `path`, and makes it first when it is not there.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_or_make(path: &Path, owner: u32) -> Result<Directory> {
+        match rustix::fs::mkdirat(CWD, path, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Directory::open(path, owner),
+            Err(errno) => Err(Error::io(
+                format!("cannot make {}", path.display()),
+                errno.into(),
+            )),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of ring files, sorted.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn names(&self) -> Result<Vec<String>> {
+        self.names_with(RINGS)
+    }
+
+    /// The names of session files, sorted.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn sessions(&self) -> Result<Vec<String>> {
+        self.names_with(SESSION)
+    }
+
+    fn names_with(&self, prefix: &str) -> Result<Vec<String>> {
+        let failed = |errno: rustix::io::Errno| {
+            Error::io(format!("cannot read {}", self.path.display()), errno.into())
+        };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy();
+            if name.starts_with(prefix) && names.len() < FILES_MAX {
+                names.push(name.into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Opens the ring file `name`. `None` when it is gone, or not yet complete.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PermissionDenied`] when it belongs to another user; otherwise as
+    /// [`RingFile::new`].
+    pub fn rings(&self, name: &str) -> Result<Option<RingFile>> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(errno) => {
+                return Err(Error::io(
+                    format!("cannot open the rings {name}"),
+                    errno.into(),
+                ));
+            }
+        };
+        let unreadable = |cause| Error::io(format!("cannot read the rings {name}"), cause);
+        let status = file.metadata().map_err(unreadable)?;
+        let trusted = status.uid() == self.owner && status.mode() & WRITABLE_BY_OTHERS == 0;
+        if !status.is_file() || !trusted {
+            return Err(Error::new(
+                ErrorKind::PermissionDenied,
+                format!("the rings {name} are not to be trusted"),
+            )
+            .found(format!(
+                "owner {} (not {}), mode {:o}",
+                status.uid(),
+                self.owner,
+                status.mode()
+            )));
+        }
+        RingFile::new(file, name)
+    }
+
+    /// Leaves a file that tells processes that start from now on which events are wanted. Returns
+    /// its name, for [`Directory::remove`].
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn announce(&self, patterns: &[String]) -> Result<String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{SESSION}{}-{count}", std::process::id());
+        if self.owner == 0 {
+            // Processes of all users look for root's sessions.
+            let open = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
+            let _ = rustix::fs::fchmod(&self.fd, open);
+        }
+        let failed = |cause| Error::io(format!("cannot write {name}"), cause);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let fd = rustix::fs::openat(&self.fd, name.as_str(), flags, mode)
+            .map_err(|errno| failed(errno.into()))?;
+        let text = patterns.join("\n") + "\n";
+        rustix::io::write(&fd, text.as_bytes()).map_err(|errno| failed(errno.into()))?;
+        Ok(name)
+    }
+
+    /// Removes a file; one that is gone is no error.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::io(format!("cannot remove {name}"), errno.into())),
+        }
+    }
+}

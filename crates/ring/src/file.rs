@@ -1,0 +1,226 @@
+//! A ring file: read by `pread`, because a process could truncate it under a mapping of ours.
+//!
+//! Heads are read by a copy that need not be one load. A head that was caught between two stores
+//! is either below the later of two readings or above it; the lesser of two is therefore never
+//! beyond what was written, and a record that it cuts in two is read the next time.
+
+use std::fs::File;
+use std::io::ErrorKind as Io;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{Ordering, fence};
+
+use abi::rings::{self, Header, Plain, Ring};
+use event::{Error, ErrorKind, Result};
+use rustix::fs::FlockOperation;
+
+use crate::{EventDescription, Layout, Losses, Mode, Table, Window};
+
+/// Whether somebody can still write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// The process, or a child that shares its memory, is there.
+    Alive,
+    /// Nobody will write any more.
+    Dead,
+}
+
+/// The open file of one traced process.
+#[derive(Debug)]
+pub struct RingFile {
+    file: File,
+    layout: Layout,
+    name: String,
+    table: Table,
+}
+
+impl RingFile {
+    /// Checks the header of `file`, called `name`. `None` when the process is not through with
+    /// making it, or the file is empty.
+    ///
+    /// # Errors
+    /// As [`Layout::parse`]; otherwise what the operating system says.
+    pub fn new(file: File, name: &str) -> Result<Option<RingFile>> {
+        let unreadable = |cause| Error::io(format!("cannot read the rings {name}"), cause);
+        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let mut bytes = [0; size_of::<Header>()];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => (),
+            Err(error) if error.kind() == Io::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(unreadable(error)),
+        }
+        fence(Ordering::Acquire);
+        // The magic number was stored last: what was read with it may be older.
+        let magic = u64::from_bytes(&bytes).unwrap_or_default();
+        if magic == rings::MAGIC {
+            file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
+        }
+        let layout = Layout::parse(&bytes, file_bytes)?;
+        Ok(layout.map(|layout| RingFile {
+            file,
+            layout,
+            name: name.to_owned(),
+            table: Table::default(),
+        }))
+    }
+
+    /// What the header says.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The file's name in its directory.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The events described so far, as of the last [`RingFile::read_table`].
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Reads what the table has gained; returns the places of new events.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn read_table(&mut self) -> Result<Range<usize>> {
+        let used = self.word(offset_of!(Header, table_used) as u64)?;
+        fence(Ordering::Acquire);
+        let used = used.min(self.layout.table_bytes);
+        let read = self.table.read_bytes as u64;
+        if used <= read {
+            return Ok(self.table.events.len()..self.table.events.len());
+        }
+        let mut bytes = vec![0; (used - read) as usize];
+        self.read(&mut bytes, self.layout.table_offset + read)?;
+        Ok(self.table.extend(&bytes))
+    }
+
+    /// The offsets of a ring and its losses; `None` when the CPU has no ring.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn control(&self, ring: u32) -> Result<Option<(Window, Losses)>> {
+        let first = self.ring(ring)?;
+        if first.owner == rings::OWNER_NO_RING {
+            return Ok((first.lost != Losses::default())
+                .then_some((Window { head: 0, tail: 0 }, first.lost)));
+        }
+        let second = self.ring(ring)?;
+        // Data that are copied after this are at least as new.
+        fence(Ordering::Acquire);
+        let window = Window {
+            head: first.head.min(second.head),
+            tail: second.tail,
+        };
+        Ok(Some((window, second.lost)))
+    }
+
+    /// Copies a stretch of a ring to the end of `into`; at most a ring's size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a longer stretch; otherwise what the operating system says.
+    pub fn copy(&self, ring: u32, stretch: Range<u64>, into: &mut Vec<u8>) -> Result<()> {
+        let size = self.layout.ring_bytes;
+        let length = stretch.end.saturating_sub(stretch.start);
+        if length > size || ring >= self.layout.rings {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "a ring does not hold so much")
+                    .found(format!("{length} bytes of {size}")),
+            );
+        }
+        let data = self.layout.data_offset_of(ring);
+        let begin = stretch.start % size;
+        let before_end = length.min(size - begin);
+        let old = into.len();
+        into.resize(old + length as usize, 0);
+        let (head, wrapped) = into[old..].split_at_mut(before_end as usize);
+        self.read(head, data + begin)?;
+        self.read(wrapped, data)
+    }
+
+    /// Says in the mode discard that everything before `tail` was read.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn consumed(&self, ring: u32, tail: u64) -> Result<()> {
+        // What was read before may be overwritten from now on.
+        fence(Ordering::Release);
+        let offset = self.layout.control_offset(ring) + offset_of!(Ring, tail) as u64;
+        self.write(&tail.to_le_bytes(), offset)
+    }
+
+    /// The mode in force.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn mode(&self) -> Result<Mode> {
+        let mut bytes = [0; 4];
+        self.read(&mut bytes, offset_of!(Header, mode) as u64)?;
+        Ok(match u32::from_le_bytes(bytes) {
+            rings::MODE_OVERWRITE => Mode::Overwrite,
+            _ => Mode::Discard,
+        })
+    }
+
+    /// Changes the mode, for events from now on.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        let value = match mode {
+            Mode::Discard => rings::MODE_DISCARD,
+            Mode::Overwrite => rings::MODE_OVERWRITE,
+        };
+        self.write(&value.to_le_bytes(), offset_of!(Header, mode) as u64)
+    }
+
+    /// Switches an event of the table on or off. A description that names a place outside of the
+    /// switches is ignored.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn switch(&self, event: &EventDescription, on: bool) -> Result<()> {
+        if !self.layout.holds_switch(event.switch_offset) {
+            return Ok(());
+        }
+        self.write(&[u8::from(on)], event.switch_offset)
+    }
+
+    /// Whether somebody can still write: whoever maps the file holds a lock on it.
+    pub fn liveness(&self) -> Liveness {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                // Others want to find out too.
+                let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+                Liveness::Dead
+            }
+            Err(_) => Liveness::Alive,
+        }
+    }
+
+    fn ring(&self, ring: u32) -> Result<Ring> {
+        let mut bytes = [0; size_of::<Ring>()];
+        self.read(&mut bytes, self.layout.control_offset(ring))?;
+        Ok(Ring::from_bytes(&bytes).unwrap_or_default())
+    }
+
+    fn word(&self, offset: u64) -> Result<u64> {
+        let mut bytes = [0; 8];
+        self.read(&mut bytes, offset)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        self.file
+            .read_exact_at(bytes, offset)
+            .map_err(|cause| Error::io(format!("cannot read the rings {}", self.name), cause))
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|cause| Error::io(format!("cannot write to the rings {}", self.name), cause))
+    }
+}

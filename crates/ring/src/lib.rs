@@ -1,0 +1,37 @@
+//! Reader of the rings that traced processes share with recorders
+//! (`probe/include/rtscope/layout.h`).
+//!
+//! [`Layout`], [`Table`] and [`Records`] are pure over bytes; [`RingFile`] and [`Directory`] are the
+//! thin layer that gets the bytes.
+//!
+//! # Design constraints
+//! - A traced process may be hostile: every offset and length is bounded before it is used, nothing
+//!   is mapped (a truncated file would kill us), and what it says harms its own events at most.
+//! - Every event that was offered is a record, a counted loss, or a counted malformed stretch.
+
+mod directory;
+mod file;
+mod layout;
+mod records;
+mod table;
+mod window;
+
+pub use directory::Directory;
+pub use file::{Liveness, RingFile};
+pub use layout::{ClockKind, Layout, Mode};
+pub use records::{Record, Records};
+pub use table::{EventDescription, FieldDescription, FieldKind, Table, TableProblem};
+pub use window::{Window, overwritten_before, readable};
+
+/// The causes of losses, in the order of their counters.
+pub const LOSS_NAMES: [&str; abi::rings::LOSSES] = [
+    "ring full",
+    "aborted too often",
+    "thread without rseq",
+    "all rings in use",
+    "larger than a sub-buffer",
+    "CPU was offline",
+];
+
+/// Events that one ring lost, by cause, in the order of [`LOSS_NAMES`].
+pub type Losses = [u64; abi::rings::LOSSES];

@@ -1,0 +1,166 @@
+//! Check that no bytes of a traced process make the reader panic, loop or read outside.
+
+use abi::rings;
+use proptest::prelude::*;
+use ring::{Layout, Mode, Records, Table, Window, overwritten_before, readable};
+
+/// A header that is sound, as bytes in the order of the C structure.
+fn sound_header() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let (ring, rings_length) = (64u64 << 10, 2u64);
+    bytes.extend(rings::MAGIC.to_le_bytes());
+    bytes.extend(rings::LAYOUT_VERSION.to_le_bytes());
+    bytes.extend(152u32.to_le_bytes());
+    bytes.extend((1u64 << 20).to_le_bytes());
+    bytes.extend(5u64.to_le_bytes());
+    for word in [77u32, 0, 0, 1, rings_length as u32, 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for word in [
+        4096u64,
+        8192,
+        4096,
+        16384,
+        4096,
+        32768,
+        ring,
+        ring / 8,
+        0,
+        0,
+    ] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.extend(*b"worker\0\0\0\0\0\0\0\0\0\0");
+    bytes
+}
+
+fn layout() -> Layout {
+    Layout::parse(&sound_header(), 1 << 20)
+        .expect("a sound header")
+        .expect("a complete header")
+}
+
+#[test]
+fn a_sound_header_is_understood() {
+    let layout = layout();
+    assert_eq!(layout.name, "worker");
+    assert_eq!(layout.pid, 77);
+    assert_eq!(layout.rings, 2);
+}
+
+#[test]
+fn a_header_is_refused_with_its_reason() {
+    let check = |at: usize, value: u64, expect: &str| {
+        let mut bytes = sound_header();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        let error = Layout::parse(&bytes, 1 << 20).expect_err("a broken header");
+        assert!(error.to_string().contains(expect), "{error}");
+    };
+    check(0, 7, "another magic number: 0x7");
+    check(8, 9, "version 9, known is 1");
+    check(56, u64::MAX - 8, "an area that is not in the file");
+    check(64, 4100, "an area that is not in the file");
+    check(96, 1 << 40, "an area that is not in the file");
+    check(104, 100, "impossible rings");
+    check(112, 0, "impossible rings");
+    check(48, 0, "an impossible number of rings");
+    let error = Layout::parse(&sound_header(), 40_000).expect_err("a truncated file");
+    assert!(error.to_string().contains("not in the file"));
+    let unfinished = Layout::parse(&[0; 152], 1 << 20).expect("no error");
+    assert_eq!(unfinished, None);
+}
+
+#[test]
+fn a_stretch_is_read_as_written_and_resumed_where_it_was_cut() {
+    let record = |id: u64, time: u64, words: &[u64]| -> Vec<u8> {
+        let first = (words.len() as u64 + 2) | id << 16 | 9 << 32;
+        let all = [&[first, time], words].concat();
+        all.iter().flat_map(|word| word.to_le_bytes()).collect()
+    };
+    let mut bytes = record(1, 10, &[7]);
+    bytes.extend(record(2, 11, &[]));
+    let whole = bytes.len();
+    bytes.extend(&record(3, 12, &[1, 2, 3])[..24]);
+    let mut records = Records::new(&bytes, 4096, 4096, 0);
+    let read: Vec<_> = records.by_ref().map(|r| (r.id, r.tid, r.time)).collect();
+    assert_eq!(read, [(1, 9, 10), (2, 9, 11)]);
+    assert_eq!(records.position(), 4096 + whole as u64);
+    assert_eq!(records.malformed(), 0);
+}
+
+#[test]
+fn a_time_that_falls_and_a_record_over_a_boundary_are_malformed() {
+    let check = |first: u64, time: u64| {
+        let mut bytes: Vec<u8> = [2 | 1 << 16, 100u64].map(u64::to_le_bytes).concat();
+        bytes.extend(first.to_le_bytes());
+        bytes.extend(time.to_le_bytes());
+        bytes.resize(8192, 0);
+        let mut records = Records::new(&bytes, 0, 4096, 0);
+        assert_eq!(records.by_ref().count(), 1);
+        assert_eq!(records.malformed(), 1);
+        assert_eq!(records.position(), 8192);
+    };
+    check(2 | 1 << 16, 99);
+    check(600 | 1 << 16, 101);
+    check(1 | 1 << 16, 101);
+}
+
+/// A writer of sub-buffers of its own, simpler than the real one: marks what may be destroyed.
+#[test]
+fn what_may_be_overwritten_is_never_readable() {
+    let layout = layout();
+    let (ring, sub) = (layout.ring_bytes, layout.subbuffer_bytes);
+    for head in (0..4 * ring).step_by(8 * 131) {
+        let window = Window { head, tail: 0 };
+        let range = readable(&layout, Mode::Overwrite, window).expect("a sound window");
+        assert_eq!(range.end, head);
+        // An aborted write destroys at most the rest of the head's sub-buffer.
+        let destroyed = (head / sub + 1) * sub;
+        assert!(range.start + ring >= destroyed, "{head}");
+        assert!(range.start.is_multiple_of(sub));
+        assert!(range.start == 0 || head - range.start >= ring - 2 * sub);
+        assert_eq!(range.start, overwritten_before(&layout, head));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_header_is_refused_or_bounded(at in 0usize..144, value: u64, size in 0u64..(1 << 22)) {
+        let mut bytes = sound_header();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        if let Ok(Some(layout)) = Layout::parse(&bytes, size) {
+            prop_assert!(layout.table_offset + layout.table_bytes <= size);
+            prop_assert!(u64::from(layout.rings) * layout.ring_bytes <= size);
+        }
+    }
+
+    #[test]
+    fn any_stretch_ends(bytes in prop::collection::vec(any::<u8>(), 0..20_000), base in 0u64..4) {
+        let mut records = Records::new(&bytes, base * 8, 4096, 0);
+        let count = records.by_ref().count();
+        prop_assert!(count <= bytes.len() / 16);
+        prop_assert!(records.position() <= base * 8 + bytes.len() as u64);
+        prop_assert!(records.malformed() <= 1 + bytes.len() as u64 / 4096 + 1);
+    }
+
+    #[test]
+    fn any_table_is_read_to_its_end(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+        let mut table = Table::default();
+        table.extend(&bytes);
+        prop_assert!(table.events.len() <= bytes.len() / 24);
+        for event in &table.events {
+            event.split(&bytes, |_, _| ());
+        }
+    }
+
+    #[test]
+    fn any_window_is_refused_or_within_the_ring(head: u64, tail: u64) {
+        let layout = layout();
+        let window = Window { head, tail };
+        for mode in [Mode::Discard, Mode::Overwrite] {
+            if let Some(range) = readable(&layout, mode, window) {
+                prop_assert!(range.end - range.start <= layout.ring_bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Check that what programs record is what a reader finds, whoever compiled them and however their
+//! threads write.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ring::{Directory, EventDescription, Liveness, Records, RingFile};
+use testkit::{Traced, build_traced};
+
+/// One event, read back: name, fields as text.
+type Event = (String, Vec<String>);
+
+const ALL_TYPES: &str = r#"
+#include <rtscope/event.h>
+int main(void)
+{
+    for (int i = 0; i < 2; i++)
+        RTSCOPE_EVENT(app, numbers, u8("a", 1), u16("b", 2), u32("c", 3), u64("d", 4), i8("e", -1),
+                      i16("f", -2), i32("g", -3), i64("h", -4));
+    RTSCOPE_EVENT(app, hex, x8("a", 1), x16("b", 2), x32("c", 3), x64("d", 4), f32("e", 0.5),
+                  f64("f", -0.25));
+    RTSCOPE_EVENT_LEVEL(RTSCOPE_LEVEL_INFO, app, texts, text("s", "hello"), u8("n", 7),
+                        text_n("t", "abcdef", 3), bytes("b", "\1\2", 2), text("none", (char *)0));
+    RTSCOPE_EVENT(app, nothing);
+    RTSCOPE_EVENT(other, never, u8("a", 1));
+    return 0;
+}
+"#;
+
+/// Runs the program with `variables` and gives what it left in its directory.
+fn run(program: &Path, variables: &[(&str, &str)]) -> (tempfile::TempDir, Vec<RingFile>) {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a directory in shared memory");
+    let mut command = Command::new(program);
+    command.env("RTSCOPE_DIR", folder.path());
+    command.envs(variables.iter().copied());
+    assert!(command.status().expect("the program runs").success());
+    let files = files(folder.path());
+    (folder, files)
+}
+
+fn files(folder: &Path) -> Vec<RingFile> {
+    let owner = rustix::process::geteuid().as_raw();
+    let directory = Directory::open(folder, owner).expect("a trusted directory");
+    let names = directory.names().expect("names");
+    let files = names.iter().map(|name| directory.rings(name));
+    let files = files.map(|file| file.expect("rings").expect("complete rings"));
+    files.collect()
+}
+
+/// All events of a file, ring after ring.
+fn events(file: &mut RingFile) -> Vec<Event> {
+    file.read_table().expect("a table");
+    assert_eq!(file.table().problems, []);
+    let layout = file.layout().clone();
+    let mut found = Vec::new();
+    for ring in 0..layout.rings {
+        let Some((window, _)) = file.control(ring).expect("a control") else {
+            continue;
+        };
+        let mut bytes = Vec::new();
+        file.copy(ring, window.tail..window.head, &mut bytes)
+            .expect("data");
+        let mut records = Records::new(&bytes, window.tail, layout.subbuffer_bytes, 0);
+        for record in records.by_ref() {
+            let known = |event: &&EventDescription| event.id == record.id;
+            let event = file.table().events.iter().find(known).expect("a known id");
+            let mut fields = Vec::new();
+            assert!(event.split(record.payload, |field, bytes| {
+                fields.push(format!("{}={bytes:?}", field.name));
+            }));
+            found.push((event.full_name(), fields));
+        }
+        assert_eq!(records.malformed(), 0);
+        assert_eq!(records.position(), window.head);
+    }
+    found
+}
+
+fn build(name: &str, source: &str) -> PathBuf {
+    build_traced(
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        name,
+        Traced::c(source),
+    )
+}
+
+fn expected() -> Vec<Event> {
+    let event = |name: &str, fields: &[&str]| {
+        (
+            name.to_owned(),
+            fields.iter().map(|f| (*f).to_owned()).collect(),
+        )
+    };
+    let numbers = event(
+        "app:numbers",
+        &[
+            "a=[1]",
+            "b=[2, 0]",
+            "c=[3, 0, 0, 0]",
+            "d=[4, 0, 0, 0, 0, 0, 0, 0]",
+            "e=[255]",
+            "f=[254, 255]",
+            "g=[253, 255, 255, 255]",
+            "h=[252, 255, 255, 255, 255, 255, 255, 255]",
+        ],
+    );
+    let hex = [
+        "a=[1]",
+        "b=[2, 0]",
+        "c=[3, 0, 0, 0]",
+        "d=[4, 0, 0, 0, 0, 0, 0, 0]",
+        "e=[0, 0, 0, 63]",
+        "f=[0, 0, 0, 0, 0, 0, 208, 191]",
+    ];
+    let texts = [
+        "s=[104, 101, 108, 108, 111]",
+        "n=[7]",
+        "t=[97, 98, 99]",
+        "b=[1, 2]",
+        "none=[]",
+    ];
+    vec![
+        numbers.clone(),
+        numbers,
+        event("app:hex", &hex),
+        event("app:texts", &texts),
+        event("app:nothing", &[]),
+    ]
+}
+
+#[test]
+fn every_type_of_field_arrives_on_every_way_of_writing() {
+    let program = build("all_types", ALL_TYPES);
+    let check = |variables: &[(&str, &str)]| {
+        let wanted = [&[("RTSCOPE_EVENTS", "app:*")], variables].concat();
+        let (_folder, mut files) = run(&program, &wanted);
+        assert_eq!(files.len(), 1);
+        let mut found = events(&mut files[0]);
+        // A migration in the middle leaves events in two rings.
+        found.sort_by_key(|event| expected().iter().position(|e| e == event));
+        assert_eq!(found, expected(), "{variables:?}");
+    };
+    check(&[]);
+    check(&[("RTSCOPE_CLOCK", "monotonic")]);
+    check(&[("RTSCOPE_RSEQ", "off")]);
+    check(&[("RTSCOPE_MODE", "overwrite"), ("RTSCOPE_RING_SIZE", "1M")]);
+}
+
+#[test]
+fn every_compiler_and_language_gives_the_same_events() {
+    let check = |name: &str, compiler: &str, flags: &[&str]| {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            testkit::skip("traced_program", &format!("no {compiler} here"));
+            return;
+        }
+        let program = Traced {
+            compiler,
+            flags,
+            source: ALL_TYPES,
+        };
+        let program = build_traced(Path::new(env!("CARGO_TARGET_TMPDIR")), name, program);
+        let (_folder, mut files) = run(&program, &[("RTSCOPE_EVENTS", "app")]);
+        assert_eq!(events(&mut files[0]).len(), expected().len(), "{name}");
+    };
+    for compiler in ["gcc", "clang"] {
+        for optimise in ["-O0", "-O2"] {
+            let flags = [optimise, "-std=c11", "-Wpedantic"];
+            check(&format!("{compiler}{optimise}"), compiler, &flags);
+        }
+        let flags = ["-O2", "-std=c11", "-Wpedantic", "-fPIC", "-flto"];
+        check(&format!("{compiler}-lto"), compiler, &flags);
+    }
+    for compiler in ["g++", "clang++"] {
+        let flags = ["-O2", "-std=c++17", "-Wpedantic"];
+        check(compiler, compiler, &flags);
+    }
+}
+
+#[test]
+fn a_process_without_events_leaves_no_file() {
+    let program = build("no_events", ALL_TYPES);
+    assert_eq!(run(&program, &[]).1.len(), 0);
+    let disabled = [("RTSCOPE_EVENTS", "app"), ("RTSCOPE_DISABLE", "1")];
+    assert_eq!(run(&program, &disabled).1.len(), 0);
+}
+
+#[test]
+fn a_session_enables_what_starts_after_it_and_rings_die_with_their_process() {
+    let program = build(
+        "sessions",
+        "#include <rtscope/event.h>\n#include <unistd.h>\nint main(void) { \
+         RTSCOPE_EVENT(app, start); char c; return read(0, &c, 1) < 0; }",
+    );
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let owner = rustix::process::geteuid().as_raw();
+    let directory = Directory::open(folder.path(), owner).expect("a directory");
+    let session = directory
+        .announce(&["app:st*".to_owned()])
+        .expect("a session");
+    let mut child = Command::new(&program)
+        .env("RTSCOPE_DIR", folder.path())
+        .arg0("traced")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let file = loop {
+        let mut all = directory.names().expect("names").into_iter();
+        if let Some(file) = all.find_map(|name| directory.rings(&name).expect("rings")) {
+            break file;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(file.liveness(), Liveness::Alive);
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    assert_eq!(file.liveness(), Liveness::Dead);
+    directory.remove(&session).expect("removed");
+    directory.remove(&session).expect("removing twice is fine");
+    assert_eq!(
+        directory.sessions().expect("sessions"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_child_of_fork_has_rings_of_its_own() {
+    let program = build(
+        "forks",
+        "#include <rtscope/event.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) { \
+         RTSCOPE_EVENT(app, before); int child = fork(); \
+         for (int i = 0; i < 3; i++) RTSCOPE_EVENT(app, after, u8(\"child\", child == 0)); \
+         if (child) wait(0); return 0; }",
+    );
+    let (_folder, mut files) = run(&program, &[("RTSCOPE_EVENTS", "app")]);
+    assert_eq!(files.len(), 2);
+    files.sort_by_key(|file| file.layout().begin_ns);
+    let after = |child: u8| ("app:after".to_owned(), vec![format!("child=[{child}]")]);
+    let before = ("app:before".to_owned(), vec![]);
+    let mut parent = events(&mut files[0]);
+    parent.sort_by_key(|event| event.0 != "app:before");
+    assert_eq!(parent, [before, after(0), after(0), after(0)]);
+    assert_eq!(events(&mut files[1]), [after(1), after(1), after(1)]);
+}
+
+#[test]
+fn rings_of_others_and_rings_that_others_may_write_are_refused() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a directory");
+    let owner = rustix::process::geteuid().as_raw();
+    let refused = Directory::open(folder.path(), owner + 1).expect_err("another owner");
+    assert!(refused.to_string().contains("is not to be trusted"));
+    let directory = Directory::open(folder.path(), owner).expect("ours");
+    std::os::unix::fs::symlink("/etc/passwd", folder.path().join("rings-1-1")).expect("a link");
+    assert!(directory.rings("rings-1-1").is_err());
+    std::fs::write(folder.path().join("rings-2-2"), b"short").expect("a file");
+    assert!(directory.rings("rings-2-2").expect("no error").is_none());
+    std::fs::write(folder.path().join("rings-3-3"), vec![7; 4096]).expect("a file");
+    let corrupt = directory.rings("rings-3-3").expect_err("no header");
+    assert!(corrupt.to_string().contains("another magic number"));
+    assert!(directory.rings("rings-4-4").expect("no error").is_none());
+}
