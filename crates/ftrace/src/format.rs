@@ -90,6 +90,14 @@ impl EventFormat {
     /// # Errors
     /// [`ErrorKind::Corrupt`] names the line that makes no sense.
     pub fn parse(system: &str, text: &str) -> Result<Self> {
+        EventFormat::parse_for(system, text, size_of::<usize>())
+    }
+
+    /// The same of a kernel whose `long` has so many bytes.
+    ///
+    /// # Errors
+    /// As [`EventFormat::parse`].
+    pub fn parse_for(system: &str, text: &str, long_bytes: usize) -> Result<Self> {
         let mut name = None;
         let mut id = None;
         let (mut common, mut fields) = (Vec::new(), Vec::new());
@@ -102,7 +110,8 @@ impl EventFormat {
             } else if trimmed.starts_with("print fmt:") {
                 break;
             } else if trimmed.starts_with("field:") {
-                let field = parse_field(trimmed).ok_or_else(|| corrupt(system, line))?;
+                let field =
+                    parse_field(trimmed, long_bytes).ok_or_else(|| corrupt(system, line))?;
                 let list = if field.name.starts_with("common_") {
                     &mut common
                 } else {
@@ -146,7 +155,7 @@ fn corrupt(system: &str, found: &str) -> Error {
 }
 
 /// `field:char comm[16];\toffset:8;\tsize:16;\tsigned:0;`
-fn parse_field(line: &str) -> Option<FormatField> {
+fn parse_field(line: &str, long_bytes: usize) -> Option<FormatField> {
     let mut parts = line.split(';').map(str::trim);
     let declaration = decl::parse(parts.next()?.strip_prefix("field:")?)?;
     let (mut offset, mut size, mut signed) = (None, None, false);
@@ -169,7 +178,7 @@ fn parse_field(line: &str) -> Option<FormatField> {
             if size_bytes != 4 {
                 return None;
             }
-            let element = element_of(&declaration.ty, None, signed);
+            let element = element_of(&declaration.ty, None, signed, long_bytes);
             Kind::Dynamic {
                 element,
                 relative: location == Location::Relative,
@@ -188,7 +197,7 @@ fn parse_field(line: &str) -> Option<FormatField> {
 
 fn kind_here(declaration: &decl::Declaration<'_>, size_bytes: u32, signed: bool) -> Kind {
     let Some(count) = declaration.count else {
-        let element = element_of(&declaration.ty, Some(size_bytes), signed);
+        let element = element_of(&declaration.ty, Some(size_bytes), signed, 0);
         let plain = element == Scalar::Byte;
         return if plain {
             Kind::Array {
@@ -200,7 +209,7 @@ fn kind_here(declaration: &decl::Declaration<'_>, size_bytes: u32, signed: bool)
         };
     };
     let width = size_bytes.checked_div(count);
-    let mut element = element_of(&declaration.ty, width, signed);
+    let mut element = element_of(&declaration.ty, width, signed, 0);
     if !size_bytes.is_multiple_of(element.size_bytes()) {
         element = Scalar::Byte;
     }
@@ -211,8 +220,8 @@ fn kind_here(declaration: &decl::Declaration<'_>, size_bytes: u32, signed: bool)
 }
 
 /// The element of type `ty`. Where `width` is known (from the size column) it wins, except that a
-/// text's characters stay characters.
-fn element_of(ty: &str, width: Option<u32>, signed: bool) -> Scalar {
+/// text's characters stay characters. Where it is not, a long has `long_bytes`.
+fn element_of(ty: &str, width: Option<u32>, signed: bool, long_bytes: usize) -> Scalar {
     if ty == "char" && width.is_none_or(|width| width == 1) {
         return Scalar::Character;
     }
@@ -222,6 +231,11 @@ fn element_of(ty: &str, width: Option<u32>, signed: bool) -> Scalar {
     } else {
         decl::c_integer(ty)
     };
+    let is_long = pointer || ty.ends_with("long") && !ty.ends_with("long long");
+    let known = known.map(|(signed, bytes)| match is_long && long_bytes == 4 {
+        true => (signed, 4),
+        false => (signed, bytes),
+    });
     match width.or(known.map(|(_, bytes)| u32::from(bytes))) {
         Some(bytes @ (1 | 2 | 4 | 8)) if !ty.starts_with("struct ") || pointer => {
             // The signed column is right for events; `c_integer` serves elements of dynamic arrays,

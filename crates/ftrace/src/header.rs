@@ -2,6 +2,7 @@
 
 use event::{Error, ErrorKind, Result};
 
+use crate::bytes::Order;
 use crate::decl;
 
 /// The layout of a sub-buffer's header.
@@ -15,6 +16,8 @@ pub struct PageLayout {
     pub data_offset_bytes: usize,
     /// Room for events; the sub-buffer is this and `data_offset_bytes` long.
     pub data_size_bytes: usize,
+    /// Whether the kernel is big-endian.
+    pub big_endian: bool,
 }
 
 impl PageLayout {
@@ -24,6 +27,7 @@ impl PageLayout {
         commit_size_bytes: 8,
         data_offset_bytes: 16,
         data_size_bytes: 4080,
+        big_endian: false,
     };
 
     /// Reads the text of `events/header_page`.
@@ -57,7 +61,25 @@ impl PageLayout {
             commit_size_bytes: commit_size,
             data_offset_bytes: data_offset,
             data_size_bytes: data_size,
+            big_endian: cfg!(target_endian = "big"),
         })
+    }
+
+    /// The same of a kernel with this byte order; the text does not say it, and means this machine.
+    pub fn with_order(self, order: Order) -> Self {
+        PageLayout {
+            big_endian: order == Order::Big,
+            ..self
+        }
+    }
+
+    /// The byte order of all numbers in pages and records.
+    #[inline]
+    pub fn order(&self) -> Order {
+        match self.big_endian {
+            true => Order::Big,
+            false => Order::Little,
+        }
     }
 
     /// The whole sub-buffer: what one read of `trace_pipe_raw` yields.

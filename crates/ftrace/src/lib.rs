@@ -12,7 +12,10 @@
 //! - Nobody sleeps on a pipe here. A sleeping reader makes the traced CPU send it a wake-up; our
 //!   readers look at the pipes now and then from a housekeeping CPU.
 
+mod bytes;
+mod dat;
 mod decl;
+mod directory;
 mod format;
 mod formats;
 mod header;
@@ -21,18 +24,28 @@ mod leftovers;
 pub mod lttng;
 mod page;
 mod pipe;
+mod reader;
+mod recording;
 mod select;
 mod stats;
+mod stream;
 mod task_names;
 mod tracefs;
 
+pub use bytes::Order;
+pub use dat::is_trace_dat;
+pub use directory::is_page_directory;
 pub use format::{EventFormat, FormatField, Kind, Scalar};
 pub use formats::Formats;
 pub use header::PageLayout;
 pub use instance::{Instance, Switch};
 pub use leftovers::Leftover;
+pub use lttng::RecordRef;
 pub use page::{Page, PageDamage, PageEvents, RawEvent};
 pub use pipe::PagePipe;
+pub use reader::{Halt, Loss, PageReader};
+pub use recording::{Facts, Recording};
 pub use select::EventName;
 pub use stats::CpuStatistics;
+pub use stream::PageStream;
 pub use tracefs::Tracefs;

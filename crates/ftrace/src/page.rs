@@ -4,6 +4,7 @@
 //! word, then records that begin with five bits of type or length and 27 bits of time delta.
 
 use crate::PageLayout;
+use crate::bytes::Order;
 
 /// Commit word: events are missing before this page.
 const MISSED_EVENTS: u64 = 1 << 31;
@@ -18,6 +19,8 @@ const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
 /// Record type: an absolute time of 59 bits.
 const TYPE_TIME_STAMP: u32 = 31;
+/// Bits of a record's time delta.
+const DELTA_BITS: u32 = 27;
 /// Bits of the time that a record's absolute time does not have.
 const TIME_HIGH_BITS: u64 = 0xf8 << 56;
 
@@ -31,6 +34,7 @@ pub struct Page<'a> {
     records: &'a [u8],
     /// Where the records begin in the page, for damage reports.
     offset_bytes: usize,
+    order: Order,
 }
 
 /// One event of a page.
@@ -61,12 +65,15 @@ impl<'a> Page<'a> {
             offset_bytes,
             reason,
         };
+        let order = layout.order();
         let data = bytes.get(layout.data_offset_bytes..);
-        let time_ns = read_u64(bytes, 0);
-        let commit = match layout.commit_size_bytes {
-            8 => read_u64(bytes, layout.commit_offset_bytes),
-            _ => read_u32(bytes, layout.commit_offset_bytes).map(u64::from),
+        let time_ns = order.u64_at(bytes, 0);
+        // The commit word is a long of the kernel's, and so is the number of missed events.
+        let long = |bytes, at| match layout.commit_size_bytes {
+            8 => order.u64_at(bytes, at),
+            _ => order.u32_at(bytes, at).map(u64::from),
         };
+        let commit = long(bytes, layout.commit_offset_bytes);
         let (Some(data), Some(time_ns), Some(commit)) = (data, time_ns, commit) else {
             return Err(damage(
                 0,
@@ -80,7 +87,7 @@ impl<'a> Page<'a> {
         };
         let missed = (commit & MISSED_EVENTS != 0).then(|| {
             if commit & MISSED_STORED != 0 {
-                read_u64(data, size)
+                long(data, size)
             } else {
                 None
             }
@@ -90,6 +97,7 @@ impl<'a> Page<'a> {
             missed,
             records,
             offset_bytes: layout.data_offset_bytes,
+            order,
         })
     }
 
@@ -97,8 +105,7 @@ impl<'a> Page<'a> {
     pub fn events(&self) -> PageEvents<'a> {
         PageEvents {
             records: self.records,
-            at: 0,
-            time_ns: self.time_ns,
+            walk: PageWalk::new(self),
             offset_bytes: self.offset_bytes,
         }
     }
@@ -113,71 +120,100 @@ impl<'a> Page<'a> {
 #[derive(Clone, Debug)]
 pub struct PageEvents<'a> {
     records: &'a [u8],
-    at: usize,
-    time_ns: u64,
+    walk: PageWalk,
     offset_bytes: usize,
-}
-
-/// What the next record is.
-enum Step<'a> {
-    Event(&'a [u8]),
-    Time,
-    End,
 }
 
 impl<'a> Iterator for PageEvents<'a> {
     type Item = Result<RawEvent<'a>, PageDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.at < self.records.len() {
-            let begin = self.at;
-            match self.step() {
-                Ok(Step::Event(record)) => {
-                    return Some(Ok(RawEvent {
-                        time_ns: self.time_ns,
-                        record,
-                    }));
-                }
+        let begin = self.walk.at;
+        match self.walk.next(self.records)? {
+            Ok(place) => Some(Ok(RawEvent {
+                time_ns: self.walk.time_ns,
+                record: &self.records[place],
+            })),
+            Err(reason) => Some(Err(PageDamage {
+                offset_bytes: self.offset_bytes + begin,
+                reason,
+            })),
+        }
+    }
+}
+
+/// Where a walk over the records of a page stands; it borrows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PageWalk {
+    /// The next record.
+    pub at: usize,
+    /// The time of the last one.
+    pub time_ns: u64,
+    order: Order,
+}
+
+/// What the next record is.
+enum Step {
+    Event(std::ops::Range<usize>),
+    Time,
+    End,
+}
+
+impl PageWalk {
+    /// Before the first record of `page`.
+    pub fn new(page: &Page<'_>) -> Self {
+        PageWalk {
+            at: 0,
+            time_ns: page.time_ns,
+            order: page.order,
+        }
+    }
+
+    /// The place of the next event in `records`; none at their end. After damage it ends.
+    #[inline]
+    pub fn next(&mut self, records: &[u8]) -> Option<Result<std::ops::Range<usize>, String>> {
+        while self.at < records.len() {
+            match self.step(records) {
+                Ok(Step::Event(place)) => return Some(Ok(place)),
                 Ok(Step::Time) => {}
-                Ok(Step::End) => self.at = self.records.len(),
+                Ok(Step::End) => self.at = records.len(),
                 Err(reason) => {
-                    self.at = self.records.len();
-                    let offset_bytes = self.offset_bytes + begin;
-                    return Some(Err(PageDamage {
-                        offset_bytes,
-                        reason,
-                    }));
+                    self.at = records.len();
+                    return Some(Err(reason));
                 }
             }
         }
         None
     }
-}
 
-impl<'a> PageEvents<'a> {
     /// Takes one record; always moves forward by at least four bytes.
-    fn step(&mut self) -> Result<Step<'a>, String> {
-        let header = self.word(0)?;
-        let (kind, delta) = (header & 0x1f, u64::from(header >> 5));
-        let second = |this: &Self| this.word(4).map(u64::from);
+    #[inline]
+    fn step(&mut self, records: &[u8]) -> Result<Step, String> {
+        let header = self.word(records, 0)?;
+        let (kind, delta) = match self.order {
+            Order::Little => (header & 0x1f, header >> 5),
+            Order::Big => (header >> DELTA_BITS, header & ((1 << DELTA_BITS) - 1)),
+        };
+        let delta = u64::from(delta);
+        let second = |this: &Self| this.word(records, 4).map(u64::from);
         match kind {
             TYPE_PADDING if delta == 0 => return Ok(Step::End),
             TYPE_PADDING => {
                 // A discarded record: its delta counts, because the next one counts from it.
                 let length = second(self)? as usize;
                 self.time_ns = self.time_ns.wrapping_add(delta);
-                self.skip(length.saturating_add(4))?;
+                self.skip(records, length.saturating_add(4))?;
                 return Ok(Step::Time);
             }
             TYPE_TIME_EXTEND => {
-                let long = (second(self)? << 27) + delta;
+                let long = (second(self)? << DELTA_BITS) + delta;
                 self.time_ns = self.time_ns.wrapping_add(long);
-                self.skip(8)?;
+                self.skip(records, 8)?;
                 return Ok(Step::Time);
             }
             TYPE_TIME_STAMP => {
-                self.time_ns = absolute(self.time_ns, (second(self)? << 27) + delta);
-                self.skip(8)?;
+                self.time_ns = absolute(self.time_ns, (second(self)? << DELTA_BITS) + delta);
+                self.skip(records, 8)?;
                 return Ok(Step::Time);
             }
             _ => {}
@@ -191,21 +227,21 @@ impl<'a> PageEvents<'a> {
             words => (4, words as usize * 4),
         };
         let record_begin = self.at + begin;
-        self.skip(begin.saturating_add(length.next_multiple_of(4)))?;
+        self.skip(records, begin.saturating_add(length.next_multiple_of(4)))?;
         self.time_ns = self.time_ns.wrapping_add(delta);
-        Ok(Step::Event(
-            &self.records[record_begin..record_begin + length],
-        ))
+        Ok(Step::Event(record_begin..record_begin + length))
     }
 
-    fn word(&self, offset: usize) -> Result<u32, String> {
-        let found = self.records.len() - self.at;
-        read_u32(self.records, self.at + offset)
-            .ok_or_else(|| format!("a record header, found the last {found} bytes of the page"))
+    #[inline]
+    fn word(&self, records: &[u8], offset: usize) -> Result<u32, String> {
+        let found = records.len() - self.at;
+        let word = self.order.u32_at(records, self.at + offset);
+        word.ok_or_else(|| format!("a record header, found the last {found} bytes of the page"))
     }
 
-    fn skip(&mut self, length: usize) -> Result<(), String> {
-        let left = self.records.len() - self.at;
+    #[inline]
+    fn skip(&mut self, records: &[u8], length: usize) -> Result<(), String> {
+        let left = records.len() - self.at;
         if length > left {
             return Err(format!("a record of {length} bytes, found only {left}"));
         }
@@ -224,18 +260,6 @@ fn absolute(before_ns: u64, low_ns: u64) -> u64 {
     } else {
         time
     }
-}
-
-fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(
-        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
-    ))
-}
-
-fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(
-        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
-    ))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Helpers of tests; no product code depends on them.
 
+pub mod dat;
 mod privileged;
 mod probe;
 mod sample;

@@ -1,8 +1,5 @@
 //! The merge of all CTF streams by time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use ctf::reader::{BadBytes, Loss, Step, StreamReader};
@@ -10,10 +7,11 @@ use event::{Cpu, Instant, Result, TimeRange};
 
 use crate::ctf_trace::{CtfTrace, Part};
 use crate::cursor::Payload;
+use crate::merge::{Lane, Merge};
 use crate::{Damage, Disorder, EventView, Item, LossCause, Lost};
 
 /// One stream file of one part, or the packets of it that follow each other in time.
-struct Lane<'a> {
+struct CtfLane<'a> {
     reader: StreamReader<'a>,
     part: &'a Part,
     range: TimeRange,
@@ -26,25 +24,11 @@ struct Lane<'a> {
     events_back_in_time: u64,
 }
 
-/// What orders lanes: the time of its item in nanoseconds, then its place.
-type Key = (i64, usize);
-
-/// The walk: one lane at a time, as long as its items are earlier than those of the others.
+/// The walk over CTF streams.
 pub(crate) struct CtfCursor<'a> {
-    lanes: Vec<Lane<'a>>,
-    /// The lane that is handed out.
-    current: Option<Key>,
-    /// The other lanes, the earliest on top.
-    others: BinaryHeap<Reverse<Key>>,
-    /// The key on top of the others.
-    limit: Key,
-    /// Whether the current lane's item was handed out and the lane must go on.
-    is_used: bool,
+    merge: Merge<CtfLane<'a>>,
     packets_back_in_time: u64,
 }
-
-/// After every item.
-const NEVER: Key = (i64::MAX, usize::MAX);
 
 impl<'a> CtfCursor<'a> {
     /// Events of the classes that are `wanted`, by the trace's list of classes; of all when it is
@@ -63,7 +47,7 @@ impl<'a> CtfCursor<'a> {
             for (place, stream) in part.files.streams().iter().enumerate() {
                 let file = format!("{}{}", part.prefix, stream.name());
                 let readers = part.files.readers_from(place, begin_ns).into_iter();
-                lanes.extend(readers.map(|reader| Lane {
+                lanes.extend(readers.map(|reader| CtfLane {
                     reader: narrow(reader.with_first_class(part.first_class)),
                     part,
                     range,
@@ -74,70 +58,58 @@ impl<'a> CtfCursor<'a> {
                 }));
             }
         }
-        let mut others = BinaryHeap::with_capacity(lanes.len());
-        for (place, lane) in lanes.iter_mut().enumerate() {
-            others.extend(lane.advance().map(|time_ns| Reverse((time_ns, place))));
-        }
-        let current = others.pop().map(|Reverse(key)| key);
-        let limit = others.peek().map_or(NEVER, |Reverse(key)| *key);
         CtfCursor {
-            lanes,
-            current,
-            others,
-            limit,
-            is_used: false,
+            merge: Merge::new(lanes),
             packets_back_in_time: ctf.packets_back_in_time(),
         }
     }
 
-    /// Wrapped as the caller hands it on: unwrapping would move the item once more.
+    /// Goes on to the next item, unless it stands on one that was not taken; returns its time.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
-        if self.is_used
-            && let Some((_, place)) = self.current
-            && let Some(lane) = self.lanes.get_mut(place)
-        {
-            self.current = lane.advance().map(|time_ns| (time_ns, place));
-            if self.current.is_none_or(|key| key > self.limit) {
-                self.change_lane();
-            }
-        }
-        self.is_used = true;
-        match self.current {
-            Some((time_ns, place)) => self.lanes[place].item(Instant::from_ns(time_ns)),
+    pub fn settle(&mut self) -> Option<i64> {
+        self.merge.settle()
+    }
+
+    /// Takes the item that it stands on; wrapped as the caller hands it on: unwrapping would move
+    /// the item once more.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Item<'_>>> {
+        match self.merge.take() {
+            Some((time_ns, lane)) => lane.item(Instant::from_ns(time_ns)),
             None => Ok(None),
         }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
+        self.settle();
+        self.take()
     }
 
     /// The event that was handed out last.
     #[inline]
     pub fn event(&self) -> Option<EventView<'_>> {
-        let (time_ns, place) = self.current.filter(|_| self.is_used)?;
-        match self.lanes.get(place)?.item(Instant::from_ns(time_ns)) {
+        let (time_ns, lane) = self.merge.taken()?;
+        match lane.item(Instant::from_ns(time_ns)) {
             Ok(Some(Item::Event(event))) => Some(event),
             _ => None,
         }
     }
 
-    /// Goes on with the lane whose item is the earliest.
-    fn change_lane(&mut self) {
-        self.current = match (self.current, self.others.peek_mut()) {
-            (Some(key), Some(mut top)) => Some(std::mem::replace(&mut top.0, key)),
-            (None, Some(top)) => Some(PeekMut::pop(top).0),
-            (current, None) => current,
-        };
-        self.limit = self.others.peek().map_or(NEVER, |Reverse(key)| *key);
-    }
-
     pub fn disorder(&self) -> Disorder {
         Disorder {
             packets: self.packets_back_in_time,
-            events: self.lanes.iter().map(|lane| lane.events_back_in_time).sum(),
+            events: self
+                .merge
+                .lanes()
+                .iter()
+                .map(|lane| lane.events_back_in_time)
+                .sum(),
         }
     }
 }
 
-impl Lane<'_> {
+impl Lane for CtfLane<'_> {
     /// Goes to the next item inside of the range and returns its time; none at the end.
     #[inline]
     fn advance(&mut self) -> Option<i64> {
@@ -167,7 +139,9 @@ impl Lane<'_> {
             }
         }
     }
+}
 
+impl CtfLane<'_> {
     /// Whether a step that is no event belongs to the range; none at the end.
     #[cold]
     fn meet(&self, step: &Step, time: Instant) -> Option<bool> {

@@ -121,6 +121,11 @@ impl CtfTrace {
         }
     }
 
+    /// How far the wall clock is ahead of the first part's.
+    pub fn wall_offset_ns(&self) -> i64 {
+        self.parts.first().map_or(0, Part::wall_offset_ns)
+    }
+
     pub fn part_infos(&self) -> Vec<PartInfo> {
         self.parts.iter().map(Part::info).collect()
     }
@@ -242,6 +247,7 @@ impl Part {
         };
         PartInfo {
             path: self.prefix.trim_end_matches('/').to_owned(),
+            format: "CTF",
             format_version: schema.format_version,
             uuid: schema.uuid,
             environment: self.environment.clone(),

@@ -3,6 +3,7 @@
 use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
 
 use crate::ctf_cursor::CtfCursor;
+use crate::ftrace_cursor::{FtraceCursor, FtraceEvent};
 use crate::memory::MemoryEvent;
 use crate::{Disorder, Source, Trace};
 
@@ -65,6 +66,7 @@ pub struct EventView<'a> {
 pub(crate) enum Payload<'a> {
     Memory(&'a MemoryEvent),
     Ctf(ctf::reader::EventRef<'a>),
+    Ftrace(FtraceEvent<'a>),
 }
 
 impl<'a> EventView<'a> {
@@ -78,7 +80,7 @@ impl<'a> EventView<'a> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         match &self.payload {
-            Payload::Memory(_) => true,
+            Payload::Memory(_) | Payload::Ftrace(_) => true,
             Payload::Ctf(event) => event.is_timed(),
         }
     }
@@ -89,6 +91,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.cpu,
             Payload::Ctf(event) => event.cpu().map(Cpu),
+            Payload::Ftrace(event) => Some(event.cpu()),
         }
     }
 
@@ -98,6 +101,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.class,
             Payload::Ctf(event) => event.class(),
+            Payload::Ftrace(event) => event.class(),
         }
     }
 
@@ -113,6 +117,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.integer(field),
             Payload::Ctf(event) => event.i64(field),
+            Payload::Ftrace(event) => event.i64(field),
         }
     }
 
@@ -122,6 +127,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.float(field),
             Payload::Ctf(event) => event.f64(field),
+            Payload::Ftrace(_) => 0.0,
         }
     }
 
@@ -131,6 +137,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.text(field),
             Payload::Ctf(event) => event.text(field),
+            Payload::Ftrace(event) => event.text(field),
         }
     }
 
@@ -139,6 +146,7 @@ impl<'a> EventView<'a> {
         match &self.payload {
             Payload::Memory(event) => event.value(field),
             Payload::Ctf(event) => event.value(field),
+            Payload::Ftrace(event) => event.value(field),
         }
     }
 }
@@ -179,6 +187,16 @@ pub struct Cursor<'a>(Walk<'a>);
 enum Walk<'a> {
     Memory(MemoryCursor<'a>),
     Ctf(CtfCursor<'a>),
+    Ftrace(FtraceCursor<'a>),
+    Both(BothCursor<'a>),
+}
+
+/// CTF streams and recordings of ftrace beside each other.
+struct BothCursor<'a> {
+    ctf: CtfCursor<'a>,
+    ftrace: FtraceCursor<'a>,
+    /// Which of them handed out last.
+    is_ctf: bool,
 }
 
 struct MemoryCursor<'a> {
@@ -208,6 +226,12 @@ impl Trace {
     fn walk(&self, range: TimeRange, wanted: Vec<bool>) -> Cursor<'_> {
         Cursor(match &self.source {
             Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted)),
+            Source::Ftrace(ftrace) => Walk::Ftrace(FtraceCursor::new(ftrace, range, &wanted)),
+            Source::Both(ctf, ftrace) => Walk::Both(BothCursor {
+                ctf: CtfCursor::new(ctf, range, &wanted),
+                ftrace: FtraceCursor::new(ftrace, range, &wanted),
+                is_ctf: true,
+            }),
             Source::Memory { events, losses } => {
                 let next = events.partition_point(|event| event.time < range.begin);
                 let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
@@ -235,6 +259,8 @@ impl Cursor<'_> {
         match &mut self.0 {
             Walk::Memory(memory) => Ok(memory.next()),
             Walk::Ctf(ctf) => ctf.next(),
+            Walk::Ftrace(ftrace) => ftrace.next(),
+            Walk::Both(both) => both.next(),
         }
     }
 
@@ -245,6 +271,9 @@ impl Cursor<'_> {
         match &self.0 {
             Walk::Memory(memory) => memory.current.map(view),
             Walk::Ctf(ctf) => ctf.event(),
+            Walk::Ftrace(ftrace) => ftrace.event(),
+            Walk::Both(both) if both.is_ctf => both.ctf.event(),
+            Walk::Both(both) => both.ftrace.event(),
         }
     }
 
@@ -255,6 +284,29 @@ impl Cursor<'_> {
         match &self.0 {
             Walk::Memory(_) => Disorder::default(),
             Walk::Ctf(ctf) => ctf.disorder(),
+            Walk::Ftrace(ftrace) => ftrace.disorder(),
+            Walk::Both(both) => {
+                let (ctf, ftrace) = (both.ctf.disorder(), both.ftrace.disorder());
+                Disorder {
+                    packets: ctf.packets + ftrace.packets,
+                    events: ctf.events + ftrace.events,
+                }
+            }
+        }
+    }
+}
+
+impl BothCursor<'_> {
+    fn next(&mut self) -> Result<Option<Item<'_>>> {
+        let (ctf_ns, ftrace_ns) = (self.ctf.settle(), self.ftrace.settle());
+        self.is_ctf = match (ctf_ns, ftrace_ns) {
+            (Some(ctf_ns), Some(ftrace_ns)) => ctf_ns <= ftrace_ns,
+            (_, None) => true,
+            (None, _) => false,
+        };
+        match self.is_ctf {
+            true => self.ctf.take(),
+            false => Ok(self.ftrace.take()),
         }
     }
 }

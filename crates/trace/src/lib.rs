@@ -13,16 +13,21 @@
 mod ctf_cursor;
 mod ctf_trace;
 mod cursor;
+mod ftrace_cursor;
+mod ftrace_trace;
 mod memory;
+mod merge;
 mod open;
 mod options;
 mod symbols;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 
 use ctf_trace::CtfTrace;
+use ftrace_trace::FtraceTrace;
 
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
 pub use memory::{MemoryEvent, MemoryTrace};
@@ -46,7 +51,8 @@ pub struct TraceInfo {
 pub struct Trace {
     info: TraceInfo,
     classes: Vec<EventClass>,
-    symbols: Symbols,
+    /// Read when they are asked for: few need them, and they are many.
+    symbols: OnceLock<Symbols>,
     source: Source,
 }
 
@@ -57,6 +63,30 @@ enum Source {
         losses: Vec<Lost>,
     },
     Ctf(CtfTrace),
+    Ftrace(FtraceTrace),
+    Both(CtfTrace, FtraceTrace),
+}
+
+impl Source {
+    fn ctf(&self) -> Option<&CtfTrace> {
+        match self {
+            Source::Ctf(ctf) | Source::Both(ctf, _) => Some(ctf),
+            _ => None,
+        }
+    }
+
+    fn ftrace(&self) -> Option<&FtraceTrace> {
+        match self {
+            Source::Ftrace(ftrace) | Source::Both(_, ftrace) => Some(ftrace),
+            _ => None,
+        }
+    }
+
+    /// The recording of ftrace that `class` belongs to, if it belongs to one.
+    fn ftrace_of(&self, class: ClassId) -> Option<(&FtraceTrace, usize)> {
+        let ftrace = self.ftrace()?;
+        Some((ftrace, ftrace.part_index(class)?))
+    }
 }
 
 impl Trace {
@@ -67,17 +97,16 @@ impl Trace {
 
     /// `env` of the trace that events of `class` come from, where several lie below one root.
     pub fn environment_of(&self, class: ClassId) -> &BTreeMap<String, String> {
-        match &self.source {
-            Source::Memory { .. } => &self.info.environment,
-            Source::Ctf(ctf) => ctf.environment_of(class).unwrap_or(&self.info.environment),
-        }
+        let of_ftrace = self.source.ftrace().and_then(|f| f.environment_of(class));
+        let of_ctf = || self.source.ctf().and_then(|ctf| ctf.environment_of(class));
+        of_ftrace.or_else(of_ctf).unwrap_or(&self.info.environment)
     }
 
     /// Whether events of `class` have a payload, be it one without fields.
     pub fn has_payload(&self, class: ClassId) -> bool {
-        match &self.source {
-            Source::Memory { .. } => true,
-            Source::Ctf(ctf) => ctf.has_payload(class),
+        match (self.source.ftrace_of(class), self.source.ctf()) {
+            (None, Some(ctf)) => ctf.has_payload(class),
+            _ => true,
         }
     }
 
@@ -86,40 +115,49 @@ impl Trace {
         &self.classes
     }
 
-    /// Kernel symbols of the traced machine; empty when the trace carries none.
+    /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.
     pub fn symbols(&self) -> &Symbols {
-        &self.symbols
+        self.symbols.get_or_init(|| {
+            let text = self.source.ftrace().map(FtraceTrace::kallsyms);
+            Symbols::from_kallsyms(&text.and_then(Result::ok).unwrap_or_default())
+        })
     }
 
-    /// The CTF traces that were opened as one, the kernel's first; none for a trace in memory.
+    /// The traces that were opened as one, the kernel's CTF first; none for a trace in memory.
     pub fn parts(&self) -> Vec<PartInfo> {
-        match &self.source {
-            Source::Memory { .. } => Vec::new(),
-            Source::Ctf(ctf) => ctf.part_infos(),
-        }
+        let ctf = self.source.ctf().map(CtfTrace::part_infos);
+        let ftrace = self.source.ftrace().map(FtraceTrace::part_infos);
+        ctf.into_iter().chain(ftrace).flatten().collect()
     }
 
     /// Which of [`Trace::parts`] the events of `class` come from, as an index; zero where there is
     /// only one.
     pub fn part_of(&self, class: ClassId) -> usize {
-        match &self.source {
-            Source::Memory { .. } => 0,
-            Source::Ctf(ctf) => ctf.part_index(class).unwrap_or(0),
+        let ctf = self.source.ctf();
+        match self.source.ftrace_of(class) {
+            Some((_, part)) => ctf.map_or(0, |ctf| ctf.parts.len()) + part,
+            None => ctf.and_then(|ctf| ctf.part_index(class)).unwrap_or(0),
         }
     }
 
-    /// From the first packet's begin to the last one's end, without reading events; none when
+    /// From the first packet's begin to the last one's end, without reading all events; none when
     /// nobody says.
     pub fn range(&self) -> Option<TimeRange> {
-        match &self.source {
-            Source::Memory { events, .. } => {
-                let (first, last) = (events.first()?, events.last()?);
-                Some(TimeRange {
-                    begin: first.time,
-                    end: last.time + Duration::from_ns(1),
-                })
-            }
-            Source::Ctf(ctf) => ctf.range(),
+        if let Source::Memory { events, .. } = &self.source {
+            let (first, last) = (events.first()?, events.last()?);
+            return Some(TimeRange {
+                begin: first.time,
+                end: last.time + Duration::from_ns(1),
+            });
+        }
+        let ctf = self.source.ctf().and_then(CtfTrace::range);
+        let ftrace = self.source.ftrace().and_then(FtraceTrace::range);
+        match (ctf, ftrace) {
+            (Some(ctf), Some(ftrace)) => Some(TimeRange {
+                begin: ctf.begin.min(ftrace.begin),
+                end: ctf.end.max(ftrace.end),
+            }),
+            (ctf, ftrace) => ctf.or(ftrace),
         }
     }
 

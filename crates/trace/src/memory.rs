@@ -71,7 +71,7 @@ impl MemoryTrace {
         Trace {
             info: self.info,
             classes: self.classes,
-            symbols: self.symbols,
+            symbols: self.symbols.into(),
             source: Source::Memory {
                 events: self.events,
                 losses: self.losses,

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind, EventClass, Result};
+use ftrace::Recording;
 
 use crate::ctf_trace::{CtfTrace, Place};
-use crate::{OpenOptions, Root, Source, Symbols, Trace};
+use crate::ftrace_trace::{self, Base, FtracePart, FtraceTrace};
+use crate::{OpenOptions, Root, Source, Symbols, Trace, TraceInfo};
 
 /// LTTng's deepest layout is `ust/uid/1000/64-bit`; snapshots add a directory or two.
 const DEPTH_MAX: u32 = 8;
@@ -14,8 +17,8 @@ const DEPTH_MAX: u32 = 8;
 const KALLSYMS: &str = "rtscope/kallsyms";
 
 impl Trace {
-    /// Opens the trace at `path`: a directory with `metadata`, or a root above such directories,
-    /// which are then read as one trace.
+    /// Opens the trace at `path`: a directory with `metadata` (CTF), one with raw pages of ftrace,
+    /// or a root above such directories, which are then read as one trace; or a trace.dat.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when nothing is there or what is there is no trace;
@@ -39,61 +42,120 @@ impl Trace {
     /// # Errors
     /// As [`Trace::open`]; [`ErrorKind::InvalidInput`] when there is no root.
     pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
-        let mut places = Vec::new();
+        let (mut places, mut recordings) = (Vec::new(), Vec::new());
         for root in roots {
             let prefix = match roots {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
             };
-            let dirs = trace_dirs(&root.path, prefix)?;
-            places.extend(dirs.into_iter().map(|(dir, prefix)| Place {
-                dir,
-                prefix,
-                clock_offset: root.clock_offset,
-            }));
+            for found in traces(&root.path, prefix)? {
+                match found {
+                    Found::Ctf(dir, prefix) => places.push(Place {
+                        dir,
+                        prefix,
+                        clock_offset: root.clock_offset,
+                    }),
+                    Found::Ftrace(recording, prefix) => recordings.push(FtracePart::new(
+                        *recording,
+                        prefix,
+                        root.clock_offset,
+                        options,
+                    )),
+                }
+            }
         }
-        if places.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidInput, "no trace was given")
-                .mend("give the directory that 'rtscope record -o' or a snapshot wrote"));
-        }
-        let ctf = CtfTrace::open(places, options)?;
-        let (info, classes) = (ctf.info(), ctf.classes());
+        let source = source(places, recordings, options)?;
         let symbols = roots.iter().map(|root| symbols(&root.path));
+        let symbols = symbols.into_iter().find(|symbols| !symbols.is_empty());
+        let (info, classes) = source.facts();
         Ok(Trace {
             info,
             classes,
-            symbols: symbols
-                .into_iter()
-                .find(|symbols| !symbols.is_empty())
-                .unwrap_or_default(),
-            source: Source::Ctf(ctf),
+            symbols: symbols.map_or_else(OnceLock::new, OnceLock::from),
+            source,
         })
     }
 }
 
-/// The directories with `metadata` at a path or below, and how they are called from there.
-fn trace_dirs(path: &Path, prefix: String) -> Result<Vec<(PathBuf, String)>> {
+impl Source {
+    /// What is known of all traces together, and their classes, numbered through.
+    fn facts(&self) -> (TraceInfo, Vec<EventClass>) {
+        match (self.ctf(), self.ftrace()) {
+            (Some(ctf), None) => (ctf.info(), ctf.classes()),
+            (None, Some(ftrace)) => (ftrace.info(), ftrace.classes()),
+            (Some(ctf), Some(ftrace)) => {
+                let (mut info, mut classes) = (ctf.info(), ctf.classes());
+                info.cpus.extend(ftrace.cpus());
+                info.cpus.sort_unstable();
+                info.cpus.dedup();
+                classes.extend(ftrace.classes());
+                (info, classes)
+            }
+            (None, None) => Default::default(),
+        }
+    }
+}
+
+fn source(
+    places: Vec<Place>,
+    recordings: Vec<FtracePart>,
+    options: &OpenOptions,
+) -> Result<Source> {
+    if places.is_empty() && recordings.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidInput, "no trace was given")
+            .mend("give the directory that 'rtscope record -o' or a snapshot wrote"));
+    }
+    if places.is_empty() {
+        return Ok(Source::Ftrace(FtraceTrace::new(recordings, None)));
+    }
+    let ctf = CtfTrace::open(places, options)?;
+    if recordings.is_empty() {
+        return Ok(Source::Ctf(ctf));
+    }
+    let base = Base {
+        wall_offset_ns: ctf.wall_offset_ns(),
+        first_class: ctf.classes().len() as u32,
+    };
+    let ftrace = FtraceTrace::new(recordings, Some(base));
+    Ok(Source::Both(ctf, ftrace))
+}
+
+/// What was found, and how it is called from where the search began.
+enum Found {
+    /// A directory with `metadata`.
+    Ctf(PathBuf, String),
+    Ftrace(Box<Recording>, String),
+}
+
+/// The traces at a path or below it.
+fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
     let status = fs::metadata(path).map_err(|cause| {
         Error::io(format!("cannot open the trace {}", path.display()), cause)
             .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
     })?;
     if !status.is_dir() {
+        if let Some(opened) = ftrace_trace::open_file(path)? {
+            return Ok(vec![Found::Ftrace(opened.into(), prefix)]);
+        }
         return match path.file_name().is_some_and(|name| name == "metadata") {
-            true => trace_dirs(path.parent().unwrap_or(path), prefix),
-            false => Err(no_trace(path, "a file".to_owned())),
+            true => traces(path.parent().unwrap_or(path), prefix),
+            false => Err(no_trace(
+                path,
+                "a file of no format that is known".to_owned(),
+            )),
         };
     }
-    let mut dirs = Vec::new();
+    let mut found = Vec::new();
     let mut entries = 0;
-    find_traces(path, prefix, 0, &mut dirs, &mut entries)?;
-    if dirs.is_empty() {
+    find_traces(path, prefix, 0, &mut found, &mut entries)?;
+    if found.is_empty() {
         let found = match entries {
             0 => "an empty directory".to_owned(),
-            _ => format!("{entries} files and directories, none named 'metadata'"),
+            _ => format!("{entries} files and directories, none named 'metadata' or 'per_cpu'"),
         };
         return Err(no_trace(path, found));
     }
-    Ok(dirs)
+    Ok(found)
 }
 
 fn no_trace(path: &Path, found: String) -> Error {
@@ -105,16 +167,23 @@ fn no_trace(path: &Path, found: String) -> Error {
     .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
 }
 
-/// Directories with a file `metadata`, at `dir` or below, in the order of their names.
+/// CTF traces and recordings of ftrace, at `dir` or below, in the order of their names.
 fn find_traces(
     dir: &Path,
     prefix: String,
     depth: u32,
-    found: &mut Vec<(PathBuf, String)>,
+    found: &mut Vec<Found>,
     entries: &mut u64,
 ) -> Result<()> {
     if dir.join("metadata").is_file() {
-        found.push((dir.to_owned(), prefix));
+        found.push(Found::Ctf(dir.to_owned(), prefix));
+        return Ok(());
+    }
+    if ftrace::is_page_directory(dir) {
+        found.push(Found::Ftrace(
+            Recording::open_directory(dir)?.into(),
+            prefix,
+        ));
         return Ok(());
     }
     let unreadable = |cause| Error::io(format!("cannot read {}", dir.display()), cause);

@@ -32,12 +32,14 @@ impl<P: Into<PathBuf>> From<P> for Root {
     }
 }
 
-/// One of the CTF traces that were opened as one.
+/// One of the traces that were opened as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartInfo {
     /// Its directory relative to what was opened; empty when it is that.
     pub path: String,
-    /// `1.8` or `2`.
+    /// `CTF`, `trace.dat`, `ftrace pages` or `ftrace text`.
+    pub format: &'static str,
+    /// The format's version, such as `1.8`; empty when it has none.
     pub format_version: &'static str,
     /// Its UUID.
     pub uuid: Option<[u8; 16]>,

@@ -3,6 +3,7 @@
 
 mod names;
 mod plan;
+mod reading;
 mod rwbs;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,8 @@ use std::collections::BTreeSet;
 use event::{ClassId, EventClass};
 
 pub use plan::Plan;
+pub(crate) use reading::Reading;
+pub use reading::RecordRef;
 
 use crate::Formats;
 

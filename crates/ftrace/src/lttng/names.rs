@@ -31,6 +31,8 @@ pub(crate) enum FieldWriting {
     Current,
     /// The thread group of the task in the field.
     ThreadGroup,
+    /// Addresses up to the record's end.
+    Addresses,
 }
 
 /// One field of a row.
@@ -108,6 +110,7 @@ fn writing(ty: &str) -> Option<FieldWriting> {
         "rwbs" => FieldWriting::Rwbs,
         "current" => FieldWriting::Current,
         "tgid" => FieldWriting::ThreadGroup,
+        "addresses" => FieldWriting::Addresses,
         integer => {
             let (kind, bits) = integer.split_at_checked(1)?;
             let size_bits = bits.parse().ok()?;

@@ -4,22 +4,31 @@ use event::{Base, EventClass, Field, FieldType, Integer};
 
 use super::names::{self, FieldRow, FieldWriting};
 use super::rwbs;
+use crate::bytes::{Order, until_zero};
 use crate::{EventFormat, FormatField, Kind, Scalar};
 
 /// Bytes of a task's name.
 const COMM_BYTES: u32 = 16;
 /// What LTTng subtracts from the kernel's priorities.
 const PRIO_OFFSET: i64 = 100;
+/// A task's number.
+const TID: Width = Width {
+    bytes: 4,
+    signed: true,
+};
 
 /// The steps from a record to a payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// One for each field.
     steps: Vec<Step>,
+    /// The same with neighbouring copies joined: what a writer runs.
+    joined: Vec<Step>,
 }
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     /// Bytes as they are.
     Copy { at: u32, size: u32 },
     /// An integer, widened or narrowed, plus a number.
@@ -45,14 +54,14 @@ enum Step {
 
 /// Width and sign of an integer in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Width {
-    bytes: u8,
-    signed: bool,
+pub(crate) struct Width {
+    pub bytes: u8,
+    pub signed: bool,
 }
 
 /// Where the bytes of a text or array are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bytes {
+pub(crate) enum Bytes {
     Here {
         at: u32,
         size: u32,
@@ -88,7 +97,7 @@ impl Plan {
                 }
             }
         }
-        plan.steps = joined(&plan.steps);
+        plan.joined = joined(&plan.steps);
         (
             plan,
             EventClass {
@@ -106,6 +115,12 @@ impl Plan {
             _ => format.field(row.source),
         };
         let Some(source) = source else { return };
+        if row.writing == FieldWriting::Addresses {
+            let from = Bytes::Rest {
+                at: source.offset_bytes,
+            };
+            return self.add_sequence(from, address_in(source), row.name, fields);
+        }
         let typed = match width_of(source) {
             Some(from) => integer_row(row.writing, source.offset_bytes, from),
             None => text_row(row.writing, bytes_of(source)),
@@ -207,10 +222,15 @@ impl Plan {
         }
     }
 
+    /// The step of each field of the class.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
     /// Appends the payload of `record`, as a little-endian kernel wrote it, to `out`. What lies
     /// outside of the record reads as zero; `group_of` gives the thread group of a task.
     pub fn run(&self, record: &[u8], group_of: impl Fn(i32) -> i32, out: &mut Vec<u8>) {
-        for step in &self.steps {
+        for step in &self.joined {
             match *step {
                 Step::Copy { at, size } => copy(record, at, size, out),
                 Step::Integer {
@@ -219,46 +239,41 @@ impl Plan {
                     to_bytes,
                     plus,
                 } => {
-                    let value = read_integer(record, at, from).wrapping_add(plus);
+                    let value = from.read(record, at, Order::Little).wrapping_add(plus);
                     out.extend_from_slice(&value.to_le_bytes()[..usize::from(to_bytes)]);
                 }
                 Step::Text { from, size } => {
-                    let text = until_zero(from.read(record));
+                    let text = until_zero(from.read(record, Order::Little));
                     let kept = text.len().min(size as usize);
                     out.extend_from_slice(&text[..kept]);
                     out.resize(out.len() + size as usize - kept, 0);
                 }
                 Step::String { from } => {
-                    out.extend_from_slice(until_zero(from.read(record)));
+                    out.extend_from_slice(until_zero(from.read(record, Order::Little)));
                     out.push(0);
                 }
                 Step::Count {
                     from,
                     element_bytes,
                 } => {
-                    let count = from.read(record).len() / element_bytes as usize;
+                    let count = from.read(record, Order::Little).len() / element_bytes as usize;
                     out.extend_from_slice(&(count as u32).to_le_bytes());
                 }
                 Step::Elements {
                     from,
                     element_bytes,
                 } => {
-                    let bytes = from.read(record);
+                    let bytes = from.read(record, Order::Little);
                     let whole = bytes.len() - bytes.len() % element_bytes as usize;
                     out.extend_from_slice(&bytes[..whole]);
                 }
                 Step::Rwbs { from } => {
-                    out.extend_from_slice(&rwbs::flags(from.read(record)).to_le_bytes());
+                    out.extend_from_slice(
+                        &rwbs::flags(from.read(record, Order::Little)).to_le_bytes(),
+                    );
                 }
                 Step::Group { at } => {
-                    let tid = read_integer(
-                        record,
-                        at,
-                        Width {
-                            bytes: 4,
-                            signed: true,
-                        },
-                    );
+                    let tid = TID.read(record, at, Order::Little);
                     out.extend_from_slice(&group_of(tid as i32).to_le_bytes());
                 }
             }
@@ -266,21 +281,25 @@ impl Plan {
     }
 }
 
+impl Width {
+    /// The integer at `at`, sign-extended when it is signed; zero outside of the record.
+    #[inline]
+    pub fn read(self, record: &[u8], at: u32, order: Order) -> i64 {
+        let value = order.integer_at(record, at as usize, self.bytes, self.signed);
+        value.unwrap_or(0)
+    }
+}
+
 impl Bytes {
-    fn read(self, record: &[u8]) -> &[u8] {
+    /// What of it lies inside of the record.
+    #[inline]
+    pub fn read(self, record: &[u8], order: Order) -> &[u8] {
         let range = |at: usize, size: usize| record.get(at..at.saturating_add(size));
         let found = match self {
             Bytes::Here { at, size } => range(at as usize, size as usize),
             Bytes::Rest { at } => record.get(at as usize..),
             Bytes::Dynamic { at, relative } => {
-                let word = read_integer(
-                    record,
-                    at,
-                    Width {
-                        bytes: 4,
-                        signed: false,
-                    },
-                ) as u32;
+                let word = order.u32_at(record, at as usize).unwrap_or(0);
                 let begin = (word & 0xffff) as usize + if relative { at as usize + 4 } else { 0 };
                 range(begin, (word >> 16) as usize)
             }
@@ -421,6 +440,18 @@ fn width_of(field: &FormatField) -> Option<Width> {
     }
 }
 
+/// An address as wide as the elements of `field`.
+fn address_in(field: &FormatField) -> Scalar {
+    let element = match field.kind {
+        Kind::One(element) | Kind::Array { element, .. } | Kind::Dynamic { element, .. } => element,
+    };
+    Scalar::Integer {
+        size_bytes: if element.size_bytes() == 4 { 4 } else { 8 },
+        signed: false,
+        pointer: true,
+    }
+}
+
 fn integer(size_bits: u8, signed: bool) -> FieldType {
     FieldType::Integer(Integer::le(size_bits, signed))
 }
@@ -446,30 +477,6 @@ fn copy(record: &[u8], at: u32, size: u32, out: &mut Vec<u8>) {
     let found = &found[..found.len().min(size)];
     out.extend_from_slice(found);
     out.resize(out.len() + size - found.len(), 0);
-}
-
-/// The integer at `at`, sign-extended when it is signed; zero outside of the record.
-fn read_integer(record: &[u8], at: u32, width: Width) -> i64 {
-    let (at, size) = (at as usize, usize::from(width.bytes));
-    let Some(bytes) = record.get(at..at + size) else {
-        return 0;
-    };
-    let mut word = [0; 8];
-    word[..size].copy_from_slice(bytes);
-    let value = i64::from_le_bytes(word);
-    let shift = 64 - 8 * u32::from(width.bytes);
-    if width.signed {
-        value << shift >> shift
-    } else {
-        value
-    }
-}
-
-fn until_zero(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len())]
 }
 
 #[cfg(test)]

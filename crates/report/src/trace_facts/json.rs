@@ -63,6 +63,7 @@ fn part_json(part: &PartInfo) -> Value {
     json!({
         "path": part.path,
         "format": "CTF",
+        "format": part.format,
         "format_version": part.format_version,
         "uuid": part.uuid.as_ref().map(uuid),
         "environment": part.environment,

@@ -87,7 +87,7 @@ impl TraceFacts {
                     }
                 }
                 Item::Lost(lost) if wanted(lost.cpu) => match (lost.count, lost.cause) {
-                    (Some(count), LossCause::Discarded) => {
+                    (Some(count), LossCause::Discarded | LossCause::Unknown) => {
                         losses.discarded += count;
                         losses.places += 1;
                     }

@@ -32,13 +32,15 @@ fn summary(text: &mut String, facts: &TraceFacts) {
     let streams: usize = facts.parts.iter().map(|part| part.streams.len()).sum();
     let sizes = facts.parts.iter().flat_map(|part| &part.streams);
     let bytes: u64 = sizes.map(|stream| stream.size_bytes).sum();
-    let mut versions: Vec<&str> = facts.parts.iter().map(|p| p.format_version).collect();
-    versions.dedup();
+    let format = |part: &PartInfo| format!("{} {}", part.format, part.format_version);
+    let mut formats: Vec<_> = facts.parts.iter().map(format).collect();
+    formats.dedup();
+    let formats: Vec<&str> = formats.iter().map(|format| format.trim_end()).collect();
     line(
         text,
         format_args!(
-            "format   CTF {}, {}, {}, {}",
-            versions.join(" and "),
+            "format   {}, {}, {}, {}",
+            formats.join(" and "),
             counted(facts.parts.len() as u64, "trace"),
             counted(streams as u64, "stream file"),
             size(bytes),

@@ -1,0 +1,301 @@
+//! All recordings of ftrace below the given roots, as one trace.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use event::{ClassId, Clock, Cpu, Duration, Error, EventClass, Instant, Result, TimeRange};
+use ftrace::{PageReader, PageStream, Recording};
+
+use crate::{ClockFacts, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
+
+/// How much of a file is looked at to know what it is.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// The recordings, in the order in which they were given.
+pub(crate) struct FtraceTrace {
+    pub parts: Vec<FtracePart>,
+}
+
+/// One recording with what places it among the others.
+pub(crate) struct FtracePart {
+    pub recording: Recording,
+    /// How its files are called: empty or with a slash at the end.
+    pub prefix: String,
+    /// Its first class in the list of all.
+    pub first_class: u32,
+    /// To add to its times, so that they are on the clock of the first part.
+    pub shift_ns: i64,
+    environment: BTreeMap<String, String>,
+    /// To add to what its clock says of the wall clock.
+    clock_offset: Duration,
+    /// The time that was asked for, in its own time.
+    window: TimeRange,
+}
+
+/// The clock that other traces are placed beside.
+#[derive(Clone, Copy)]
+pub(crate) struct Base {
+    pub wall_offset_ns: i64,
+    pub first_class: u32,
+}
+
+impl FtracePart {
+    /// A recording that was opened, called `prefix`.
+    pub fn new(
+        recording: Recording,
+        prefix: String,
+        clock_offset: Duration,
+        options: &OpenOptions,
+    ) -> Self {
+        let facts = recording.facts();
+        let mut environment: BTreeMap<_, _> = facts.environment.iter().cloned().collect();
+        environment.insert("trace_clock".to_owned(), facts.clock.clone());
+        for (place, note) in facts.notes.iter().enumerate() {
+            environment.insert(format!("note_{}", place + 1), note.clone());
+        }
+        let window = match options.intersection {
+            true => intersection(&recording),
+            false => TimeRange::ALL,
+        };
+        FtracePart {
+            recording,
+            prefix,
+            first_class: 0,
+            shift_ns: 0,
+            environment,
+            clock_offset: clock_offset + options.clock_offset,
+            window,
+        }
+    }
+
+    fn is_monotonic(&self) -> bool {
+        self.recording.facts().clock == "mono"
+    }
+
+    fn wall_offset_ns(&self) -> i64 {
+        let offset_ns = self.recording.facts().wall_offset_ns;
+        offset_ns.saturating_add(self.clock_offset.as_ns())
+    }
+
+    /// Its classes, as places in the list of all.
+    pub fn classes(&self) -> std::ops::Range<usize> {
+        let first = self.first_class as usize;
+        first..first + self.recording.classes().len()
+    }
+
+    /// Its own times on the clock of the first part.
+    pub fn shifted(&self, ns: i64) -> Instant {
+        Instant::from_ns(ns.saturating_add(self.shift_ns))
+    }
+
+    /// What of `range` lies in its window, on the clock of the first part.
+    pub fn inside(&self, range: TimeRange) -> TimeRange {
+        if self.window == TimeRange::ALL {
+            return range;
+        }
+        TimeRange {
+            begin: range.begin.max(self.shifted(self.window.begin.as_ns())),
+            end: range.end.min(self.shifted(self.window.end.as_ns())),
+        }
+    }
+
+    fn range(&self) -> Option<TimeRange> {
+        let ranges: Vec<_> = ranges_ns(&self.recording).into_iter().flatten().collect();
+        let begin = ranges.iter().map(|(begin, _)| *begin).min()?;
+        let end = ranges.iter().map(|(_, end)| *end).max()?;
+        let begin = begin.max(self.window.begin.as_ns());
+        let end = end.saturating_add(1).min(self.window.end.as_ns());
+        Some(TimeRange {
+            begin: self.shifted(begin),
+            end: self.shifted(end.max(begin)),
+        })
+    }
+
+    fn info(&self) -> PartInfo {
+        let facts = self.recording.facts();
+        let ranges = ranges_ns(&self.recording);
+        let stream = |(stream, range): (&PageStream, Option<(i64, i64)>)| StreamInfo {
+            file: stream.name().to_owned(),
+            size_bytes: stream.size_bytes(),
+            class: None,
+            cpu: Some(stream.cpu()),
+            packets: stream.pages(),
+            range: range.map(|(begin, end)| TimeRange {
+                begin: self.shifted(begin),
+                end: self.shifted(end.saturating_add(1)),
+            }),
+            discarded: 0,
+            packet_gaps: 0,
+            packets_back_in_time: 0,
+        };
+        PartInfo {
+            path: self.prefix.trim_end_matches('/').to_owned(),
+            format: facts.format,
+            format_version: facts.version,
+            uuid: None,
+            environment: self.environment.clone(),
+            clocks: vec![ClockFacts {
+                name: facts.clock.clone(),
+                frequency_hz: 1_000_000_000,
+                wall_offset: Duration::from_ns(facts.wall_offset_ns),
+            }],
+            streams: self
+                .recording
+                .streams()
+                .iter()
+                .zip(ranges)
+                .map(stream)
+                .collect(),
+        }
+    }
+}
+
+impl FtraceTrace {
+    /// Places the parts beside each other, and beside what is there already.
+    pub fn new(mut parts: Vec<FtracePart>, base: Option<Base>) -> Self {
+        let own_ns = parts.first().map_or(0, FtracePart::wall_offset_ns);
+        let base_ns = base.map_or(own_ns, |base| base.wall_offset_ns);
+        let mut first_class = base.map_or(0, |base| base.first_class);
+        for part in &mut parts {
+            part.first_class = first_class;
+            first_class += part.recording.classes().len() as u32;
+            // A recording that knows no wall clock stays where its own clock puts it.
+            part.shift_ns = match part.recording.facts().wall_offset_ns {
+                0 => part.clock_offset.as_ns(),
+                _ => part.wall_offset_ns().saturating_sub(base_ns),
+            };
+        }
+        if base.is_none()
+            && let Some(first) = parts.first_mut()
+        {
+            first.shift_ns = 0;
+        }
+        FtraceTrace { parts }
+    }
+
+    /// Classes of all parts, numbered through.
+    pub fn classes(&self) -> Vec<EventClass> {
+        let mut classes = Vec::new();
+        for part in &self.parts {
+            for class in part.recording.classes() {
+                classes.push(EventClass {
+                    id: ClassId(part.first_class + class.id.0),
+                    ..class.clone()
+                });
+            }
+        }
+        classes
+    }
+
+    /// Facts of the first part, CPUs of all.
+    pub fn info(&self) -> TraceInfo {
+        let Some(first) = self.parts.first() else {
+            return TraceInfo::default();
+        };
+        TraceInfo {
+            clock: match first.is_monotonic() {
+                true => Clock::Monotonic,
+                false => Clock::Foreign,
+            },
+            wall_offset: Duration::from_ns(first.wall_offset_ns()),
+            environment: first.environment.clone(),
+            cpus: self.cpus(),
+        }
+    }
+
+    /// The CPUs that have a stream, in order.
+    pub fn cpus(&self) -> Vec<Cpu> {
+        let streams = self.parts.iter().flat_map(|part| part.recording.streams());
+        let mut cpus: Vec<Cpu> = streams.map(PageStream::cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
+    pub fn part_infos(&self) -> Vec<PartInfo> {
+        self.parts.iter().map(FtracePart::info).collect()
+    }
+
+    /// From the earliest page to the latest event.
+    pub fn range(&self) -> Option<TimeRange> {
+        let ranges: Vec<_> = self.parts.iter().filter_map(FtracePart::range).collect();
+        Some(TimeRange {
+            begin: ranges.iter().map(|range| range.begin).min()?,
+            end: ranges.iter().map(|range| range.end).max()?,
+        })
+    }
+
+    pub fn environment_of(&self, class: ClassId) -> Option<&BTreeMap<String, String>> {
+        let part = self.parts.get(self.part_index(class)?);
+        part.map(|part| &part.environment)
+    }
+
+    /// The part that a class belongs to, as an index; none before the first.
+    pub fn part_index(&self, class: ClassId) -> Option<usize> {
+        let after = self
+            .parts
+            .partition_point(|part| part.first_class <= class.0);
+        after.checked_sub(1)
+    }
+
+    /// The text of the kernel's symbols; empty when no recording has them.
+    pub fn kallsyms(&self) -> Result<String> {
+        for part in &self.parts {
+            let text = part.recording.kallsyms()?;
+            if !text.is_empty() {
+                return Ok(text);
+            }
+        }
+        Ok(String::new())
+    }
+}
+
+/// Opens the file at `path`, when it is a recording of ftrace.
+pub(crate) fn open_file(path: &Path) -> Result<Option<Recording>> {
+    let failed = |cause| Error::io(format!("cannot read {}", path.display()), cause);
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(HEAD_BYTES)
+        .read_to_end(&mut head)
+        .map_err(failed)?;
+    match ftrace::is_trace_dat(&head) {
+        true => Recording::open_dat(path).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// From the first to the last time of each stream that has events.
+fn ranges_ns(recording: &Recording) -> Vec<Option<(i64, i64)>> {
+    let places = 0..recording.streams().len();
+    let range = |place| PageReader::new(recording, place)?.range_ns();
+    places.map(range).collect()
+}
+
+/// The time in which all streams have events; no time at all when there is none.
+fn intersection(recording: &Recording) -> TimeRange {
+    let ranges: Vec<_> = ranges_ns(recording).into_iter().flatten().collect();
+    let begin = ranges.iter().map(|(begin, _)| *begin).max();
+    let end = ranges.iter().map(|(_, end)| *end).min();
+    let (Some(begin), Some(end)) = (begin, end) else {
+        return TimeRange::ALL;
+    };
+    TimeRange {
+        begin: Instant::from_ns(begin),
+        end: Instant::from_ns(end.saturating_add(1).max(begin)),
+    }
+}
+
+/// A loss of a recording, in the words of this room.
+pub(crate) fn lost(part: &FtracePart, cpu: Cpu, loss: &ftrace::Loss) -> Lost {
+    Lost {
+        cpu: Some(cpu),
+        range: TimeRange {
+            begin: part.shifted(loss.begin_ns),
+            end: part.shifted(loss.end_ns),
+        },
+        count: loss.count,
+        cause: crate::LossCause::Unknown,
+    }
+}
