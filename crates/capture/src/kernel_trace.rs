@@ -51,8 +51,9 @@ impl KernelTrace {
         let meta = TraceMeta {
             environment,
             uuid: random_uuid()?,
-            clock: ClockMeta::monotonic(wall_offset_ns),
+            clocks: vec![ClockMeta::monotonic(wall_offset_ns)],
             streams,
+            ..TraceMeta::default()
         };
         let writer = TraceWriter::create(&root.join("kernel"), &meta)?;
         Ok(KernelTrace { writer, classes })
@@ -108,6 +109,6 @@ fn stream(name: &str, classes: Vec<EventClass>) -> StreamMeta {
         name,
         header: HeaderKind::Large,
         classes,
-        event_context: Vec::new(),
+        ..StreamMeta::default()
     }
 }

@@ -32,13 +32,14 @@ fn write(dir: &Path) {
     let meta = TraceMeta {
         environment: vec![("hostname".to_owned(), "vm".into())],
         uuid: [1; 16],
-        clock: ClockMeta::monotonic(1_000_000_000),
+        clocks: vec![ClockMeta::monotonic(1_000_000_000)],
         streams: vec![StreamMeta {
             name: "channel0".to_owned(),
             header: HeaderKind::Large,
             classes,
-            event_context: Vec::new(),
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     };
     let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
     for cpu in [0, 1] {

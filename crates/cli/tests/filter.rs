@@ -40,13 +40,14 @@ fn write(dir: &Path) {
     let meta = TraceMeta {
         environment: Vec::new(),
         uuid: [1; 16],
-        clock: ClockMeta::monotonic(0),
+        clocks: vec![ClockMeta::monotonic(0)],
         streams: vec![StreamMeta {
             name: "channel0".to_owned(),
             header: HeaderKind::Large,
             classes,
-            event_context: Vec::new(),
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     };
     let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
     for (cpu, task) in [(0, "jackd"), (1, "hog")] {

@@ -248,12 +248,14 @@ fn write(dir: &std::path::Path, entropy: &mut Entropy<'_>) -> Written {
         header,
         classes: classes.clone(),
         event_context: event_context.clone(),
+        ..StreamMeta::default()
     };
     let meta = TraceMeta {
         environment: vec![("tracer_name".to_owned(), "lttng-modules".into())],
         uuid: [7; 16],
-        clock: ClockMeta::monotonic(-5),
+        clocks: vec![ClockMeta::monotonic(-5)],
         streams: vec![stream],
+        ..TraceMeta::default()
     };
     let mut trace = TraceWriter::create(dir, &meta).unwrap();
     let mut stream = trace.stream(0, Cpu(1)).unwrap();

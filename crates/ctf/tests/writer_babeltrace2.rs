@@ -62,13 +62,15 @@ fn meta(header: HeaderKind) -> TraceMeta {
             ),
         ],
         uuid: random_uuid().unwrap(),
-        clock: ClockMeta::monotonic(1_000_000_000_000_000_000),
+        clocks: vec![ClockMeta::monotonic(1_000_000_000_000_000_000)],
         streams: vec![StreamMeta {
             name: "channel0".to_owned(),
             header,
             classes: vec![class("sched_waking", waking), class("rtscope_hit", hit)],
             event_context: vec![Field::payload("prio", i32)],
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     }
 }
 

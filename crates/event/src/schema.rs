@@ -177,6 +177,9 @@ pub enum FieldType {
         selector: String,
         /// The choices, by label.
         choices: Arc<[Field]>,
+        /// Selector values by the name of their choice; none where the selector's own labels name
+        /// the choices.
+        ranges: Option<Arc<[IntegerMapping]>>,
     },
     /// A field that is there or not, as an earlier field says.
     Optional {
@@ -184,6 +187,9 @@ pub enum FieldType {
         selector: String,
         /// Its type when it is there.
         content: Arc<FieldType>,
+        /// Selector values that mean that it is there, first and last; none: all but zero. Bounds
+        /// are the selector's bits.
+        ranges: Option<Arc<[(i64, i64)]>>,
     },
 }
 

@@ -85,13 +85,14 @@ pub fn write_sample(dir: &Path) -> Result<()> {
     let meta = TraceMeta {
         environment: vec![("hostname".to_owned(), "sample".into())],
         uuid: [7; 16],
-        clock: ClockMeta::monotonic(WALL_OFFSET_NS),
+        clocks: vec![ClockMeta::monotonic(WALL_OFFSET_NS)],
         streams: vec![StreamMeta {
             name: "app".to_owned(),
             header: HeaderKind::Compact,
             classes: classes(),
-            event_context: Vec::new(),
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     };
     let mut trace = TraceWriter::create(dir, &meta)?;
     for cpu in 0..2 {

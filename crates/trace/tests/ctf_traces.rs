@@ -28,13 +28,14 @@ fn write(dir: &Path, wall_offset_ns: i64, domain: &str, cpus: &[(u32, &[i64])]) 
             ("domain".to_owned(), domain.into()),
         ],
         uuid: [1; 16],
-        clock: ClockMeta::monotonic(wall_offset_ns),
+        clocks: vec![ClockMeta::monotonic(wall_offset_ns)],
         streams: vec![StreamMeta {
             name: "channel0".to_owned(),
             header: HeaderKind::Large,
             classes: vec![class],
-            event_context: Vec::new(),
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     };
     let mut trace = TraceWriter::create(dir, &meta).unwrap();
     for (cpu, times) in cpus {
@@ -389,13 +390,14 @@ fn a_float_is_loaded_as_itself_and_every_field_through_the_common_face() {
     let meta = TraceMeta {
         environment: Vec::new(),
         uuid: [1; 16],
-        clock: ClockMeta::monotonic(0),
+        clocks: vec![ClockMeta::monotonic(0)],
         streams: vec![StreamMeta {
             name: "channel0".to_owned(),
             header: HeaderKind::Large,
             classes: vec![class],
-            event_context: Vec::new(),
+            ..StreamMeta::default()
         }],
+        ..TraceMeta::default()
     };
     let mut writer = TraceWriter::create(root.path(), &meta).unwrap();
     let mut stream = writer.stream(0, Cpu(2)).unwrap();

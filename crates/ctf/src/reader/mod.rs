@@ -38,5 +38,6 @@ pub use event_ref::EventRef;
 pub use files::{StreamFile, TraceFiles};
 pub use index::PacketIndex;
 pub use metadata::text as metadata_text;
+pub(crate) use references::absolute;
 pub use schema::{ClockInfo, Schema};
 pub use stream::{BadBytes, Loss, Step, StreamReader};

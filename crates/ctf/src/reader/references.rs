@@ -192,7 +192,7 @@ fn bind_int(int: &mut IntNode, new_slot: u16) -> Target {
 }
 
 /// `stream.event.header.id` → its scope and the path inside.
-fn absolute(path: &[String]) -> (Option<Scope>, &[String]) {
+pub(crate) fn absolute(path: &[String]) -> (Option<Scope>, &[String]) {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     match words[..] {
         ["trace", "packet", "header", _, ..] => (Some(Scope::PacketHeader), &path[3..]),

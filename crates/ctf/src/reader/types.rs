@@ -270,18 +270,40 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             length: length.text(),
         },
         TypeKind::Variant {
-            selector, choices, ..
+            selector,
+            choices,
+            ranges,
         } => FieldType::Variant {
             selector: selector.as_ref().map(Reference::text).unwrap_or_default(),
             choices: fields(choices, Scope::Payload).into(),
+            ranges: ranges.as_ref().map(|ranges| named(ranges, choices)),
         },
         TypeKind::Optional {
-            selector, content, ..
+            selector,
+            content,
+            ranges,
         } => FieldType::Optional {
             selector: selector.text(),
             content: Arc::new(content.face.clone()),
+            ranges: ranges.as_ref().map(|ranges| {
+                let bits = |(first, last): &(i128, i128)| (*first as i64, *last as i64);
+                ranges.iter().map(bits).collect()
+            }),
         },
     }
+}
+
+/// Selector values by the names of the choices.
+fn named(ranges: &[Range], choices: &[Member]) -> Arc<[IntegerMapping]> {
+    let mapping = |range: &Range| {
+        let choice = choices.get(range.choice as usize)?;
+        Some(IntegerMapping {
+            label: choice.shown().to_owned(),
+            first: range.first as i64,
+            last: range.last as i64,
+        })
+    };
+    ranges.iter().filter_map(mapping).collect()
 }
 
 fn labels(mappings: &[Mapping]) -> Arc<[IntegerMapping]> {

@@ -10,6 +10,7 @@ const RECORD_BYTES: u32 = 9 * 8;
 pub(crate) struct PacketFacts {
     pub offset_bytes: u64,
     pub size_bits: u64,
+    pub content_bits: u64,
     pub begin: u64,
     pub end: u64,
     pub discarded: u64,
@@ -28,7 +29,7 @@ pub(crate) fn encode(packets: &[PacketFacts]) -> Vec<u8> {
         let words = [
             packet.offset_bytes,
             packet.size_bits,
-            packet.size_bits,
+            packet.content_bits,
             packet.begin,
             packet.end,
             packet.discarded,

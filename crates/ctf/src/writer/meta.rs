@@ -32,7 +32,17 @@ impl From<i64> for EnvValue {
     }
 }
 
-/// The one clock of a trace.
+/// How the metadata is written; the streams' bytes are the same in both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// CTF 1.8: TSDL, which every reader has.
+    #[default]
+    Ctf18,
+    /// CTF 2: JSON fragments, in the specification's final form.
+    Ctf2,
+}
+
+/// A clock of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMeta {
     /// Its name, `monotonic` for CLOCK_MONOTONIC.
@@ -41,6 +51,13 @@ pub struct ClockMeta {
     pub frequency_hz: u64,
     /// Wall clock (since 1970, UTC) minus this clock, in nanoseconds.
     pub wall_offset_ns: i64,
+}
+
+impl Default for ClockMeta {
+    /// CLOCK_MONOTONIC of a machine whose wall clock nobody knows.
+    fn default() -> Self {
+        ClockMeta::monotonic(0)
+    }
 }
 
 impl ClockMeta {
@@ -62,33 +79,47 @@ pub enum HeaderKind {
     /// 6 bytes: 16 bits of id and 32 bits of time.
     #[default]
     Large,
+    /// 4 bytes: 32 bits of id, for streams without a clock.
+    Untimed,
 }
 
 /// A stream class (LTTng: a channel).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamMeta {
     /// The name that its files begin with.
     pub name: String,
     /// The layout of its event headers.
     pub header: HeaderKind,
     /// Its classes; an event's class is the index into this list, whatever `EventClass::id` says.
-    /// Fields of the scopes payload and event context are written, others are refused.
+    /// Fields of the scopes payload and event context are its own; those of the stream's contexts
+    /// may be listed too and are written by what stands below.
     pub classes: Vec<EventClass>,
     /// Fields that every event carries before its own (CTF: `stream.event.context`).
     pub event_context: Vec<Field>,
+    /// Fields of the packet's context behind those that the writer makes itself.
+    pub packet_context: Vec<Field>,
+    /// Its clock, as an index into the trace's list.
+    pub clock: usize,
+    /// Whether its packets belong to no CPU.
+    pub has_no_cpu: bool,
 }
 
 /// All that the metadata says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceMeta {
+    /// How the metadata is written.
+    pub dialect: Dialect,
     /// The `env` block, in this order.
     pub environment: Vec<(String, EnvValue)>,
     /// The trace's UUID.
     pub uuid: [u8; 16],
-    /// The clock of all timestamps.
-    pub clock: ClockMeta,
+    /// The clocks; streams name theirs by index.
+    pub clocks: Vec<ClockMeta>,
     /// The stream classes; a stream's id is its index.
     pub streams: Vec<StreamMeta>,
+    /// Whether a loss may lie anywhere before its packet's end, as in traces of other tracers; else
+    /// it lies between two packets, and the environment says so.
+    pub losses_are_vague: bool,
 }
 
 /// A random (version 4) UUID from the kernel.

@@ -3,12 +3,22 @@
 //! Create a [`StagedDir`], a [`TraceWriter`] inside it, one [`StreamWriter`] per CPU; write events
 //! in the order of time; finish every stream; commit the directory.
 
+//!
+//! The way of a type: `meta` (what callers say) → `lower` and `links` (what the dialect can say,
+//! references resolved: `wire`) → `tsdl` or `fragments` (the metadata), `encode` (values → bits).
+
+mod bits;
+mod encode;
+mod fragments;
 mod index;
+mod links;
+mod lower;
 mod meta;
 mod payload;
 mod staged;
 mod stream;
 mod tsdl;
+mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +26,54 @@ use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
 
-pub use meta::{ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
+use encode::ClassEncoder;
+use lower::Lowering;
+use wire::{ClassWire, Member};
+
+pub use meta::{ClockMeta, Dialect, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
 pub use payload::PayloadWriter;
 pub use staged::{StagedDir, StagedFile};
 pub use stream::{StreamTotals, StreamWriter};
+
+/// What the files of one stream class share.
+#[derive(Debug)]
+struct StreamEncoder {
+    classes: Arc<[ClassEncoder]>,
+    packet_context: Arc<[Member]>,
+}
+
+impl StreamEncoder {
+    fn new(stream: &Lowered<'_>) -> Self {
+        let classes = stream.meta.classes.iter().zip(&stream.classes);
+        StreamEncoder {
+            classes: classes
+                .map(|(class, wire)| ClassEncoder::new(class, wire.clone()))
+                .collect(),
+            packet_context: stream.packet_context.clone().into(),
+        }
+    }
+}
+
+/// A stream class with its types as they are written.
+struct Lowered<'m> {
+    meta: &'m StreamMeta,
+    packet_context: Vec<Member>,
+    event_context: Vec<Member>,
+    classes: Vec<ClassWire>,
+}
+
+impl<'m> Lowered<'m> {
+    fn new(meta: &'m StreamMeta, dialect: Dialect) -> Result<Self> {
+        let lowering = Lowering::new(meta, dialect);
+        let class = |class| lowering.class(class);
+        Ok(Lowered {
+            meta,
+            packet_context: lowering.packet_context()?,
+            event_context: lowering.event_context()?,
+            classes: meta.classes.iter().map(class).collect::<Result<_>>()?,
+        })
+    }
+}
 
 /// Writes one CTF trace: a directory with `metadata`, stream files and `index/`.
 #[derive(Debug)]
@@ -27,6 +81,7 @@ pub struct TraceWriter {
     dir: PathBuf,
     uuid: [u8; 16],
     streams: Arc<[StreamMeta]>,
+    encoders: Vec<StreamEncoder>,
     files: u64,
 }
 
@@ -35,10 +90,15 @@ impl TraceWriter {
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when `dir` holds a trace; [`ErrorKind::InvalidInput`] when a
-    /// class cannot be said in CTF as we write it (fields must be whole bytes, aligned to bytes);
+    /// class cannot be said in CTF (a length that refers to nothing, a choice without a value);
     /// otherwise what the operating system says, with the file's name.
     pub fn create(dir: &Path, meta: &TraceMeta) -> Result<TraceWriter> {
-        let text = tsdl::metadata(meta)?;
+        let lowered = |stream| Lowered::new(stream, meta.dialect);
+        let streams: Vec<Lowered<'_>> = meta.streams.iter().map(lowered).collect::<Result<_>>()?;
+        let text = match meta.dialect {
+            Dialect::Ctf18 => tsdl::metadata(meta, &streams)?,
+            Dialect::Ctf2 => fragments::metadata(meta, &streams)?,
+        };
         let index = dir.join("index");
         fs::create_dir_all(&index).map_err(|cause| write_error(&index, cause))?;
         let path = dir.join("metadata");
@@ -55,6 +115,7 @@ impl TraceWriter {
             dir: dir.to_owned(),
             uuid: meta.uuid,
             streams: meta.streams.clone().into(),
+            encoders: streams.iter().map(StreamEncoder::new).collect(),
             files: 0,
         })
     }
@@ -80,7 +141,11 @@ impl TraceWriter {
         file: &str,
         cpu: Cpu,
     ) -> Result<StreamWriter> {
-        let Some(meta) = self.streams.get(stream_index) else {
+        let found = self
+            .streams
+            .get(stream_index)
+            .zip(self.encoders.get(stream_index));
+        let Some((meta, encoder)) = found else {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 "no such stream in the trace's metadata",
@@ -91,11 +156,12 @@ impl TraceWriter {
             path: self.dir.join(file),
             index_path: self.dir.join("index").join(format!("{file}.idx")),
             header: meta.header,
-            class_count: meta.classes.len() as u32,
+            classes: Arc::clone(&encoder.classes),
+            packet_context: Arc::clone(&encoder.packet_context),
             uuid: self.uuid,
             stream_id: stream_index as u32,
             instance_id: self.files,
-            cpu,
+            cpu: (!meta.has_no_cpu).then_some(cpu),
         };
         let writer = StreamWriter::create(start)?;
         self.files += 1;

@@ -3,16 +3,18 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use event::{Cpu, Error, ErrorKind, Instant, Result};
+use event::{Cpu, Error, ErrorKind, Instant, Record, Result, Value};
 
+use super::bits::PacketBytes;
+use super::encode::{ClassEncoder, encode_members};
 use super::index::{self, PacketFacts};
+use super::wire::Member;
 use super::{HeaderKind, write_error};
 
 /// CTF's magic number at the start of every packet.
 const MAGIC: u32 = 0xC1FC_1FC1;
-/// Packet header (magic, uuid, stream id, instance id) and context (six u64, one u32).
-const PREAMBLE_BYTES: usize = 4 + 16 + 4 + 8 + 6 * 8 + 4;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
 /// Ids at and above these need the extended header.
@@ -25,11 +27,14 @@ pub(super) struct Start {
     pub path: PathBuf,
     pub index_path: PathBuf,
     pub header: HeaderKind,
-    pub class_count: u32,
+    pub classes: Arc<[ClassEncoder]>,
+    /// Fields of the packet's context behind the writer's own.
+    pub packet_context: Arc<[Member]>,
     pub uuid: [u8; 16],
     pub stream_id: u32,
     pub instance_id: u64,
-    pub cpu: Cpu,
+    /// None where the stream's packets name no CPU.
+    pub cpu: Option<Cpu>,
 }
 
 /// What a finished stream holds.
@@ -52,11 +57,16 @@ pub struct StreamWriter {
     start: Start,
     file: File,
     /// The open packet, with room for its preamble; empty when no packet is open.
-    packet: Vec<u8>,
+    packet: PacketBytes,
+    /// Where the events of the open packet begin.
+    events_begin: usize,
+    /// Values of the packet's context behind the writer's own.
+    context: Vec<Value<'static>>,
     begin: u64,
     end: u64,
     discarded: u64,
     written: Vec<PacketFacts>,
+    sequence: u64,
     offset_bytes: u64,
     events: u64,
 }
@@ -68,11 +78,14 @@ impl StreamWriter {
         Ok(StreamWriter {
             start,
             file,
-            packet: Vec::new(),
+            packet: PacketBytes::default(),
+            events_begin: 0,
+            context: Vec::new(),
             begin: 0,
             end: 0,
             discarded: 0,
             written: Vec::new(),
+            sequence: 0,
             offset_bytes: 0,
             events: 0,
         })
@@ -82,27 +95,100 @@ impl StreamWriter {
     /// context and its fields, laid out as [`super::PayloadWriter`] does.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when time goes backwards or the class does not exist; otherwise
-    /// what the operating system says, with the file's name.
+    /// [`ErrorKind::InvalidInput`] when time goes backwards, the class does not exist or is not
+    /// made of whole bytes alone; otherwise what the operating system says, with the file's name.
     pub fn event(&mut self, class_index: u32, time: Instant, payload: &[u8]) -> Result<()> {
-        if class_index >= self.start.class_count {
-            return Err(
-                Error::new(ErrorKind::InvalidInput, "no such event class in the stream")
-                    .found(format!("class {class_index} of {}", self.start.class_count)),
-            );
+        if !self.class(class_index)?.wire.is_bytes {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "an event whose fields are not whole bytes, aligned to bytes, is no byte string",
+            )
+            .found(format!("class {class_index}")));
         }
+        let time = self.begin_event(class_index, time, payload.len())?;
+        self.packet.append(payload);
+        self.end_event(time);
+        Ok(())
+    }
+
+    /// Appends an event by the values of its fields: those of the class at `class_index`, in its
+    /// order, the stream's context among them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when time goes backwards, the class does not exist, or a value
+    /// could not be read again; otherwise what the operating system says, with the file's name.
+    pub fn record(&mut self, class_index: u32, time: Instant, record: &dyn Record) -> Result<()> {
+        self.class(class_index)?;
+        let time = self.begin_event(class_index, time, 0)?;
+        let classes = Arc::clone(&self.start.classes);
+        classes[class_index as usize].encode(record, &mut self.packet)?;
+        self.end_event(time);
+        Ok(())
+    }
+
+    fn class(&self, class_index: u32) -> Result<&ClassEncoder> {
+        let classes = &self.start.classes;
+        classes.get(class_index as usize).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidInput, "no such event class in the stream")
+                .found(format!("class {class_index} of {}", classes.len()))
+        })
+    }
+
+    /// Makes room for an event and writes its header.
+    fn begin_event(&mut self, class_index: u32, time: Instant, size_bytes: usize) -> Result<u64> {
         let time = self.checked_time(time)?;
-        let grown = self.packet.len() + payload.len() + 16;
-        if grown > PACKET_BYTES && self.packet.len() > PREAMBLE_BYTES {
+        let grown = self.packet.bytes.len() + size_bytes + 16;
+        if grown > PACKET_BYTES && self.packet.bytes.len() > self.events_begin {
             self.close_packet()?;
         }
-        if self.packet.is_empty() {
+        if self.packet.bytes.is_empty() {
             self.open_packet(time)?;
         }
         self.header(class_index, time);
-        self.packet.extend_from_slice(payload);
+        Ok(time)
+    }
+
+    fn end_event(&mut self, time: u64) {
         self.end = time;
         self.events += 1;
+    }
+
+    /// Sets the values of the packet's context behind the writer's own fields. When they change,
+    /// the open packet is closed first.
+    ///
+    /// # Errors
+    /// What the operating system says, with the file's name.
+    pub fn packet_context(&mut self, values: &[Value<'static>]) -> Result<()> {
+        if self.context != values {
+            self.close_packet()?;
+            self.context = values.to_vec();
+        }
+        Ok(())
+    }
+
+    /// Says that `count` packets are missing here, with as many events as nobody counted.
+    ///
+    /// # Errors
+    /// What the operating system says, with the file's name.
+    pub fn lost_packets(&mut self, count: u64) -> Result<()> {
+        self.close_packet()?;
+        if self.written.is_empty() {
+            // Readers take the first packet's number as the origin: give them one before.
+            self.start_packet(self.end)?;
+            self.close_packet()?;
+        }
+        self.sequence += count;
+        Ok(())
+    }
+
+    /// Lets the next event be earlier than the last: it begins a packet of its own, which readers
+    /// put in order.
+    ///
+    /// # Errors
+    /// What the operating system says, with the file's name.
+    pub fn turn_back(&mut self) -> Result<()> {
+        self.close_packet()?;
+        self.end = 0;
         Ok(())
     }
 
@@ -141,7 +227,7 @@ impl StreamWriter {
     /// As [`StreamWriter::event`].
     pub fn covers(&mut self, time: Instant) -> Result<()> {
         let time = self.checked_time(time)?;
-        if self.packet.is_empty() {
+        if self.packet.bytes.is_empty() {
             self.open_packet(time)?;
         }
         self.end = time;
@@ -154,7 +240,8 @@ impl StreamWriter {
     /// What the operating system says, with the file's name.
     pub fn finish(mut self) -> Result<StreamTotals> {
         let counted = self.written.last().map_or(0, |packet| packet.discarded);
-        if self.packet.is_empty() && self.discarded > counted {
+        let missing = self.sequence > self.written.last().map_or(0, |last| last.sequence + 1);
+        if self.packet.bytes.is_empty() && (self.discarded > counted || missing) {
             // A loss after the last event still has to stand in the trace.
             self.open_packet(self.end)?;
         }
@@ -170,6 +257,9 @@ impl StreamWriter {
     }
 
     fn checked_time(&self, time: Instant) -> Result<u64> {
+        if self.start.header == HeaderKind::Untimed {
+            return Ok(0);
+        }
         let refuse = |what: &str, found: String| {
             Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("{found} in {}", self.start.path.display())))
@@ -191,90 +281,105 @@ impl StreamWriter {
         if self.written.is_empty() && self.discarded > 0 {
             // Readers take the first packet's count as the origin: give them one that says zero.
             let discarded = std::mem::take(&mut self.discarded);
-            self.start_packet(time);
+            self.start_packet(time)?;
             self.close_packet()?;
             self.discarded = discarded;
         }
-        self.start_packet(time);
+        self.start_packet(time)
+    }
+
+    fn start_packet(&mut self, time: u64) -> Result<()> {
+        let preamble = self.preamble(&self.facts());
+        self.packet.append(&preamble);
+        encode_members(&self.start.packet_context, &self.context, &mut self.packet)?;
+        self.packet.align(8);
+        self.events_begin = self.packet.bytes.len();
+        self.begin = time;
+        self.end = time;
         Ok(())
     }
 
-    fn start_packet(&mut self, time: u64) {
-        self.packet.resize(PREAMBLE_BYTES, 0);
-        self.begin = time;
-        self.end = time;
-    }
-
     fn header(&mut self, id: u32, time: u64) {
-        let delta = time - self.end;
+        let delta = time.wrapping_sub(self.end);
+        let packet = &mut self.packet;
         match self.start.header {
             HeaderKind::Compact if id < COMPACT_EXTENDED_ID && delta >> 27 == 0 => {
                 let word = id | (time as u32) << 5;
-                self.packet.extend_from_slice(&word.to_le_bytes());
+                packet.append(&word.to_le_bytes());
             }
             HeaderKind::Large if id < LARGE_EXTENDED_ID && delta >> 32 == 0 => {
-                self.packet.extend_from_slice(&(id as u16).to_le_bytes());
-                self.packet.extend_from_slice(&(time as u32).to_le_bytes());
+                packet.append(&(id as u16).to_le_bytes());
+                packet.append(&(time as u32).to_le_bytes());
             }
-            kind => {
-                match kind {
-                    HeaderKind::Compact => self.packet.push(COMPACT_EXTENDED_ID as u8),
-                    HeaderKind::Large => {
-                        self.packet
-                            .extend_from_slice(&(LARGE_EXTENDED_ID as u16).to_le_bytes());
-                    }
-                }
-                self.packet.extend_from_slice(&id.to_le_bytes());
-                self.packet.extend_from_slice(&time.to_le_bytes());
+            HeaderKind::Untimed => packet.append(&id.to_le_bytes()),
+            HeaderKind::Compact => {
+                packet.append(&[COMPACT_EXTENDED_ID as u8]);
+                packet.append(&id.to_le_bytes());
+                packet.append(&time.to_le_bytes());
+            }
+            HeaderKind::Large => {
+                packet.append(&(LARGE_EXTENDED_ID as u16).to_le_bytes());
+                packet.append(&id.to_le_bytes());
+                packet.append(&time.to_le_bytes());
             }
         }
     }
 
-    fn close_packet(&mut self) -> Result<()> {
-        if self.packet.is_empty() {
-            return Ok(());
-        }
-        let facts = PacketFacts {
+    /// What the preamble says of the packet as it is now.
+    fn facts(&self) -> PacketFacts {
+        PacketFacts {
             offset_bytes: self.offset_bytes,
-            size_bits: self.packet.len() as u64 * 8,
+            size_bits: self.packet.bytes.len() as u64 * 8,
+            content_bits: self.packet.len_bits(),
             begin: self.begin,
             end: self.end,
             discarded: self.discarded,
             stream_id: self.start.stream_id,
             instance_id: self.start.instance_id,
-            sequence: self.written.len() as u64,
-        };
+            sequence: self.sequence,
+        }
+    }
+
+    fn close_packet(&mut self) -> Result<()> {
+        if self.packet.bytes.is_empty() {
+            return Ok(());
+        }
+        let facts = self.facts();
         let preamble = self.preamble(&facts);
-        self.packet[..PREAMBLE_BYTES].copy_from_slice(&preamble);
+        self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
         self.file
-            .write_all(&self.packet)
+            .write_all(&self.packet.bytes)
             .map_err(|cause| write_error(&self.start.path, cause))?;
-        self.offset_bytes += self.packet.len() as u64;
+        self.offset_bytes += self.packet.bytes.len() as u64;
         self.packet.clear();
         self.written.push(facts);
+        self.sequence += 1;
         Ok(())
     }
 
-    fn preamble(&self, facts: &PacketFacts) -> [u8; PREAMBLE_BYTES] {
-        let mut bytes = Vec::with_capacity(PREAMBLE_BYTES);
+    /// Packet header (magic, uuid, stream id, instance id) and the writer's own fields of the
+    /// context.
+    fn preamble(&self, facts: &PacketFacts) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(96);
         bytes.extend_from_slice(&MAGIC.to_le_bytes());
         bytes.extend_from_slice(&self.start.uuid);
         bytes.extend_from_slice(&facts.stream_id.to_le_bytes());
         bytes.extend_from_slice(&facts.instance_id.to_le_bytes());
-        let context = [
+        let words = [
             facts.begin,
             facts.end,
-            facts.size_bits,
+            facts.content_bits,
             facts.size_bits,
             facts.sequence,
             facts.discarded,
         ];
-        for word in context {
+        let is_timed = self.start.header != HeaderKind::Untimed;
+        for word in &words[if is_timed { 0 } else { 2 }..] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        bytes.extend_from_slice(&self.start.cpu.0.to_le_bytes());
-        let mut preamble = [0; PREAMBLE_BYTES];
-        preamble.copy_from_slice(&bytes);
-        preamble
+        if let Some(cpu) = self.start.cpu {
+            bytes.extend_from_slice(&cpu.0.to_le_bytes());
+        }
+        bytes
     }
 }

@@ -164,6 +164,7 @@ fn work_fields() -> Vec<Field> {
     let variant = FieldType::Variant {
         selector: "kind".to_owned(),
         choices: choices.into(),
+        ranges: None,
     };
     vec![
         field(Payload, "big", unsigned()),

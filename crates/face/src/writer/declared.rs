@@ -178,7 +178,7 @@ impl Declared {
                     _ => HeaderKind::Large,
                 },
                 classes,
-                event_context: Vec::new(),
+                ..StreamMeta::default()
             }
         };
         let mut environment = self.environment.clone();
@@ -186,8 +186,9 @@ impl Declared {
         Ok(TraceMeta {
             environment,
             uuid: ctf::writer::random_uuid()?,
-            clock: ClockMeta::monotonic(self.wall_offset_ns),
+            clocks: vec![ClockMeta::monotonic(self.wall_offset_ns)],
             streams: self.streams.iter().enumerate().map(stream).collect(),
+            ..TraceMeta::default()
         })
     }
 }
