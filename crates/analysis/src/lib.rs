@@ -13,11 +13,13 @@ mod crosscheck;
 mod diagnose;
 mod evidence;
 mod finding;
+mod kernel;
 mod ledger;
 mod model;
 mod naming;
 mod phases;
 mod query;
+pub mod reports;
 mod term;
 mod verdict;
 

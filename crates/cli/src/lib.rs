@@ -10,6 +10,7 @@ mod generate;
 mod live;
 pub mod options;
 mod paint;
+mod personality;
 pub mod signals;
 mod verbs;
 
@@ -21,7 +22,7 @@ use flags::{Arguments, Command};
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(personality::words(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) => return flags::finish_early(&error),
     };
@@ -43,6 +44,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Cat(cat)) => verbs::cat::run(&cat),
         Some(Command::Convert(typed)) => verbs::convert::run(&typed),
         Some(Command::Info(info)) => verbs::info::run(&info),
+        Some(Command::Report(report)) => verbs::report::run(&report),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
     }
 }

@@ -8,10 +8,14 @@ mod diagnosis_json;
 mod diagnosis_text;
 mod events_text;
 mod hit_json;
+mod reports;
 mod trace_facts;
 
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventClock, EventText, EventTextOptions};
 pub use hit_json::hit_json;
+pub use reports::{
+    Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
+};
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod read;
 mod record;
+mod report;
 mod watch;
 
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use read::{Cat, Diagnose, Info, Window};
 pub use record::Record;
+pub use report::{Report, ReportFilter, ReportTables};
 pub use watch::{Until, Watch};
 
 use crate::exit::{Outcome, stdout_error};
@@ -74,6 +76,8 @@ pub enum Command {
     Info(Info),
     /// A trace in another format, whole or a part of it
     Convert(Convert),
+    /// Who used, waited, interrupted, read and wrote: the reports of lttng-analyses
+    Report(Box<Report>),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -92,7 +96,6 @@ pub enum Color {
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo rtscope doctor                 what works here, and what would mend the rest
   sudo rtscope demo                   a late task of our own making, and the answer
   sudo rtscope watch --task jackd --over 25ms
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere";
@@ -111,6 +114,8 @@ Examples:
   rtscope convert TRACE --to json -o events.json
                                       the events for other tools; csv too
   rtscope info TRACE                  streams, clocks, events by class, losses, time, host
+  rtscope report cputop,schedtop TRACE
+                                      who used the CPUs, who waited longest; 'report list'
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer

@@ -3,11 +3,15 @@
 mod convert;
 mod read;
 mod record;
+mod report;
+mod wall;
 mod watch;
 mod words;
 
 pub use convert::ConvertOptions;
 pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
+pub use report::{Output, ReportRequest, ReportVerb};
+pub use wall::WallWord;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
 pub use words::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};

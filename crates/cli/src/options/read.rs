@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
 use expr::Expr;
 
-use super::positive_duration;
+use super::{WallWord, positive_duration};
 use crate::flags;
 
 /// A time that was typed; what it means depends on the trace.
@@ -15,10 +15,12 @@ pub enum TimeWord {
     At(Instant),
     /// So long after the trace's first event.
     AfterStart(Duration),
+    /// An instant of the wall clock.
+    Wall(WallWord),
 }
 
 impl TimeWord {
-    /// Reads `530.25` (seconds) or `+1.5s`.
+    /// Reads `530.25` (seconds), `+1.5s`, or what [`WallWord::parse`] reads.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] names the text and both forms.
@@ -28,6 +30,9 @@ impl TimeWord {
                 .found(format!("'{text}'"))
                 .mend("give seconds of the trace's clock (530.25), or time after its start (+1.5s)")
         };
+        if let Some(wall) = WallWord::parse(text) {
+            return Ok(TimeWord::Wall(wall));
+        }
         if let Some(duration) = text.strip_prefix('+') {
             return Duration::parse(duration)
                 .map(TimeWord::AfterStart)
@@ -47,6 +52,8 @@ pub struct WindowOptions {
     pub end: Option<TimeWord>,
     /// Only these; empty means all. Whether they exist is for the trace to say.
     pub cpus: Vec<Cpu>,
+    /// Times of day are in UTC.
+    pub utc: bool,
 }
 
 impl WindowOptions {
@@ -57,6 +64,7 @@ impl WindowOptions {
             begin: time(&typed.begin)?,
             end: time(&typed.end)?,
             cpus: cpus.unwrap_or_default(),
+            utc: false,
         })
     }
 }

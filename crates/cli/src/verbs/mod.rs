@@ -6,5 +6,6 @@ pub mod diagnose;
 pub mod doctor;
 pub mod info;
 pub mod record;
+pub mod report;
 pub mod watch;
 mod window;

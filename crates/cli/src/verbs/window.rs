@@ -16,12 +16,13 @@ pub fn resolve(window: &WindowOptions, trace: &Trace) -> Result<TimeRange> {
         false => Instant::MIN,
     };
     let instant = |word: TimeWord| match word {
-        TimeWord::At(instant) => instant,
-        TimeWord::AfterStart(duration) => start + duration,
+        TimeWord::At(instant) => Ok(instant),
+        TimeWord::AfterStart(duration) => Ok(start + duration),
+        TimeWord::Wall(wall) => wall.resolve(trace, window.utc),
     };
     let range = TimeRange {
-        begin: window.begin.map_or(Instant::MIN, instant),
-        end: window.end.map_or(Instant::MAX, instant),
+        begin: window.begin.map_or(Ok(Instant::MIN), instant)?,
+        end: window.end.map_or(Ok(Instant::MAX), instant)?,
     };
     if range.begin >= range.end {
         return Err(

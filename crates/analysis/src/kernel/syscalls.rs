@@ -1,0 +1,331 @@
+//! System calls from entry to exit, and the requests on files that some of them are.
+
+use std::sync::Arc;
+
+use event::{EventClass, FieldId};
+use trace::EventView;
+
+use super::process::{File, FileKind, ProcId};
+use super::{Change, Kernel, Sink};
+
+/// `O_CLOEXEC` of Linux on all machines but alpha, parisc and sparc.
+const O_CLOEXEC: i64 = 0o2_000_000;
+/// `F_DUPFD` of `fcntl`.
+const F_DUPFD: i64 = 0;
+/// `AF_INET`.
+const AF_INET: i64 = 2;
+
+/// A system call that a thread is in.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Index into [`Kernel::call_name`].
+    pub call: u32,
+    pub begin_ns: i64,
+    pub request: Option<Request>,
+}
+
+/// What a request on a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Operation {
+    Open,
+    Read,
+    Write,
+    Close,
+    Sync,
+}
+
+/// A request on a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub operation: Operation,
+    pub call: u32,
+    pub tid: i32,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    /// On which descriptor; an opening one has it when it succeeded.
+    pub fd: Option<i64>,
+    /// The bytes that went over, once they did.
+    pub size: Option<i64>,
+    /// It failed.
+    pub failed: bool,
+    /// What an opening request opens.
+    pub file: Option<File>,
+}
+
+/// How a system call on files is read, by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FileCall {
+    OpenPath {
+        filename: FieldId,
+        flags: FieldId,
+    },
+    Socket,
+    Dup {
+        old: FieldId,
+        new: Option<FieldId>,
+        flags: Option<FieldId>,
+    },
+    DupFcntl {
+        fd: FieldId,
+        cmd: FieldId,
+    },
+    OnFile(Operation, FieldId),
+    SyncAll,
+    /// It is on files, but asks for nothing that is followed.
+    Other,
+}
+
+impl FileCall {
+    /// How events of this class, which enter the call `name`, are read.
+    pub fn bind(name: &str, class: &EventClass) -> Option<FileCall> {
+        let field = |field: &str| class.field(field);
+        let on_file = |operation| field("fd").map(|fd| FileCall::OnFile(operation, fd));
+        let bound = match name {
+            "open" | "openat" => match (field("filename"), field("flags")) {
+                (Some(filename), Some(flags)) => Some(FileCall::OpenPath { filename, flags }),
+                _ => None,
+            },
+            "socket" => Some(FileCall::Socket),
+            "dup" => field("fildes").map(|old| FileCall::Dup {
+                old,
+                new: None,
+                flags: None,
+            }),
+            "dup2" | "dup3" => field("oldfd").map(|old| FileCall::Dup {
+                old,
+                new: field("newfd"),
+                flags: field("flags").filter(|_| name == "dup3"),
+            }),
+            "fcntl" => match (field("fd"), field("cmd")) {
+                (Some(fd), Some(cmd)) => Some(FileCall::DupFcntl { fd, cmd }),
+                _ => None,
+            },
+            "close" => on_file(Operation::Close),
+            "read" | "recvmsg" | "recvfrom" | "readv" | "pread" | "pread64" | "preadv" => {
+                on_file(Operation::Read)
+            }
+            "write" | "sendmsg" | "sendto" | "writev" | "pwrite" | "pwrite64" | "pwritev" => {
+                on_file(Operation::Write)
+            }
+            "fsync" | "fdatasync" | "sync_file_range" => on_file(Operation::Sync),
+            "sync" => Some(FileCall::SyncAll),
+            "splice" | "sendfile64" => None,
+            _ => return None,
+        };
+        Some(bound.unwrap_or(FileCall::Other))
+    }
+}
+
+/// The fields of `connect` that name the peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectFields {
+    pub fd: FieldId,
+    pub family: FieldId,
+    pub address: FieldId,
+    pub port: FieldId,
+}
+
+impl Kernel {
+    /// A system call begins on a CPU.
+    pub(super) fn call_entry<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        call: u32,
+        file_call: Option<FileCall>,
+        sink: &mut S,
+    ) {
+        let Some(id) = self.current(cpu) else { return };
+        let begin_ns = self.now_ns;
+        self.processes.get_mut(id).call = Some(Call {
+            call,
+            begin_ns,
+            request: None,
+        });
+        let Some(file_call) = file_call else { return };
+        let request = self.request(event, id, call, file_call, sink);
+        if let Some(open) = &mut self.processes.get_mut(id).call {
+            open.request = request;
+        }
+    }
+
+    fn request<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        id: ProcId,
+        call: u32,
+        file_call: FileCall,
+        sink: &mut S,
+    ) -> Option<Request> {
+        let cloexec = |flags: FieldId| event.i64(flags) & O_CLOEXEC != 0;
+        let (operation, fd, file) = match file_call {
+            FileCall::Other => return None,
+            FileCall::SyncAll => (Operation::Sync, None, None),
+            FileCall::OnFile(operation, fd) => (operation, Some(event.i64(fd)), None),
+            FileCall::OpenPath { filename, flags } => {
+                let file = File {
+                    name: text(event.text(filename)),
+                    kind: FileKind::Disk,
+                    cloexec: cloexec(flags),
+                };
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::Socket => {
+                let file = File {
+                    name: "socket".into(),
+                    kind: FileKind::Net,
+                    cloexec: false,
+                };
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::Dup { old, new, flags } => {
+                let owner = self.processes.owner(id);
+                if let Some(new) = new.map(|new| event.i64(new)) {
+                    self.close_file(owner, new, sink);
+                }
+                let mut file = self.copy_of(owner, event.i64(old));
+                file.cloexec = flags.is_some_and(cloexec);
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::DupFcntl { fd, cmd } => {
+                if event.i64(cmd) != F_DUPFD {
+                    return None;
+                }
+                let owner = self.processes.owner(id);
+                (
+                    Operation::Open,
+                    None,
+                    Some(self.copy_of(owner, event.i64(fd))),
+                )
+            }
+        };
+        Some(Request {
+            operation,
+            call,
+            tid: self.processes.get(id).tid,
+            begin_ns: self.now_ns,
+            end_ns: self.now_ns,
+            fd,
+            size: None,
+            failed: false,
+            file,
+        })
+    }
+
+    fn copy_of(&self, owner: ProcId, fd: i64) -> File {
+        let old = self.processes.get(owner).files.get(&fd);
+        let (name, kind) = match old {
+            Some(old) => (old.name.clone(), old.kind),
+            None => (self.unknown_name(), FileKind::Unknown),
+        };
+        File {
+            name,
+            kind,
+            cloexec: false,
+        }
+    }
+
+    /// A system call ends on a CPU.
+    pub(super) fn call_exit<S: Sink>(&mut self, cpu: u32, ret: Option<i64>, sink: &mut S) {
+        let Some(id) = self.current(cpu) else { return };
+        let Some(call) = self.processes.get_mut(id).call.take() else {
+            return;
+        };
+        let change = Change::CallExit {
+            process: id,
+            cpu,
+            call: call.call,
+            begin_ns: call.begin_ns,
+            ret,
+        };
+        sink.change(self, &change);
+        if let (Some(mut request), Some(ret)) = (call.request, ret) {
+            request.end_ns = self.now_ns;
+            request.failed = ret < 0;
+            self.request_exit(id, request, ret, sink);
+        }
+    }
+
+    fn request_exit<S: Sink>(&mut self, id: ProcId, mut request: Request, ret: i64, sink: &mut S) {
+        if ret >= 0 {
+            match request.operation {
+                Operation::Open => request.fd = Some(ret),
+                Operation::Read | Operation::Write => request.size = Some(ret),
+                Operation::Close | Operation::Sync => {}
+            }
+            self.open_file(id, &mut request, sink);
+        }
+        let owner = self.processes.owner(id);
+        let change = Change::RequestExit {
+            process: id,
+            owner,
+            request: &request,
+        };
+        sink.change(self, &change);
+        if let (Operation::Close, Some(fd), 0) = (request.operation, request.fd, ret) {
+            self.close_file(owner, fd, sink);
+        }
+    }
+
+    /// The descriptor of a request exists, also when nobody saw it opened.
+    fn open_file<S: Sink>(&mut self, id: ProcId, request: &mut Request, sink: &mut S) {
+        let owner = self.processes.owner(id);
+        let Some(fd) = request.fd else { return };
+        if self.processes.get(owner).files.contains_key(&fd) {
+            return;
+        }
+        let file = request.file.take().unwrap_or_else(|| File {
+            name: self.unknown_name(),
+            kind: FileKind::Unknown,
+            cloexec: false,
+        });
+        self.processes.get_mut(owner).files.insert(fd, file);
+        sink.change(self, &Change::FileOpened { owner, fd });
+    }
+
+    pub(super) fn close_file<S: Sink>(&mut self, owner: ProcId, fd: i64, sink: &mut S) {
+        if !self.processes.get(owner).files.contains_key(&fd) {
+            return;
+        }
+        sink.change(self, &Change::FileClosed { owner, fd });
+        self.processes.get_mut(owner).files.shift_remove(&fd);
+    }
+
+    /// A socket is connected: its descriptor gets the peer's address.
+    pub(super) fn connect<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        fields: ConnectFields,
+        sink: &mut S,
+    ) {
+        let Some(id) = self.current(cpu) else { return };
+        if event.i64(fields.family) != AF_INET {
+            return;
+        }
+        let owner = self.processes.owner(id);
+        let fd = event.i64(fields.fd);
+        let Some(address) = ipv4(&event.value(fields.address)) else {
+            return;
+        };
+        if let Some(file) = self.processes.get_mut(owner).files.get_mut(&fd) {
+            file.name = format!("{address}:{}", event.i64(fields.port)).into();
+            sink.change(self, &Change::FileRenamed { owner, fd });
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(bytes).into()
+}
+
+/// An address as LTTng writes it: four bytes, or before 2.6 one integer.
+fn ipv4(value: &event::Value<'_>) -> Option<std::net::Ipv4Addr> {
+    if let Some(bytes) = value.as_array() {
+        let byte = |place: usize| bytes.get(place)?.as_i64()?.try_into().ok();
+        let bytes: [u8; 4] = [byte(0)?, byte(1)?, byte(2)?, byte(3)?];
+        return Some(bytes.into());
+    }
+    let whole: u32 = value.as_i64()?.try_into().ok()?;
+    Some(whole.into())
+}

@@ -1,0 +1,173 @@
+//! The reports by name, their tables, and the summary of many windows.
+
+use super::options::{Family, Report, Views};
+use super::table::{Cell, Table, TableClass};
+use super::window::Tick;
+use super::{cputop, io, irq, memtop, sched, syscalls};
+
+/// A report that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// What people type.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub about: &'static str,
+    /// What is asked.
+    pub report: Report,
+}
+
+const NONE: Views = Views {
+    log: false,
+    top: false,
+    stats: false,
+    freq: false,
+    usage: false,
+};
+const LOG: Views = Views { log: true, ..NONE };
+const TOP: Views = Views { top: true, ..NONE };
+const STATS: Views = Views {
+    stats: true,
+    ..NONE
+};
+const FREQ: Views = Views { freq: true, ..NONE };
+const USAGE: Views = Views {
+    usage: true,
+    ..NONE
+};
+
+const fn named(name: &'static str, family: Family, views: Views, about: &'static str) -> Named {
+    let report = Report { family, views };
+    Named {
+        name,
+        about,
+        report,
+    }
+}
+
+/// All reports, by the names that they have in lttng-analyses.
+pub const REPORTS: &[Named] = &[
+    named("cputop", Family::Cpu, NONE, "who used the CPUs"),
+    named(
+        "schedtop",
+        Family::Sched,
+        TOP,
+        "the longest waits from wake-up to switch",
+    ),
+    named(
+        "schedlog",
+        Family::Sched,
+        LOG,
+        "all waits from wake-up to switch",
+    ),
+    named(
+        "schedstats",
+        Family::Sched,
+        STATS,
+        "waits by thread or priority",
+    ),
+    named(
+        "schedfreq",
+        Family::Sched,
+        FREQ,
+        "how waits are distributed",
+    ),
+    named(
+        "irqstats",
+        Family::Irq,
+        STATS,
+        "interrupts and softirqs, how long and how late",
+    ),
+    named("irqlog", Family::Irq, LOG, "all interrupts and softirqs"),
+    named(
+        "irqfreq",
+        Family::Irq,
+        FREQ,
+        "how their durations are distributed",
+    ),
+    named(
+        "iousagetop",
+        Family::Io,
+        USAGE,
+        "bytes by process, file, disk and interface",
+    ),
+    named(
+        "iolatencytop",
+        Family::Io,
+        TOP,
+        "the longest requests on files",
+    ),
+    named(
+        "iolatencystats",
+        Family::Io,
+        STATS,
+        "durations of requests on files and disks",
+    ),
+    named(
+        "iolatencyfreq",
+        Family::Io,
+        FREQ,
+        "how their durations are distributed",
+    ),
+    named("iolog", Family::Io, LOG, "all requests on files"),
+    named(
+        "memtop",
+        Family::Memory,
+        NONE,
+        "who took and gave back pages",
+    ),
+    named(
+        "syscallstats",
+        Family::Syscalls,
+        NONE,
+        "system calls by thread",
+    ),
+];
+
+impl Family {
+    /// The classes of all tables that reports of this family can have.
+    pub fn classes(self) -> &'static [&'static TableClass] {
+        match self {
+            Family::Cpu => cputop::CLASSES,
+            Family::Sched => sched::CLASSES,
+            Family::Irq => irq::CLASSES,
+            Family::Io => io::CLASSES,
+            Family::Memory => memtop::CLASSES,
+            Family::Syscalls => syscalls::CLASSES,
+        }
+    }
+}
+
+impl Report {
+    /// The summary that LAMI wants instead of the tables of many windows; none where it wants
+    /// them as they are.
+    pub fn summary(&self, ticks: &[Tick]) -> Option<Vec<Table>> {
+        let (from, keep): (&[&str], &[usize]) = match self.family {
+            Family::Sched => return None,
+            Family::Io => return Some(Vec::new()),
+            Family::Irq if !self.views.stats => return Some(Vec::new()),
+            Family::Irq => (&["hard-stats", "soft-stats"], &[1]),
+            Family::Cpu => (&["total"], &[0]),
+            Family::Memory | Family::Syscalls => (&["total"], &[0, 1]),
+        };
+        let classes = self.family.classes();
+        let class = classes.iter().find(|class| class.name == "summary")?;
+        let mut summary = Table {
+            class,
+            subtitle: None,
+            begin_ns: ticks.first()?.begin_ns,
+            end_ns: ticks.last()?.end_ns,
+            rows: Vec::new(),
+        };
+        for table in ticks.iter().flat_map(|tick| &tick.tables) {
+            if !from.contains(&table.class.name) {
+                continue;
+            }
+            for row in &table.rows {
+                let kept = keep.iter().filter_map(|place| row.get(*place).cloned());
+                let range = Cell::Range(table.begin_ns, table.end_ns);
+                summary.rows.push([range].into_iter().chain(kept).collect());
+            }
+        }
+        Some(vec![summary])
+    }
+}

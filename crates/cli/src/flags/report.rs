@@ -1,0 +1,171 @@
+//! `rtscope report`, and the flags that lttng-analyses has.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Window;
+
+/// What was typed after `report`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES, after_long_help = NAMES.as_str())]
+pub struct Report {
+    /// Reports, several with commas between; 'list' names them all
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Traces, read as one
+    pub traces: Vec<PathBuf>,
+    /// The part to look at; also hh:mm:ss.n of the wall clock, or with its date.
+    #[command(flatten)]
+    pub window: Window,
+    /// From and to, as --begin and --end
+    #[arg(long, value_name = "[B,E]", conflicts_with_all = ["begin", "end"])]
+    pub timerange: Option<String>,
+    /// A result after each DUR of the trace
+    #[arg(short, long, value_name = "DUR")]
+    pub refresh: Option<String>,
+    /// Times of day in UTC
+    #[arg(long, visible_alias = "utc")]
+    pub gmt: bool,
+    /// Which threads and what size of things.
+    #[command(flatten)]
+    pub filter: ReportFilter,
+    /// Which tables, and how.
+    #[command(flatten)]
+    pub tables: ReportTables,
+    /// Also the time in which not all CPUs have events
+    #[arg(long)]
+    pub no_intersection: bool,
+    /// JSON, schema rtscope.report version 1
+    #[arg(long)]
+    pub json: bool,
+    /// JSON for other programs: LAMI 1.0
+    #[arg(long, conflicts_with = "json")]
+    pub lami: bool,
+    /// With --lami: what the report can say, without a trace
+    #[arg(long, requires = "lami", hide_short_help = true)]
+    pub metadata: bool,
+    /// With --lami: the version of LAMI
+    #[arg(long, requires = "lami", hide_short_help = true)]
+    pub mi_version: bool,
+    /// With --lami: only whether the trace can be read
+    #[arg(long, requires = "lami", hide_short_help = true)]
+    pub test_compatibility: bool,
+    /// With --lami: lines of progress before the result
+    #[arg(long, requires = "lami", hide_short_help = true)]
+    pub output_progress: bool,
+    /// Flags of lttng-analyses that change nothing here.
+    #[command(flatten)]
+    pub ignored: ReportIgnored,
+}
+
+/// Which threads, and what size of things.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReportFilter {
+    /// Only threads of these names, with commas between
+    #[arg(long, value_name = "LIST", visible_alias = "task")]
+    pub procname: Option<String>,
+    /// Only these thread ids
+    #[arg(long, value_name = "LIST")]
+    pub tid: Option<String>,
+    /// Only what lasts as long; us without a unit
+    #[arg(long, value_name = "DUR", visible_alias = "over")]
+    pub min: Option<String>,
+    /// Only what lasts no longer
+    #[arg(long, value_name = "DUR")]
+    pub max: Option<String>,
+    /// Only requests of as many bytes
+    #[arg(long, value_name = "BYTES")]
+    pub minsize: Option<f64>,
+    /// Only requests of no more bytes
+    #[arg(long, value_name = "BYTES")]
+    pub maxsize: Option<f64>,
+    /// Only these interrupts
+    #[arg(long, value_name = "LIST")]
+    pub irq: Option<String>,
+    /// Only these softirqs, by vector
+    #[arg(long, value_name = "LIST")]
+    pub softirq: Option<String>,
+}
+
+/// Which tables, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReportTables {
+    /// Also all, in order
+    #[arg(long)]
+    pub log: bool,
+    /// Also the greatest
+    #[arg(long)]
+    pub top: bool,
+    /// Also least, mean, greatest and deviation
+    #[arg(long)]
+    pub stats: bool,
+    /// Also distributions
+    #[arg(long)]
+    pub freq: bool,
+    /// Also bytes by process, file, disk and interface
+    #[arg(long)]
+    pub usage: bool,
+    /// At most N rows of a top; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub limit: usize,
+    /// Bins of a distribution
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub freq_resolution: usize,
+    /// The same bins for all distributions
+    #[arg(long)]
+    pub freq_uniform: bool,
+    /// All distributions in one table (LAMI)
+    #[arg(long)]
+    pub freq_series: bool,
+    /// Waits: all in one
+    #[arg(long)]
+    pub total: bool,
+    /// Waits: by thread (the default)
+    #[arg(long)]
+    pub per_tid: bool,
+    /// Waits: by priority
+    #[arg(long)]
+    pub per_prio: bool,
+}
+
+/// Flags that lttng-analyses has and that change nothing here.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReportIgnored {
+    /// Losses are always looked at
+    #[arg(long, hide = true)]
+    pub skip_validation: bool,
+    /// There is no progress bar
+    #[arg(long, hide = true)]
+    pub no_progress: bool,
+    /// The same
+    #[arg(long, hide = true)]
+    pub progress_use_size: bool,
+    /// Nothing is coloured
+    #[arg(long, hide = true)]
+    pub no_color: bool,
+    /// Errors always say all that is known
+    #[arg(long, hide = true)]
+    pub debug: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rtscope report cputop TRACE
+  rtscope report schedtop,irqstats TRACE --begin +1.5s --cpu 1
+  rtscope report schedstats TRACE --freq --per-prio --min 100us";
+
+/// The names of all reports, below the long help.
+static NAMES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+    let mut text = format!("{EXAMPLES}\n\nReports:\n");
+    for named in analysis::reports::REPORTS {
+        text.push_str(&format!("  {:<16}{}\n", named.name, named.about));
+    }
+    text.push_str(
+        "\nUnder the names of lttng-analyses (lttng-cputop, lttng-cputop-mi, …), as a link",
+    );
+    text.push_str(
+        "\nto rtscope or as NAME, a report takes the same flags; those in -mi print LAMI.",
+    );
+    text
+});

@@ -1,0 +1,224 @@
+//! Which reports were asked for, and of what.
+
+use std::path::PathBuf;
+
+use analysis::reports::{Bins, Groups, Named, REPORTS, Report, ReportOptions, Views};
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+
+use super::{TimeWord, WindowOptions};
+use crate::flags;
+
+/// What `report` does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReportVerb {
+    /// Names all reports.
+    List,
+    /// Prints what LAMI wants to know without a trace.
+    Metadata(Report),
+    /// Prints LAMI's version.
+    LamiVersion,
+    /// Reports.
+    Run(Box<ReportRequest>),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// As text, window by window.
+    Text,
+    /// Our own JSON.
+    Json,
+    /// LAMI.
+    Lami {
+        /// With lines of progress before it.
+        progress: bool,
+        /// Only whether the trace can be read.
+        test: bool,
+    },
+}
+
+/// Reports, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportRequest {
+    /// The traces.
+    pub traces: Vec<PathBuf>,
+    /// What to report, with its name.
+    pub reports: Vec<(&'static str, Report)>,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// Only the time in which all streams have events.
+    pub intersection: bool,
+    /// What else was asked; its range is for the trace to say.
+    pub options: ReportOptions,
+    /// How to print.
+    pub output: Output,
+}
+
+impl ReportVerb {
+    /// From what was typed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word without a meaning, [`ErrorKind::NotFound`] for a
+    /// report that does not exist.
+    pub fn new(typed: &flags::Report) -> Result<Self> {
+        if typed.mi_version {
+            return Ok(ReportVerb::LamiVersion);
+        }
+        if typed.name == "list" {
+            return Ok(ReportVerb::List);
+        }
+        let reports = typed.name.split(',').map(|name| named(name, &typed.tables));
+        let reports = reports.collect::<Result<Vec<_>>>()?;
+        if typed.metadata {
+            return Ok(ReportVerb::Metadata(reports[0].1));
+        }
+        if typed.traces.is_empty() {
+            return Err(refuse("no trace was given", &typed.name)
+                .mend(format!("rtscope report {} TRACE", typed.name)));
+        }
+        if typed.lami && reports.len() > 1 {
+            return Err(refuse("LAMI has one report at a time", &typed.name)
+                .mend("ask for them one after the other, or take --json"));
+        }
+        Ok(ReportVerb::Run(Box::new(ReportRequest {
+            traces: typed.traces.clone(),
+            reports,
+            window: window(typed)?,
+            intersection: !typed.no_intersection,
+            options: options(typed)?,
+            output: match (typed.json, typed.lami) {
+                (true, _) => Output::Json,
+                (false, true) => Output::Lami {
+                    progress: typed.output_progress,
+                    test: typed.test_compatibility,
+                },
+                (false, false) => Output::Text,
+            },
+        })))
+    }
+}
+
+fn refuse(what: impl Into<String>, found: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, what).found(format!("'{found}'"))
+}
+
+/// The report of this name, with the tables that were asked for besides.
+fn named(name: &str, tables: &flags::ReportTables) -> Result<(&'static str, Report)> {
+    // The one name that breaks the pattern of its family.
+    let wanted = match name {
+        "iolatencylog" => "iolog",
+        name => name,
+    };
+    let Some(Named { name, report, .. }) = REPORTS.iter().find(|named| named.name == wanted) else {
+        let names: Vec<&str> = REPORTS.iter().map(|named| named.name).collect();
+        let error = Error::new(ErrorKind::NotFound, "there is no such report");
+        return Err(error
+            .found(format!("'{name}'"))
+            .mend(format!("choose from: {}", names.join(", "))));
+    };
+    let views = Views {
+        log: report.views.log || tables.log,
+        top: report.views.top || tables.top,
+        stats: report.views.stats || tables.stats,
+        freq: report.views.freq || tables.freq,
+        usage: report.views.usage || tables.usage,
+    };
+    Ok((name, Report { views, ..*report }))
+}
+
+fn window(typed: &flags::Report) -> Result<WindowOptions> {
+    let mut window = WindowOptions::new(&typed.window)?;
+    window.utc = typed.gmt;
+    if let Some(range) = &typed.timerange {
+        let inside = range.trim().strip_prefix('[');
+        let inside = inside.and_then(|range| range.strip_suffix(']'));
+        let Some((begin, end)) = inside.and_then(|range| range.split_once(',')) else {
+            return Err(refuse("not a range of time", range)
+                .mend("give --timerange as in [09:07:19,09:07:20.5]"));
+        };
+        window.begin = Some(TimeWord::parse(begin.trim())?);
+        window.end = Some(TimeWord::parse(end.trim())?);
+    }
+    Ok(window)
+}
+
+fn options(typed: &flags::Report) -> Result<ReportOptions> {
+    let (filter, tables) = (&typed.filter, &typed.tables);
+    if tables.freq_resolution == 0 || tables.freq_resolution > BINS_MAX {
+        return Err(refuse(
+            "--freq-resolution is out of range",
+            &tables.freq_resolution.to_string(),
+        )
+        .mend(format!("give --freq-resolution 1 to {BINS_MAX}")));
+    }
+    let words = |list: &Option<String>| -> Vec<String> {
+        let words = list.iter().flat_map(|list| list.split(','));
+        words.map(str::to_owned).collect()
+    };
+    let size = |bytes: Option<f64>| bytes.map(|bytes| bytes.max(0.0) as u64);
+    let cpus = typed
+        .window
+        .cpu
+        .as_deref()
+        .map(Cpu::parse_list)
+        .transpose()?;
+    Ok(ReportOptions {
+        begin_ns: None,
+        end_ns: None,
+        refresh_ns: duration("--refresh", &typed.refresh, "s")?.filter(|ns| *ns > 0),
+        cpus: cpus.unwrap_or_default().iter().map(|cpu| cpu.0).collect(),
+        names: words(&filter.procname),
+        tids: numbers("--tid", &filter.tid)?,
+        min_ns: duration("--min", &filter.min, "us")?,
+        max_ns: duration("--max", &filter.max, "us")?,
+        min_size: size(filter.minsize),
+        max_size: size(filter.maxsize),
+        irqs: numbers("--irq", &filter.irq)?,
+        softirqs: numbers("--softirq", &filter.softirq)?,
+        limit: tables.limit,
+        bins: Bins {
+            count: tables.freq_resolution,
+            uniform: tables.freq_uniform,
+            series: tables.freq_series,
+        },
+        groups: Groups {
+            total: tables.total,
+            per_tid: tables.per_tid || !(tables.total || tables.per_prio),
+            per_prio: tables.per_prio,
+        },
+    })
+}
+
+/// More bins than a screen has lines help nobody.
+const BINS_MAX: usize = 100_000;
+
+fn numbers<T: std::str::FromStr>(flag: &str, list: &Option<String>) -> Result<Vec<T>> {
+    let one = |text: &str| {
+        text.trim().parse().map_err(|_| {
+            refuse(format!("{flag} is not a list of numbers"), text).mend(format!(
+                "give {flag} numbers with commas between, as in 7,24"
+            ))
+        })
+    };
+    list.iter()
+        .flat_map(|list| list.split(','))
+        .map(one)
+        .collect()
+}
+
+/// A duration; a bare number has the unit that lttng-analyses gives it.
+fn duration(flag: &str, text: &Option<String>, unit: &str) -> Result<Option<i64>> {
+    let Some(text) = text else { return Ok(None) };
+    let bare = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let with_unit = match bare {
+        true => format!("{text}{unit}"),
+        false => text.clone(),
+    };
+    let duration = Duration::parse(&with_unit).map_err(|_| {
+        refuse(format!("{flag} is not a duration"), text)
+            .mend(format!("give {flag} a duration, as in 25ms"))
+    })?;
+    Ok(Some(duration.as_ns()))
+}

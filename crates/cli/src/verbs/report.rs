@@ -1,0 +1,172 @@
+//! `rtscope report`: the reports of lttng-analyses, any number of them in one pass.
+
+use std::io::Write;
+
+use analysis::reports::{Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
+use event::{Error, ErrorKind, Instant, Result};
+use report::{Calendar, LAMI_VERSION, lami_metadata, lami_results, report_json, report_text};
+use trace::{OpenOptions, Root, Trace};
+
+use crate::exit::{Outcome, stdout_error};
+use crate::flags;
+use crate::options::{Output, ReportRequest, ReportVerb};
+use crate::verbs::window;
+
+/// Runs the verb.
+pub fn run(typed: &flags::Report) -> Result<Outcome> {
+    match ReportVerb::new(typed)? {
+        ReportVerb::List => {
+            let names = REPORTS.iter();
+            print(
+                &names
+                    .map(|n| format!("{:<16}{}\n", n.name, n.about))
+                    .collect::<String>(),
+            )?;
+        }
+        ReportVerb::Metadata(report) => print(&format!("{}\n", lami_metadata(report.family)))?,
+        ReportVerb::LamiVersion => print(&format!("{}.{}\n", LAMI_VERSION.0, LAMI_VERSION.1))?,
+        ReportVerb::Run(request) => return report(&request),
+    }
+    Ok(Outcome::Fine)
+}
+
+fn print(text: &str) -> Result<()> {
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)
+}
+
+fn report(request: &ReportRequest) -> Result<Outcome> {
+    let roots: Vec<Root> = request.traces.iter().map(Root::from).collect();
+    let options = OpenOptions {
+        intersection: request.intersection,
+        ..OpenOptions::default()
+    };
+    let trace = Trace::open_all(&roots, &options)?;
+    if request.intersection {
+        check_intersection(&trace)?;
+    }
+    let asked = within(request, &trace)?;
+    let reports: Vec<Report> = request.reports.iter().map(|(_, report)| *report).collect();
+    let pass = match request.output {
+        Output::Text => text(request, &trace, &reports, &asked)?,
+        Output::Json => json(request, &trace, &reports, &asked)?,
+        Output::Lami { test: true, .. } => Pass::default(),
+        Output::Lami { progress, .. } => lami(&trace, &reports, &asked, progress)?,
+    };
+    warn(&pass);
+    // What lies in a hole nobody knows.
+    Ok(match pass.holes + pass.damages {
+        0 => Outcome::Fine,
+        _ => Outcome::Inconclusive,
+    })
+}
+
+/// The options with the range that was asked for.
+fn within(request: &ReportRequest, trace: &Trace) -> Result<ReportOptions> {
+    window::known_cpus(&request.window, trace)?;
+    let range = window::resolve(&request.window, trace)?;
+    let wall = |instant: Instant| trace.wall_ns(instant);
+    Ok(ReportOptions {
+        begin_ns: (range.begin > Instant::MIN).then(|| wall(range.begin)),
+        end_ns: (range.end < Instant::MAX).then(|| wall(range.end)),
+        ..request.options.clone()
+    })
+}
+
+/// Refuses traces whose streams share no time.
+fn check_intersection(trace: &Trace) -> Result<()> {
+    for part in trace.parts() {
+        let ranges = || part.streams.iter().filter_map(|stream| stream.range);
+        let begin = ranges().map(|range| range.begin).max();
+        let end = ranges().map(|range| range.end).min();
+        if let (Some(begin), Some(end)) = (begin, end)
+            && begin > end
+        {
+            let what = "Trace has no intersection. Use --no-intersection to override";
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found(format!("a stream ends at {end}, another begins at {begin}"))
+                .mend("add --no-intersection"));
+        }
+    }
+    Ok(())
+}
+
+fn calendar(request: &ReportRequest, trace: &Trace) -> Calendar {
+    let calendar = Calendar {
+        utc: request.window.utc,
+        dated: false,
+    };
+    let over_midnight = trace.range().is_some_and(|range| {
+        calendar.are_apart(trace.wall_ns(range.begin), trace.wall_ns(range.end))
+    });
+    Calendar {
+        dated: over_midnight,
+        ..calendar
+    }
+}
+
+fn text(
+    request: &ReportRequest,
+    trace: &Trace,
+    reports: &[Report],
+    asked: &ReportOptions,
+) -> Result<Pass> {
+    let calendar = calendar(request, trace);
+    let several = reports.len() > 1;
+    run_reports(trace, reports, asked, |tick: Tick| {
+        if several {
+            print(&format!("== {} ==\n", request.reports[tick.report].0))?;
+        }
+        print(&report_text(&reports[tick.report], &tick, calendar))
+    })
+}
+
+fn json(
+    request: &ReportRequest,
+    trace: &Trace,
+    reports: &[Report],
+    asked: &ReportOptions,
+) -> Result<Pass> {
+    let (ticks, pass) = gather(trace, reports, asked)?;
+    let names: Vec<&str> = request.reports.iter().map(|(name, _)| *name).collect();
+    print(&format!("{:#}\n", report_json(&names, &ticks, &pass)))?;
+    Ok(pass)
+}
+
+fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool) -> Result<Pass> {
+    if progress {
+        print("0 Starting\n")?;
+    }
+    let (ticks, pass) = gather(trace, reports, asked)?;
+    if progress {
+        print("1 Done!\n")?;
+    }
+    let results = lami_results(&reports[0], &ticks, asked.bins.series);
+    print(&format!("{results}\n"))?;
+    Ok(pass)
+}
+
+fn gather(trace: &Trace, reports: &[Report], asked: &ReportOptions) -> Result<(Vec<Tick>, Pass)> {
+    let mut ticks = Vec::new();
+    let pass = run_reports(trace, reports, asked, |tick| {
+        ticks.push(tick);
+        Ok(())
+    })?;
+    Ok((ticks, pass))
+}
+
+/// Says what is missing, beside the data.
+fn warn(pass: &Pass) {
+    if pass.holes > 0 {
+        eprintln!(
+            "warning: {} events were lost in {} places: counts are lower bounds, durations across \
+             them are too long",
+            pass.lost, pass.holes
+        );
+    }
+    if pass.damages > 0 {
+        eprintln!("warning: {} places could not be read", pass.damages);
+    }
+}

@@ -1,0 +1,223 @@
+//! LAMI 1.0: the JSON that Trace Compass and others read from external analyses.
+
+use analysis::reports::{Cell, Column, Family, Kind, Report, Table, TableClass, Tick};
+use serde_json::{Map, Value, json};
+
+/// The version of LAMI that is spoken.
+pub const LAMI_VERSION: (u64, u64) = (1, 0);
+
+/// What a family of reports says of itself.
+pub fn lami_metadata(family: Family) -> Value {
+    let (title, description, tags) = about(family);
+    let classes = family.classes().iter().map(|class| {
+        let columns: Vec<Value> = class.columns.iter().map(column).collect();
+        let value = json!({ "title": class.title, "column-descriptions": columns });
+        (class.name.to_owned(), value)
+    });
+    let tags: Vec<&str> = ["linux-kernel"]
+        .into_iter()
+        .chain(tags.iter().copied())
+        .collect();
+    json!({
+        "mi-version": { "major": LAMI_VERSION.0, "minor": LAMI_VERSION.1 },
+        "version": version(env!("CARGO_PKG_VERSION")),
+        "title": title,
+        "description": description,
+        "authors": ["rtscope"],
+        "url": "",
+        "tags": tags,
+        "table-classes": classes.collect::<Map<String, Value>>(),
+    })
+}
+
+fn version(text: &str) -> Value {
+    let mut parts = text
+        .splitn(3, '.')
+        .map(|part| part.parse::<u64>().unwrap_or(0));
+    let mut part = || parts.next().unwrap_or(0);
+    json!({ "major": part(), "minor": part(), "patch": part(), "extra": "" })
+}
+
+/// Title, description and tags.
+fn about(family: Family) -> (&'static str, &'static str, &'static [&'static str]) {
+    match family {
+        Family::Cpu => (
+            "Top CPU usage",
+            "Who used the CPUs: by thread, by CPU, in all",
+            &["cpu", "top"],
+        ),
+        Family::Sched => (
+            "Scheduling latencies analysis",
+            "From wake-up to switch: log, top, statistics, distribution",
+            &["sched", "stats", "freq", "top", "log"],
+        ),
+        Family::Irq => (
+            "System interrupt analysis",
+            "Interrupts and softirqs: log, statistics, distribution",
+            &["interrupt", "stats", "freq", "log"],
+        ),
+        Family::Io => (
+            "I/O analysis",
+            "Requests on files, disks and network: usage, top, statistics, distribution, log",
+            &["io", "syscall", "stats", "freq", "log", "top"],
+        ),
+        Family::Memory => (
+            "Top memory usage",
+            "Pages that threads took and gave back",
+            &["memory", "top"],
+        ),
+        Family::Syscalls => (
+            "System call statistics",
+            "System calls by thread: count, duration, return values",
+            &["syscall", "stats"],
+        ),
+    }
+}
+
+fn column(column: &Column) -> Value {
+    let mut value = json!({ "title": column.title, "class": class(column.kind) });
+    if let Some(unit) = column.unit {
+        value["unit"] = unit.into();
+    }
+    value
+}
+
+fn class(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bool => "bool",
+        Kind::Number => "number",
+        Kind::Text => "string",
+        Kind::Ratio => "ratio",
+        Kind::Time => "timestamp",
+        Kind::Duration => "duration",
+        Kind::Size => "size",
+        Kind::Range => "time-range",
+        Kind::Syscall => "syscall",
+        Kind::Process => "process",
+        Kind::Path => "path",
+        Kind::Fd => "fd",
+        Kind::Irq => "irq",
+        Kind::Cpu => "cpu",
+        Kind::Disk => "disk",
+        Kind::NetIf => "netif",
+    }
+}
+
+/// All results of one report.
+pub fn lami_results(report: &Report, ticks: &[Tick], series: bool) -> Value {
+    let summary = match ticks.len() {
+        0 | 1 => None,
+        _ => report.summary(ticks),
+    };
+    let tables: Vec<&Table> = match &summary {
+        Some(summary) => summary.iter().collect(),
+        None => ticks.iter().flat_map(|tick| &tick.tables).collect(),
+    };
+    // Tables of one class stand together, in the order in which classes appear.
+    let mut classes: Vec<&str> = Vec::new();
+    for table in &tables {
+        if !classes.contains(&table.class.name) {
+            classes.push(table.class.name);
+        }
+    }
+    let mut results = Vec::new();
+    for class in classes {
+        let of_class = |table: &&&Table| table.class.name == class && !table.rows.is_empty();
+        let of_class: Vec<&Table> = tables.iter().filter(of_class).copied().collect();
+        match (series && class == "freq", &of_class[..]) {
+            (true, [first, ..]) => results.push(series_of(first, &of_class)),
+            _ => results.extend(of_class.iter().map(|table| result(table))),
+        }
+    }
+    json!({ "results": results })
+}
+
+/// An error as LAMI has it.
+pub fn lami_error(message: &str) -> Value {
+    json!({ "error-message": message })
+}
+
+fn result(table: &Table) -> Value {
+    let TableClass { name, title, .. } = table.class;
+    let class = match &table.subtitle {
+        Some(subtitle) => json!({ "inherit": name, "title": format!("{title} [{subtitle}]") }),
+        None => json!(name),
+    };
+    let rows = table.rows.iter();
+    json!({
+        "class": class,
+        "time-range": range(table.begin_ns, table.end_ns),
+        "data": rows.map(|row| row.iter().map(cell).collect()).collect::<Vec<Vec<Value>>>(),
+    })
+}
+
+/// Distributions over the same bins as one table: a column for each.
+fn series_of(first: &Table, tables: &[&Table]) -> Value {
+    let bounds = first.class.columns.iter().take(2).map(column);
+    let counts = tables.iter().map(|table| {
+        let title = table.subtitle.as_deref().unwrap_or(table.class.title);
+        let unit = table.class.columns[2].unit;
+        json!({ "title": title, "class": "number", "unit": unit })
+    });
+    let data = first.rows.iter().enumerate().map(|(place, bounds)| {
+        let counts = tables
+            .iter()
+            .filter_map(|table| table.rows.get(place)?.get(2));
+        bounds.iter().take(2).chain(counts).map(cell).collect()
+    });
+    json!({
+        "class": {
+            "title": format!("{}s", first.class.title),
+            "column-descriptions": bounds.chain(counts).collect::<Vec<Value>>(),
+        },
+        "time-range": range(first.begin_ns, first.end_ns),
+        "data": data.collect::<Vec<Vec<Value>>>(),
+    })
+}
+
+fn range(begin_ns: i64, end_ns: i64) -> Value {
+    let time = |ns: i64| json!({ "class": "timestamp", "value": ns });
+    json!({ "class": "time-range", "begin": time(begin_ns), "end": time(end_ns) })
+}
+
+fn cell(cell: &Cell) -> Value {
+    let value = |class: &str, value: Value| json!({ "class": class, "value": value });
+    let named = |class: &str, name: &str| json!({ "class": class, "name": name });
+    match cell {
+        Cell::Empty => Value::Null,
+        Cell::Unknown => json!({ "class": "unknown" }),
+        Cell::Bool(truth) => value("bool", (*truth).into()),
+        Cell::Count(count) => value("number", (*count).into()),
+        Cell::Number(number) => value("number", (*number).into()),
+        Cell::Float(number) => value("number", (*number).into()),
+        Cell::Text(text) => value("string", text.as_str().into()),
+        Cell::Ratio(share) => value("ratio", (*share).into()),
+        Cell::Time(ns) => value("timestamp", (*ns).into()),
+        Cell::Duration(ns) => value("duration", (*ns).into()),
+        Cell::DurationFloat(ns) => value("duration", (*ns).into()),
+        Cell::Size(bytes) => value("size", (*bytes).into()),
+        Cell::Range(begin_ns, end_ns) => range(*begin_ns, *end_ns),
+        Cell::Syscall(name) => named("syscall", name),
+        Cell::Disk(name) => named("disk", name),
+        Cell::NetIf(name) => named("netif", name),
+        Cell::Path(path) => json!({ "class": "path", "path": path }),
+        Cell::Fd(fd) => json!({ "class": "fd", "fd": fd }),
+        Cell::Cpu(id) => json!({ "class": "cpu", "id": id }),
+        Cell::Irq { hard, nr, name } => {
+            json!({ "class": "irq", "hard": hard, "nr": nr, "name": name })
+        }
+        Cell::Process { name, pid, tid } => {
+            let mut process = json!({ "class": "process" });
+            if let Some(name) = name {
+                process["name"] = name.as_str().into();
+            }
+            for (key, id) in [("pid", pid), ("tid", tid)] {
+                if let Some(id) = id {
+                    process[key] = (*id).into();
+                }
+            }
+            process
+        }
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,208 @@
+//! Tables as the text that lttng-analyses prints, character by character.
+
+use std::fmt::Write;
+
+use analysis::reports::{Cell, Family, Report, Table, Tick};
+
+use super::bars::{Bar, bars, histogram};
+use super::calendar::Calendar;
+use super::{io_text, irq_text, sched_text};
+
+/// What one report found in one window, as text.
+pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
+    let mut out = String::new();
+    let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
+    let _ = writeln!(out, "Timerange: {range}");
+    let page = Page { tick, calendar };
+    match report.family {
+        Family::Cpu => cpu(&page, &mut out),
+        Family::Sched => sched_text::write(&page, &mut out),
+        Family::Irq => irq_text::write(&page, report.views, &mut out),
+        Family::Io => io_text::write(&page, &mut out),
+        Family::Memory => memory(&page, &mut out),
+        Family::Syscalls => syscalls(&page, &mut out),
+    }
+    out
+}
+
+/// The tables of one window.
+pub(super) struct Page<'a> {
+    pub tick: &'a Tick,
+    pub calendar: Calendar,
+}
+
+impl<'a> Page<'a> {
+    /// All tables of a class.
+    pub fn tables(&self, class: &'a str) -> impl Iterator<Item = &'a Table> {
+        let of_class = move |table: &&Table| table.class.name == class;
+        self.tick.tables.iter().filter(of_class)
+    }
+
+    /// The rows of the first table of a class.
+    pub fn rows(&self, class: &'a str) -> &'a [Vec<Cell>] {
+        self.tables(class).next().map_or(&[], |table| &table.rows)
+    }
+}
+
+/// A number of nanoseconds; zero when the cell is no duration.
+pub(super) fn ns(cell: &Cell) -> f64 {
+    match cell {
+        Cell::Duration(ns) => *ns as f64,
+        Cell::DurationFloat(ns) => *ns,
+        _ => 0.0,
+    }
+}
+
+/// Microseconds with three digits, `?` when nobody knows.
+pub(super) fn us(cell: &Cell) -> String {
+    match cell {
+        Cell::Unknown => "?".to_owned(),
+        cell => format!("{:.3}", ns(cell) / 1000.0),
+    }
+}
+
+/// A count; zero when the cell is none.
+pub(super) fn count(cell: &Cell) -> u64 {
+    match cell {
+        Cell::Count(count) | Cell::Size(count) => *count,
+        _ => 0,
+    }
+}
+
+/// The text of a cell that has a name.
+pub(super) fn name(cell: &Cell) -> &str {
+    match cell {
+        Cell::Text(name)
+        | Cell::Syscall(name)
+        | Cell::Path(name)
+        | Cell::Disk(name)
+        | Cell::NetIf(name) => name,
+        Cell::Process {
+            name: Some(name), ..
+        } => name,
+        _ => "",
+    }
+}
+
+/// `NAME (TID)`.
+pub(super) fn thread(cell: &Cell) -> String {
+    match cell {
+        Cell::Process { tid: Some(tid), .. } => format!("{} ({tid})", name(cell)),
+        _ => "Unknown (N/A)".to_owned(),
+    }
+}
+
+/// A distribution: lower bound, upper bound, count.
+pub(super) fn distribution(title: &str, table: &Table, out: &mut String) {
+    let bin = |row: &Vec<Cell>| Bar {
+        value: count(&row[2]) as f64,
+        text: count(&row[2]).to_string(),
+        label: format!("{:>7.3}", ns(&row[0]) / 1000.0),
+    };
+    let bins: Vec<Bar> = table.rows.iter().map(bin).collect();
+    histogram(&format!("{title} (µs)"), &bins, out);
+}
+
+fn percent(cell: &Cell) -> f64 {
+    match cell {
+        Cell::Ratio(share) => share * 100.0,
+        _ => 0.0,
+    }
+}
+
+fn cpu(page: &Page<'_>, out: &mut String) {
+    let percent_bar = |share: &Cell, label: String| Bar {
+        value: percent(share),
+        text: format!("{:.2} %", percent(share)),
+        label,
+    };
+    let label = |process: &str, migrations: &str, prios: &str| {
+        format!("  {process:<25} {migrations:>10}   {prios}")
+    };
+    let threads = page.rows("per-process").iter().map(|row| {
+        let migrations = count(&row[1]).to_string();
+        percent_bar(&row[3], label(&thread(&row[0]), &migrations, name(&row[2])))
+    });
+    let header = label("Process", "Migrations", "Priorities");
+    bars("Per-TID Usage", &header, &threads.collect::<Vec<_>>(), out);
+    let cpus = page.rows("per-cpu").iter().map(|row| {
+        let cpu = match row[0] {
+            Cell::Cpu(cpu) => cpu,
+            _ => 0,
+        };
+        percent_bar(&row[1], format!("CPU {cpu}"))
+    });
+    bars("Per-CPU Usage", "", &cpus.collect::<Vec<_>>(), out);
+    if let Some(row) = page.rows("total").first() {
+        let _ = writeln!(out, "\nTotal CPU Usage: {:.2}%\n", percent(&row[0]));
+    }
+}
+
+fn memory(page: &Page<'_>, out: &mut String) {
+    let bar = |row: &Vec<Cell>| Bar {
+        value: count(&row[1]) as f64,
+        text: format!("{} pages", count(&row[1])),
+        label: thread(&row[0]),
+    };
+    for (class, title) in [
+        ("allocd", "Per-TID Memory Allocations"),
+        ("freed", "Per-TID Memory Deallocations"),
+    ] {
+        let rows: Vec<Bar> = page.rows(class).iter().map(bar).collect();
+        bars(title, "Process", &rows, out);
+    }
+    if let Some(row) = page.rows("total").first() {
+        let (allocated, freed) = (count(&row[0]), count(&row[1]));
+        let _ = writeln!(
+            out,
+            "\nTotal memory usage:\n- {allocated} pages allocated\n- {freed} pages freed"
+        );
+    }
+}
+
+fn syscalls(page: &Page<'_>, out: &mut String) {
+    let line = |cells: [&str; 7], out: &mut String| {
+        let [call, count, min, average, max, deviation, returned] = cells;
+        let durations = format!("{min:>14} {average:>14} {max:>12} {deviation:>10}");
+        let _ = writeln!(out, "{call:<38} {count:>14} {durations}  {returned:<14}");
+    };
+    out.push_str("Per-TID syscalls statistics (usec)\n");
+    let mut all = 0;
+    for (total, table) in page.rows("total").iter().zip(page.tables("per-tid")) {
+        let title = table.subtitle.as_deref().unwrap_or_default();
+        let columns = ["Count", "Min", "Average", "Max", "Stdev", "Return values"];
+        let [counts, min, average, max, deviation, returned] = columns;
+        line([title, counts, min, average, max, deviation, returned], out);
+        for row in &table.rows {
+            let call = format!(" - {}", name(&row[0]));
+            let calls = count(&row[1]).to_string();
+            let [min, average, max, deviation] = [2, 3, 4, 5].map(|place| rounded(&row[place]));
+            let cells = [
+                &*call,
+                &calls,
+                &min,
+                &average,
+                &max,
+                &deviation,
+                name(&row[6]),
+            ];
+            line(cells, out);
+        }
+        let calls = count(&total[1]);
+        line(["Total:", &calls.to_string(), "", "", "", "", ""], out);
+        let _ = writeln!(out, "{:-<113}", "");
+        all += calls;
+    }
+    let _ = writeln!(out, "\nTotal syscalls: {all}");
+}
+
+/// Microseconds rounded to three digits, without zeros at the end but the first.
+fn rounded(cell: &Cell) -> String {
+    match cell {
+        Cell::Unknown => "?".to_owned(),
+        cell => {
+            let rounded: f64 = us(cell).parse().unwrap_or(0.0);
+            format!("{rounded:?}")
+        }
+    }
+}
