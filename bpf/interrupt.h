@@ -7,6 +7,11 @@
 
 #include "chain.h"
 
+// What a handler returns that leaves the work to its thread (include/linux/irqreturn.h).
+#define IRQ_WAKE_THREAD 2
+// The kernel wakes it right after the handler.
+#define THREAD_WAKE_NS_MAX 100000
+
 static __always_inline bool on_irq_entry(rts_s32 irq)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
@@ -22,6 +27,7 @@ static __always_inline bool on_irq_entry(rts_s32 irq)
 	// Active even when a filter rejects it: what it wakes is not the interrupted task's doing.
 	frame->active = 1;
 	frame->passed = filter_irq(irq);
+	frame->thread_tid = 0;
 	frame->late_seen = 0;
 	frame->hrtimer.active = 0;
 	now_ns = bpf_ktime_get_ns();
@@ -42,6 +48,31 @@ static __always_inline bool on_irq_exit(void)
 		return false;
 	cpu->hardirq.active = 0;
 	return true;
+}
+
+// The handler has returned, yet the interrupt goes on: it wakes the handler's thread.
+static __always_inline bool on_handler_exit(struct irqaction *action, int handled)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+
+	if (!cpu)
+		return false;
+	cpu->hardirq.active = 0;
+	if (handled == IRQ_WAKE_THREAD && action->thread) {
+		cpu->hardirq.exit_ns = bpf_ktime_get_ns();
+		cpu->hardirq.thread_tid = action->thread->pid;
+	}
+	return true;
+}
+
+// Whether this is the wake-up that the handler asked for. It is asked for once.
+static __always_inline bool is_handlers_wakeup(struct hardirq_frame *frame,
+					       struct task_struct *wakee)
+{
+	if (!frame->thread_tid || frame->active || frame->thread_tid != wakee->pid)
+		return false;
+	frame->thread_tid = 0;
+	return bpf_ktime_get_ns() - frame->exit_ns < THREAD_WAKE_NS_MAX;
 }
 
 // The tracepoint comes after the handler and says how long it took.

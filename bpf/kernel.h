@@ -51,8 +51,11 @@ struct timerqueue_node {
 	rts_s64 expires;
 } RELOCATED;
 
+struct irqaction {
+	struct task_struct *thread;
+} RELOCATED;
+
 struct hrtimer_cpu_base;
-struct irqaction;
 
 struct hrtimer_clock_base {
 	struct hrtimer_cpu_base *cpu_base;

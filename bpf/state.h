@@ -37,8 +37,10 @@ struct hardirq_frame {
 	rts_u64 entry_ns;
 	rts_u64 nmi_ns; // entry of the NMI that it follows; 0: none
 	rts_u64 previous_ns; // entry of the interrupt before it: interrupts were on then
+	rts_u64 exit_ns;     // of a handler that asked for its thread
+	rts_s32 thread_tid;  // that thread, until it is woken; 0: none
 	rts_s32 irq;
-	rts_u8 active;
+	rts_u8 active; // 1: its handler runs; 2: it wakes the handler's thread
 	rts_u8 passed; // the filters let its chain begin
 	rts_u8 repaired;
 	rts_u8 late_seen; // the first late timer of an interrupt is the evidence

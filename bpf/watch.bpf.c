@@ -14,14 +14,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
 // so that the first origin stays while the wakee waits.
-static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
+static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
 {
-	struct cpu_state *cpu = LOOKUP(cpus, 0);
 	struct task_state *state = task_state(wakee);
 	rts_u64 now_ns;
 
-	if (!cpu)
-		return false;
 	if (!state) {
 		COUNT(untracked);
 		return false;
@@ -43,6 +40,21 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 			stack_here(stack, ctx);
 	}
 	return true;
+}
+
+static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	bool changed;
+
+	if (!cpu)
+		return false;
+	if (is_handlers_wakeup(&cpu->hardirq, wakee))
+		cpu->hardirq.active = 2;
+	changed = wake(ctx, cpu, wakee);
+	if (cpu->hardirq.active == 2)
+		cpu->hardirq.active = 0;
+	return changed;
 }
 
 // A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
@@ -201,7 +213,7 @@ int BPF_PROG(irq_handler_entry, int irq, struct irqaction *action)
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_handler_exit, int irq, struct irqaction *action, int handled)
 {
-	PROGRAM(IRQ_EXIT, on_irq_exit());
+	PROGRAM(IRQ_EXIT, on_handler_exit(action, handled));
 }
 
 // Interrupts of the CPU itself, which have a vector and no number.

@@ -1,6 +1,6 @@
 //! What the ledger claims for one activation of a real-time task: events in, terms out.
 
-use analysis::{Diagnosis, Grade, Ledger, Query, TaskFilter, diagnose};
+use analysis::{Diagnosis, Grade, Ledger, Query, StepKind, TaskFilter, diagnose};
 use event::Tid;
 use testkit::{SyntheticTrace, Task};
 
@@ -221,6 +221,32 @@ fn a_chain_through_an_interrupt_thread_names_its_waits_and_its_work() {
         ("wake-up delivery", 2_000),
     ];
     check(trace, &expect, Grade::Complete);
+}
+
+#[test]
+fn an_interrupt_goes_on_until_it_has_woken_its_handlers_thread() {
+    let trace = |gap_us: i64| {
+        let trace = idle_machine().at(500).run(HOG).at(1000).irq(24, "snd");
+        let trace = trace.after(3).irq_end(24).after(gap_us).wake(IRQ_THREAD);
+        let trace = trace.at(9000).block(HOG, IRQ_THREAD).after(20).wake(VICTIM);
+        trace.after(5).block(IRQ_THREAD, VICTIM)
+    };
+    let expect = [
+        ("run-queue wait behind burner (tid 200, rt 60)", 7_994_000),
+        ("upstream work of irq/24-snd (tid 400, rt 50)", 20_000),
+        ("interrupt 24 snd", 5_000),
+        ("run-queue wait behind irq/24-snd (tid 400, rt 50)", 5_000),
+        ("wake-up delivery", 2_000),
+    ];
+    check(trace(2), &expect, Grade::Complete);
+    let steps = |gap_us: i64| {
+        let diagnosis = ask(trace(gap_us));
+        let steps = diagnosis.activations[0].steps.iter();
+        steps.map(|step| step.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(2)[0], StepKind::Hardirq);
+    // So late it is somebody else's doing.
+    assert_eq!(steps(200)[0], StepKind::Waking);
 }
 
 #[test]

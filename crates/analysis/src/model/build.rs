@@ -9,6 +9,7 @@ use super::Model;
 use super::binding::{Families, Known, SwitchFields, TaskFields};
 use super::candidates::{Candidate, Candidates};
 use super::chain::{Arena, NewNode, NodeId};
+use super::handlers::LeftHandler;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
 use crate::StepKind;
@@ -36,6 +37,8 @@ const CPUS_MAX: u32 = 8192;
 pub(super) struct CpuState {
     pub current: Option<TaskIndex>,
     pub frames: Vec<HardFrame>,
+    /// The last thing that happened here, but for events that change nobody's place.
+    pub left_handler: Option<LeftHandler>,
     pub raised: [NodeId; VECTORS_MAX],
     /// A runnable real-time task was put aside for one that is not.
     pub throttled: bool,
@@ -55,6 +58,7 @@ impl Default for CpuState {
         CpuState {
             current: None,
             frames: vec![],
+            left_handler: None,
             raised: [NodeId::NONE; VECTORS_MAX],
             throttled: false,
             lost: false,
@@ -220,6 +224,7 @@ impl Builder {
         // No handler spans a switch: these exits were missed.
         let unpaired = state.frames.len() as u64;
         state.frames.clear();
+        state.left_handler = None;
         let contradicted = state.current.filter(|current| *current != prev);
         self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
         if let Some(current) = contradicted {
@@ -330,7 +335,10 @@ impl Builder {
             .tasks
             .version(version)
             .map_or(0, |version| version.tid.0);
-        let context = self.context(cpu);
+        let context = match self.handler_of_thread(cpu, now_ns, version) {
+            Some(chain) => chain,
+            None => self.context(cpu),
+        };
         let parent = self.arena.fresh(context, now_ns);
         let step = NewNode {
             time_ns: now_ns,

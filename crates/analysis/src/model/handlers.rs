@@ -18,6 +18,16 @@ const LATENESS_MAX_NS: i64 = 10_000_000_000;
 const REBASE_DEPTH_MAX: u8 = 8;
 /// An NMI handler that is said to take longer is not believed.
 const NMI_MAX_NS: i64 = 1_000_000_000;
+/// The kernel wakes a handler's thread right after the handler.
+const THREAD_WAKE_NS_MAX: i64 = 100_000;
+
+/// A hard interrupt whose handler has returned. It may go on to wake the handler's thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeftHandler {
+    pub irq: i32,
+    pub chain: NodeId,
+    pub end_ns: i64,
+}
 
 impl Builder {
     pub(super) fn handler(&mut self, known: Known, cpu: u32, now_ns: i64, event: &EventView<'_>) {
@@ -72,6 +82,7 @@ impl Builder {
         if unpaired > 0 {
             state.frames.clear();
         }
+        state.left_handler = None;
         state.frames.push(HardFrame {
             irq,
             base,
@@ -88,9 +99,32 @@ impl Builder {
             return;
         };
         let missed = (state.frames.len() - depth - 1) as u64;
+        state.left_handler = Some(LeftHandler {
+            irq,
+            chain: state.frames[depth].base,
+            end_ns: now_ns,
+        });
         state.frames.truncate(depth);
         self.basis.unpaired += missed;
         self.mark(cpu, now_ns, false);
+    }
+
+    /// The chain of the interrupt that wakes its own thread `wakee` here, and is over with it.
+    pub(super) fn handler_of_thread(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        wakee: VersionId,
+    ) -> Option<NodeId> {
+        let state = &mut self.cpus[cpu as usize];
+        let left = state.left_handler?;
+        let comm = self.tasks.version(wakee)?.comm();
+        if thread_irq(comm) != Some(left.irq) || now_ns - left.end_ns > THREAD_WAKE_NS_MAX {
+            return None;
+        }
+        state.left_handler = None;
+        state.timeline.postpone(left.end_ns, now_ns);
+        Some(left.chain)
     }
 
     fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64) {
@@ -251,6 +285,13 @@ impl Builder {
         });
         self.mark(cpu, now_ns, false);
     }
+}
+
+/// The interrupt whose thread is called `irq/N-…`.
+fn thread_irq(comm: &[u8]) -> Option<i32> {
+    let rest = comm.strip_prefix(b"irq/")?;
+    let end = rest.iter().position(|byte| *byte == b'-')?;
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
 }
 
 fn vector_place(vector: u64) -> Option<usize> {

@@ -147,6 +147,15 @@ impl Timeline {
         self.segments.push(segment);
     }
 
+    /// What seemed to begin at `from_ns`, and is the last there is, begins only at `to_ns`.
+    pub fn postpone(&mut self, from_ns: i64, to_ns: i64) {
+        if let Some(last) = self.segments.last_mut()
+            && last.begin_ns == from_ns
+        {
+            last.begin_ns = to_ns;
+        }
+    }
+
     /// The last run was that of another version of its task: it changed its name or its rank while
     /// it ran, and the trace says so only where it leaves the CPU.
     pub fn rename_run(&mut self, from: VersionId, to: VersionId) {
