@@ -1,5 +1,6 @@
 //! Traces written call by call read back as they were written, or do not appear.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use event::{Cpu, ErrorKind, Instant, Value};
@@ -10,28 +11,27 @@ fn at(ns: i64) -> Instant {
     Instant::from_ns(ns)
 }
 
-#[test]
-fn a_written_trace_reads_back_with_all_types_streams_cpus_and_losses() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("trace");
-    let mut writer = Writer::create(&path).unwrap();
+const TYPES: [&str; 9] = [
+    "u8",
+    "i64",
+    "x32",
+    "f32",
+    "f64",
+    "string",
+    "i16[]",
+    "u8{LOW=0..9}",
+    "f32[]",
+];
+
+/// Two events of all types, a loss, and an event of another stream.
+fn write(path: &Path) {
+    let mut writer = Writer::create(path).unwrap();
     writer.environment("hostname", "here").unwrap();
     writer.wall_offset_ns(1_000).unwrap();
     let app = writer.stream("app").unwrap();
     let net = writer.stream("net").unwrap();
     let work = writer.class(app, "app:work").unwrap();
-    let types = [
-        "u8",
-        "i64",
-        "x32",
-        "f32",
-        "f64",
-        "string",
-        "i16[]",
-        "u8{LOW=0..9}",
-        "f32[]",
-    ];
-    for (place, ty) in types.iter().enumerate() {
+    for (place, ty) in TYPES.iter().enumerate() {
         let number = writer.field(work, &format!("f{place}"), ty).unwrap();
         assert_eq!(number, place as u32);
     }
@@ -58,30 +58,43 @@ fn a_written_trace_reads_back_with_all_types_streams_cpus_and_losses() {
     writer.event(packet, Cpu(0), at(20)).unwrap();
     assert!(!path.exists(), "it appears when it is closed");
     assert_eq!(writer.close().unwrap(), path);
+}
 
-    let trace = Arc::new(Trace::open(&path).unwrap());
-    assert_eq!(trace.info().environment["hostname"], "here");
-    assert_eq!(trace.wall_ns(at(10)), 1_010);
-    let mut walk = Walk::new(&trace, Selection::default()).unwrap();
-    let mut lost = 0;
-    let mut events = Vec::new();
+/// An event's time, its CPU and its fields.
+type Seen = (i64, u32, Vec<String>);
+
+/// Every event, and how many were lost.
+fn read(walk: &mut Walk) -> (Vec<Seen>, u64) {
+    let (mut events, mut lost) = (Vec::new(), 0);
     loop {
         match walk.advance().unwrap() {
             Step::Event => {
                 let event = walk.event().unwrap();
-                let class = &trace.classes()[event.class().0 as usize];
-                let fields = (0..types.len()).filter_map(|n| class.field(&format!("f{n}")));
-                let fields: Vec<_> = fields
-                    .map(|field| format!("{:?}", event.value(field)))
-                    .collect();
-                events.push((event.time().as_ns(), event.cpu().unwrap().0, fields));
+                let class = &walk.trace().classes()[event.class().0 as usize];
+                let fields = (0..TYPES.len()).filter_map(|n| class.field(&format!("f{n}")));
+                let fields = fields.map(|field| format!("{:?}", event.value(field)));
+                events.push((
+                    event.time().as_ns(),
+                    event.cpu().unwrap().0,
+                    fields.collect(),
+                ));
             }
             Step::Lost(loss) => lost += loss.count.unwrap(),
             Step::Damage(damage) => panic!("{damage:?}"),
-            Step::End => break,
+            Step::End => return (events, lost),
         }
     }
-    assert_eq!(lost, 4);
+}
+
+#[test]
+fn a_written_trace_reads_back_with_all_types_streams_cpus_and_losses() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    write(&path);
+    let trace = Arc::new(Trace::open(&path).unwrap());
+    assert_eq!(trace.info().environment["hostname"], "here");
+    assert_eq!(trace.wall_ns(at(10)), 1_010);
+    let mut walk = Walk::new(&trace, Selection::default()).unwrap();
     let shown = |values: [Value<'_>; 9]| values.map(|value| format!("{value:?}")).to_vec();
     let low = |value| Value::Enum {
         value,
@@ -109,7 +122,9 @@ fn a_written_trace_reads_back_with_all_types_streams_cpus_and_losses() {
         low(0),
         Value::Array(Vec::new()),
     ]);
-    assert_eq!(events, [(5, 1, unset), (10, 0, set), (20, 0, Vec::new())]);
+    let expect = vec![(5, 1, unset), (10, 0, set), (20, 0, Vec::new())];
+    assert_eq!(read(&mut walk), (expect, 4));
+
     let size = Accessor::bind(&trace, "size").unwrap();
     walk.seek(at(20)).unwrap();
     assert!(matches!(walk.advance().unwrap(), Step::Lost(_)));
