@@ -37,6 +37,8 @@ test_needs() {
 ^babeltrace2$ command -v babeltrace2
 ^util-linux$ command -v setpriv
 ^rt-tests$ command -v hackbench
+^g\+\+$ command -v c++
+^valgrind$ command -v valgrind
 NEEDS
 }
 

@@ -35,7 +35,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["event", "trace", "analysis", "report", "monitor"],
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
-    ("capi", &["event", "trace", "face"]),
+    ("capi", &["event", "trace", "expr", "face"]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
     ("bench", &["event", "bpf-host"]),

@@ -66,6 +66,26 @@ impl Accessor {
         Ok(Accessor { places })
     }
 
+    /// Binds one field of one class.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no such class or no such field.
+    pub fn at(trace: &Trace, class: ClassId, field: FieldId) -> Result<Accessor> {
+        let found = trace.classes().get(class.0 as usize);
+        let ty = found.and_then(|class| Some(&class.fields.get(usize::from(field.0))?.ty));
+        let Some(ty) = ty else {
+            let what = "no such field in the trace";
+            return Err(Error::new(ErrorKind::NotFound, what)
+                .found(format!("class {}, field {}", class.0, field.0))
+                .mend("take the numbers of classes and fields from the trace itself"));
+        };
+        let mut places = vec![None; trace.classes().len()];
+        places[class.0 as usize] = Some((field, Kind::of(ty)));
+        Ok(Accessor {
+            places: places.into(),
+        })
+    }
+
     /// The field's place in a class, and how it is asked for; none when the class lacks it.
     #[inline]
     pub fn place(&self, class: ClassId) -> Option<(FieldId, Kind)> {
