@@ -30,6 +30,7 @@ mod select;
 mod stats;
 mod stream;
 mod task_names;
+mod text;
 mod tracefs;
 
 pub use bytes::Order;
@@ -48,4 +49,5 @@ pub use recording::{Facts, Recording};
 pub use select::EventName;
 pub use stats::CpuStatistics;
 pub use stream::PageStream;
+pub use text::{TextEvent, TextReader, TextRecording, is_ftrace_text};
 pub use tracefs::Tracefs;

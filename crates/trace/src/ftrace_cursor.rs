@@ -1,19 +1,20 @@
 //! The merge of all CPUs' pages by time.
 
 use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
-use ftrace::{Halt, PageReader, RecordRef};
+use ftrace::Halt;
 
 use crate::cursor::Payload;
 use crate::ftrace_trace::{self, FtracePart, FtraceTrace};
 use crate::merge::{Lane, Merge};
+use crate::recorded::{Reader, Record};
 use crate::{Damage, Disorder, EventView, Item};
 
 /// The walk over recordings of ftrace.
-pub(crate) struct FtraceCursor<'a>(Merge<PageLane<'a>>);
+pub(crate) struct FtraceCursor<'a>(Merge<FtraceLane<'a>>);
 
-/// The pages of one CPU.
-struct PageLane<'a> {
-    reader: PageReader<'a>,
+/// One stream.
+struct FtraceLane<'a> {
+    reader: Reader<'a>,
     part: &'a FtracePart,
     range: TimeRange,
     /// By class of the part; empty when all are wanted.
@@ -28,7 +29,7 @@ struct PageLane<'a> {
 /// One event of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FtraceEvent<'a> {
-    record: RecordRef<'a>,
+    record: Record<'a>,
     class: &'a event::EventClass,
     first_class: u32,
 }
@@ -42,14 +43,11 @@ impl<'a> FtraceCursor<'a> {
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let wanted = wanted.get(part.classes()).unwrap_or_default().to_vec();
-            for place in 0..part.recording.streams().len() {
-                let Some(mut reader) = PageReader::new(&part.recording, place) else {
-                    continue;
-                };
+            for mut reader in part.recording.readers() {
                 if range.begin > Instant::MIN {
                     reader.seek(begin_ns);
                 }
-                lanes.push(PageLane {
+                lanes.push(FtraceLane {
                     reader,
                     part,
                     range,
@@ -101,7 +99,7 @@ impl<'a> FtraceCursor<'a> {
     }
 }
 
-impl Lane for PageLane<'_> {
+impl Lane for FtraceLane<'_> {
     /// Goes to the next item inside of the range.
     #[inline]
     fn advance(&mut self) -> Option<i64> {
@@ -121,7 +119,7 @@ impl Lane for PageLane<'_> {
             self.latest_ns = time_ns;
             if time >= self.range.end {
                 // Pages follow each other in time, and so do their events, as a rule.
-                if self.events_back_in_time == 0 {
+                if self.reader.is_ordered() && self.events_back_in_time == 0 {
                     return None;
                 }
             } else if time >= self.range.begin && self.is_wanted() {
@@ -131,7 +129,7 @@ impl Lane for PageLane<'_> {
     }
 }
 
-impl PageLane<'_> {
+impl FtraceLane<'_> {
     #[inline]
     fn is_wanted(&self) -> bool {
         let wanted = self.wanted.get(self.reader.class().0 as usize);
@@ -152,7 +150,7 @@ impl PageLane<'_> {
     }
 
     fn cpu(&self) -> Cpu {
-        self.reader.stream().cpu()
+        self.reader.cpu()
     }
 
     #[inline]
@@ -183,7 +181,7 @@ impl PageLane<'_> {
             Halt::End => (0, "no event at the end".to_owned()),
         };
         Item::Damage(Damage {
-            file: format!("{}{}", self.part.prefix, self.reader.stream().name()),
+            file: format!("{}{}", self.part.prefix, self.reader.name()),
             offset_bytes,
             reason,
         })

@@ -1,17 +1,11 @@
 //! All recordings of ftrace below the given roots, as one trace.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
-use event::{ClassId, Clock, Cpu, Duration, Error, EventClass, Instant, Result, TimeRange};
-use ftrace::{PageReader, PageStream, Recording};
+use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
+use crate::recorded::{Recorded, StreamFacts};
 use crate::{ClockFacts, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
-
-/// How much of a file is looked at to know what it is.
-const HEAD_BYTES: u64 = 64 << 10;
 
 /// The recordings, in the order in which they were given.
 pub(crate) struct FtraceTrace {
@@ -20,7 +14,7 @@ pub(crate) struct FtraceTrace {
 
 /// One recording with what places it among the others.
 pub(crate) struct FtracePart {
-    pub recording: Recording,
+    pub recording: Recorded,
     /// How its files are called: empty or with a slash at the end.
     pub prefix: String,
     /// Its first class in the list of all.
@@ -44,7 +38,7 @@ pub(crate) struct Base {
 impl FtracePart {
     /// A recording that was opened, called `prefix`.
     pub fn new(
-        recording: Recording,
+        recording: Recorded,
         prefix: String,
         clock_offset: Duration,
         options: &OpenOptions,
@@ -102,7 +96,7 @@ impl FtracePart {
     }
 
     fn range(&self) -> Option<TimeRange> {
-        let ranges: Vec<_> = ranges_ns(&self.recording).into_iter().flatten().collect();
+        let ranges = ranges_ns(&self.recording);
         let begin = ranges.iter().map(|(begin, _)| *begin).min()?;
         let end = ranges.iter().map(|(_, end)| *end).max()?;
         let begin = begin.max(self.window.begin.as_ns());
@@ -115,14 +109,13 @@ impl FtracePart {
 
     fn info(&self) -> PartInfo {
         let facts = self.recording.facts();
-        let ranges = ranges_ns(&self.recording);
-        let stream = |(stream, range): (&PageStream, Option<(i64, i64)>)| StreamInfo {
-            file: stream.name().to_owned(),
-            size_bytes: stream.size_bytes(),
+        let stream = |stream: StreamFacts| StreamInfo {
+            file: stream.name,
+            size_bytes: stream.size_bytes,
             class: None,
-            cpu: Some(stream.cpu()),
-            packets: stream.pages(),
-            range: range.map(|(begin, end)| TimeRange {
+            cpu: stream.cpu,
+            packets: stream.pages,
+            range: stream.range_ns.map(|(begin, end)| TimeRange {
                 begin: self.shifted(begin),
                 end: self.shifted(end.saturating_add(1)),
             }),
@@ -141,13 +134,7 @@ impl FtracePart {
                 frequency_hz: 1_000_000_000,
                 wall_offset: Duration::from_ns(facts.wall_offset_ns),
             }],
-            streams: self
-                .recording
-                .streams()
-                .iter()
-                .zip(ranges)
-                .map(stream)
-                .collect(),
+            streams: self.recording.streams().into_iter().map(stream).collect(),
         }
     }
 }
@@ -207,8 +194,8 @@ impl FtraceTrace {
 
     /// The CPUs that have a stream, in order.
     pub fn cpus(&self) -> Vec<Cpu> {
-        let streams = self.parts.iter().flat_map(|part| part.recording.streams());
-        let mut cpus: Vec<Cpu> = streams.map(PageStream::cpu).collect();
+        let cpus = self.parts.iter().flat_map(|part| part.recording.cpus());
+        let mut cpus: Vec<Cpu> = cpus.collect();
         cpus.sort_unstable();
         cpus.dedup();
         cpus
@@ -252,30 +239,15 @@ impl FtraceTrace {
     }
 }
 
-/// Opens the file at `path`, when it is a recording of ftrace.
-pub(crate) fn open_file(path: &Path) -> Result<Option<Recording>> {
-    let failed = |cause| Error::io(format!("cannot read {}", path.display()), cause);
-    let mut head = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(HEAD_BYTES)
-        .read_to_end(&mut head)
-        .map_err(failed)?;
-    match ftrace::is_trace_dat(&head) {
-        true => Recording::open_dat(path).map(Some),
-        false => Ok(None),
-    }
-}
-
 /// From the first to the last time of each stream that has events.
-fn ranges_ns(recording: &Recording) -> Vec<Option<(i64, i64)>> {
-    let places = 0..recording.streams().len();
-    let range = |place| PageReader::new(recording, place)?.range_ns();
-    places.map(range).collect()
+fn ranges_ns(recording: &Recorded) -> Vec<(i64, i64)> {
+    let streams = recording.streams().into_iter();
+    streams.filter_map(|stream| stream.range_ns).collect()
 }
 
 /// The time in which all streams have events; no time at all when there is none.
-fn intersection(recording: &Recording) -> TimeRange {
-    let ranges: Vec<_> = ranges_ns(recording).into_iter().flatten().collect();
+fn intersection(recording: &Recorded) -> TimeRange {
+    let ranges = ranges_ns(recording);
     let begin = ranges.iter().map(|(begin, _)| *begin).max();
     let end = ranges.iter().map(|(_, end)| *end).min();
     let (Some(begin), Some(end)) = (begin, end) else {

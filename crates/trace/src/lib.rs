@@ -19,6 +19,7 @@ mod memory;
 mod merge;
 mod open;
 mod options;
+mod recorded;
 mod symbols;
 
 use std::collections::BTreeMap;

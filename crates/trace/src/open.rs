@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use event::{Error, ErrorKind, EventClass, Result};
-use ftrace::Recording;
 
 use crate::ctf_trace::{CtfTrace, Place};
-use crate::ftrace_trace::{self, Base, FtracePart, FtraceTrace};
+use crate::ftrace_trace::{Base, FtracePart, FtraceTrace};
+use crate::recorded::Recorded;
 use crate::{OpenOptions, Root, Source, Symbols, Trace, TraceInfo};
 
 /// LTTng's deepest layout is `ust/uid/1000/64-bit`; snapshots add a directory or two.
@@ -18,7 +18,8 @@ const KALLSYMS: &str = "rtscope/kallsyms";
 
 impl Trace {
     /// Opens the trace at `path`: a directory with `metadata` (CTF), one with raw pages of ftrace,
-    /// or a root above such directories, which are then read as one trace; or a trace.dat.
+    /// or a root above such directories, which are then read as one trace; a trace.dat; or
+    /// ftrace's text.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when nothing is there or what is there is no trace;
@@ -56,7 +57,7 @@ impl Trace {
                         clock_offset: root.clock_offset,
                     }),
                     Found::Ftrace(recording, prefix) => recordings.push(FtracePart::new(
-                        *recording,
+                        recording,
                         prefix,
                         root.clock_offset,
                         options,
@@ -124,7 +125,7 @@ fn source(
 enum Found {
     /// A directory with `metadata`.
     Ctf(PathBuf, String),
-    Ftrace(Box<Recording>, String),
+    Ftrace(Recorded, String),
 }
 
 /// The traces at a path or below it.
@@ -134,8 +135,8 @@ fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
             .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
     })?;
     if !status.is_dir() {
-        if let Some(opened) = ftrace_trace::open_file(path)? {
-            return Ok(vec![Found::Ftrace(opened.into(), prefix)]);
+        if let Some(opened) = Recorded::open_file(path)? {
+            return Ok(vec![Found::Ftrace(opened, prefix)]);
         }
         return match path.file_name().is_some_and(|name| name == "metadata") {
             true => traces(path.parent().unwrap_or(path), prefix),
@@ -180,10 +181,7 @@ fn find_traces(
         return Ok(());
     }
     if ftrace::is_page_directory(dir) {
-        found.push(Found::Ftrace(
-            Recording::open_directory(dir)?.into(),
-            prefix,
-        ));
+        found.push(Found::Ftrace(Recorded::open_directory(dir)?, prefix));
         return Ok(());
     }
     let unreadable = |cause| Error::io(format!("cannot read {}", dir.display()), cause);

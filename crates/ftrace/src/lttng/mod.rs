@@ -1,7 +1,7 @@
 //! ftrace's events under LTTng's names, with LTTng's types and values: one table, `names.tsv`, for
 //! what we record and for what we read.
 
-mod names;
+pub(crate) mod names;
 mod plan;
 mod reading;
 mod rwbs;

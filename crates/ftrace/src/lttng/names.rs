@@ -61,6 +61,17 @@ pub(crate) fn lookup(full_name: &str) -> Option<Row> {
     lines.into_iter().find_map(|line| row(line, full_name))
 }
 
+/// The row of the tracepoint `name` of any system, for texts that do not say which. Patterns that
+/// begin with a star would match names of other systems, and are passed over.
+pub(crate) fn lookup_name(name: &str) -> Option<Row> {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.into_iter().find_map(|line| {
+        let (system, pattern) = line.split_once('\t')?.0.split_once(':')?;
+        (!pattern.starts_with('*')).then_some(())?;
+        row(line, &format!("{system}:{name}"))
+    })
+}
+
 fn row(line: &'static str, full_name: &str) -> Option<Row> {
     let mut columns = line.split('\t');
     let (pattern, name, fields) = (columns.next()?, columns.next()?, columns.next()?);

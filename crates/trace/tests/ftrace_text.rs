@@ -1,0 +1,108 @@
+//! ftrace's text in its forms: events with LTTng's names and typed fields, messages kept.
+
+use std::path::Path;
+
+use event::TimeRange;
+use trace::{Item, Trace};
+
+const TRACE: &str = "\
+# tracer: nop
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0       [000] d.h1.     8.910849: irq_handler_entry: irq=24 name=snd:card0
+          <idle>-0       [000] d..2.     8.911233: sched_switch: prev_comm=swapper/0 prev_pid=0 \
+prev_prio=120 prev_state=R ==> next_comm=my task next_pid=172 next_prio=49
+         my task-172     [000] .....     8.911300: tracing_mark_write: hello = world
+ CPU:1 [LOST 12 EVENTS]
+            init-1       [001] .....     8.912000: kernel_stack: <stack trace>
+ => do_syscall_64
+ => entry_SYSCALL_64_after_hwframe
+";
+
+fn open(dir: &Path, text: &str) -> event::Result<Trace> {
+    let path = dir.join("some-text");
+    std::fs::write(&path, text).expect("a file");
+    Trace::open(path)
+}
+
+/// Each item as a line: time, CPU, task, name and payload.
+fn lines(trace: &Trace) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next().expect("readable") {
+        lines.push(match item {
+            Item::Event(event) => {
+                let class = &trace.classes()[event.class().0 as usize];
+                let payload = class
+                    .fields
+                    .iter()
+                    .filter(|f| f.scope == event::Scope::Payload);
+                let values: Vec<String> = payload
+                    .map(|field| {
+                        let id = class.field(&field.name).expect("its own field");
+                        format!("{}={:?}", field.name, event.value(id))
+                    })
+                    .collect();
+                let tid = event.i64(class.field("tid").expect("a task"));
+                let cpu = event.cpu().map_or(-1, |cpu| i64::from(cpu.0));
+                let time_ns = event.time().as_ns();
+                format!("{time_ns} {cpu} {tid} {} {}", class.name, values.join(" "))
+            }
+            other => format!("{other:?}"),
+        });
+    }
+    lines
+}
+
+#[test]
+fn a_text_becomes_events_with_typed_fields_and_losses_at_their_place() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trace = open(dir.path(), TRACE).expect("a text");
+    let found = lines(&trace);
+    let expect = [
+        "8910849000 0 0 irq_handler_entry irq=Signed(24) name=Text(\"snd:card0\")",
+        "8911233000 0 0 sched_switch prev_comm=Text(\"swapper/0\") prev_tid=Signed(0) \
+         prev_prio=Signed(20) prev_state=Signed(0) next_comm=Text(\"my task\") \
+         next_tid=Signed(172) next_prio=Signed(-51)",
+        "8911300000 0 172 tracing_mark_write msg=Text(\"hello = world\")",
+        "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8911300000), \
+         end: Instant(8911300000) }, count: Some(12), cause: Unknown })",
+        "8912000000 1 1 kernel_stack msg=Text(\"<stack trace>\")",
+    ];
+    assert_eq!(found, expect);
+    let part = &trace.parts()[0];
+    assert_eq!((part.format, trace.info().cpus.len()), ("ftrace text", 2));
+    assert_eq!(
+        trace.range().map(|range| range.begin.as_ns()),
+        Some(8_910_849_000)
+    );
+}
+
+#[test]
+fn pages_of_systrace_hold_the_same_events() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plain = lines(&open(dir.path(), TRACE).expect("a text"));
+    let new = format!(
+        "<!DOCTYPE html>\n<html><script>var x = '[0]';</script>\n\
+         <script class=\"trace-data\" type=\"application/text\">\n{TRACE}</script></html>\n"
+    );
+    assert_eq!(lines(&open(dir.path(), &new).expect("a page")), plain);
+    let old = format!(
+        "<html><script>var linuxPerfData = \"\\\n{}\";</script></html>\n",
+        TRACE.replace('\n', "\\n\\\n")
+    );
+    assert_eq!(lines(&open(dir.path(), &old).expect("a page")), plain);
+}
+
+#[test]
+fn a_text_without_events_is_refused_by_what_is_in_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for text in ["# tracer: nop\n#\n", "<html></html>", "hello\n", ""] {
+        let error = open(dir.path(), text).err().expect("no trace");
+        assert_eq!(
+            error.kind(),
+            event::ErrorKind::NotFound,
+            "{text}: {error:#}"
+        );
+    }
+}
