@@ -13,7 +13,7 @@ mod trace_facts;
 
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
-pub use events_text::{EventClock, EventText, EventTextOptions};
+pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
 pub use hit_json::hit_json;
 pub use reports::{
     Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,

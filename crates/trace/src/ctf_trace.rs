@@ -8,7 +8,7 @@ use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
-use crate::{ClockFacts, OpenOptions, PartInfo, StreamInfo, TraceInfo};
+use crate::{ClassFacts, ClockFacts, OpenOptions, PartInfo, StreamInfo, TraceInfo};
 
 /// The CTF traces of one root, the kernel's first.
 pub(crate) struct CtfTrace {
@@ -20,6 +20,8 @@ pub(crate) struct Part {
     pub files: TraceFiles,
     /// Its directory relative to the root, empty or with a slash at the end.
     pub prefix: String,
+    /// Its directory relative to the root that was given for it.
+    pub path_below_root: String,
     /// Its first class in the list of all.
     pub first_class: u32,
     /// To add to its times, so that they are on the clock of the first part.
@@ -38,6 +40,8 @@ pub(crate) struct Place {
     pub dir: PathBuf,
     /// How it is called from the root: empty or with a slash at the end.
     pub prefix: String,
+    /// The same without the root, and without a slash.
+    pub below_root: String,
     pub clock_offset: Duration,
 }
 
@@ -58,6 +62,7 @@ impl CtfTrace {
             parts.push(Part {
                 files,
                 prefix: place.prefix,
+                path_below_root: place.below_root,
                 first_class: 0,
                 shift_ns: 0,
                 losses_between,
@@ -155,6 +160,19 @@ impl CtfTrace {
             part.files.schema().has_payload(id)
         };
         self.part_of(class).is_some_and(has)
+    }
+
+    /// What is said of a class besides its fields, and which of the traces it is of.
+    pub fn class_facts(&self, class: ClassId) -> Option<ClassFacts> {
+        let part = self.part_of(class)?;
+        let (schema, id) = (part.files.schema(), ClassId(class.0 - part.first_class));
+        let remarks = schema.remarks(id)?;
+        Some(ClassFacts {
+            is_timed: schema.is_timed(id),
+            log_level: remarks.log_level,
+            emf_uri: remarks.emf_uri.clone(),
+            trace_path: part.path_below_root.clone(),
+        })
     }
 
     fn part_of(&self, class: ClassId) -> Option<&Part> {

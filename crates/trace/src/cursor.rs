@@ -85,6 +85,15 @@ impl<'a> EventView<'a> {
         }
     }
 
+    /// Its time as its tracer counted it: ticks of the clock of its stream, from that clock's own
+    /// origin.
+    pub fn ticks(&self) -> u64 {
+        match &self.payload {
+            Payload::Memory(_) | Payload::Ftrace(_) => self.time.as_ns() as u64,
+            Payload::Ctf(event) => event.ticks(),
+        }
+    }
+
     /// The CPU of its stream.
     #[inline]
     pub fn cpu(&self) -> Option<Cpu> {

@@ -32,7 +32,7 @@ use ftrace_trace::FtraceTrace;
 
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
 pub use memory::{MemoryEvent, MemoryTrace};
-pub use options::{ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
+pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::Symbols;
 
 /// Facts of the machine and the tracer that a trace carries.
@@ -109,6 +109,19 @@ impl Trace {
             (None, Some(ctf)) => ctf.has_payload(class),
             _ => true,
         }
+    }
+
+    /// What the trace says of a class besides its fields.
+    pub fn class_facts(&self, class: ClassId) -> ClassFacts {
+        let of_ctf = match self.source.ftrace_of(class) {
+            Some(_) => None,
+            None => self.source.ctf().and_then(|ctf| ctf.class_facts(class)),
+        };
+        // What is no CTF always has a clock.
+        of_ctf.unwrap_or(ClassFacts {
+            is_timed: true,
+            ..ClassFacts::default()
+        })
     }
 
     /// All event classes; a [`event::ClassId`] is an index into this list.

@@ -45,20 +45,21 @@ impl Trace {
     pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
         let (mut places, mut recordings) = (Vec::new(), Vec::new());
         for root in roots {
-            let prefix = match roots {
+            let shown_root = match roots {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
             };
-            for found in traces(&root.path, prefix)? {
+            for found in traces(&root.path, String::new())? {
                 match found {
                     Found::Ctf(dir, prefix) => places.push(Place {
                         dir,
-                        prefix,
+                        prefix: format!("{shown_root}{prefix}"),
+                        below_root: prefix.trim_end_matches('/').to_owned(),
                         clock_offset: root.clock_offset,
                     }),
                     Found::Ftrace(recording, prefix) => recordings.push(FtracePart::new(
                         recording,
-                        prefix,
+                        format!("{shown_root}{prefix}"),
                         root.clock_offset,
                         options,
                     )),

@@ -51,6 +51,19 @@ pub struct PartInfo {
     pub streams: Vec<StreamInfo>,
 }
 
+/// What a trace says of an event class besides its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassFacts {
+    /// Whether its events have a time.
+    pub is_timed: bool,
+    /// How grave its events are, as the tracer counts it: LTTng's least is the gravest.
+    pub log_level: Option<i64>,
+    /// Where the Eclipse modelling framework describes it.
+    pub emf_uri: Option<String>,
+    /// The directory of its trace below the root that was opened; empty when it is that.
+    pub trace_path: String,
+}
+
 /// What a trace says of a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockFacts {

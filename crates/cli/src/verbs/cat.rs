@@ -25,13 +25,13 @@ pub fn run(typed: &Cat) -> Result<Outcome> {
     let mut filter = filter.map(|expr| compile(expr, &trace)).transpose()?;
     let clock = match options.clock_seconds {
         true => EventClock::TraceSeconds,
-        false => EventClock::Local,
+        false => EventClock::Day,
     };
     let mut events = EventText::new(
         &trace,
         EventTextOptions {
             clock,
-            no_delta: false,
+            ..EventTextOptions::default()
         },
     );
     let mut text = Vec::with_capacity(PIECE_BYTES + 4096);

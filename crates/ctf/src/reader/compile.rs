@@ -25,7 +25,7 @@ pub(super) fn refuse(found: String) -> Error {
 /// Layouts of everything that was declared.
 pub(super) fn compile(mut declared: Declarations, format_version: &'static str) -> Result<Schema> {
     let mut classes = Vec::new();
-    let mut has_payload = Vec::new();
+    let (mut has_payload, mut remarks) = (Vec::new(), Vec::new());
     let mut streams = BTreeMap::new();
     let mut packet_header = None;
     let mut events: BTreeMap<u64, Vec<&EventDeclaration>> = BTreeMap::new();
@@ -59,6 +59,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
         }
         streams.extend(layout.map(|layout| (*id, layout)));
         has_payload.extend(events.iter().map(|event| event.fields.is_some()));
+        remarks.extend(events.iter().map(|event| event.remarks.clone()));
     }
     let Declarations {
         environment,
@@ -69,6 +70,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
     Ok(Schema {
         format_version,
         has_payload,
+        remarks,
         environment,
         clocks,
         uuid,

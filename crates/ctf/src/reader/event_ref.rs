@@ -31,6 +31,11 @@ impl<'r> EventRef<'r> {
         self.reader.cpu()
     }
 
+    /// Its time in ticks of its stream's own clock.
+    pub fn ticks(&self) -> u64 {
+        self.reader.state().clock
+    }
+
     /// Whether its stream has a clock.
     pub fn is_timed(&self) -> bool {
         self.reader.is_timed()

@@ -39,5 +39,5 @@ pub use files::{StreamFile, TraceFiles};
 pub use index::PacketIndex;
 pub use metadata::text as metadata_text;
 pub(crate) use references::absolute;
-pub use schema::{ClockInfo, Schema};
+pub use schema::{ClassRemarks, ClockInfo, Schema};
 pub use stream::{BadBytes, Loss, Step, StreamReader};

@@ -65,6 +65,16 @@ pub(crate) struct EventDeclaration {
     pub stream_id: u64,
     pub context: Option<Arc<Type>>,
     pub fields: Option<Arc<Type>>,
+    pub remarks: ClassRemarks,
+}
+
+/// What the metadata says of an event class besides its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassRemarks {
+    /// How grave its events are, as the tracer counts it: LTTng's least is the gravest.
+    pub log_level: Option<i64>,
+    /// Where the Eclipse modelling framework describes it.
+    pub emf_uri: Option<String>,
 }
 
 /// The understood metadata, ready to decode streams with.
@@ -82,6 +92,8 @@ pub struct Schema {
     pub classes: Vec<EventClass>,
     /// Which classes declare fields, be it none.
     pub(crate) has_payload: Vec<bool>,
+    /// By class.
+    pub(crate) remarks: Vec<ClassRemarks>,
     pub(crate) streams: BTreeMap<u64, StreamLayout>,
     pub(crate) packet_header: Option<super::layout::Node>,
 }
@@ -137,6 +149,18 @@ impl Schema {
             .get(class.0 as usize)
             .copied()
             .unwrap_or(false)
+    }
+
+    /// Whether events of a class have a time.
+    pub fn is_timed(&self, class: ClassId) -> bool {
+        let class = self.classes.get(class.0 as usize);
+        let stream = class.and_then(|class| self.streams.get(&u64::from(class.stream)));
+        stream.is_some_and(|stream| stream.clock.is_some()) && self.base_clock().is_some()
+    }
+
+    /// What is said of a class besides its fields.
+    pub fn remarks(&self, class: ClassId) -> Option<&ClassRemarks> {
+        self.remarks.get(class.0 as usize)
     }
 
     /// An entry of the environment.
@@ -196,6 +220,10 @@ impl Declarations {
                     stream_id: stream_id.unwrap_or(only),
                     context: block.ty("context").cloned(),
                     fields: block.ty("fields").cloned(),
+                    remarks: ClassRemarks {
+                        log_level: block.number("loglevel").and_then(|n| n.try_into().ok()),
+                        emf_uri: block.text("model.emf.uri"),
+                    },
                 });
             }
             "callsite" => {}

@@ -1,40 +1,117 @@
-//! One field as text.
+//! One top-level field of a class as text: the quick ways for what most fields are.
 
-use std::io::Write;
-
-use event::{Base, Field, FieldId, FieldType, Integer, IntegerMapping, Value};
+use event::{Base, FieldId, FieldType, Integer, IntegerMapping};
 use trace::EventView;
 
-/// Writes one top-level field of a class.
+use super::line::{Line, Piece};
+use super::value::{Style, write_float, write_integer, write_text};
+
+/// Writes the value of one field.
+#[derive(Debug)]
 pub(super) struct FieldWriter<'t> {
     id: FieldId,
-    /// `name = `
-    prefix: String,
+    style: Style,
     ty: &'t FieldType,
+    kind: Kind<'t>,
 }
 
+/// How a field is written.
+#[derive(Debug)]
+enum Kind<'t> {
+    Signed,
+    Unsigned,
+    Hexadecimal {
+        mask: u64,
+    },
+    /// In another base.
+    Integer(Integer),
+    Enum(EnumTexts<'t>),
+    Float,
+    Text,
+    /// Decoded whole.
+    Other,
+}
+
+/// The texts of an enumeration's values that were met.
+#[derive(Debug)]
+struct EnumTexts<'t> {
+    integer: Integer,
+    mappings: &'t [IntegerMapping],
+    /// By the value's lowest bits.
+    met: Vec<Option<(i64, Piece)>>,
+}
+
+/// So many texts of an enumeration are kept.
+const TEXTS_KEPT: usize = 16;
+
 impl<'t> FieldWriter<'t> {
-    pub fn new(place: usize, field: &'t Field) -> Self {
-        let (id, prefix) = (FieldId(place as u16), format!("{} = ", field.name));
+    pub fn new(id: FieldId, ty: &'t FieldType, style: Style) -> Self {
+        let kind = match ty {
+            FieldType::Integer(integer) => match integer.base {
+                Base::Decimal if integer.signed => Kind::Signed,
+                Base::Decimal => Kind::Unsigned,
+                Base::Hexadecimal => Kind::Hexadecimal {
+                    mask: u64::MAX >> (64 - u32::from(integer.size_bits.clamp(1, 64))),
+                },
+                _ => Kind::Integer(*integer),
+            },
+            FieldType::Enum(integer, mappings) => Kind::Enum(EnumTexts {
+                integer: *integer,
+                mappings,
+                met: vec![None; TEXTS_KEPT],
+            }),
+            FieldType::Float { .. } => Kind::Float,
+            FieldType::String | FieldType::Text { .. } => Kind::Text,
+            FieldType::Sequence { element, .. } if is_character(element) => Kind::Text,
+            _ => Kind::Other,
+        };
         FieldWriter {
             id,
-            prefix,
-            ty: &field.ty,
+            style,
+            ty,
+            kind,
         }
     }
 
-    pub fn write(&self, event: &EventView<'_>, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.prefix.as_bytes());
-        match self.ty {
-            FieldType::Integer(integer) => write_integer(integer, event.u64(self.id), out),
-            FieldType::Enum(integer, mappings) => {
-                write_enum(integer, mappings, event.i64(self.id), out);
+    /// Whether the value is one that colours surround; others have theirs inside.
+    pub fn is_simple(&self) -> bool {
+        !matches!(self.kind, Kind::Enum(_) | Kind::Other)
+    }
+
+    #[inline]
+    pub fn write(&mut self, event: &EventView<'_>, line: &mut Line) {
+        match &mut self.kind {
+            Kind::Unsigned => line.unsigned(event.u64(self.id)),
+            Kind::Signed => line.signed(event.i64(self.id)),
+            Kind::Hexadecimal { mask } => {
+                line.bytes(b"0x");
+                line.power_of_two(event.u64(self.id) & *mask, 4);
             }
-            FieldType::String | FieldType::Text { .. } => write_text(event.text(self.id), out),
-            FieldType::Sequence { element, .. } if is_character(element) => {
-                write_text(event.text(self.id), out);
+            Kind::Text => quoted(event.text(self.id), line),
+            Kind::Enum(texts) => texts.write(event.i64(self.id), self.style, line),
+            Kind::Integer(integer) => {
+                line.append(|out| write_integer(integer, event.u64(self.id), out));
             }
-            ty => write_value(ty, &event.value(self.id), out),
+            Kind::Float => line.append(|out| write_float(event.f64(self.id), out)),
+            Kind::Other => {
+                let value = event.value(self.id);
+                line.append(|out| self.style.value(self.ty, &value, out));
+            }
+        }
+    }
+}
+
+impl EnumTexts<'_> {
+    fn write(&mut self, value: i64, style: Style, line: &mut Line) {
+        let place = &mut self.met[value as usize % TEXTS_KEPT];
+        match place {
+            Some((met, text)) if *met == value => line.piece(text),
+            _ => {
+                let mut text = Vec::new();
+                style.enumeration(&self.integer, self.mappings, value, &mut text);
+                line.bytes(&text);
+                *place = Some((value, Piece::new(&text)));
+            }
         }
     }
 }
@@ -43,232 +120,24 @@ fn is_character(ty: &FieldType) -> bool {
     matches!(ty, FieldType::Integer(int) if int.text && int.size_bits == 8 && int.align_bits == 8)
 }
 
-/// Writing into memory cannot fail.
-fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(arguments);
-}
-
-fn write_value(ty: &FieldType, value: &Value<'_>, out: &mut Vec<u8>) {
-    match (ty, value) {
-        (FieldType::Integer(integer), value) => {
-            write_integer(integer, value.as_u64().unwrap_or(0), out);
-        }
-        (FieldType::Enum(integer, mappings), value) => {
-            write_enum(integer, mappings, value.as_i64().unwrap_or(0), out);
-        }
-        (_, Value::Bool(truth)) => push(out, format_args!("{truth}")),
-        (FieldType::Flags(integer, _), Value::Flags { bits, labels }) => {
-            write_flags(integer, *bits, labels, out);
-        }
-        (_, Value::Blob(bytes)) => write_blob(bytes, out),
-        (_, Value::Absent) => out.extend_from_slice(b"<none>"),
-        (FieldType::Optional { content, .. }, value) => write_value(content, value, out),
-        (_, Value::Float(float)) => write_float(*float, out),
-        (_, Value::Text(text)) => write_text(text.as_bytes(), out),
-        (FieldType::Struct(fields), Value::Struct(members)) => {
-            out.extend_from_slice(b"{ ");
-            for (place, (field, (name, value))) in fields.iter().zip(members).enumerate() {
-                out.extend_from_slice(if place > 0 { b", " } else { b"" });
-                push(out, format_args!("{name} = "));
-                write_value(&field.ty, value, out);
-            }
-            out.extend_from_slice(if members.is_empty() { b"}" } else { b" }" });
-        }
-        (FieldType::Variant { choices, .. }, Value::Struct(chosen)) => {
-            for (name, value) in chosen {
-                let choice = choices.iter().find(|choice| choice.name == *name);
-                out.extend_from_slice(b"{ ");
-                if let Some(choice) = choice {
-                    write_value(&choice.ty, value, out);
-                }
-                out.extend_from_slice(b" }");
-            }
-        }
-        (
-            FieldType::Array { element, .. } | FieldType::Sequence { element, .. },
-            Value::Array(elements),
-        ) => {
-            out.extend_from_slice(b"[ ");
-            for (place, value) in elements.iter().enumerate() {
-                out.extend_from_slice(if place > 0 { b", " } else { b"" });
-                push(out, format_args!("[{place}] = "));
-                write_value(element, value, out);
-            }
-            out.extend_from_slice(if elements.is_empty() { b"]" } else { b" ]" });
-        }
-        _ => {}
+/// Whether a byte of a text stands as it is.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        plain[byte] = !matches!(byte as u8, 0..=0x1f | 0x7f | b'\\' | b'\'' | b'"' | b'?');
+        byte += 1;
     }
-}
+    plain
+};
 
-fn write_integer(integer: &Integer, raw: u64, out: &mut Vec<u8>) {
-    let bits = raw & (u64::MAX >> (64 - u32::from(integer.size_bits.clamp(1, 64))));
-    match integer.base {
-        Base::Decimal if integer.signed => push(out, format_args!("{}", raw as i64)),
-        Base::Decimal => push(out, format_args!("{raw}")),
-        Base::Hexadecimal => push(out, format_args!("0x{bits:X}")),
-        Base::Octal => push(out, format_args!("0{bits:o}")),
-        Base::Binary => {
-            push(
-                out,
-                format_args!("0b{bits:0width$b}", width = usize::from(integer.size_bits)),
-            );
-        }
+/// In quotes; what needs escapes takes the slow way.
+#[inline]
+fn quoted(text: &[u8], line: &mut Line) {
+    if !text.iter().all(|byte| PLAIN[usize::from(*byte)]) {
+        return line.append(|out| write_text(text, out));
     }
-}
-
-fn write_enum(integer: &Integer, mappings: &[IntegerMapping], value: i64, out: &mut Vec<u8>) {
-    let matches = |mapping: &&IntegerMapping| match integer.signed {
-        true => (mapping.first..=mapping.last).contains(&value),
-        false => (mapping.first as u64..=mapping.last as u64).contains(&(value as u64)),
-    };
-    let labels = mappings.iter().filter(matches);
-    let count = labels.clone().count();
-    out.extend_from_slice(b"( ");
-    match count {
-        0 => out.extend_from_slice(b"<unknown>"),
-        1 => labels.for_each(|mapping| write_text(mapping.label.as_bytes(), out)),
-        _ => {
-            out.extend_from_slice(b"{ ");
-            for (place, mapping) in labels.enumerate() {
-                out.extend_from_slice(if place > 0 { b", " } else { b"" });
-                write_text(mapping.label.as_bytes(), out);
-            }
-            out.extend_from_slice(b" }");
-        }
-    }
-    out.extend_from_slice(b" : container = ");
-    write_integer(integer, value as u64, out);
-    out.extend_from_slice(b" )");
-}
-
-/// The labels of set bits, then all bits, as an enumeration shows its label and its integer.
-fn write_flags(integer: &Integer, bits: u64, labels: &[&str], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"( ");
-    for (place, label) in labels.iter().enumerate() {
-        out.extend_from_slice(if place > 0 { b" | " } else { b"" });
-        write_text(label.as_bytes(), out);
-    }
-    out.extend_from_slice(if labels.is_empty() { b": " } else { b" : " });
-    write_integer(integer, bits, out);
-    out.extend_from_slice(b" )");
-}
-
-/// Bytes in hexadecimal, in braces.
-fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(b'{');
-    bytes
-        .iter()
-        .for_each(|byte| push(out, format_args!(" {byte:02x}")));
-    out.extend_from_slice(b" }");
-}
-
-/// In quotes, with C's escapes.
-fn write_text(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for byte in text {
-        let escaped = match byte {
-            b'\\' | b'\'' | b'"' | b'?' => *byte,
-            0x07 => b'a',
-            0x08 => b'b',
-            0x0c => b'f',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x0b => b'v',
-            0x00..=0x1f | 0x7f => {
-                push(out, format_args!("\\x{byte:02x}"));
-                continue;
-            }
-            _ => {
-                out.push(*byte);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', escaped]);
-    }
-    out.push(b'"');
-}
-
-/// As C's `%g`: six significant digits, no trailing zeros.
-fn write_float(float: f64, out: &mut Vec<u8>) {
-    if !float.is_finite() {
-        let sign = if float.is_sign_negative() { "-" } else { "" };
-        let name = if float.is_nan() { "nan" } else { "inf" };
-        return push(out, format_args!("{sign}{name}"));
-    }
-    let scientific = format!("{float:.5e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trimmed = |digits: &str| match digits.contains('.') {
-        true => digits
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned(),
-        false => digits.to_owned(),
-    };
-    if (-4..6).contains(&exponent) {
-        let fixed = format!("{float:.*}", (5 - exponent) as usize);
-        return push(out, format_args!("{}", trimmed(&fixed)));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    push(
-        out,
-        format_args!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs()),
-    );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = Vec::new();
-        write(&mut out);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn a_float_prints_as_c_prints_it() {
-        let check = |float: f64, expect: &str| {
-            assert_eq!(text(|out| write_float(float, out)), expect);
-        };
-        check(0.0, "0");
-        check(-0.0, "-0");
-        check(1.5, "1.5");
-        check(100_000.0, "100000");
-        check(999_999.5, "1e+06");
-        check(1_000_000.0, "1e+06");
-        check(0.0001, "0.0001");
-        check(0.00001, "1e-05");
-        check(3.141_562_653, "3.14156");
-        check(-2.5e-300, "-2.5e-300");
-        check(f64::INFINITY, "inf");
-        check(f64::NEG_INFINITY, "-inf");
-    }
-
-    #[test]
-    fn a_text_is_escaped_as_in_c() {
-        let check = |bytes: &[u8], expect: &str| {
-            assert_eq!(text(|out| write_text(bytes, out)), expect);
-        };
-        check(b"swapper/0", r#""swapper/0""#);
-        check(b"a\"b\\c\n\x01?", r#""a\"b\\c\n\x01\?""#);
-    }
-
-    #[test]
-    fn an_integer_prints_in_its_base() {
-        let check = |size_bits, signed, base, raw: i64, expect: &str| {
-            let integer = Integer {
-                base,
-                ..Integer::le(size_bits, signed)
-            };
-            assert_eq!(text(|out| write_integer(&integer, raw as u64, out)), expect);
-        };
-        check(32, true, Base::Decimal, -61, "-61");
-        check(64, false, Base::Decimal, -1, "18446744073709551615");
-        check(64, false, Base::Hexadecimal, -1, "0xFFFFFFFFFFFFFFFF");
-        check(8, true, Base::Hexadecimal, -1, "0xFF");
-        check(16, false, Base::Octal, 8, "010");
-        check(8, false, Base::Binary, 5, "0b00000101");
-    }
+    line.byte(b'"');
+    line.bytes(text);
+    line.byte(b'"');
 }

@@ -15,7 +15,9 @@ use serde_json::Value as Json;
 use self::fields::FieldClasses;
 use self::object::Object;
 use super::compile::refuse;
-use super::schema::{ClockInfo, Declarations, EventDeclaration, StreamDeclaration, uuid};
+use super::schema::{
+    ClassRemarks, ClockInfo, Declarations, EventDeclaration, StreamDeclaration, uuid,
+};
 use crate::writer::EnvValue;
 
 /// Begins each fragment.
@@ -224,9 +226,24 @@ impl Fragments {
             stream_id: class.u64_or("data-stream-class-id", 0)?,
             context: scope("specific-context-field-class", Scope::EventContext)?,
             fields: scope("payload-field-class", Scope::Payload)?,
+            remarks: remarks(class),
         };
         self.declared.events.push(event);
         Ok(())
+    }
+}
+
+/// LTTng's attributes, and babeltrace 2's names for them.
+fn remarks(class: &Object<'_>) -> ClassRemarks {
+    let attribute = |namespace: &str, key: &str| {
+        let attributes = class.get("attributes")?.get(namespace)?;
+        attributes.get(key)
+    };
+    let either =
+        |key| attribute("lttng.org,2009", key).or_else(|| attribute("babeltrace.org,2020", key));
+    ClassRemarks {
+        log_level: either("log-level").and_then(Json::as_i64),
+        emf_uri: either("emf-uri").and_then(Json::as_str).map(str::to_owned),
     }
 }
 
