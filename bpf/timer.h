@@ -26,7 +26,8 @@ static __always_inline rts_u32 hrtimer_address(struct hrtimer *timer)
 	return address;
 }
 
-// One arming of a timer: an entry of an earlier one, which nobody takes out, matches no later expiry.
+// One arming of a timer: an entry of an earlier one, which nobody takes out, matches no later
+// expiry.
 static __always_inline rts_u64 hrtimer_arming(struct hrtimer *timer, rts_u64 expiry_ns)
 {
 	rts_u32 mixed = hrtimer_address(timer) ^ (rts_u32)expiry_ns;

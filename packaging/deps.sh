@@ -4,7 +4,7 @@
 set -eu
 
 wanted=${1:-build}
-rust_min=1.88
+rust_min=1.89
 
 fail() { # what, found, mend
     printf 'error: %s\n  found: %s\n  mend:  %s\n' "$1" "$2" "$3" >&2

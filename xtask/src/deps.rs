@@ -19,7 +19,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trace", &["event", "abi", "ctf", "ftrace", "ring"]),
     ("expr", &["event"]),
     ("analysis", &["event", "expr", "trace"]),
-    ("report", &["event", "trace", "analysis"]),
+    ("measure", &["event"]),
+    ("report", &["event", "trace", "analysis", "measure"]),
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
     (
@@ -28,7 +29,6 @@ const ROOMS: &[(&str, &[&str])] = &[
             "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "trace",
         ],
     ),
-    ("measure", &["event", "abi", "bpf-host", "capture"]),
     ("monitor", &["event", "abi", "bpf-host", "capture"]),
     (
         "server",

@@ -40,6 +40,42 @@ impl LiveLine {
     }
 }
 
+/// Several lines on stderr that are written again and again; nothing where that is no terminal.
+#[derive(Debug)]
+pub struct LiveTable {
+    line: LiveLine,
+    rows: usize,
+}
+
+impl LiveTable {
+    /// Shown when it is `wanted` and stderr is a terminal that can.
+    pub fn new(wanted: bool) -> Self {
+        let line = LiveLine::new(wanted);
+        LiveTable { line, rows: 0 }
+    }
+
+    /// Replaces the lines by those of `text`, each cut to the terminal's width.
+    pub fn show(&mut self, text: &str) {
+        if !self.line.is_on {
+            return;
+        }
+        self.clear();
+        for row in text.lines() {
+            self.line.show(row);
+            eprintln!();
+            self.rows += 1;
+        }
+    }
+
+    /// Removes the lines.
+    pub fn clear(&mut self) {
+        if self.rows > 0 {
+            eprint!("\x1b[{}A\x1b[J", self.rows);
+            self.rows = 0;
+        }
+    }
+}
+
 /// The width of the terminal on stdout, when it is one.
 pub fn stdout_columns() -> Option<usize> {
     columns(libc::STDOUT_FILENO)

@@ -1,4 +1,5 @@
-//! The names of lttng-analyses' commands: `lttng-cputop` is `rtscope report cputop`.
+//! The names of the peers' commands: `lttng-cputop` is `rtscope report cputop`, and `cyclictest`
+//! is `rtscope measure cyclic --cyclictest`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,6 +13,11 @@ pub fn words(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let name = Path::new(&program).file_name();
     let by_link = name.and_then(|name| name.to_str()).and_then(report);
     let mut all = vec![program.clone()];
+    if name.is_some_and(|name| name == "cyclictest") {
+        all.extend(["measure", "cyclic", "--cyclictest"].map(OsString::from));
+        all.extend(words);
+        return all;
+    }
     if let Some((report, lami)) = by_link {
         all.extend(["report".into(), report.into()]);
         all.extend(lami.then(|| "--lami".into()));
@@ -72,5 +78,9 @@ mod tests {
         check("rtscope report iolog t", "rtscope report iolog t");
         check("rtscope cat lttng-trace", "rtscope cat lttng-trace");
         check("rtscope", "rtscope");
+        check(
+            "cyclictest -t2 -q",
+            "cyclictest measure cyclic --cyclictest -t2 -q",
+        );
     }
 }

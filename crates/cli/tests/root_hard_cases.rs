@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use capture::facts::Preemption;
-use cli::demo::realtime::{self, Policy};
 use event::Cpu;
+use measure::task::{self, Policy};
 use rustix::process::Resource;
 use rustix::thread::CpuSet;
 use scene::{Victim, Watch, burn, culprits, pause, thread};
@@ -32,7 +32,7 @@ const EPOLLS_NESTED: usize = 4;
 /// `over`.
 fn hit_of(case: &str, policy: Policy, over: &str, fault: impl Fn(Cpu, Cpu, i32)) -> Value {
     let (cpu, other) = scene::cpus();
-    let _off = realtime::stay_off(cpu).expect("out of the way");
+    let _off = task::stay_off(cpu).expect("out of the way");
     for attempt in 0..ATTEMPTS {
         let victim = Victim::start(cpu, policy, 5_000);
         let case = format!("{case}-{attempt}");
@@ -134,7 +134,7 @@ fn a_round_robin_neighbour_of_the_victims_own_rank_is_named() {
 fn work_upstream_and_what_delayed_it_are_both_named() {
     let _alone = testkit::privileged();
     let (cpu, _) = scene::cpus();
-    let _off = realtime::stay_off(cpu).expect("out of the way");
+    let _off = task::stay_off(cpu).expect("out of the way");
     let (sender, receiver) = mpsc::channel::<()>();
     let slow = Arc::new(AtomicBool::new(false));
     let works = slow.clone();

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use cli::demo::realtime::{self, Policy};
 use event::{Cpu, Instant, TimeRange};
+use measure::task::{self, Policy};
 use scene::{Victim, Watch, burn, pause, thread};
 use serde_json::Value;
 use trace::{Item, Trace};
@@ -24,7 +24,7 @@ const ALL: &str = "all";
 /// Watches a victim that `hits` bursts of a hog make late, one after the other.
 fn watch_bursts(case: &str, hits: usize) -> (Watch, Vec<Value>) {
     let (cpu, _) = scene::cpus();
-    let _off = realtime::stay_off(cpu).expect("out of the way");
+    let _off = task::stay_off(cpu).expect("out of the way");
     let victim = Victim::start(cpu, Policy::Fifo(20), 1_000);
     let most = hits.to_string();
     let more = [

@@ -4,6 +4,7 @@
 //! - JSON is versioned; times and lengths are integer nanoseconds with `_ns` in the key.
 //! - Colour only when asked for, and only with a meaning.
 
+mod cyclic;
 mod diagnosis_json;
 mod diagnosis_text;
 mod events_text;
@@ -11,6 +12,10 @@ mod hit_json;
 mod reports;
 mod trace_facts;
 
+pub use cyclic::{
+    Cyclic, CyclictestFacts, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
+    cyclictest_status,
+};
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};

@@ -13,6 +13,8 @@ pub enum Verb {
     Watch,
     /// Record kernel events.
     Record,
+    /// Measure how late threads of our own run.
+    Measure,
     /// Show a late activation that we make ourselves.
     Demo,
     /// The demo with the real jackd.
@@ -25,9 +27,10 @@ pub enum Verb {
 
 impl Verb {
     /// All of them, in the order in which people meet them.
-    pub const ALL: [Verb; 6] = [
+    pub const ALL: [Verb; 7] = [
         Verb::Watch,
         Verb::Record,
+        Verb::Measure,
         Verb::Demo,
         Verb::DemoJack,
         Verb::Diagnose,
@@ -39,6 +42,7 @@ impl Verb {
         match self {
             Verb::Watch => "watch",
             Verb::Record => "record",
+            Verb::Measure => "measure cyclic",
             Verb::Demo => "demo hog",
             Verb::DemoJack => "demo jack",
             Verb::Diagnose => "diagnose",
@@ -55,6 +59,8 @@ pub enum Rung {
     Bpf,
     /// The kernel's event tracer.
     Tracefs,
+    /// The system calls that every kernel has.
+    UserSpace,
     /// A file is all that it needs.
     File,
 }
@@ -121,11 +127,25 @@ impl Facts {
             Verb::Demo | Verb::DemoJack => {
                 lacks.extend(self.bpf_lacks());
                 lacks.extend(self.tracefs_lacks(Effect::Stops));
-                lacks.extend(self.real_time_lacks());
+                lacks.extend(self.real_time_lack().or_else(|| self.second_cpu_lack()));
                 if verb == Verb::DemoJack {
                     lacks.extend(self.jackd_lack());
                 }
                 Rung::Bpf
+            }
+            Verb::Measure => {
+                lacks.extend(self.real_time_lack());
+                let explains = self.bpf_lacks().map(|lack| Lack {
+                    effect: Effect::Degrades,
+                    what: format!("late samples are not explained: {}", lack.what),
+                    ..lack
+                });
+                if explains.is_none() {
+                    Rung::Bpf
+                } else {
+                    lacks.extend(explains);
+                    Rung::UserSpace
+                }
             }
             Verb::Diagnose | Verb::Cat => Rung::File,
         };
@@ -359,7 +379,7 @@ impl Facts {
         })
     }
 
-    fn real_time_lacks(&self) -> Option<Lack> {
+    fn real_time_lack(&self) -> Option<Lack> {
         let stop = |kind, what: &str, found: String, mend: String| {
             Some(Lack {
                 effect: Effect::Stops,
@@ -389,15 +409,19 @@ impl Facts {
                 "run it with sudo".into(),
             );
         }
-        if self.machine.cpus_allowed.len() < 2 {
-            return stop(
-                ErrorKind::Unsupported,
-                "a hog on the only CPU would stop the machine",
-                format!("{} CPU to run on", self.machine.cpus_allowed.len()),
-                "run it where two CPUs are allowed: taskset -p $$ shows them".into(),
-            );
-        }
         None
+    }
+
+    /// What keeps a hog of ours from a machine that must go on meanwhile.
+    fn second_cpu_lack(&self) -> Option<Lack> {
+        let allowed = self.machine.cpus_allowed.len();
+        (allowed < 2).then(|| Lack {
+            effect: Effect::Stops,
+            what: "a hog on the only CPU would stop the machine".into(),
+            found: format!("{allowed} CPU to run on"),
+            mend: "run it where two CPUs are allowed: taskset -p $$ shows them".into(),
+            kind: ErrorKind::Unsupported,
+        })
     }
 
     fn jackd_lack(&self) -> Option<Lack> {

@@ -91,8 +91,24 @@ fn a_user_without_privileges_is_told_what_to_type() {
         Verb::Record,
         Some((denied, found, "run it with sudo")),
     );
+    let found = "no CAP_SYS_NICE, RLIMIT_RTPRIO 0";
+    check(
+        nobody,
+        Verb::Measure,
+        Some((denied, found, "run it with sudo")),
+    );
     check(nobody, Verb::Diagnose, None);
     check(nobody, Verb::Cat, None);
+}
+
+#[test]
+fn without_programs_in_the_kernel_a_measurement_has_its_figures_and_no_culprits() {
+    let mut facts = able();
+    assert_eq!(facts.stand(Verb::Measure).rung, Some(Rung::Bpf));
+    facts.bpf.btf = false;
+    let stand = facts.stand(Verb::Measure);
+    assert_eq!(stand.rung, Some(Rung::UserSpace));
+    assert_eq!(stand.lacks[0].effect, Effect::Degrades);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
-use super::realtime::{self, StayOff};
 use crate::flags::PartRole;
+use measure::task::{self, StayOff};
 
 /// Less urgent than every hog.
 const VICTIM_PRIO: u32 = 20;
@@ -74,7 +74,7 @@ impl HogExperiment {
             period_us,
             ..
         } = *options;
-        let stay_off = realtime::stay_off(cpu)?;
+        let stay_off = task::stay_off(cpu)?;
         let part = |role, name: &str, cpu, prio, length_us| PartSpec {
             program: options.program.clone(),
             role,

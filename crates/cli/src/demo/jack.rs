@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Truth;
 use super::process::{Part, PartSpec};
-use super::realtime::{self, StayOff};
 use crate::flags::PartRole;
+use measure::task::{self, StayOff};
 
 /// The published experiment: a hog at SCHED_RR 60 for half a second.
 const HOG_PRIO: u32 = 60;
@@ -74,7 +74,7 @@ impl JackExperiment {
     /// # Errors
     /// When jackd cannot be started, with what it said itself.
     pub fn start(options: &JackOptions) -> Result<Self> {
-        let stay_off = realtime::stay_off(options.cpu)?;
+        let stay_off = task::stay_off(options.cpu)?;
         let jackd = Jackd::start(options)?;
         let hog = Part::start(&PartSpec {
             program: options.program.clone(),
@@ -212,7 +212,7 @@ fn listen(stream: impl Read + Send + 'static, said: Arc<Mutex<Vec<SaidLine>>>) {
             .map_while(std::io::Result::ok)
         {
             let line = SaidLine {
-                time_ns: realtime::monotonic_ns(),
+                time_ns: task::monotonic_ns(),
                 text: plain(&text),
             };
             said.lock()

@@ -5,5 +5,4 @@ pub mod hog;
 pub mod jack;
 pub mod part;
 pub mod process;
-pub mod realtime;
 pub(crate) mod run;

@@ -14,9 +14,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::realtime::{self, Policy};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{DemoPart, PartRole};
+use measure::task::{self, Policy};
 
 /// Longest run of a real-time part without blocking: longer means that something went wrong.
 const LEASH_SPARE_US: u64 = 1_000_000;
@@ -68,10 +68,10 @@ const LATE_MAX: usize = 32;
 pub fn run(typed: &DemoPart) -> Result<Outcome> {
     if typed.role == PartRole::Run {
         // Asked politely, another program tidies up after itself.
-        realtime::die_with_parent(typed.parent, Signal::TERM)?;
-        realtime::stay_on(Cpu(typed.cpu))?;
+        task::die_with_parent(typed.parent, Signal::TERM)?;
+        task::stay_on(Cpu(typed.cpu))?;
     } else {
-        realtime::die_with_parent(typed.parent, Signal::KILL)?;
+        task::die_with_parent(typed.parent, Signal::KILL)?;
         get_into_place(typed)?;
     }
     let length_ns = typed.length_us * 1000;
@@ -82,7 +82,7 @@ pub fn run(typed: &DemoPart) -> Result<Outcome> {
         PartRole::Bursts => bursts(length_ns)?,
         PartRole::Run => return Err(become_program(&typed.command)),
     };
-    truth.name = realtime::own_name();
+    truth.name = task::own_name();
     truth.pid = std::process::id();
     say(&serde_json::json!(truth))?;
     Ok(Outcome::Fine)
@@ -95,10 +95,10 @@ fn get_into_place(typed: &DemoPart) -> Result<()> {
         let error = Error::new(ErrorKind::InvalidInput, what).found(found);
         return Err(error.mend("give it 900 ms or less"));
     }
-    realtime::call_yourself(&typed.name)?;
-    realtime::stay_on(Cpu(typed.cpu))?;
-    realtime::lock_memory()?;
-    realtime::become_real_time(policy(typed), typed.length_us + LEASH_SPARE_US)?;
+    task::call_yourself(&typed.name)?;
+    task::stay_on(Cpu(typed.cpu))?;
+    task::lock_memory()?;
+    task::become_real_time(policy(typed), typed.length_us + LEASH_SPARE_US)?;
     say(&serde_json::json!({ "ready": true }))
 }
 
@@ -128,7 +128,7 @@ fn say(line: &serde_json::Value) -> Result<()> {
 
 /// Wakes up every period until stdin closes, and notes when it was late.
 fn victim(period_ns: u64) -> Truth {
-    let start_ns = realtime::monotonic_ns();
+    let start_ns = task::monotonic_ns();
     let mut truth = Truth {
         start_ns,
         late: Vec::with_capacity(LATE_MAX + 1),
@@ -136,8 +136,8 @@ fn victim(period_ns: u64) -> Truth {
     };
     let mut due_ns = start_ns + period_ns;
     while !stdin_has_something() {
-        realtime::sleep_until(due_ns);
-        let now_ns = realtime::monotonic_ns();
+        task::sleep_until(due_ns);
+        let now_ns = task::monotonic_ns();
         truth.activations += 1;
         if now_ns.saturating_sub(due_ns) > LATE_NS {
             note(
@@ -154,8 +154,8 @@ fn victim(period_ns: u64) -> Truth {
             due_ns = now_ns + period_ns;
         }
     }
-    truth.stop_ns = realtime::monotonic_ns();
-    truth.cpu_ns = realtime::thread_cpu_ns();
+    truth.stop_ns = task::monotonic_ns();
+    truth.cpu_ns = task::thread_cpu_ns();
     truth
 }
 
@@ -178,16 +178,16 @@ fn hog(length_ns: u64) -> Result<Truth> {
     if !cue()? {
         return Ok(Truth::default());
     }
-    let start_ns = realtime::monotonic_ns();
-    let start_cpu_ns = realtime::thread_cpu_ns();
+    let start_ns = task::monotonic_ns();
+    let start_cpu_ns = task::thread_cpu_ns();
     let mut cpu_ns = 0;
     while cpu_ns < length_ns {
-        cpu_ns = realtime::thread_cpu_ns() - start_cpu_ns;
+        cpu_ns = task::thread_cpu_ns() - start_cpu_ns;
     }
-    let stop_ns = realtime::monotonic_ns();
+    let stop_ns = task::monotonic_ns();
     // Off the CPU at once, still at its priority: what follows is no part of what it measured.
-    realtime::sleep_until(stop_ns + AFTERWARDS_NS);
-    realtime::become_ordinary()?;
+    task::sleep_until(stop_ns + AFTERWARDS_NS);
+    task::become_ordinary()?;
     Ok(Truth {
         start_ns,
         stop_ns,
@@ -199,18 +199,18 @@ fn hog(length_ns: u64) -> Result<Truth> {
 
 /// Uses the CPU until stdin closes.
 fn busy() -> Truth {
-    let start_ns = realtime::monotonic_ns();
+    let start_ns = task::monotonic_ns();
     let mut stop_ns = start_ns;
     while !stdin_has_something() && stop_ns - start_ns < BUSY_MAX_NS {
         let pause_ns = stop_ns + 200_000;
         while stop_ns < pause_ns {
-            stop_ns = realtime::monotonic_ns();
+            stop_ns = task::monotonic_ns();
         }
     }
     Truth {
         start_ns,
         stop_ns,
-        cpu_ns: realtime::thread_cpu_ns(),
+        cpu_ns: task::thread_cpu_ns(),
         ..Truth::default()
     }
 }
@@ -220,19 +220,19 @@ fn bursts(length_ns: u64) -> Result<Truth> {
     if !cue()? {
         return Ok(Truth::default());
     }
-    let start_ns = realtime::monotonic_ns();
-    let start_cpu_ns = realtime::thread_cpu_ns();
+    let start_ns = task::monotonic_ns();
+    let start_cpu_ns = task::thread_cpu_ns();
     let (mut begin_ns, mut activations) = (start_ns, 0);
     while begin_ns < start_ns + length_ns {
-        while realtime::monotonic_ns() < begin_ns + BURST_NS {}
+        while task::monotonic_ns() < begin_ns + BURST_NS {}
         begin_ns += BURST_PERIOD_NS;
         activations += 1;
-        realtime::sleep_until(begin_ns);
+        task::sleep_until(begin_ns);
     }
-    let cpu_ns = realtime::thread_cpu_ns() - start_cpu_ns;
+    let cpu_ns = task::thread_cpu_ns() - start_cpu_ns;
     Ok(Truth {
         start_ns,
-        stop_ns: realtime::monotonic_ns(),
+        stop_ns: task::monotonic_ns(),
         cpu_ns,
         activations,
         ..Truth::default()

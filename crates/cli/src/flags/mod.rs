@@ -1,8 +1,10 @@
 //! What was typed. Parsing touches no system; `crate::options` says what it means.
 
 mod convert;
+mod cyclictest;
 mod demo;
 mod doctor;
+mod measure;
 mod read;
 mod record;
 mod report;
@@ -15,8 +17,10 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use convert::{Convert, To};
+pub use cyclictest::{Cyclictest, CyclictestPolicy};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
+pub use measure::{ClockName, Cyclic, Measure, MeasureWhat, PolicyName, Power};
 pub use read::{Cat, Diagnose, Info, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportTables};
@@ -66,6 +70,8 @@ pub enum Command {
     Demo(Demo),
     /// Wait for a task to be late, then say who did it, for how long and what to change
     Watch(Box<Watch>),
+    /// Measure this machine: how late its tasks run, and why
+    Measure(Measure),
     /// Find the late activations of a trace, who made them late and what to change
     Diagnose(Diagnose),
     /// Record kernel events, until a time, a command's end or Ctrl-C
@@ -109,6 +115,8 @@ Examples:
   sudo rtscope watch --task jackd --over 25ms
                                       wait until jackd is late, then the answer
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
+  sudo rtscope measure cyclic --over 100us
+                                      cyclictest, and who made the late samples late
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json

@@ -1,6 +1,7 @@
 //! What the flags mean: values with units, checked against each other and against this machine.
 
 mod convert;
+mod measure;
 mod read;
 mod record;
 mod report;
@@ -9,6 +10,7 @@ mod watch;
 mod words;
 
 pub use convert::ConvertOptions;
+pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
 pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use report::{Output, ReportRequest, ReportVerb};

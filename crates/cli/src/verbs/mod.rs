@@ -5,6 +5,7 @@ pub mod convert;
 pub mod diagnose;
 pub mod doctor;
 pub mod info;
+pub mod measure;
 pub mod record;
 pub mod report;
 pub mod watch;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use cli::demo::realtime::{self, Policy};
 use event::Cpu;
+use measure::task::{self, Policy};
 use serde_json::Value;
 
 /// The kernel ends a real-time thread of ours that runs for longer without blocking.
@@ -35,18 +35,18 @@ pub fn thread<T: Send + 'static>(
 ) -> JoinHandle<T> {
     let name = name.to_owned();
     std::thread::spawn(move || {
-        realtime::call_yourself(&name).expect("named");
+        task::call_yourself(&name).expect("named");
         // In this order: who comes without a rank waits until the other hogs are done.
-        realtime::become_real_time(policy, LEASH_US).expect("ranked");
-        realtime::stay_on(cpu).expect("placed");
+        task::become_real_time(policy, LEASH_US).expect("ranked");
+        task::stay_on(cpu).expect("placed");
         work()
     })
 }
 
 /// Uses so much CPU time.
 pub fn burn(ms: u64) {
-    let until_ns = realtime::thread_cpu_ns() + ms * 1_000_000;
-    while realtime::thread_cpu_ns() < until_ns {
+    let until_ns = task::thread_cpu_ns() + ms * 1_000_000;
+    while task::thread_cpu_ns() < until_ns {
         std::hint::spin_loop();
     }
 }
@@ -94,10 +94,10 @@ impl Victim {
         let (sender, receiver) = std::sync::mpsc::channel();
         let thread = thread("scene-victim", cpu, policy, move || {
             sender.send(tid()).expect("the test waits");
-            let mut due_ns = realtime::monotonic_ns();
+            let mut due_ns = task::monotonic_ns();
             while !stopped.load(Ordering::Acquire) {
-                due_ns = realtime::monotonic_ns().max(due_ns + period_us * 1000);
-                realtime::sleep_until(due_ns);
+                due_ns = task::monotonic_ns().max(due_ns + period_us * 1000);
+                task::sleep_until(due_ns);
                 work();
             }
         });

@@ -140,6 +140,7 @@ fn verb_lines(stand: &Stand, paint: Paint) -> String {
     let rung = match stand.rung {
         Some(Rung::Bpf) => paint.good("BPF      "),
         Some(Rung::Tracefs) => paint.good("tracefs  "),
+        Some(Rung::UserSpace) => paint.good("user     "),
         Some(Rung::File) => paint.good("a file   "),
         None => paint.bad("nothing  "),
     };

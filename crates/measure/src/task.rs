@@ -1,8 +1,10 @@
-//! The few calls that make a process a real-time task, tied to its parent and on a leash.
+//! The few calls that make a thread a real-time task: its CPU, its policy, its memory, its leash.
 
-use event::{Cpu, Error, ErrorKind, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Result};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::{ClockId, CpuSet};
+
+use crate::clock::Clock;
 
 /// How a task is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,41 @@ pub enum Policy {
     Fifo(u32),
     /// SCHED_RR at 1 to 99.
     RoundRobin(u32),
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_DEADLINE: so much time, until so long after each begin of a period.
+    Deadline {
+        /// CPU time in each period.
+        runtime: Duration,
+        /// From the begin of the period to the end of that time, at the latest.
+        deadline: Duration,
+        /// From one begin to the next.
+        period: Duration,
+    },
+}
+
+impl Policy {
+    /// As `chrt` calls it, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Ordinary => "other",
+            Policy::Fifo(_) => "fifo",
+            Policy::RoundRobin(_) => "rr",
+            Policy::Batch => "batch",
+            Policy::Idle => "idle",
+            Policy::Deadline { .. } => "deadline",
+        }
+    }
+
+    /// Its real-time priority; 0 where it has none.
+    pub fn prio(self) -> u32 {
+        match self {
+            Policy::Fifo(prio) | Policy::RoundRobin(prio) => prio,
+            _ => 0,
+        }
+    }
 }
 
 /// Makes the kernel send `signal` to this process when its parent dies, however it dies.
@@ -27,7 +64,7 @@ pub fn die_with_parent(parent: u32, signal: Signal) -> Result<()> {
     if now != i32::try_from(parent).ok() {
         return Err(Error::new(
             ErrorKind::Interrupted,
-            "the demo that started this task is gone",
+            "who started this task is gone",
         ));
     }
     Ok(())
@@ -42,8 +79,10 @@ pub fn stay_on(cpu: Cpu) -> Result<()> {
     if (cpu.0 as usize) < CpuSet::MAX_CPU {
         set.set(cpu.0 as usize);
     }
-    rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|error| Error::io(format!("cannot run on {cpu}"), error.into()))
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
+        Error::io(format!("cannot run on {cpu}"), error.into())
+            .mend("taskset -p $$ shows the CPUs that we may use")
+    })
 }
 
 /// While it lives, the thread that made it, and what that starts, stay off a CPU.
@@ -113,27 +152,69 @@ pub fn lock_memory() -> Result<()> {
 /// # Errors
 /// When the privilege or the control group's budget is missing.
 pub fn become_real_time(policy: Policy, runtime_max_us: u64) -> Result<()> {
-    let (number, prio) = match policy {
-        Policy::Ordinary => return Ok(()),
-        Policy::Fifo(prio) => (libc::SCHED_FIFO, prio),
-        Policy::RoundRobin(prio) => (libc::SCHED_RR, prio),
-    };
     let leash = Rlimit {
         current: Some(runtime_max_us),
         maximum: Some(runtime_max_us),
     };
     rustix::process::setrlimit(Resource::Rttime, leash)
         .map_err(|error| Error::io("cannot set RLIMIT_RTTIME", error.into()))?;
-    let param = libc::sched_param {
-        sched_priority: prio.min(99) as libc::c_int,
+    schedule(policy)
+}
+
+/// Schedules this thread by `policy`.
+///
+/// # Errors
+/// When the privilege or the control group's budget is missing.
+pub fn schedule(policy: Policy) -> Result<()> {
+    let number = match policy {
+        Policy::Ordinary => libc::SCHED_OTHER,
+        Policy::Fifo(_) => libc::SCHED_FIFO,
+        Policy::RoundRobin(_) => libc::SCHED_RR,
+        Policy::Batch => libc::SCHED_BATCH,
+        Policy::Idle => libc::SCHED_IDLE,
+        Policy::Deadline { .. } => libc::SCHED_DEADLINE,
     };
-    // SAFETY: the kernel only reads the structure, during the call.
-    if unsafe { libc::sched_setscheduler(0, number, &raw const param) } != 0 {
+    let ns = |duration: Duration| duration.as_ns_unsigned();
+    let (runtime_ns, deadline_ns, period_ns) = match policy {
+        Policy::Deadline {
+            runtime,
+            deadline,
+            period,
+        } => (ns(runtime), ns(deadline), ns(period)),
+        _ => (0, 0, 0),
+    };
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: number as u32,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: policy.prio().min(99),
+        sched_runtime: runtime_ns,
+        sched_deadline: deadline_ns,
+        sched_period: period_ns,
+    };
+    // SAFETY: the kernel only reads the structure, of the size that it states, during the call.
+    if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0 {
         let cause = std::io::Error::last_os_error();
-        return Err(Error::io("cannot become a real-time task", cause)
+        let what = format!(
+            "cannot run at the policy {} {}",
+            policy.name(),
+            policy.prio()
+        );
+        return Err(Error::io(what.trim_end_matches(" 0"), cause)
             .mend("sudo rtscope doctor names what is missing"));
     }
     Ok(())
+}
+
+/// Keeps signals from this thread: another one takes them.
+pub fn block_signals() {
+    // SAFETY: the set is filled by the call before its use; nothing else is touched.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
 }
 
 /// Schedules this thread as an ordinary task again.
@@ -141,18 +222,17 @@ pub fn become_real_time(policy: Policy, runtime_max_us: u64) -> Result<()> {
 /// # Errors
 /// When the operating system refuses.
 pub fn become_ordinary() -> Result<()> {
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel only reads the structure, during the call.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const param) } == 0 {
-        return Ok(());
-    }
-    let cause = std::io::Error::last_os_error();
-    Err(Error::io("cannot become an ordinary task", cause))
+    schedule(Policy::Ordinary)
 }
 
 /// CLOCK_MONOTONIC now.
 pub fn monotonic_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
+}
+
+/// The CPU time that this process has used.
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(ClockId::ProcessCPUTime)
 }
 
 /// The CPU time that this thread has used.
@@ -167,20 +247,5 @@ fn clock_ns(clock: ClockId) -> u64 {
 
 /// Sleeps until CLOCK_MONOTONIC shows `at_ns`.
 pub fn sleep_until(at_ns: u64) {
-    let (seconds, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
-    let at = libc::timespec {
-        tv_sec: seconds as i64,
-        tv_nsec: ns as i64,
-    };
-    // SAFETY: the kernel only reads `at`; no remainder is wanted for an absolute time.
-    while unsafe {
-        let at = &raw const at;
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            at,
-            std::ptr::null_mut(),
-        )
-    } == libc::EINTR
-    {}
+    Clock::Monotonic.sleep_until(at_ns.cast_signed());
 }

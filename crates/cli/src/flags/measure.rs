@@ -1,0 +1,153 @@
+//! `rtscope measure`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What was typed after `measure`.
+#[derive(Debug, Args)]
+pub struct Measure {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: MeasureWhat,
+}
+
+/// The measurements.
+#[derive(Debug, Subcommand)]
+pub enum MeasureWhat {
+    /// Threads that sleep until an instant: how late they run, and who made them late
+    Cyclic(Cyclic),
+}
+
+/// What was typed after `measure cyclic`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Cyclic {
+    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<String>,
+    /// Real-time priority, 1 to 99
+    #[arg(long, value_name = "PRIO", default_value_t = 80)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub prio: u32,
+    /// Scheduling policy
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "fifo")]
+    pub policy: PolicyName,
+    /// From one instant to the next
+    #[arg(long, value_name = "DUR", default_value = "1ms")]
+    pub interval: String,
+    /// Each thread's interval is this much longer than the one before
+    #[arg(long, value_name = "DUR")]
+    pub distance: Option<String>,
+    /// The clock to sleep on
+    #[arg(long, value_enum, value_name = "CLOCK", default_value = "monotonic")]
+    pub clock: ClockName,
+    /// Begin at a whole second, each thread this much after the one before
+    #[arg(long, value_name = "DUR", num_args = 0..=1, default_missing_value = "0us")]
+    pub aligned: Option<String>,
+    /// Idle states that CPUs may enter
+    #[arg(long, value_enum, value_name = "HOW", default_value = "shallow")]
+    pub power: Power,
+
+    /// End after this (default: at Ctrl-C)
+    #[arg(long = "for", value_name = "DUR", help_heading = "How long")]
+    pub run_for: Option<String>,
+    /// End when every thread has so many samples
+    #[arg(long, value_name = "N", help_heading = "How long")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub samples: Option<u64>,
+    /// End at the first sample that is longer
+    #[arg(long, value_name = "DUR", help_heading = "How long")]
+    pub break_over: Option<String>,
+
+    /// Explain each sample that is longer: who made it late, and what to change (BPF)
+    #[arg(long, value_name = "DUR", help_heading = "What to say")]
+    pub over: Option<String>,
+    /// Width of a histogram's bucket
+    #[arg(
+        long,
+        value_name = "DUR",
+        default_value = "1us",
+        help_heading = "What to say"
+    )]
+    pub bucket: String,
+    /// Where the histograms end; longer samples are counted
+    #[arg(
+        long,
+        value_name = "DUR",
+        default_value = "10ms",
+        help_heading = "What to say"
+    )]
+    pub range: String,
+    /// JSON, schema rtscope.cyclic version 1
+    #[arg(long, help_heading = "What to say")]
+    pub json: bool,
+    /// Write the histograms here, as cyclictest does
+    #[arg(long, value_name = "FILE", help_heading = "What to say")]
+    pub histogram: Option<PathBuf>,
+    /// No table while it runs
+    #[arg(long, short, help_heading = "What to say")]
+    pub quiet: bool,
+    /// Where snapshots of late samples go
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = "rtscope-snapshots",
+        help_heading = "What to say"
+    )]
+    pub output: PathBuf,
+    /// Everything after this is cyclictest's: its options, and its output
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        num_args = 0..,
+        allow_hyphen_values = true,
+        help_heading = "What to say"
+    )]
+    pub cyclictest: Option<Vec<String>>,
+}
+
+/// Scheduling policies, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// SCHED_FIFO.
+    Fifo,
+    /// SCHED_RR.
+    Rr,
+    /// SCHED_DEADLINE, a tenth of the interval as its runtime.
+    Deadline,
+    /// SCHED_OTHER.
+    Other,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_IDLE.
+    Idle,
+}
+
+/// Clocks, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// CLOCK_MONOTONIC.
+    Monotonic,
+    /// CLOCK_REALTIME.
+    Realtime,
+    /// CLOCK_TAI.
+    Tai,
+}
+
+/// What idle CPUs may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Power {
+    /// Only states that are left at once.
+    Shallow,
+    /// Whatever the machine is set to.
+    AsItIs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope measure cyclic --for 60s
+  sudo rtscope measure cyclic --over 100us     who made the late samples late
+  sudo rtscope measure cyclic --cpu 3 --prio 95 --interval 250us --for 10m --json
+  sudo rtscope measure cyclic --cyclictest -S -m -p 95 -h 100 -q -D 60";

@@ -1,0 +1,191 @@
+//! `rtscope measure cyclic`: threads that sleep until an instant, and how late they run.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use capture::facts::{self, Facts, Verb};
+use event::{Duration, Error, Result};
+use measure::cyclic::{Break, Reading, Run};
+use measure::power::WakeLatency;
+use measure::task;
+use report::{Cyclic, cyclic_json, cyclic_text, cyclictest_histogram};
+
+use super::explained;
+use crate::exit::{Outcome, stdout_error};
+use crate::flags;
+use crate::live::LiveTable;
+use crate::options::{CyclicOptions, CyclicOutput};
+use crate::paint::Paint;
+use crate::signals::{self, Wish};
+
+/// How often the figures are looked at.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// A measurement and what it rests on.
+pub(super) struct Session {
+    pub(super) run: Run,
+    begin: Instant,
+    run_for: Option<Duration>,
+    /// While this lives, CPUs sleep lightly.
+    _wake_latency: Option<WakeLatency>,
+}
+
+/// What a measurement found.
+pub(super) struct Found {
+    pub(super) readings: Vec<Reading>,
+    pub(super) broken: Option<Break>,
+    elapsed: Duration,
+}
+
+/// Runs the verb.
+pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
+    let facts = facts::gather();
+    let machine = &facts.machine;
+    let options = CyclicOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
+    let CyclicOutput::Own {
+        json,
+        explain,
+        histogram,
+        live,
+    } = &options.output
+    else {
+        unreachable!("cyclictest's output is asked for by its own options");
+    };
+    facts.require(Verb::Measure)?;
+    if explain.is_some() {
+        facts.require(Verb::Watch)?;
+    }
+    let mut session = Session::start(&options)?;
+    let mut table = LiveTable::new(*live);
+    let explained = match explain {
+        Some(explain) => explained::watch(&mut session, explain, &facts, paint, *json)?,
+        None => {
+            session.until_over(|session| table.show(&session.text(&facts)));
+            0
+        }
+    };
+    table.clear();
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let found = session.finish();
+    if let Some(path) = histogram {
+        write_file(path, &cyclictest_histogram(&found.readings, false, false))?;
+    }
+    let text = render(&found, &options, &facts, *json);
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    Ok(if found.broken.is_some() || explained > 0 {
+        Outcome::Exceeded
+    } else {
+        Outcome::Fine
+    })
+}
+
+fn render(found: &Found, options: &CyclicOptions, facts: &Facts, json: bool) -> String {
+    let warnings = warnings(facts);
+    let cyclic = Cyclic {
+        readings: &found.readings,
+        clock: options.plan.clock,
+        elapsed: found.elapsed,
+        cpu_time: Duration::from_ns(task::process_cpu_ns().cast_signed()),
+        broken: found.broken,
+        kernel: &facts.machine.kernel_release,
+        preemption: facts.scheduler.preemption.name(),
+        warnings: &warnings,
+    };
+    if json {
+        format!("{}\n", cyclic_json(&cyclic))
+    } else {
+        cyclic_text(&cyclic)
+    }
+}
+
+fn warnings(facts: &Facts) -> Vec<String> {
+    let doubts = facts.doubts().into_iter();
+    doubts
+        .map(|doubt| format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend))
+        .collect()
+}
+
+/// Writes a result file.
+pub(super) fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|error| {
+        Error::io(format!("cannot write {}", path.display()), error)
+            .mend("name a file in a folder that is there and ours to write")
+    })
+}
+
+impl Session {
+    /// Starts what `options` ask for.
+    pub(super) fn start(options: &CyclicOptions) -> Result<Session> {
+        signals::take_over()?;
+        if options.lock_memory {
+            task::lock_memory()?;
+        }
+        let wake_latency = options.wake_latency.map(WakeLatency::request);
+        let run = Run::start(&options.plan)?;
+        Ok(Session {
+            run,
+            begin: Instant::now(),
+            run_for: options.run_for,
+            _wake_latency: wake_latency.transpose()?.flatten(),
+        })
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_ns(self.begin.elapsed().as_nanos() as i64)
+    }
+
+    /// Whether it has ended, or was asked to.
+    pub(super) fn is_over(&self) -> bool {
+        let late = self.run_for.is_some_and(|limit| self.elapsed() >= limit);
+        late || self.run.is_over() || signals::wish() != Wish::GoOn
+    }
+
+    /// Waits until it is over, and calls `look` meanwhile.
+    pub(super) fn until_over(&self, mut look: impl FnMut(&Session)) {
+        while !self.is_over() {
+            let left = self.run_for.map_or(LOOK_INTERVAL, |limit| {
+                let left_ns = limit.as_ns() - self.elapsed().as_ns();
+                std::time::Duration::from_nanos(left_ns.max(0).cast_unsigned())
+            });
+            std::thread::sleep(left.min(LOOK_INTERVAL));
+            look(self);
+        }
+    }
+
+    /// The table as it stands, without what makes it doubtful.
+    fn text(&self, facts: &Facts) -> String {
+        let readings = self.run.read();
+        let limit = self.run_for.map(|limit| format!(" of {limit}"));
+        let text = cyclic_text(&Cyclic {
+            readings: &readings,
+            clock: self.run.clock(),
+            elapsed: self.elapsed(),
+            cpu_time: Duration::from_ns(task::process_cpu_ns().cast_signed()),
+            broken: self.run.broken(),
+            kernel: &facts.machine.kernel_release,
+            preemption: facts.scheduler.preemption.name(),
+            warnings: &[],
+        });
+        let seconds = self.elapsed().as_ns() / 1_000_000_000;
+        format!(
+            "{text}{seconds} s{}; Ctrl-C ends it\n",
+            limit.unwrap_or_default()
+        )
+    }
+
+    /// Ends it.
+    pub(super) fn finish(self) -> Found {
+        let elapsed = self.elapsed();
+        let broken = self.run.broken();
+        Found {
+            readings: self.run.finish(),
+            broken,
+            elapsed,
+        }
+    }
+}

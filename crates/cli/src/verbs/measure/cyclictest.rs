@@ -1,0 +1,142 @@
+//! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
+
+use std::io::Write;
+
+use capture::facts::{self, Facts, Preemption, Verb};
+use clap::Parser;
+use event::{Error, ErrorKind, Result};
+use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
+
+use super::cyclic::{Found, Session, write_file};
+use crate::exit::{Outcome, stdout_error};
+use crate::flags::Cyclictest;
+use crate::live::LiveTable;
+use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
+
+/// Runs with the words that cyclictest would get.
+pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
+    let named = std::iter::once("cyclictest").chain(words.iter().map(String::as_str));
+    let typed = match Cyclictest::try_parse_from(named) {
+        Ok(typed) => typed,
+        Err(error) if error.exit_code() == 0 => {
+            error.print().map_err(stdout_error)?;
+            return Ok(Outcome::Fine);
+        }
+        Err(error) => {
+            let what = "not what cyclictest understands here";
+            let found = error.render().to_string();
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found(found.trim().to_owned())
+                .mend("rtscope measure cyclic --cyclictest --help"));
+        }
+    };
+    let facts = facts::gather();
+    let command_line = format!("cyclictest {}", words.join(" "));
+    let machine = &facts.machine;
+    let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
+    let options = CyclicOptions::cyclictest(&typed, command_line, online, allowed)?;
+    let CyclicOutput::Cyclictest(output) = &options.output else {
+        unreachable!("cyclictest's options ask for its output");
+    };
+    let urgent = |thread: &measure::cyclic::ThreadPlan| thread.policy.prio() > 0;
+    if options.plan.threads.iter().any(urgent) {
+        facts.require(Verb::Measure)?;
+    }
+    if !output.quiet {
+        let dma = if options.wake_latency.is_some() {
+            "set"
+        } else {
+            "left"
+        };
+        eprintln!("# /dev/cpu_dma_latency {dma}");
+    }
+    let start_time = date();
+    let session = Session::start(&options)?;
+    let mut table = LiveTable::new(!output.quiet);
+    session.until_over(|session| {
+        table.show(&cyclictest_status(&session.run.read(), output.in_ns));
+    });
+    table.clear();
+    let found = session.finish();
+    print(&found, output)?;
+    if let Some(path) = &output.json_file {
+        let about = about(output, &facts, start_time);
+        let json = cyclictest_json(&found.readings, &about, output.in_ns);
+        write_file(path, &format!("{json:#}\n"))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+fn print(found: &Found, output: &CyclictestOutput) -> Result<()> {
+    let mut text = String::new();
+    let histogram = output
+        .histogram
+        .map(|sums| cyclictest_histogram(&found.readings, sums, output.in_ns));
+    match (histogram, &output.histogram_file) {
+        (Some(histogram), Some(path)) => write_file(path, &histogram)?,
+        (Some(histogram), None) => text += &histogram,
+        (None, _) => text += &cyclictest_status(&found.readings, output.in_ns),
+    }
+    if let Some(broken) = found.broken {
+        let tids = found
+            .readings
+            .iter()
+            .map(|reading| format!("{:05}", reading.tid.0));
+        let tids: Vec<String> = tids.collect();
+        let thread = &found.readings[broken.thread];
+        let value = if output.in_ns {
+            broken.latency.as_ns()
+        } else {
+            broken.latency.as_ns() / 1000
+        };
+        text += &format!(
+            "# Thread Ids: {}\n# Break thread: {}\n# Break value: {value}\n",
+            tids.join(" "),
+            thread.tid.0
+        );
+    }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)
+}
+
+fn about(output: &CyclictestOutput, facts: &Facts, start_time: String) -> CyclictestFacts {
+    let uname = rustix::system::uname();
+    let parts = [
+        uname.sysname(),
+        uname.nodename(),
+        uname.release(),
+        uname.version(),
+        uname.machine(),
+    ];
+    CyclictestFacts {
+        command_line: output.command_line.clone(),
+        start_time,
+        end_time: date(),
+        return_code: 0,
+        uname: parts.map(|part| part.to_string_lossy().into_owned()),
+        realtime: facts.scheduler.preemption == Preemption::Rt,
+    }
+}
+
+/// The wall clock as cyclictest's JSON has it: `Fri, 20 Nov 2026 14:00:00 +0000`, in UTC.
+fn date() -> String {
+    let now = std::time::SystemTime::now();
+    let since = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    // SAFETY: both structures are written whole before they are read; the text ends with a zero.
+    unsafe {
+        let seconds = since.as_secs() as libc::time_t;
+        let mut parts: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&raw const seconds, &raw mut parts);
+        let mut text = [0u8; 64];
+        let format = c"%a, %d %b %Y %H:%M:%S +0000".as_ptr();
+        let length = libc::strftime(
+            text.as_mut_ptr().cast(),
+            text.len(),
+            format,
+            &raw const parts,
+        );
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    }
+}

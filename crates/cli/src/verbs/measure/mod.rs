@@ -1,0 +1,21 @@
+//! `rtscope measure`: is this machine fit for real time?
+
+mod cyclic;
+mod cyclictest;
+mod explained;
+
+use event::Result;
+
+use crate::exit::Outcome;
+use crate::flags::{Measure, MeasureWhat};
+use crate::paint::Paint;
+
+/// Runs the verb.
+pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
+    match &typed.what {
+        MeasureWhat::Cyclic(typed) => match &typed.cyclictest {
+            Some(words) => cyclictest::run_as(words),
+            None => cyclic::run(typed, paint),
+        },
+    }
+}

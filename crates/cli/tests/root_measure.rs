@@ -1,0 +1,95 @@
+//! `rtscope measure cyclic` on this machine: its figures, its culprit, its other name.
+
+mod scene;
+
+use std::process::{Command, Output};
+
+use measure::task::{self, Policy};
+use scene::{burn, pause, thread};
+use serde_json::Value;
+
+fn rtscope(words: &[&str], folder: &std::path::Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.args(words).current_dir(folder);
+    command.output().expect("rtscope starts")
+}
+
+#[test]
+fn every_cpu_has_a_thread_that_took_its_samples() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = rtscope(
+        &["measure", "cyclic", "--samples", "50", "--json"],
+        folder.path(),
+    );
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let threads = found["threads"].as_array().expect("threads");
+    let cpus: Vec<_> = threads
+        .iter()
+        .map(|thread| thread["cpu"].as_u64())
+        .collect();
+    let allowed = capture::facts::gather().machine.cpus_allowed;
+    let expect: Vec<_> = allowed.iter().map(|cpu| Some(u64::from(cpu.0))).collect();
+    assert_eq!(cpus, expect);
+    assert!(
+        threads.iter().all(|thread| thread["samples"] == 50),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_late_sample_is_explained_by_the_hog_that_caused_it() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cpu, _) = scene::cpus();
+    let _off = task::stay_off(cpu).expect("out of the way");
+    let hog = thread("cyc-hog", cpu, Policy::Fifo(90), move || {
+        pause(1_500);
+        burn(20);
+    });
+    let cpu = cpu.0.to_string();
+    let words = [
+        "measure", "cyclic", "--cpu", &cpu, "--over", "10ms", "--for", "3s",
+    ];
+    let output = rtscope(&words, folder.path());
+    hog.join().expect("ended");
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "a budget was broken: {output:?}"
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    let accuses = |line: &str| line.contains(": cyc-hog (") && line.contains("rt 90) ran ahead");
+    assert!(text.lines().any(accuses), "{text}");
+    assert!(
+        text.contains("samples in"),
+        "the table is there too: {text}"
+    );
+}
+
+#[test]
+fn old_scripts_find_cyclictest_under_both_names() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |output: Output| {
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let begins = [
+            "# Histogram\n000000 ",
+            "\n# Min Latencies: ",
+            "\n# Thread 1:",
+        ];
+        assert!(begins.iter().all(|begin| text.contains(begin)), "{text}");
+    };
+    let options = [
+        "-t2", "-p", "80", "-i", "1000", "-l", "50", "-h", "100", "-q",
+    ];
+    let words = ["measure", "cyclic", "--cyclictest"]
+        .into_iter()
+        .chain(options);
+    check(rtscope(&words.collect::<Vec<_>>(), folder.path()));
+    let link = folder.path().join("cyclictest");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rtscope"), &link).expect("linked");
+    check(Command::new(link).args(options).output().expect("starts"));
+}

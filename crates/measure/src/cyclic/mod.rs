@@ -1,0 +1,250 @@
+//! Threads that sleep until an instant and note how late they run: what cyclictest measures.
+//!
+//! [`Run::start`] makes the threads; they count from one common instant, so that what they do to
+//! each other is the same in every run. [`Run::read`] looks at their figures while they go on,
+//! [`Run::finish`] ends them.
+//!
+//! # Design constraints
+//! - The thread's loop is its sleep, one clock read and [`Recorder::add`].
+//! - An instant that has passed already is skipped and counted, not made up for: a thread that is
+//!   late by three periods is late once.
+
+mod thread;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use event::{Cpu, Duration, Error, ErrorKind, Result, Tid};
+
+use crate::clock::Clock;
+use crate::histogram::{Histogram, Recorder};
+use crate::task::Policy;
+
+/// From the last thread's readiness to the first instant: everybody sleeps by then.
+const LEAD_NS: i64 = 20_000_000;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The threads.
+    pub threads: Vec<ThreadPlan>,
+    /// The clock that they sleep on.
+    pub clock: Clock,
+    /// Each thread ends after so many samples; none for until told.
+    pub samples: Option<u64>,
+    /// All end when a sample is longer than this.
+    pub break_over: Option<Duration>,
+    /// The width of a bucket of the histograms.
+    pub bucket: Duration,
+    /// How many buckets there are.
+    pub buckets: usize,
+    /// The first instant is a multiple of a second, each thread this much after the one before.
+    pub aligned: Option<Duration>,
+}
+
+/// One thread of a measurement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadPlan {
+    /// Where it stays; none for wherever the scheduler puts it.
+    pub cpu: Option<Cpu>,
+    /// How it is scheduled.
+    pub policy: Policy,
+    /// From one instant to the next.
+    pub interval: Duration,
+}
+
+/// What a thread has found so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The thread, as the kernel calls it.
+    pub tid: Tid,
+    /// What it was asked to do.
+    pub plan: ThreadPlan,
+    /// From each instant to the moment when the thread ran, seen by itself.
+    pub latency: Histogram,
+    /// Instants that had passed before the thread could sleep towards them.
+    pub missed: u64,
+}
+
+/// A sample that ended the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Break {
+    /// Which of the threads, in the order of the plan.
+    pub thread: usize,
+    /// The number of the sample, counted from zero.
+    pub sample: u64,
+    /// How late it was.
+    pub latency: Duration,
+}
+
+/// A measurement that goes on.
+#[derive(Debug)]
+pub struct Run {
+    shared: Arc<Shared>,
+    threads: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    plan: ThreadPlan,
+    tid: Tid,
+    figures: Arc<Figures>,
+    thread: JoinHandle<()>,
+}
+
+/// What one thread writes.
+#[derive(Debug)]
+struct Figures {
+    latency: Recorder,
+    missed: AtomicU64,
+}
+
+/// What all threads see.
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    samples: Option<u64>,
+    break_over_ns: i64,
+    stop: AtomicBool,
+    broken: OnceLock<Break>,
+    /// The common first instant; set when everybody is ready.
+    begin_ns: OnceLock<i64>,
+}
+
+impl Run {
+    /// Starts all threads, and waits until each is what it is to be.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a plan without threads or with an interval that the clock
+    /// cannot tell from zero; else what kept a thread from its priority or its CPU. No thread is
+    /// left then.
+    pub fn start(plan: &Plan) -> Result<Run> {
+        check(plan)?;
+        let shared = Arc::new(Shared {
+            clock: plan.clock,
+            samples: plan.samples,
+            break_over_ns: plan.break_over.map_or(i64::MAX, Duration::as_ns),
+            stop: AtomicBool::new(false),
+            broken: OnceLock::new(),
+            begin_ns: OnceLock::new(),
+        });
+        let mut run = Run {
+            shared,
+            threads: Vec::with_capacity(plan.threads.len()),
+        };
+        for (number, one) in plan.threads.iter().enumerate() {
+            match thread::start(number, one, plan, &run.shared) {
+                Ok(running) => run.threads.push(running),
+                Err(error) => {
+                    run.end();
+                    return Err(error);
+                }
+            }
+        }
+        run.begin(plan.aligned);
+        Ok(run)
+    }
+
+    fn begin(&self, aligned: Option<Duration>) {
+        let mut begin_ns = self.shared.clock.now_ns() + LEAD_NS;
+        if aligned.is_some() {
+            begin_ns = (begin_ns / 1_000_000_000 + 1) * 1_000_000_000;
+        }
+        self.shared.begin_ns.get_or_init(|| begin_ns);
+        for running in &self.threads {
+            running.thread.thread().unpark();
+        }
+    }
+
+    /// The threads, in the order of the plan.
+    pub fn tids(&self) -> Vec<Tid> {
+        self.threads.iter().map(|running| running.tid).collect()
+    }
+
+    /// Whether every thread has ended by itself.
+    pub fn is_over(&self) -> bool {
+        let mut threads = self.threads.iter();
+        threads.all(|running| running.thread.is_finished())
+    }
+
+    /// The clock that the threads sleep on.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    /// The sample that ended it, when one did.
+    pub fn broken(&self) -> Option<Break> {
+        self.shared.broken.get().copied()
+    }
+
+    /// What every thread has found so far; it does not notice.
+    pub fn read(&self) -> Vec<Reading> {
+        self.threads.iter().map(Running::read).collect()
+    }
+
+    /// Ends all threads, after their present sleep, and gives what they found.
+    pub fn finish(mut self) -> Vec<Reading> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let threads = std::mem::take(&mut self.threads);
+        let end = |running: Running| {
+            let figures = running.figures.clone();
+            let (tid, plan) = (running.tid, running.plan.clone());
+            // A panic there is a defect here, and its figures are whole all the same.
+            running.thread.join().ok();
+            figures.read(tid, plan)
+        };
+        threads.into_iter().map(end).collect()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.begin(None);
+        for running in self.threads.drain(..) {
+            running.thread.join().ok();
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Running {
+    fn read(&self) -> Reading {
+        self.figures.read(self.tid, self.plan.clone())
+    }
+}
+
+impl Figures {
+    fn read(&self, tid: Tid, plan: ThreadPlan) -> Reading {
+        Reading {
+            tid,
+            plan,
+            latency: self.latency.read(),
+            missed: self.missed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn check(plan: &Plan) -> Result<()> {
+    if plan.threads.is_empty() {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "no thread to measure with")
+                .mend("name a CPU that is on, as in --cpu 0"),
+        );
+    }
+    let finest_ns = plan.clock.resolution_ns();
+    let shortest = plan.threads.iter().map(|thread| thread.interval).min();
+    match shortest {
+        Some(shortest) if shortest.as_ns() < finest_ns => Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!("the clock {} is too coarse", plan.clock.name()),
+        )
+        .found(format!("its step is {}", Duration::from_ns(finest_ns)))
+        .mend("choose an interval above that, or a kernel with CONFIG_HIGH_RES_TIMERS=y")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,16 @@
+//! Measurements: is this machine fit for real time?
+//!
+//! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
+//! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
+//! from sleeping too deep to wake in time.
+//!
+//! # Design constraints
+//! - A measuring thread allocates nothing, takes no lock and makes no system call but its sleep;
+//!   whoever reads its figures meanwhile does so without its help.
+//! - Nothing is printed here.
+
+pub mod clock;
+pub mod cyclic;
+pub mod histogram;
+pub mod power;
+pub mod task;

@@ -1,0 +1,108 @@
+//! Real threads on this machine. Needs real-time priorities.
+
+use event::{Cpu, Duration, Error};
+use measure::clock::Clock;
+use measure::cyclic::{Plan, Run, ThreadPlan};
+use measure::task::Policy;
+
+fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
+    ThreadPlan {
+        cpu: Some(Cpu(cpu)),
+        policy,
+        interval,
+    }
+}
+
+fn plan(threads: Vec<ThreadPlan>) -> Plan {
+    Plan {
+        threads,
+        clock: Clock::Monotonic,
+        samples: Some(100),
+        break_over: None,
+        bucket: Duration::from_us(1),
+        buckets: 1000,
+        aligned: None,
+    }
+}
+
+fn until_over(run: &Run) {
+    while !run.is_over() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn each_thread_takes_its_samples_at_its_interval() {
+    let _alone = testkit::privileged();
+    let ms = Duration::from_ms;
+    let threads = vec![
+        thread(0, Policy::Fifo(80), ms(1)),
+        thread(0, Policy::RoundRobin(70), ms(2)),
+        thread(0, Policy::Ordinary, ms(3)),
+    ];
+    let began_ns = Clock::Monotonic.now_ns();
+    let run = Run::start(&plan(threads.clone())).expect("starts");
+    until_over(&run);
+    let readings = run.finish();
+    let elapsed_ns = Clock::Monotonic.now_ns() - began_ns;
+    assert_eq!(readings.len(), 3);
+    for (reading, asked) in readings.iter().zip(&threads) {
+        assert_eq!(&reading.plan, asked);
+        assert_eq!(reading.latency.samples, 100);
+        let extremes = reading.latency.extremes.expect("samples");
+        assert!(extremes.min >= Duration::ZERO, "{extremes:?}");
+        assert!(extremes.max.as_ns() < elapsed_ns, "{extremes:?}");
+    }
+    // A hundred instants of 3 ms each cannot pass sooner.
+    assert!(elapsed_ns >= 99 * 3_000_000, "{elapsed_ns}");
+}
+
+#[test]
+fn a_sample_over_the_limit_ends_all_threads() {
+    let _alone = testkit::privileged();
+    let thread = thread(0, Policy::Fifo(80), Duration::from_ms(1));
+    let run = Run::start(&Plan {
+        samples: None,
+        // Nobody wakes up in a nanosecond.
+        break_over: Some(Duration::from_ns(1)),
+        ..plan(vec![thread.clone(), thread])
+    });
+    let run = run.expect("starts");
+    until_over(&run);
+    let broken = run.broken().expect("a sample was longer");
+    assert!(broken.latency > Duration::from_ns(1));
+    let readings = run.finish();
+    assert!(readings[broken.thread].latency.samples > broken.sample);
+}
+
+#[test]
+fn a_clock_that_may_be_set_is_measured_on_too() {
+    let _alone = testkit::privileged();
+    for clock in [Clock::Realtime, Clock::Tai] {
+        let threads = vec![thread(0, Policy::Fifo(80), Duration::from_ms(1))];
+        let aligned = Some(Duration::ZERO);
+        let run = Run::start(&Plan {
+            clock,
+            aligned,
+            samples: Some(20),
+            ..plan(threads)
+        });
+        let run = run.expect("starts");
+        until_over(&run);
+        assert_eq!(run.finish()[0].latency.samples, 20, "{}", clock.name());
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_an_error_in_three_parts() {
+    let _alone = testkit::privileged();
+    let check = |threads: Vec<ThreadPlan>, expect: &str| {
+        let error: Error = Run::start(&plan(threads)).expect_err("refused");
+        assert!(error.what().contains(expect), "{error:#}");
+        assert!(error.mended_by().is_some(), "{error:#}");
+    };
+    check(vec![], "no thread");
+    let good = thread(0, Policy::Fifo(80), Duration::from_ms(1));
+    let elsewhere = thread(1023, Policy::Fifo(80), Duration::from_ms(1));
+    check(vec![good, elsewhere], "cannot run on CPU 1023");
+}

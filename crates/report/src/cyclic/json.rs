@@ -1,0 +1,85 @@
+//! A cyclic measurement as JSON, schema rtscope.cyclic version 1.
+
+use event::Duration;
+use measure::cyclic::Reading;
+use serde_json::{Value, json};
+
+use super::{Cyclic, QUANTILES, carried};
+
+const SCHEMA: &str = "rtscope.cyclic";
+const SCHEMA_VERSION: u32 = 1;
+
+/// The whole measurement; histograms hold the buckets that are not empty, by where they begin.
+pub fn cyclic_json(cyclic: &Cyclic) -> Value {
+    let broken = cyclic.broken.map(|broken| {
+        json!({
+            "thread": broken.thread,
+            "sample": broken.sample,
+            "latency_ns": broken.latency.as_ns(),
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "version": SCHEMA_VERSION,
+        "clock": cyclic.clock.name(),
+        "elapsed_ns": cyclic.elapsed.as_ns(),
+        "cpu_time_ns": cyclic.cpu_time.as_ns(),
+        "kernel": cyclic.kernel,
+        "preemption": cyclic.preemption,
+        "warnings": cyclic.warnings,
+        "ended_by": broken,
+        "threads": cyclic.readings.iter().map(thread).collect::<Value>(),
+    })
+}
+
+fn thread(reading: &Reading) -> Value {
+    let latency = &reading.latency;
+    let extremes = latency.extremes;
+    let ns = |duration: Option<Duration>| duration.map(Duration::as_ns);
+    let quantiles: serde_json::Map<_, _> = QUANTILES
+        .iter()
+        .map(|(share, name)| ((*name).to_owned(), ns(carried(reading, *share)).into()))
+        .collect();
+    let filled = latency.buckets.iter().enumerate();
+    let filled = filled.filter(|(_, samples)| **samples > 0);
+    let histogram: Value = filled
+        .map(|(bucket, samples)| json!([bucket as i64 * latency.width.as_ns(), samples]))
+        .collect();
+    json!({
+        "tid": reading.tid.0,
+        "cpu": reading.plan.cpu.map(|cpu| cpu.0),
+        "policy": reading.plan.policy.name(),
+        "priority": reading.plan.policy.prio(),
+        "interval_ns": reading.plan.interval.as_ns(),
+        "samples": latency.samples,
+        "missed": reading.missed,
+        "min_ns": ns(extremes.map(|extremes| extremes.min)),
+        "max_ns": ns(extremes.map(|extremes| extremes.max)),
+        "max_sample": extremes.map(|extremes| extremes.max_sample),
+        "mean_ns": ns(latency.mean()),
+        "deviation_ns": ns(latency.deviation()),
+        "quantiles_ns": quantiles,
+        "before_their_instant": latency.below_zero,
+        "bucket_ns": latency.width.as_ns(),
+        "histogram": histogram,
+        "overflows": latency.overflows,
+        "overflow_samples": latency.overflow_samples,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{cyclic, reading};
+    use super::*;
+
+    #[test]
+    fn every_sample_of_a_thread_is_in_its_json() {
+        let readings = [reading([1, 1, 3, 900])];
+        let json = cyclic_json(&cyclic(&readings, &[]));
+        let thread = &json["threads"][0];
+        assert_eq!(thread["histogram"], json!([[1000, 2], [3000, 1]]));
+        assert_eq!(thread["overflow_samples"], json!([3]));
+        assert_eq!(thread["quantiles_ns"]["p50"], Value::Null, "four samples");
+        assert_eq!(thread["max_ns"], 900_000);
+    }
+}

@@ -1,0 +1,108 @@
+//! A cyclic measurement: as a table, as JSON, and as cyclictest writes it.
+
+mod cyclictest;
+mod json;
+mod table;
+
+use event::Duration;
+use measure::clock::Clock;
+use measure::cyclic::{Break, Reading};
+
+pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
+pub use json::cyclic_json;
+pub use table::cyclic_text;
+
+/// A cyclic measurement, finished or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Cyclic<'a> {
+    /// What each thread found.
+    pub readings: &'a [Reading],
+    /// The clock that they slept on.
+    pub clock: Clock,
+    /// How long they measured.
+    pub elapsed: Duration,
+    /// CPU time of the measuring process, all threads.
+    pub cpu_time: Duration,
+    /// The sample that ended it, when one did.
+    pub broken: Option<Break>,
+    /// The kernel: its release, and how it preempts itself.
+    pub kernel: &'a str,
+    /// The preemption model in force.
+    pub preemption: &'a str,
+    /// What makes the figures doubtful here.
+    pub warnings: &'a [String],
+}
+
+/// A share of all samples, and the latency that they do not exceed.
+const QUANTILES: [(f64, &str); 4] = [
+    (0.5, "p50"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+    (0.9999, "p99.99"),
+];
+
+/// Samples that must lie above a quantile for it to be more than an accident.
+const ABOVE_MIN: f64 = 10.0;
+
+/// A quantile that this many samples can carry; none where too few lie above it.
+fn carried(reading: &Reading, share: f64) -> Option<Duration> {
+    let above = reading.latency.samples as f64 * (1.0 - share);
+    // Rounding must not cost the exact case: 10 000 samples carry p99.9.
+    (above >= ABOVE_MIN - 1e-6)
+        .then(|| reading.latency.quantile(share))
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Cpu, Tid};
+    use measure::cyclic::ThreadPlan;
+    use measure::histogram::Recorder;
+    use measure::task::Policy;
+
+    use super::*;
+
+    /// A thread on CPU 1 that was late by each of these.
+    pub(super) fn reading(samples_us: impl IntoIterator<Item = i64>) -> Reading {
+        let recorder = Recorder::new(Duration::from_us(1), 8);
+        samples_us
+            .into_iter()
+            .for_each(|us| recorder.add(us * 1000));
+        Reading {
+            tid: Tid(4242),
+            plan: ThreadPlan {
+                cpu: Some(Cpu(1)),
+                policy: Policy::Fifo(80),
+                interval: Duration::from_ms(1),
+            },
+            latency: recorder.read(),
+            missed: 2,
+        }
+    }
+
+    pub(super) fn cyclic<'a>(readings: &'a [Reading], warnings: &'a [String]) -> Cyclic<'a> {
+        Cyclic {
+            readings,
+            clock: Clock::Monotonic,
+            elapsed: Duration::from_ms(10_000),
+            cpu_time: Duration::from_ms(20),
+            broken: None,
+            kernel: "6.12.1-rt",
+            preemption: "rt",
+            warnings,
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_given_only_where_ten_samples_lie_above_it() {
+        let check = |samples: i64, share: f64, expect: bool| {
+            let found = carried(&reading((0..samples).map(|n| n % 4)), share);
+            assert_eq!(found.is_some(), expect, "{samples} {share}");
+        };
+        check(19, 0.5, false);
+        check(20, 0.5, true);
+        check(999, 0.99, false);
+        check(1000, 0.99, true);
+        check(10_000, 0.999, true);
+    }
+}

@@ -1,0 +1,186 @@
+//! A cyclic measurement as a table for people.
+
+use event::Duration;
+use measure::cyclic::Reading;
+use measure::histogram::Histogram;
+
+use super::{Cyclic, QUANTILES, carried};
+
+/// The quantiles that have room in a row.
+const SHOWN: &[(f64, &str)] = QUANTILES.split_at(3).0;
+/// Cells of the picture: each is a doubling, from half a microsecond to 16 milliseconds.
+const CELLS: usize = 16;
+/// Where the first cell ends.
+const FIRST_CELL_NS: i64 = 500;
+/// From few samples to many, each step ten times as many.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The table, then what it rests on. Latencies are in microseconds. `–` is a quantile that these
+/// samples cannot carry.
+pub fn cyclic_text(cyclic: &Cyclic) -> String {
+    let mut text = heading();
+    for reading in cyclic.readings {
+        text += &row(reading);
+    }
+    text += "in us; picture: 0.5 us to 16 ms, a cell doubles the one before, a step is ten times \
+             the samples\n";
+    if let Some(broken) = cyclic.broken {
+        let thread = cyclic.readings.get(broken.thread);
+        let tid = thread.map_or(0, |reading| reading.tid.0);
+        text += &format!(
+            "ended by sample {} of thread {tid}: {:#}\n",
+            broken.sample, broken.latency
+        );
+    }
+    text += &basis(cyclic);
+    for warning in cyclic.warnings {
+        text += &format!("doubtful: {warning}\n");
+    }
+    text
+}
+
+fn heading() -> String {
+    let mut text = format!(
+        "{:>3} {:>8} {:>9} {:>7} {:>7}",
+        "CPU", "thread", "samples", "min", "avg"
+    );
+    for (_, name) in SHOWN {
+        text += &format!(" {name:>7}");
+    }
+    text + &format!(" {:>9} {:>6}  {}\n", "max", "missed", "picture")
+}
+
+fn row(reading: &Reading) -> String {
+    let plan = &reading.plan;
+    let cpu = plan.cpu.map_or("any".to_owned(), |cpu| cpu.0.to_string());
+    let latency = &reading.latency;
+    let extremes = latency.extremes;
+    let mut text = format!(
+        "{cpu:>3} {:>8} {:>9} {:>7} {:>7}",
+        reading.tid.0,
+        latency.samples,
+        us(extremes.map(|extremes| extremes.min)),
+        us(latency.mean()),
+    );
+    for &(share, _) in SHOWN {
+        text += &format!(" {:>7}", us(carried(reading, share)));
+    }
+    let max = us(extremes.map(|extremes| extremes.max));
+    text + &format!(" {max:>9} {:>6}  {}\n", reading.missed, picture(latency))
+}
+
+fn us(duration: Option<Duration>) -> String {
+    duration.map_or("–".to_owned(), |duration| {
+        format!("{:.1}", duration.as_ns() as f64 / 1000.0)
+    })
+}
+
+/// How the samples lie: a cell for each doubling of latency.
+fn picture(latency: &Histogram) -> String {
+    let mut cells = [0u64; CELLS];
+    let place = |ns: i64| {
+        let doublings = (ns / FIRST_CELL_NS)
+            .checked_ilog2()
+            .map_or(0, |log| log + 1);
+        (doublings as usize).min(CELLS - 1)
+    };
+    for (bucket, samples) in latency.buckets.iter().enumerate() {
+        cells[place(bucket as i64 * latency.width.as_ns())] += samples;
+    }
+    let beyond_ns = latency.buckets.len() as i64 * latency.width.as_ns();
+    cells[place(beyond_ns)] += latency.overflows;
+    let height = |&samples: &u64| match samples.checked_ilog10() {
+        None => ' ',
+        Some(log) => HEIGHTS[(log as usize).min(HEIGHTS.len() - 1)],
+    };
+    cells
+        .iter()
+        .map(height)
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}
+
+fn basis(cyclic: &Cyclic) -> String {
+    let seconds = |duration: Duration| duration.as_ns() as f64 / 1e9;
+    let elapsed = seconds(cyclic.elapsed);
+    let cost = 100.0 * seconds(cyclic.cpu_time) / elapsed.max(1e-9);
+    let samples: u64 = cyclic.readings.iter().map(|one| one.latency.samples).sum();
+    let below: u64 = cyclic
+        .readings
+        .iter()
+        .map(|one| one.latency.below_zero)
+        .sum();
+    let mut text = format!(
+        "{samples} samples in {elapsed:.1} s, policy {}, clock {}, Linux {}, preemption {}; \
+         measuring took {cost:.2} % of a CPU\n",
+        policies(cyclic.readings),
+        cyclic.clock.name(),
+        cyclic.kernel,
+        cyclic.preemption,
+    );
+    if below > 0 {
+        text +=
+            &format!("the clock was set while we measured: {below} samples before their instant\n");
+    }
+    text
+}
+
+/// Each policy once, as in `fifo 80`.
+fn policies(readings: &[Reading]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for reading in readings {
+        let policy = reading.plan.policy;
+        let name = match policy.prio() {
+            0 => policy.name().to_owned(),
+            prio => format!("{} {prio}", policy.name()),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{cyclic, reading};
+    use super::*;
+
+    #[test]
+    fn a_thread_is_a_row_with_its_picture() {
+        let readings = [reading(
+            (0..100).map(|n| if n == 50 { 900 } else { 1 + n % 3 }),
+        )];
+        let warnings = ["a hypervisor runs below".to_owned()];
+        let text = cyclic_text(&cyclic(&readings, &warnings));
+        let row = text.lines().nth(1).expect("a row");
+        let words: Vec<_> = row.split_whitespace().collect();
+        assert_eq!(words[..5], ["1", "4242", "100", "1.0", "11.0"]);
+        // p50 has fifty samples above it, p99 only one.
+        assert_eq!(words[5..8], ["3.0", "–", "–"]);
+        assert_eq!(words[8..10], ["900.0", "2"]);
+        assert!(
+            text.contains(
+                "100 samples in 10.0 s, policy fifo 80, clock monotonic, Linux 6.12.1-rt"
+            )
+        );
+        assert!(
+            text.ends_with("doubtful: a hypervisor runs below\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_cell_is_a_doubling_and_its_height_a_power_of_ten() {
+        let check = |samples_us: Vec<i64>, expect: &str| {
+            assert_eq!(picture(&reading(samples_us).latency), expect);
+        };
+        check(vec![], "");
+        check(vec![0], "▁");
+        check(vec![1; 10], "  ▂");
+        check(vec![2, 4], "   ▁▁");
+        // Beyond the last bucket of 8 us.
+        check(vec![900], "     ▁");
+    }
+}
