@@ -1,22 +1,44 @@
-# Runs the rows of /root/scenarios: a victim, a watch, a fault; leaves truth and diagnosis of each.
+# Runs the rows of /root/scenarios: a victim, a watch, a fault; leaves truth and snapshots of each.
 . /lib/vm.sh
 
 export HOME=/root
 period_us=20000
 
-# scenario NAME OVER_us VICTIM FAULT KERNEL_FAULT
+# The group of the rows with a quota: a tenth of one CPU.
+mkdir /sys/fs/cgroup/lab
+echo "10000 100000" > /sys/fs/cgroup/lab/cpu.max
+
+# faults FAULT KERNEL_FAULT: two of them, or time for what the victim does to itself.
+faults() {
+    case $1 in
+    - | self) sleep 1 ;;
+    *)
+        for _ in 1 2; do
+            # shellcheck disable=SC2086 # a word for each option
+            injector-user $1 --cpu 0 --period $period_us --fault "$2" || break
+            usleep 300000
+        done
+        ;;
+    esac
+}
+
+# scenario NAME OVER_us WATCH VICTIM FAULT KERNEL_FAULT
 scenario() {
     dir=/out/$1
     mkdir "$dir"
     seen=$(wc -l < /dev/rtscope-inject)
     # shellcheck disable=SC2086 # a word for each option
-    injector-user victim --name lab-victim --cpu 0 --period $period_us --count 100000 $3 &
+    injector-user $4 --name lab-victim --cpu 0 --period $period_us --count 100000 \
+        > "$dir/victim" &
     victim=$!
     # Its first activations fault pages in.
     sleep 0.2
+    options=$3
+    [ "$options" != - ] || options=
     # More than one hit: on one CPU the watch's own start may be the first.
+    # shellcheck disable=SC2086
     rtscope watch --task lab-victim --over "$2us" --max-hits 8 --rate 20/s --for 20s --json \
-        -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
+        $options -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
     tries=0
     until grep -q watching "$dir/watch.log" || [ $tries = 100 ] || ! kill -0 $watch; do
@@ -24,33 +46,19 @@ scenario() {
         tries=$((tries + 1))
     done
     usleep 200000
-    if [ "$4" != - ]; then
-        for _ in 1 2; do
-            # shellcheck disable=SC2086
-            injector-user $4 --cpu 0 --period $period_us --fault "$5" >> "$dir/truth" || break
-            usleep 300000
-        done
-    else
-        sleep 1
-    fi
+    faults "$5" "$6" > "$dir/truth"
     kill -INT $watch
     wait $watch
     echo $? > "$dir/watch.status"
     kill $victim
     wait $victim
+    [ "$5" != self ] || cp "$dir/victim" "$dir/truth"
     tail -n +$((seen + 1)) /dev/rtscope-inject >> "$dir/truth"
-    for snapshot in "$dir"/snapshots/*; do
-        [ -d "$snapshot" ] || continue
-        to=$dir/$(basename "$snapshot")
-        rtscope diagnose --json --task lab-victim --over "$2us" "$snapshot" \
-            > "$to.json" 2>> "$dir/diagnosis.log"
-        rtscope diagnose --task lab-victim --over "$2us" "$snapshot" > "$to.txt" 2>&1
-    done
-    cat "$dir"/*.log "$dir"/*.txt "$dir/truth" 2>/dev/null
+    cat "$dir/watch.log" "$dir/truth"
 }
 
-while IFS='	' read -r name over_us victim fault kernel_fault; do
+while IFS='	' read -r name over_us watch victim fault kernel_fault; do
     say "scenario $name"
-    scenario "$name" "$over_us" "$victim" "$fault" "$kernel_fault" < /dev/null
+    scenario "$name" "$over_us" "$watch" "$victim" "$fault" "$kernel_fault" < /dev/null
 done < /root/scenarios
 check "nothing is left in tracefs" test -z "$(ls /sys/kernel/tracing/instances)"

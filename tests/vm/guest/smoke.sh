@@ -28,6 +28,7 @@ irqoff lab_poll_register
 irqoff lab_raw_lock
 preemptoff lab_spin_section
 preemptoff lab_walk_list
+console lab_console
 hardirq lab_device
 threadirq lab_threaded
 softirq lab_tasklet
@@ -62,9 +63,12 @@ while read -r line; do
 done <<FAULTS
 hog --cpu 0 --prio 60 --length 5000 --count 2 --gap 10000
 neighbour --cpu 0 --prio 50 --length 5000
-inversion --cpu 0 --mutex plain --length 20000
-inversion --cpu 0 --mutex pi --length 20000
+inversion --cpu 0 --prio 50 --mutex plain --period 20000 --length 5000 --count 10
+inversion --cpu 0 --prio 50 --mutex pi --period 20000 --length 5000 --count 10
 pages --cpu 0 --prio 50 --period 20000 --count 5 --bytes 262144
 write --cpu 0 --prio 50 --period 20000 --count 3 --bytes 65536 --file /tmp/slow
 victim --cpu 0 --prio 50 --period 10000 --count 10
+victim --cpu 0 --prio 80 --period 10000 --count 10 --source device
+victim --cpu 0 --prio 50 --period 10000 --count 10 --source cpu1
+bandwidth --cpu 0 --prio 40 --length 1500000
 FAULTS

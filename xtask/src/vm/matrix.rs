@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::score::Score;
+
 /// Version of the layout of `matrix.json`.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -82,6 +84,8 @@ pub fn name(case: &str, kernel: &str) -> String {
 #[derive(Default)]
 pub struct Matrix {
     cells: Vec<Cell>,
+    /// What became of the scenarios in them.
+    pub score: Score,
 }
 
 impl Matrix {
@@ -126,6 +130,9 @@ impl Matrix {
             if let Some(reason) = cell.end.reason() {
                 let _ = writeln!(text, "{} {}: {reason}", cell.end.word(), cell.name());
             }
+        }
+        if !self.score.is_empty() {
+            text += &self.score.text();
         }
         let [passed, failed, skipped] = self.counts();
         let retries: u32 = self.cells.iter().map(|cell| cell.retries).sum();

@@ -9,11 +9,13 @@ mod guest;
 mod host;
 mod image;
 mod injector;
+mod judge;
 mod kernel;
 mod matrix;
 mod modules;
 mod profile;
 mod scenario;
+mod score;
 mod suite;
 mod table;
 
@@ -35,7 +37,7 @@ const MATRIX: &str = "matrix.json";
 pub const USAGE: &str = "\
   vm list           kernels, cases and profiles of the laboratory
   vm fetch [KERNEL…]          kernels and headers into the cache
-  vm run [--core] [--kernel K] [--fail-fast] [CASE…]
+  vm run [--core] [--kernel K] [--fail-fast] [--scenario PART] [CASE…]
                     cases on kernels; all when none is named
   vm try KERNEL SCRIPT [FILE…]
                     a script of yours in a guest, with these files in /root
@@ -93,6 +95,9 @@ fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
             "--kernel" => kernels.push(*words.next().context("--kernel wants a name")?),
             "--fail-fast" => plan.fail_fast = true,
             "--core" => plan.core = true,
+            "--scenario" => {
+                plan.only = words.next().context("--scenario wants a name")?.to_string();
+            }
             name => names.push(name),
         }
     }
@@ -114,6 +119,7 @@ pub fn test(repository: &Path, core: bool) -> Result<Matrix> {
         kernels: kernel::table(repository)?,
         core,
         fail_fast: false,
+        only: String::new(),
     };
     plan.run(repository)
 }
@@ -131,6 +137,7 @@ fn trial(repository: &Path, kernel: &str, script: &str, files: &[&str]) -> Resul
         kernels: chosen(repository, &[kernel])?,
         core: false,
         fail_fast: true,
+        only: String::new(),
     };
     report(&plan.run(repository)?)
 }
@@ -144,12 +151,15 @@ struct Plan {
     core: bool,
     /// End after the first failure.
     fail_fast: bool,
+    /// Only scenarios whose name contains this.
+    only: String,
 }
 
 impl Plan {
     /// Runs the cells; those for which this machine lacks something are skipped with the reason.
     fn run(&self, repository: &Path) -> Result<Matrix> {
         let mut suite = Suite::new(repository)?;
+        suite.only.clone_from(&self.only);
         let _mine = cache::lock_in(suite.artefacts())?;
         let lack = host::lack();
         'all: for kernel in &self.kernels {

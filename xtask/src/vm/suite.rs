@@ -12,6 +12,7 @@ use super::kernel::Fetched;
 use super::matrix::{self, Cell, End, Matrix};
 use super::modules::Modules;
 use super::scenario::{self, Scenario};
+use super::score::Judged;
 use super::{cache, injector};
 use crate::run;
 
@@ -27,6 +28,8 @@ pub struct Suite {
     rtscope: Option<PathBuf>,
     /// What became of the cells.
     pub matrix: Matrix,
+    /// Only scenarios whose name contains this; empty: all.
+    pub only: String,
     /// Of the cell that runs.
     boots: Boots,
 }
@@ -57,6 +60,7 @@ impl Suite {
             artefacts,
             rtscope: None,
             matrix: Matrix::default(),
+            only: String::new(),
             boots: Boots::default(),
         })
     }
@@ -115,10 +119,11 @@ impl Suite {
             image.program(&format!("root/{}", name.to_string_lossy()), file)?;
         }
         let judged = case.needs.iter().any(|need| need == "scenarios");
-        let scenarios = match judged {
+        let mut scenarios = match judged {
             true => scenario::table(&self.repository, &kernel.name, case.profile.name)?,
             false => Vec::new(),
         };
+        scenarios.retain(|scenario| scenario.name.contains(&self.only));
         let lines: String = scenarios
             .iter()
             .map(|scenario| scenario.line() + "\n")
@@ -141,7 +146,48 @@ impl Suite {
             same(&folder.join("result"), &guest.folder.join("result"), file)?;
         }
         std::fs::remove_file(initrd)?;
-        Ok(checks + judge(&scenarios, folder, case.profile.name == "exact")?)
+        Ok(checks + self.judge(&scenarios, folder, case, kernel)?)
+    }
+
+    /// Compares all verdicts with the truth, writes `verdicts.tsv`, and returns how many there are.
+    fn judge(
+        &mut self,
+        scenarios: &[Scenario],
+        folder: &Path,
+        case: &Case,
+        kernel: &Fetched,
+    ) -> Result<usize> {
+        if scenarios.is_empty() {
+            return Ok(0);
+        }
+        let exact = case.profile.name == "exact";
+        let program = self.rtscope()?;
+        let mut lines = String::from("holds\tscenario\tanswer\n");
+        let mut broken = Vec::new();
+        for scenario in scenarios {
+            let folder = folder.join("result").join(&scenario.name);
+            let answer = scenario.judge(&program, &folder)?;
+            let holds = answer.holds(exact);
+            lines += &format!("{holds}\t{}\t{answer:?}\n", scenario.name);
+            if !holds {
+                broken.push(format!("{}: {answer:?}", scenario.name));
+            }
+            self.matrix.score.add(Judged {
+                kernel: kernel.name.clone(),
+                profile: case.profile.name,
+                scenario: scenario.name.clone(),
+                answer,
+            });
+        }
+        std::fs::write(folder.join("verdicts.tsv"), &lines)?;
+        let count = scenarios.len();
+        ensure!(
+            broken.is_empty(),
+            "{} of {count} scenarios\n  {}",
+            broken.len(),
+            broken.join("\n  ")
+        );
+        Ok(count)
     }
 
     /// Boots until the emulator does not crash and returns how many checks held.
@@ -226,32 +272,6 @@ impl Checks {
             failed: failed.map(str::to_owned).collect(),
         }
     }
-}
-
-/// Compares all verdicts with the truth, writes `verdicts.tsv`, and returns how many there are.
-fn judge(scenarios: &[Scenario], folder: &Path, exact: bool) -> Result<usize> {
-    let mut lines = String::from("holds\tscenario\tanswer\n");
-    let mut broken = Vec::new();
-    for scenario in scenarios {
-        let answer = scenario.judge(&folder.join("result").join(&scenario.name))?;
-        let holds = answer.holds(exact);
-        lines += &format!("{holds}\t{}\t{answer:?}\n", scenario.name);
-        if !holds {
-            broken.push(format!("{}: {answer:?}", scenario.name));
-        }
-    }
-    if scenarios.is_empty() {
-        return Ok(0);
-    }
-    std::fs::write(folder.join("verdicts.tsv"), &lines)?;
-    let count = scenarios.len();
-    ensure!(
-        broken.is_empty(),
-        "{} of {count} scenarios\n  {}",
-        broken.len(),
-        broken.join("\n  ")
-    );
-    Ok(count)
 }
 
 fn same(first: &Path, second: &Path, file: &str) -> Result<()> {

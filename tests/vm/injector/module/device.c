@@ -154,15 +154,25 @@ static int __init lab_init(void)
 
 	if (error)
 		return error;
+	error = lab_tick_init();
+	if (error)
+		goto handlers;
 	error = misc_register(&lab_device);
 	if (error)
-		lab_handlers_exit();
+		goto tick;
+	return 0;
+
+tick:
+	lab_tick_exit();
+handlers:
+	lab_handlers_exit();
 	return error;
 }
 
 static void __exit lab_exit(void)
 {
 	misc_deregister(&lab_device);
+	lab_tick_exit();
 	lab_handlers_exit();
 }
 

@@ -143,8 +143,7 @@ const struct lab_fault lab_handlers[] = {
 };
 const size_t lab_handlers_count = ARRAY_SIZE(lab_handlers);
 
-/* An interrupt line without a device behind it. */
-static int line(unsigned int *irq)
+int lab_line(unsigned int *irq)
 {
 	int number = irq_alloc_desc(0);
 
@@ -158,11 +157,11 @@ static int line(unsigned int *irq)
 
 int lab_handlers_init(void)
 {
-	int error = line(&irq_hard);
+	int error = lab_line(&irq_hard);
 
 	if (error)
 		return error;
-	error = line(&irq_threaded);
+	error = lab_line(&irq_threaded);
 	if (error)
 		goto free_hard;
 	/* Not threaded on PREEMPT_RT either: this is the driver that should have been. */

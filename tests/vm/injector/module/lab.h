@@ -29,6 +29,11 @@ extern const size_t lab_handlers_count;
 
 int lab_handlers_init(void);
 void lab_handlers_exit(void);
+int lab_tick_init(void);
+void lab_tick_exit(void);
+
+/* Makes an interrupt line without a device behind it; zero, or a negative error. */
+int lab_line(unsigned int *irq);
 
 /* Adds a line to the log; callable from every context but NMI. */
 void lab_truth_add(const struct lab_fault *fault, u64 begin_ns, u64 end_ns);

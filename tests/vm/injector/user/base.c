@@ -1,6 +1,7 @@
 /* Time, placement and the log of truth. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -33,6 +35,8 @@ static uint64_t read_ns(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+volatile sig_atomic_t stopping;
+
 uint64_t now_ns(void)
 {
 	return read_ns(CLOCK_MONOTONIC);
@@ -45,7 +49,7 @@ void sleep_until_ns(uint64_t when_ns)
 		.tv_nsec = (long)(when_ns % 1000000000u),
 	};
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR && !stopping)
 		;
 }
 
@@ -89,6 +93,35 @@ void place(int cpu, int priority)
 	error = pthread_setschedparam(pthread_self(), priority ? SCHED_FIFO : SCHED_OTHER, &param);
 	if (error)
 		fail("cannot take the priority", error);
+}
+
+pthread_t start(void *(*body)(void *state), void *state)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, NULL, body, state);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error)
+		fail("cannot start a thread", error);
+	return thread;
+}
+
+void enter_cgroup(const char *cgroup)
+{
+	char path[128];
+	int file;
+
+	if (!*cgroup)
+		return;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", cgroup);
+	file = open(path, O_WRONLY | O_CLOEXEC);
+	if (file < 0 || write(file, "0", 1) != 1)
+		fail("cannot enter the control group", errno);
+	close(file);
 }
 
 void truth_add(const char *kind, const char *name, int cpu, uint64_t begin_ns, uint64_t end_ns)

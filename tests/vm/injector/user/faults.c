@@ -1,4 +1,4 @@
-/* Faults that a task suffers from others: hogs, neighbours, priority inversion, and those of the
+/* Faults that a task suffers from others: hogs, neighbours, limits of CPU time, and those of the
  * kernel module at an instant of our choice. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -6,15 +6,12 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lab.h"
 
-/* Priorities of the three threads of an inversion, above the one asked for. */
-#define LOW 0
-#define MIDDLE 10
-#define HIGH 20
+/* A gap between two looks at the clock from which on somebody else had the CPU. */
+#define GAP_NS_MIN 30000
 
 /* The module logs the truth; here is nothing to add. */
 void run_kernel(const char *kind, const struct options *options)
@@ -52,82 +49,81 @@ void run_hog(const char *kind, const struct options *options)
 	}
 }
 
+
+static void *hog(void *options)
+{
+	run_hog("hog", options);
+	return NULL;
+}
+
+/* A fault of the module, and a hog that is due in it and runs for twice as long after it. */
+void run_two(const char *kind, const struct options *options)
+{
+	struct options hog_options = *options;
+	pthread_t thread;
+
+	(void)kind;
+	hog_options.length_ns *= 2;
+	hog_options.lead_ns /= 2;
+	thread = start(hog, &hog_options);
+	run_kernel(kind, options);
+	pthread_join(thread, NULL);
+}
+
+/* Burns until `until_ns` and logs each stretch in which nobody else had the CPU, or, for `gaps`,
+ * each in which somebody else or nobody had it, when it lasts a millisecond. */
+static void burn_and_log(const char *kind, const struct options *options, uint64_t until_ns, int gaps)
+{
+	uint64_t begin_ns = now_ns(), last_ns = begin_ns;
+
+	while (last_ns < until_ns) {
+		uint64_t ns = now_ns();
+
+		if (ns - last_ns >= GAP_NS_MIN) {
+			if (!gaps && last_ns - begin_ns >= 1000000)
+				truth_add(kind, options->name, options->cpu, begin_ns, last_ns);
+			if (gaps && ns - last_ns >= 1000000)
+				truth_add(kind, options->name, options->cpu, last_ns, ns);
+			begin_ns = ns;
+		}
+		last_ns = ns;
+	}
+}
+
 static struct {
 	const struct options *options;
-	pthread_mutex_t mutex;
-	pthread_barrier_t locked;
-	uint64_t start_ns;
-} inversion;
+	const char *kind;
+} fair;
 
-static void *low(void *kind)
+static void *burn_as_fair(void *unused)
 {
-	const struct options *options = inversion.options;
-	uint64_t begin_ns;
-
-	place(options->cpu, options->priority + LOW);
-	pthread_setname_np(pthread_self(), "lab-low");
-	pthread_mutex_lock(&inversion.mutex);
-	begin_ns = now_ns();
-	inversion.start_ns = begin_ns + 2000000;
-	pthread_barrier_wait(&inversion.locked);
-	burn_cpu_ns(options->length_ns);
-	truth_add(kind, "lab-low", options->cpu, begin_ns, now_ns());
-	pthread_mutex_unlock(&inversion.mutex);
+	(void)unused;
+	place(fair.options->cpu, 0);
+	pthread_setname_np(pthread_self(), fair.options->name);
+	burn_and_log(fair.kind, fair.options, now_ns() + fair.options->length_ns, 0);
 	return NULL;
 }
 
-static void *middle(void *kind)
+/* A real-time task that takes all of its CPU, and a fair one that the kernel lets in all the same:
+ * its runs are the truth. */
+void run_bandwidth(const char *kind, const struct options *options)
 {
-	const struct options *options = inversion.options;
-	uint64_t begin_ns;
+	uint64_t until_ns = now_ns() + options->length_ns;
+	pthread_t thread;
 
-	place(options->cpu, options->priority + MIDDLE);
-	pthread_setname_np(pthread_self(), "lab-middle");
-	pthread_barrier_wait(&inversion.locked);
-	/* After `high` has begun to wait. */
-	sleep_until_ns(inversion.start_ns + 1000000);
-	begin_ns = now_ns();
-	burn_cpu_ns(options->length_ns);
-	truth_add(kind, "lab-middle", options->cpu, begin_ns, now_ns());
-	return NULL;
+	fair.options = options;
+	fair.kind = kind;
+	thread = start(burn_as_fair, NULL);
+	pthread_setname_np(pthread_self(), "lab-greedy");
+	place(options->cpu, options->priority);
+	burn_until_ns(until_ns);
+	pthread_join(thread, NULL);
 }
 
-static void *high(void *kind)
+/* A fair task that uses up the quota of its control group: the gaps are the truth. */
+void run_quota(const char *kind, const struct options *options)
 {
-	const struct options *options = inversion.options;
-	uint64_t begin_ns;
-
-	place(options->cpu, options->priority + HIGH);
-	pthread_setname_np(pthread_self(), "lab-high");
-	pthread_barrier_wait(&inversion.locked);
-	sleep_until_ns(inversion.start_ns);
-	begin_ns = now_ns();
-	pthread_mutex_lock(&inversion.mutex);
-	truth_add(kind, "lab-high", options->cpu, begin_ns, now_ns());
-	pthread_mutex_unlock(&inversion.mutex);
-	return NULL;
-}
-
-void run_inversion(const char *kind, const struct options *options)
-{
-	void *(*const bodies[])(void *) = { low, middle, high };
-	int pi = strcmp(options->mutex, "pi") == 0;
-	pthread_t threads[3];
-	pthread_mutexattr_t attr;
-	int error;
-
-	inversion.options = options;
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setprotocol(&attr, pi ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE);
-	error = pthread_mutex_init(&inversion.mutex, &attr);
-	if (error)
-		fail("cannot make the mutex", error);
-	pthread_barrier_init(&inversion.locked, NULL, 3);
-	for (int i = 0; i < 3; i++) {
-		error = pthread_create(&threads[i], NULL, bodies[i], (void *)kind);
-		if (error)
-			fail("cannot start a thread", error);
-	}
-	for (int i = 0; i < 3; i++)
-		pthread_join(threads[i], NULL);
+	enter_cgroup(options->cgroup);
+	place(options->cpu, 0);
+	burn_and_log(kind, options, now_ns() + options->length_ns, 1);
 }

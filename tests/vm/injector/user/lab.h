@@ -2,6 +2,8 @@
 #ifndef LAB_H
 #define LAB_H
 
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +21,12 @@ struct options {
 	const char *mutex;   /* "plain" or "pi" */
 	const char *name;    /* of the process; the kind's name when not given */
 	const char *fault;   /* for the kernel module: `KIND FUNCTION` */
+	const char *source;  /* of activations: "clock", "device" or "cpuN", a thread there */
+	const char *cgroup;  /* below the root of cgroup2, to live in; empty for none */
 };
+
+/* Set by SIGTERM: a victim ends its loop and prints its truth. */
+extern volatile sig_atomic_t stopping;
 
 /* CLOCK_MONOTONIC, as the kernel's trace clock `mono` and the kernel module use it. */
 uint64_t now_ns(void);
@@ -31,6 +38,10 @@ void burn_cpu_ns(uint64_t length_ns);
 
 /* Moves this thread to `cpu` and to SCHED_FIFO `priority`; ends the program when it may not. */
 void place(int cpu, int priority);
+/* Starts a thread that no signal interrupts;. */
+pthread_t start(void *(*body)(void *state), void *state);
+/* Moves this process into a control group that exists. */
+void enter_cgroup(const char *cgroup);
 /* Keeps a line of truth; it is printed at the end, when it can disturb nothing. */
 void truth_add(const char *kind, const char *name, int cpu, uint64_t begin_ns, uint64_t end_ns);
 void truth_print(void);
@@ -43,6 +54,9 @@ uint64_t aligned_ns(const struct options *options);
 
 void run_kernel(const char *kind, const struct options *options);
 void run_hog(const char *kind, const struct options *options);
+void run_two(const char *kind, const struct options *options);
+void run_bandwidth(const char *kind, const struct options *options);
+void run_quota(const char *kind, const struct options *options);
 void run_inversion(const char *kind, const struct options *options);
 void run_victim(const char *kind, const struct options *options);
 void run_pages(const char *kind, const struct options *options);

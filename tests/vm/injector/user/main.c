@@ -16,7 +16,8 @@ static const struct {
 } kinds[] = {
 	{ "kernel", run_kernel },       { "hog", run_hog },       { "neighbour", run_hog },
 	{ "inversion", run_inversion }, { "victim", run_victim }, { "pages", run_pages },
-	{ "write", run_write },
+	{ "write", run_write },         { "two", run_two },       { "bandwidth", run_bandwidth },
+	{ "quota", run_quota },
 };
 
 static uint64_t number(const char *name, const char *text)
@@ -43,6 +44,10 @@ static void set(struct options *options, const char *name, const char *value)
 		options->name = value;
 	else if (!strcmp(name, "fault"))
 		options->fault = value;
+	else if (!strcmp(name, "source"))
+		options->source = value;
+	else if (!strcmp(name, "cgroup"))
+		options->cgroup = value;
 	else if (!strcmp(name, "cpu"))
 		options->cpu = (int)number(name, value);
 	else if (!strcmp(name, "prio"))
@@ -68,7 +73,7 @@ static void parse(struct options *options, int argc, char **argv)
 		{ "gap", 1, NULL, 0 },    { "count", 1, NULL, 0 }, { "period", 1, NULL, 0 },
 		{ "bytes", 1, NULL, 0 },  { "file", 1, NULL, 0 },  { "mutex", 1, NULL, 0 },
 		{ "name", 1, NULL, 0 },   { "lead", 1, NULL, 0 },  { "fault", 1, NULL, 0 },
-		{ NULL, 0, NULL, 0 },
+		{ "source", 1, NULL, 0 }, { "cgroup", 1, NULL, 0 }, { NULL, 0, NULL, 0 },
 	};
 	int index, found;
 
@@ -77,6 +82,12 @@ static void parse(struct options *options, int argc, char **argv)
 			exit(1); /* getopt has said why */
 		set(options, known[index].name, optarg);
 	}
+}
+
+static void stop(int signal)
+{
+	(void)signal;
+	stopping = 1;
 }
 
 int main(int argc, char **argv)
@@ -89,6 +100,8 @@ int main(int argc, char **argv)
 		.file = "injected",
 		.mutex = "plain",
 		.fault = "",
+		.source = "clock",
+		.cgroup = "",
 	};
 	const char *kind = argc > 1 ? argv[1] : "";
 
@@ -101,11 +114,12 @@ int main(int argc, char **argv)
 		if (strchr(options.name, ' '))
 			fail("--name may hold no space", EINVAL);
 		pthread_setname_np(pthread_self(), options.name);
+		/* Without SA_RESTART: it ends every wait. */
+		sigaction(SIGTERM, &(struct sigaction){ .sa_handler = stop }, NULL);
 		kinds[i].run(kinds[i].name, &options);
 		truth_print();
 		return 0;
 	}
-	fprintf(stderr, "usage: injector-user kernel|hog|neighbour|inversion|victim|pages|write "
-			"[--cpu N] [--prio N] [--length US] …\n");
+	fprintf(stderr, "usage: injector-user KIND [--cpu N] [--prio N] [--length US] …\n");
 	return 1;
 }
