@@ -18,7 +18,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 1
+#define RTS_ABI_VERSION 2
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -77,6 +77,16 @@ enum rts_target_kind {
 enum rts_evidence_kind {
 	RTS_EVIDENCE_LATE_TIMER = 1,
 	RTS_EVIDENCE_PREEMPTION_OFF = 2,
+	RTS_EVIDENCE_BLOCKED = 3,   // a target blocked inside its activation
+	RTS_EVIDENCE_THROTTLED = 4, // a target may not run: its group has used up its quota
+};
+
+// What a target waits for while it is blocked inside its activation.
+enum rts_blocked {
+	RTS_BLOCKED_KERNEL = 0, // uninterruptible; nothing says for what
+	RTS_BLOCKED_IO = 1,     // a device, by the kernel's own mark
+	RTS_BLOCKED_LOCK = 2,   // a lock whose owner the kernel knows
+	RTS_BLOCKED_MUTEX = 3,  // a futex that looks like a mutex; the owner is what user space says
 };
 
 enum rts_mode {
@@ -144,6 +154,7 @@ struct rts_hit {
 	struct rts_stack culprit_stack;
 };
 
+// `other` is the owner of the lock for which `task` is blocked; of a mutex only the tid is known.
 // `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader
 // that sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment
 // at which need-resched was set.
@@ -156,8 +167,9 @@ struct rts_evidence {
 	rts_u64 instruction; // the interrupted one; 0: none
 	rts_u64 steal_ns;
 	struct rts_task task;
+	struct rts_task other;
 	rts_u8 kind; // enum rts_evidence_kind
-	rts_u8 mode; // enum rts_mode
+	rts_u8 mode; // enum rts_mode, or enum rts_blocked
 	rts_u8 padding[6];
 	struct rts_stack stack; // with the interrupt's own frames before `instruction`
 };

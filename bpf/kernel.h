@@ -38,6 +38,16 @@ enum { BPF_ANY = 0 };
 
 #define RELOCATED __attribute__((preserve_access_index))
 
+struct rt_mutex_waiter;
+
+struct cfs_rq {
+	int throttle_count;
+} RELOCATED;
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+} RELOCATED;
+
 struct task_struct {
 	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
 	unsigned int __state;
@@ -45,6 +55,17 @@ struct task_struct {
 	int prio;
 	int pid;
 	char comm[RTS_COMM_LENGTH];
+	unsigned in_iowait : 1;
+	struct sched_entity se;
+	struct rt_mutex_waiter *pi_blocked_on;
+} RELOCATED;
+
+struct rt_mutex_base {
+	struct task_struct *owner; // its lowest bit is a flag
+} RELOCATED;
+
+struct rt_mutex_waiter {
+	struct rt_mutex_base *lock;
 } RELOCATED;
 
 struct timerqueue_node {
@@ -72,16 +93,31 @@ struct hrtimer {
 struct pt_regs {
 	unsigned long ip;
 	unsigned long cs;
+	unsigned long orig_ax;
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, ip)
 #define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)
+#define regs_in_futex(regs) ((regs)->orig_ax == 202)
+#define regs_futex_word(regs) ((regs)->di)
+#define regs_futex_operation(regs) ((regs)->si)
+#define regs_futex_value(regs) ((regs)->dx)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
+	rts_u64 regs[31];
 	rts_u64 pc;
 	rts_u64 pstate;
+	rts_u64 orig_x0;
+	rts_s32 syscallno;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, pc)
 #define regs_user(regs) ((BPF_CORE_READ(regs, pstate) & 0xf) == 0)
+#define regs_in_futex(regs) ((regs)->syscallno == 98)
+#define regs_futex_word(regs) ((regs)->orig_x0)
+#define regs_futex_operation(regs) ((regs)->regs[1])
+#define regs_futex_value(regs) ((regs)->regs[2])
 #else
 #error "the watch knows x86-64 and arm64"
 #endif
@@ -98,6 +134,14 @@ struct bpf_iter__task {
 
 // include/linux/sched.h; the same in every kernel that has task storage.
 #define PF_KTHREAD 0x00200000
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_NOLOAD 0x0400 // sleeps without load: waits for work, not inside it
+#define TASK_RTLOCK_WAIT 0x1000
+
+// include/uapi/linux/futex.h
+#define FUTEX_WAIT 0
+#define FUTEX_WAIT_BITSET 9
+#define FUTEX_CMD_MASK 0x7f
 
 // Real-time, deadline and stop class (include/linux/sched/rt.h); 99 is nobody's.
 #define PRIO_FAIR_MIN 99

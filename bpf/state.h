@@ -75,6 +75,7 @@ enum task_phase {
 	PHASE_NONE = 0,
 	PHASE_WOKEN = 1,  // by a chain, not yet on a CPU
 	PHASE_ACTIVE = 2, // runs, or was preempted, on behalf of its chain
+	PHASE_INSIDE = 3, // blocked inside its activation, or woken from there and not yet on a CPU
 };
 
 // The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a

@@ -4,6 +4,7 @@
 // moment at which a target task comes on a CPU. Which of these programs are attached follows from
 // the question asked and from the tracepoints that the kernel has.
 
+#include "blocked.h"
 #include "interrupt.h"
 #include "profile.h"
 #include "timer.h"
@@ -23,6 +24,9 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		COUNT(untracked);
 		return false;
 	}
+	// What it blocked on inside its activation is over: the activation goes on.
+	if (state->phase == PHASE_INSIDE)
+		return false;
 	if (state->phase != PHASE_NONE)
 		state->phase = PHASE_NONE;
 	// A task that is no target and hands nothing on needs no chain.
@@ -33,6 +37,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
+	if (config.evidence_floor_ns && filter_target(state, wakee) && quota_used_up(wakee))
+		evidence_throttled(wakee, now_ns);
 	if (config.waker_stacks && filter_target(state, wakee)) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
 
@@ -59,18 +65,29 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 
 // A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
 static __always_inline bool switch_out(void *ctx, struct task_state *state,
-		struct task_struct *prev, bool runnable, rts_u64 now_ns)
+		struct task_struct *prev, unsigned int prev_state, rts_u64 now_ns)
 {
-	if (runnable) {
+	if (!prev_state) {
 		// Woken before it had left the CPU, it never had to come back on one.
 		state->phase = PHASE_ACTIVE;
 		state->chain.preemptions++;
+		if (config.end_kind == RTS_END_BLOCKED && config.evidence_floor_ns &&
+		    filter_target(state, prev) && quota_used_up(prev))
+			evidence_throttled(prev, now_ns);
 		return true;
 	}
 	// Woken while it was on its way out: the wake-up is for the next activation.
 	if (state->phase == PHASE_WOKEN)
 		return false;
 	if (config.end_kind == RTS_END_BLOCKED && filter_target(state, prev)) {
+		struct blocked blocked;
+
+		blocked_on(&blocked, prev, prev_state);
+		if (blocked.what != BLOCKED_NO) {
+			evidence_blocked(ctx, prev, &blocked, now_ns);
+			state->phase = PHASE_INSIDE;
+			return true;
+		}
 		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
 		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED);
 	}
@@ -118,7 +135,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 				      struct task_struct *next, unsigned int prev_state)
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
-	bool runnable = preempt || !prev_state;
+	unsigned int left_in = preempt ? 0 : prev_state;
 	bool changed = false;
 	struct task_state *state, *next_state = 0;
 	rts_u64 now_ns = 0;
@@ -138,18 +155,21 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		next_state = task_state(next);
 	}
 	if (config.evidence_floor_ns)
-		changed = resched_done(ctx, prev, runnable && next_state &&
+		changed = resched_done(ctx, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
 	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
 	    state->phase != PHASE_NONE) {
 		if (config.end_kind == RTS_END_BLOCKED && !now_ns)
 			now_ns = bpf_ktime_get_ns();
-		changed = switch_out(ctx, state, prev, runnable, now_ns) || changed;
+		changed = switch_out(ctx, state, prev, left_in, now_ns) || changed;
 	}
 	if (next_state && next_state->phase == PHASE_WOKEN) {
 		if (!now_ns)
 			now_ns = bpf_ktime_get_ns();
 		switch_in(ctx, next_state, next, prev, now_ns);
+		changed = true;
+	} else if (next_state && next_state->phase == PHASE_INSIDE) {
+		next_state->phase = PHASE_ACTIVE;
 		changed = true;
 	}
 	return changed;

@@ -1,6 +1,9 @@
-//! Reads evidence: what only the kernel's watch sees of interrupts-off and preemption-off sections.
+//! Reads evidence: what only the kernel's watch sees.
 
-use event::evidence::{Evidence, LateTimer, Mode, PreemptionModel, PreemptionOff, Stack, unnamed};
+use event::evidence::{
+    Blocked, BlockedOn, Evidence, LateTimer, Mode, PreemptionModel, PreemptionOff, Stack,
+    Throttled, unnamed,
+};
 use event::{Cpu, Duration, Instant};
 
 use crate::hit::decode_task;
@@ -36,6 +39,16 @@ pub fn decode_evidence(slot: &raw::Evidence, cpu: Cpu, model: PreemptionModel) -
             model,
             stack: frames(&slot.stack),
         })),
+        raw::EVIDENCE_BLOCKED => Some(Evidence::Blocked(Blocked {
+            cpu,
+            time,
+            task,
+            on: BlockedOn::from_value(slot.mode)?,
+            owner: decode_task(&slot.other),
+            lock: slot.hrtimer,
+            stack: frames(&slot.stack),
+        })),
+        raw::EVIDENCE_THROTTLED => Some(Evidence::Throttled(Throttled { cpu, time, task })),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "bpf/event.h documents every field once")]
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 pub const COMM_LENGTH: usize = 16;
 pub const STEPS_MAX: usize = 16;
 pub const STACK_MAX: usize = 32;
@@ -22,6 +22,8 @@ pub const PROGRAMS_MAX: usize = 13;
 
 pub const EVIDENCE_LATE_TIMER: u8 = 1;
 pub const EVIDENCE_PREEMPTION_OFF: u8 = 2;
+pub const EVIDENCE_BLOCKED: u8 = 3;
+pub const EVIDENCE_THROTTLED: u8 = 4;
 pub const CHAIN_STALE: u32 = 1;
 pub const CHAIN_REPAIRED: u32 = 2;
 pub const TARGET_ALL: u8 = 0;
@@ -87,6 +89,7 @@ pub struct Evidence {
     pub instruction: u64,
     pub steal_ns: u64,
     pub task: Task,
+    pub other: Task,
     pub kind: u8,
     pub mode: u8,
     pub padding: [u8; 6],

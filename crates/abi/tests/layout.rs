@@ -68,6 +68,7 @@ fn counters(claims: &mut Claims) {
             instruction,
             steal_ns,
             task,
+            other,
             kind,
             mode,
             padding,
@@ -157,9 +158,10 @@ fn values(claims: &mut Claims) {
         ),
         ("RTS_MODE_IDLE", event::evidence::Mode::Idle as usize),
         ("RTS_TARGET_FLAGGED", TARGET_FLAGGED as usize),
+        ("RTS_EVIDENCE_THROTTLED", EVIDENCE_THROTTLED as usize),
         (
-            "RTS_EVIDENCE_PREEMPTION_OFF",
-            EVIDENCE_PREEMPTION_OFF as usize,
+            "RTS_BLOCKED_MUTEX",
+            event::evidence::BlockedOn::Mutex as usize,
         ),
         ("RTS_CHAIN_REPAIRED", CHAIN_REPAIRED as usize),
         (

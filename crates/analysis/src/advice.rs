@@ -29,13 +29,19 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher rank may.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 20] = [
     ("move-interrupt-thread", move_interrupt_thread),
     ("move-task", move_task),
     ("lower-task", lower_task),
     ("renice-task", renice_task),
     ("raise-victim", raise_victim),
     ("make-real-time", make_real_time),
+    ("widen-affinity", widen_affinity),
+    ("inherit-priority", inherit_priority),
+    ("hold-lock-shorter", hold_lock_shorter),
+    ("lift-quota", lift_quota),
+    ("lock-memory", lock_memory),
+    ("hand-on-io", hand_on_io),
     ("move-interrupt", move_interrupt),
     ("move-softirq", move_softirq),
     ("move-task-that-blocks", move_section),
@@ -243,6 +249,70 @@ fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
         case.late.task.comm, task.comm
     );
     Some((because, format!("chrt -f -p 10 {}", case.late.task.tid)))
+}
+
+/// A real-time task that waits while another CPU idles was not allowed there, or it would have gone.
+fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
+    behind(case)?;
+    let late = case.late;
+    late.task.prio.is_real_time().then_some(())?;
+    let idle = late.idle_meanwhile.first()?;
+    let mut cpus = late.idle_meanwhile.clone();
+    cpus.push(late.cpu);
+    cpus.sort();
+    let list: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+    let because = format!("{idle} idled meanwhile, and {} stayed here", late.task.comm);
+    let command = format!("taskset -pc {} {}", list.join(","), late.task.tid);
+    Some((because, command))
+}
+
+fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::PriorityInversion { owner, .. } = &case.culprit.kind else {
+        return None;
+    };
+    let because = format!(
+        "{} holds the lock without the rank of those who wait",
+        owner.comm
+    );
+    let change = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) for that mutex";
+    Some((because, change.to_owned()))
+}
+
+fn hold_lock_shorter(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::LockWait { owner } = &case.culprit.kind else {
+        return None;
+    };
+    let because = format!("{} holds the lock for all of its work", owner.comm);
+    let change = format!(
+        "let {} prepare outside the lock, and hold it for the hand-over",
+        owner.comm
+    );
+    Some((because, change))
+}
+
+fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Quota).then_some(())?;
+    let because = "its control group used up its share of the CPU".to_owned();
+    let tid = case.late.task.tid;
+    let command = format!("echo max > /sys/fs/cgroup$(cut -d: -f3 /proc/{tid}/cgroup)/cpu.max");
+    Some((because, command))
+}
+
+fn lock_memory(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::PageFault).then_some(())?;
+    let because = format!(
+        "{} works on pages that are not there yet",
+        case.late.task.comm
+    );
+    let change = "mlockall(MCL_CURRENT | MCL_FUTURE) before the work, and touch its buffers once";
+    Some((because, change.to_owned()))
+}
+
+fn hand_on_io(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::BlockIo).then_some(())?;
+    let because = format!("{} waits for the device itself", case.late.task.comm);
+    let change = "hand the data to another thread, which writes it".to_owned();
+    Some((because, change))
 }
 
 fn move_interrupt(case: &Case<'_>) -> Option<(String, String)> {

@@ -8,7 +8,7 @@ use trace::{Trace, TraceInfo};
 use crate::crosscheck::align;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
-use crate::model::{Candidate, Families, Model};
+use crate::model::{Candidate, Families, Model, What};
 use crate::query::Query;
 use crate::verdict;
 use event::evidence::PreemptionModel;
@@ -147,6 +147,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         hit: Some(hit.clone()),
         checks,
         ledger,
+        idle_meanwhile: idle_meanwhile(model, range, cpu),
         stolen_max,
     }
 }
@@ -198,6 +199,7 @@ fn from_candidate(
         hit,
         checks,
         ledger,
+        idle_meanwhile: idle_meanwhile(model, range, cpu),
         stolen_max,
     })
 }
@@ -331,6 +333,28 @@ fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Dura
             .1
     };
     timers.map(|(place, _)| most(place)).sum()
+}
+
+/// The other CPUs that idled for at least this share of an activation could have served it.
+const IDLE_SHARE_MIN: f64 = 0.95;
+
+/// The CPUs but `here` that idled nearly all the time.
+fn idle_meanwhile(model: &Model, range: TimeRange, here: Cpu) -> Vec<Cpu> {
+    let idled = |cpu: &Cpu| {
+        let Some(timeline) = model.timeline(*cpu) else {
+            return false;
+        };
+        let mut idle_ns = 0;
+        timeline.slices(range.begin.as_ns(), range.end.as_ns(), |slice| {
+            let version = model.tasks.version(slice.task);
+            if slice.occupant.what() == What::Task && version.is_some_and(|v| v.tid.is_idle()) {
+                idle_ns += slice.end_ns - slice.begin_ns;
+            }
+        });
+        Duration::from_ns(idle_ns).share_of(range.end - range.begin) >= IDLE_SHARE_MIN
+    };
+    let cpus = (0..model.timelines.len() as u32).map(Cpu);
+    cpus.filter(|cpu| *cpu != here).filter(idled).collect()
 }
 
 fn missing_families(families: &Families) -> Option<String> {

@@ -1,8 +1,8 @@
 //! The evidence stream, decoded: what only the in-kernel watch saw. `docs/format/evidence.md`.
 
 use event::evidence::{
-    EndKind, Frame, Hit, LateTimer, Mode, PreemptionModel, PreemptionOff, Stack, Step, StepKind,
-    TaskRef,
+    Blocked, BlockedOn, EndKind, Frame, Hit, LateTimer, Mode, PreemptionModel, PreemptionOff,
+    Stack, Step, StepKind, TaskRef, Throttled,
 };
 use event::{Cpu, Duration, EventClass, Instant, Prio, Tid, Value};
 use trace::EventView;
@@ -13,6 +13,8 @@ pub(crate) struct Evidence {
     pub hits: Vec<Hit>,
     pub late_timers: Vec<LateTimer>,
     pub preemption_off: Vec<PreemptionOff>,
+    pub blocked: Vec<Blocked>,
+    pub throttled: Vec<Throttled>,
 }
 
 /// The fields of one event by name. Evidence is rare: clarity is worth the look-ups.
@@ -161,6 +163,37 @@ impl Evidence {
             stack: fields.stack("stack"),
         });
     }
+
+    /// Adds an `rtscope_blocked`; one of an unknown kind is left out.
+    pub fn add_blocked(&mut self, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
+        let Some(fields) = Fields::new(event, classes) else {
+            return;
+        };
+        let on = u8::try_from(fields.i64("on"));
+        let Some(on) = on.ok().and_then(BlockedOn::from_value) else {
+            return;
+        };
+        self.blocked.push(Blocked {
+            cpu,
+            time: event.time(),
+            task: fields.task(""),
+            on,
+            owner: Some(fields.task("owner_")).filter(|owner| owner.tid.0 >= 0),
+            lock: fields.i64("lock") as u64,
+            stack: fields.stack("stack"),
+        });
+    }
+
+    /// Adds an `rtscope_throttled`.
+    pub fn add_throttled(&mut self, cpu: Cpu, event: &EventView<'_>, classes: &[EventClass]) {
+        if let Some(fields) = Fields::new(event, classes) {
+            self.throttled.push(Throttled {
+                cpu,
+                time: event.time(),
+                task: fields.task(""),
+            });
+        }
+    }
 }
 
 impl Evidence {
@@ -244,6 +277,15 @@ fn worker(stack: &Stack) -> Option<&str> {
 
 fn is_border(function: &str) -> bool {
     BORDERS.iter().any(|prefix| function.starts_with(prefix))
+}
+
+/// Functions that serve a page fault (kernel names).
+const PAGE_FAULTS: [&str; 3] = ["handle_mm_fault", "exc_page_fault", "do_page_fault"];
+
+/// Whether a stack was taken inside a page fault.
+pub(crate) fn is_page_fault(stack: &Stack) -> bool {
+    let mut named = stack.iter().filter_map(Frame::function);
+    named.any(|name| PAGE_FAULTS.contains(&name))
 }
 
 /// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.

@@ -99,6 +99,8 @@ pub struct LateActivation {
     pub checks: Vec<StepCheck>,
     /// Where its time went.
     pub ledger: Ledger,
+    /// CPUs that idled nearly all of that time.
+    pub idle_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
     pub stolen_max: Duration,
 }

@@ -13,6 +13,7 @@ mod crosscheck;
 mod diagnose;
 mod evidence;
 mod finding;
+mod inside;
 mod kernel;
 mod ledger;
 mod model;

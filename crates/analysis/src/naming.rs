@@ -33,6 +33,14 @@ pub(crate) enum Key {
     /// The same, shown by the stack of a hit: its index.
     Kept(u32, usize),
     Throttled(Option<u32>),
+    /// The quota of the waiting task's control group.
+    Quota,
+    /// The owner of a lock had the CPU, or slept.
+    LockWait(u32),
+    /// The owner of a lock, and who ran in its place.
+    Inversion(u32, u32),
+    Io,
+    PageFault,
     Migration,
     Switch,
     Unexplained(Reason),
@@ -66,21 +74,28 @@ const STEAL_SHARE_MIN: f64 = 0.9;
 pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     let first = pieces.len();
     let (begin_ns, end_ns) = (phase.begin_ns, phase.end_ns);
-    let mut whole = |reason| {
+    let mut whole = |key| {
         pieces.push(Piece {
             begin_ns,
             end_ns,
-            key: Key::Unexplained(reason),
+            key,
         })
     };
-    if let Doing::Missing(reason) = phase.doing {
-        return whole(reason);
+    match phase.doing {
+        // While it sleeps, no CPU owes anything.
+        Doing::Missing(_) | Doing::Io | Doing::PageFault | Doing::OwnerSleeps { .. } => {
+            return whole(proper(phase));
+        }
+        Doing::OwnerWaits { owner, since } => {
+            return owner_waits(model, phase, owner, since, pieces);
+        }
+        _ => {}
     }
     let Some(cpu) = phase.cpu else {
-        return whole(Reason::UnknownRunQueue);
+        return whole(Key::Unexplained(Reason::UnknownRunQueue));
     };
     let Some(timeline) = model.timeline(cpu) else {
-        return whole(Reason::WindowEdge);
+        return whole(Key::Unexplained(Reason::WindowEdge));
     };
     let mut namer = Namer {
         model,
@@ -99,6 +114,55 @@ pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         });
     });
     namer.settle(&mut pieces[first..]);
+    if namer.quota_used_up() {
+        throttle(&mut pieces[first..]);
+    }
+}
+
+/// The owner of a lock waits as any task does; whoever runs ahead of it also keeps the one off that
+/// waits for the lock.
+fn owner_waits(
+    model: &Model,
+    phase: &Phase,
+    owner: VersionId,
+    since: Since,
+    pieces: &mut Vec<Piece>,
+) {
+    let first = pieces.len();
+    let doing = match model.tasks.version(owner) {
+        Some(version) => Doing::Waiting {
+            tid: version.tid.0,
+            prio: version.prio,
+            since,
+        },
+        None => Doing::Missing(Reason::LockOwnerUnknown),
+    };
+    name(model, &Phase { doing, ..*phase }, pieces);
+    for piece in &mut pieces[first..] {
+        if let Key::Wait(task) = piece.key {
+            piece.key = Key::Inversion(owner.0, task);
+        }
+    }
+}
+
+/// A task whose group has used up its quota may not run, whoever runs meanwhile. The quota is back
+/// when the CPU leaves idle for good, or, where it never idles, when the task runs.
+fn throttle(pieces: &mut [Piece]) {
+    let idles = |piece: &Piece| {
+        matches!(
+            piece.key,
+            Key::IdleExit | Key::Unexplained(Reason::LongIdle)
+        )
+    };
+    let until = pieces
+        .iter()
+        .rposition(idles)
+        .map_or(pieces.len(), |last| last + 1);
+    for piece in &mut pieces[..until] {
+        if idles(piece) || matches!(piece.key, Key::Wait(_)) {
+            piece.key = Key::Quota;
+        }
+    }
 }
 
 struct Namer<'a> {
@@ -151,6 +215,9 @@ impl Namer<'_> {
                 }
             }
             Doing::Delivery { waker: What::Edge } if idle => Key::Idle,
+            Doing::Delivery { waker: What::Edge } => self
+                .section(slice)
+                .map_or(Key::Delivery, Key::InterruptsOff),
             Doing::Delivery { .. } => Key::Delivery,
             Doing::Waiting { tid, .. } | Doing::Running { tid } if version.tid.0 == tid => {
                 self.itself(slice)
@@ -164,9 +231,23 @@ impl Namer<'_> {
                     self.higher_rank(slice)
                 }
             }
-            Doing::Running { .. } => Key::Unexplained(Reason::Contradiction),
+            Doing::OwnerRuns { tid } if version.tid.0 == tid => Key::LockWait(ran),
             Doing::Missing(reason) => Key::Unexplained(reason),
+            _ => Key::Unexplained(Reason::Contradiction),
         }
+    }
+
+    /// Whether the waiting task's control group had used up its quota when the wait began.
+    fn quota_used_up(&self) -> bool {
+        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+            return false;
+        };
+        let (begin_ns, end_ns) = (self.phase.begin_ns - SKEW_MAX_NS, self.phase.end_ns);
+        let mut records = self.model.evidence.throttled.iter();
+        !prio.is_real_time()
+            && records.any(|record| {
+                record.task.tid.0 == tid && (begin_ns..end_ns).contains(&record.time.as_ns())
+            })
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.
@@ -231,6 +312,9 @@ impl Namer<'_> {
         if idle {
             return Key::Idle;
         }
+        if let Some(place) = self.section(slice) {
+            return Key::InterruptsOff(place);
+        }
         let tid = self
             .model
             .tasks
@@ -246,6 +330,22 @@ impl Namer<'_> {
             None if slice.occupant.is_open() => Key::Unexplained(Reason::RankUnknown),
             None => Key::Lower(slice.task.0),
         }
+    }
+
+    /// The late timer that shows that all of a slice passed with interrupts off: one that expired
+    /// before it and was served at its end. What should have interrupted the CPU could not.
+    fn section(&self, slice: &Slice) -> Option<usize> {
+        self.model.evidence.late_timers.iter().position(|late| {
+            let (expiry_ns, time_ns) = (late.expiry.as_ns(), late.time.as_ns());
+            let covers = expiry_ns <= slice.begin_ns + SWITCH_MAX_NS
+                && slice.begin_ns + SWITCH_MAX_NS < time_ns
+                && slice.end_ns <= time_ns + SWITCH_MAX_NS;
+            let stolen = late.steal.share_of(late.lateness) >= STEAL_SHARE_MIN;
+            let shown = late.mode == Mode::Kernel
+                && !is_at_border(&late.stack)
+                && section_function(&late.stack).is_some();
+            late.cpu == self.cpu && covers && !stolen && shown
+        })
     }
 
     /// A timer is pending and no handler runs.
@@ -398,7 +498,10 @@ pub(crate) fn proper(phase: &Phase) -> Key {
         Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
         Doing::SoftirqPending | Doing::Waiting { .. } => Key::Switch,
         Doing::Delivery { .. } => Key::Delivery,
-        Doing::Running { .. } => Key::Switch,
+        Doing::Running { .. } | Doing::OwnerRuns { .. } | Doing::OwnerWaits { .. } => Key::Switch,
+        Doing::Io => Key::Io,
+        Doing::PageFault => Key::PageFault,
+        Doing::OwnerSleeps { owner } => Key::LockWait(owner.0),
         Doing::Missing(reason) => Key::Unexplained(reason),
     }
 }
@@ -465,6 +568,14 @@ pub(crate) fn public(
         Key::Throttled(id) => TermKind::Throttled {
             ran: id.and_then(task),
         },
+        Key::Quota => TermKind::Quota,
+        Key::LockWait(id) => task(id).map_or_else(unknown, |owner| TermKind::LockWait { owner }),
+        Key::Inversion(owner, behind) => match (task(owner), task(behind)) {
+            (Some(owner), Some(behind)) => TermKind::PriorityInversion { owner, behind },
+            _ => unknown(),
+        },
+        Key::Io => TermKind::BlockIo,
+        Key::PageFault => TermKind::PageFault,
         Key::Migration => TermKind::Migration,
         Key::Switch => TermKind::Switch,
         Key::Unexplained(reason) => TermKind::Unexplained(reason),

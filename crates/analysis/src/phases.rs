@@ -2,7 +2,8 @@
 
 use event::{Cpu, Instant, Prio};
 
-use crate::model::{Model, MomentKind, What};
+use crate::inside;
+use crate::model::{Model, MomentKind, VersionId, What};
 use crate::term::Reason;
 use event::evidence::{Step, StepKind};
 
@@ -33,6 +34,27 @@ pub(crate) enum Doing {
     Running {
         /// The task.
         tid: i32,
+    },
+    /// A task of the chain waits for a device.
+    Io,
+    /// A task of the chain waits for what a page fault asked for.
+    PageFault,
+    /// The owner of a lock that a task of the chain waits for runs.
+    OwnerRuns {
+        /// The owner.
+        tid: i32,
+    },
+    /// The owner of such a lock is on a run queue.
+    OwnerWaits {
+        /// The owner, as it was there.
+        owner: VersionId,
+        /// What its wait began with.
+        since: Since,
+    },
+    /// The owner of such a lock sleeps.
+    OwnerSleeps {
+        /// The owner, as it was there.
+        owner: VersionId,
     },
     /// The trace does not say.
     Missing(Reason),
@@ -128,7 +150,9 @@ impl Chain<'_> {
                     wait.after_wakeup(model, waker, end_cpu)
                 }
             },
-            StepKind::SwitchIn | StepKind::UserReturn => running(model, step, begin_ns, end_ns),
+            StepKind::SwitchIn | StepKind::UserReturn => {
+                inside::running(model, step, begin_ns, end_ns)
+            }
             StepKind::Blocked => whole(step.cpu, Doing::Missing(Reason::MissingSteps)),
         }
     }
@@ -266,48 +290,4 @@ impl Wait {
         }
         phases
     }
-}
-
-/// A task of the chain from its switch-in on, with the preemptions that it suffered.
-fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
-    let tid = step.id;
-    let mut cpu = Some(step.cpu);
-    let mut now_ns = begin_ns;
-    let mut doing = Doing::Running { tid };
-    let mut phases = Vec::new();
-    let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
-    for moment in model.moments(tid, step.cpu, begin, end) {
-        let then = match moment.kind {
-            MomentKind::OutRunnable => Doing::Waiting {
-                tid,
-                prio: step.prio,
-                since: Since::Preemption,
-            },
-            MomentKind::In => Doing::Running { tid },
-            MomentKind::OutBlocked => Doing::Missing(Reason::Contradiction),
-            MomentKind::Migrate if doing != (Doing::Running { tid }) => match doing {
-                Doing::Waiting { .. } => Doing::Waiting {
-                    tid,
-                    prio: step.prio,
-                    since: Since::Migration,
-                },
-                other => other,
-            },
-            _ => continue,
-        };
-        phases.push(Phase {
-            begin_ns: now_ns,
-            end_ns: moment.time_ns,
-            cpu,
-            doing,
-        });
-        (now_ns, cpu, doing) = (moment.time_ns, Some(Cpu(moment.cpu)), then);
-    }
-    phases.push(Phase {
-        begin_ns: now_ns,
-        end_ns,
-        cpu,
-        doing,
-    });
-    phases
 }

@@ -34,6 +34,10 @@ pub enum Reason {
     Contradiction,
     /// The chain's steps were cut here.
     MissingSteps,
+    /// A task of the chain slept in the kernel, and nothing says for what.
+    BlockedInKernel,
+    /// A task of the chain waited for a lock, and nothing proves who had it.
+    LockOwnerUnknown,
 }
 
 impl fmt::Display for Reason {
@@ -56,6 +60,8 @@ impl fmt::Display for Reason {
             Reason::RankUnknown => "the rank of the task that ran was not seen",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
+            Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
+            Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
         };
         f.write_str(text)
     }
@@ -121,6 +127,24 @@ pub enum TermKind {
         /// Who ran instead; none when the CPU idled.
         ran: Option<TaskRef>,
     },
+    /// The task's control group had used up its CPU quota.
+    Quota,
+    /// A task waited for a lock, and its owner ran, or slept, with it.
+    LockWait {
+        /// The owner.
+        owner: TaskRef,
+    },
+    /// A task waited for a lock, and another one ran ahead of the lock's owner.
+    PriorityInversion {
+        /// The owner.
+        owner: TaskRef,
+        /// Who ran ahead of it.
+        behind: TaskRef,
+    },
+    /// A task waited for a device in the middle of its work.
+    BlockIo,
+    /// A page that was not there.
+    PageFault,
     /// From the move to another CPU to running there.
     Migration,
     /// From the decision to switch to the switch.
@@ -177,6 +201,11 @@ impl TermKind {
             TermKind::StopClass { .. } => "stop_class",
             TermKind::PreemptionOff { .. } => "preemption_off",
             TermKind::Throttled { .. } => "throttled",
+            TermKind::Quota => "quota",
+            TermKind::LockWait { .. } => "lock_wait",
+            TermKind::PriorityInversion { .. } => "priority_inversion",
+            TermKind::BlockIo => "block_io",
+            TermKind::PageFault => "page_fault",
             TermKind::Migration => "migration",
             TermKind::Switch => "switch",
             TermKind::OwnRun => "own_run",
@@ -192,6 +221,8 @@ impl TermKind {
             | TermKind::RunQueueWait { behind: task }
             | TermKind::StopClass { task }
             | TermKind::PreemptionOff { task, .. }
+            | TermKind::LockWait { owner: task }
+            | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Throttled { ran: Some(task) } => Some(task),
             _ => None,
         }
@@ -213,6 +244,8 @@ impl TermKind {
             | TermKind::RunQueueWait { behind: task }
             | TermKind::StopClass { task }
             | TermKind::PreemptionOff { task, .. }
+            | TermKind::LockWait { owner: task }
+            | TermKind::PriorityInversion { behind: task, .. }
             | TermKind::Throttled { ran: Some(task) } => task.tid = Tid(0),
             _ => {}
         }
@@ -264,6 +297,13 @@ impl TermKind {
             }
             TermKind::Throttled { ran: Some(_) } => format!("throttled while {who} ran"),
             TermKind::Throttled { ran: None } => "throttled while the CPU idled".to_owned(),
+            TermKind::Quota => "CPU quota of its control group used up".to_owned(),
+            TermKind::LockWait { .. } => format!("lock held by {who}"),
+            TermKind::PriorityInversion { owner, .. } => {
+                format!("lock held by {owner}, put aside for {who}")
+            }
+            TermKind::BlockIo => "waiting for a device".to_owned(),
+            TermKind::PageFault => "page fault".to_owned(),
             TermKind::Migration => "migration".to_owned(),
             TermKind::Switch => "switch".to_owned(),
             TermKind::OwnRun => "own run".to_owned(),

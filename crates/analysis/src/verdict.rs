@@ -67,7 +67,11 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     let (duration, stolen) = (first.duration, late.stolen_max);
     let had_cpu = matches!(
         first.kind,
-        TermKind::RunQueueWait { .. } | TermKind::Upstream { .. } | TermKind::Steal
+        TermKind::RunQueueWait { .. }
+            | TermKind::Upstream { .. }
+            | TermKind::LockWait { .. }
+            | TermKind::PriorityInversion { .. }
+            | TermKind::Steal
     );
     if had_cpu {
         return None;
@@ -263,6 +267,13 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
         TermKind::Throttled { ran: None } => {
             format!("the scheduler left {cpu} idle (throttled) for")
         }
+        TermKind::LockWait { .. } => format!("{who} held a lock that it waited for, for"),
+        TermKind::PriorityInversion { owner, .. } => {
+            format!("{who} ran{there} ahead of {owner}, which held a lock that it waited for, for")
+        }
+        TermKind::Quota => "the CPU quota of its control group was used up for".to_owned(),
+        TermKind::BlockIo => "it waited for a device for".to_owned(),
+        TermKind::PageFault => "its page faults took".to_owned(),
         TermKind::WakeupDelivery => format!("its wake-up took to reach {cpu}"),
         other => format!("{other} took {cpu} for"),
     };

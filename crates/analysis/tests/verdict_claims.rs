@@ -71,7 +71,14 @@ fn one_hog_is_named_with_its_length_and_share_in_one_sentence() {
          burner (tid 200, rt 60) ran ahead of it for 99.995 ms (100.0 %)."
     );
     assert!(verdict.conclusive);
-    check_advice(&diagnosis, &["taskset -pc 1 200", "chrt -r -p 49 200"]);
+    check_advice(
+        &diagnosis,
+        &[
+            "taskset -pc 1 200",
+            "chrt -r -p 49 200",
+            "taskset -pc 0,1 100",
+        ],
+    );
     assert_eq!(diagnosis.groups[0].signature, "run_queue_wait:burner");
 }
 
@@ -117,6 +124,7 @@ fn a_storm_of_short_tasks_of_one_name_is_one_culprit() {
         &[
             r"for tid in $(pgrep -w -x 'sh \[1\]'); do taskset -pc 1 $tid; done",
             r"for tid in $(pgrep -w -x 'sh \[1\]'); do chrt -r -p 49 $tid; done",
+            "taskset -pc 0,1 100",
             "taskset -pc 1 200",
             "chrt -r -p 49 200",
         ],
@@ -140,13 +148,20 @@ fn a_victim_that_nothing_can_go_below_is_advised_to_rise() {
         ask(trace.at(9_000).block(hog, victim), &query)
     };
     let lowest = behind(Task::rt(100, "jackd", 1), HOG);
-    check_advice(&lowest, &["taskset -pc 1 200", "chrt -f -p 61 100"]);
+    check_advice(
+        &lowest,
+        &[
+            "taskset -pc 1 200",
+            "chrt -f -p 61 100",
+            "taskset -pc 0,1 100",
+        ],
+    );
     let because = &lowest.groups[0].verdict.advice[1].because;
     assert!(because.contains("Check first"), "{because}");
     let top = Task::rt(200, "watchdog", 99);
     check_advice(
         &behind(Task::rt(100, "jackd", 1), top),
-        &["taskset -pc 1 200"],
+        &["taskset -pc 1 200", "taskset -pc 0,1 100"],
     );
     let polite = behind(Task::fair(100, "audio"), Task::nice(200, "burner", -20));
     check_advice(

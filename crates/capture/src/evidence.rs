@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ctf::writer::PayloadWriter;
 use event::evidence::{
-    EndKind, Evidence, Frame, Hit, LateTimer, PreemptionModel, PreemptionOff, Step, StepKind,
-    TaskRef,
+    Blocked, BlockedOn, EndKind, Evidence, Frame, Hit, LateTimer, PreemptionModel, PreemptionOff,
+    Step, StepKind, TaskRef,
 };
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, IntegerMapping};
 
@@ -13,6 +13,8 @@ use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Intege
 const HIT: u32 = 0;
 const LATE_TIMER: u32 = 1;
 const PREEMPTION_OFF: u32 = 2;
+const BLOCKED: u32 = 3;
+const THROTTLED: u32 = 4;
 
 /// Bit of a hit's `flags`.
 const FLAG_STALE: u32 = 1 << 0;
@@ -39,6 +41,8 @@ pub(crate) fn classes(stream: u32) -> Vec<EventClass> {
         class("rtscope_hit", hit_fields()),
         class("rtscope_late_timer", late_timer_fields()),
         class("rtscope_preemption_off", preemption_off_fields()),
+        class("rtscope_blocked", blocked_fields()),
+        class("rtscope_throttled", task_fields("").to_vec()),
     ]
 }
 
@@ -161,6 +165,25 @@ fn preemption_off_fields() -> Vec<Field> {
     fields
 }
 
+/// The fields of a task.
+fn task_fields(prefix: &str) -> [Field; 3] {
+    [
+        signed(&format!("{prefix}tid")),
+        signed(&format!("{prefix}prio")),
+        text16(&format!("{prefix}comm")),
+    ]
+}
+
+fn blocked_fields() -> Vec<Field> {
+    let kinds = BlockedOn::NAMES.map(|(on, name)| (on as u8, name));
+    let mut fields = task_fields("").to_vec();
+    fields.push(labelled("on", kinds));
+    fields.extend(task_fields("owner_"));
+    fields.push(address("lock"));
+    fields.extend(stack("stack"));
+    fields
+}
+
 /// Encodes hits and records, in the order of time.
 pub(crate) fn encode(hits: &[Hit], evidence: &[Evidence]) -> Vec<Encoded> {
     let mut encoded: Vec<_> = hits
@@ -186,10 +209,7 @@ fn encode_hit(hit: &Hit) -> Encoded {
         .u32(stale | repaired);
     match &hit.culprit {
         Some(culprit) => task(&mut out, culprit),
-        // Nobody left the CPU; -1 is no task's number.
-        None => {
-            out.i32(-1).i32(0).text16("");
-        }
+        None => nobody(&mut out),
     }
     out.sequence(&hit.steps, step);
     for frames in [&hit.waker_stack, &hit.wakee_stack, &hit.culprit_stack] {
@@ -209,6 +229,11 @@ fn encode_evidence(evidence: &Evidence) -> Encoded {
     let class = match evidence {
         Evidence::LateTimer(late) => encode_late_timer(late, &mut out),
         Evidence::PreemptionOff(off) => encode_preemption_off(off, &mut out),
+        Evidence::Blocked(blocked) => encode_blocked(blocked, &mut out),
+        Evidence::Throttled(throttled) => {
+            task(&mut out, &throttled.task);
+            THROTTLED
+        }
     };
     Encoded {
         cpu: evidence.cpu(),
@@ -233,6 +258,23 @@ fn encode_preemption_off(off: &PreemptionOff, out: &mut PayloadWriter) -> u32 {
     out.u8(off.model as u8);
     out.sequence(&off.stack, frame);
     PREEMPTION_OFF
+}
+
+fn encode_blocked(blocked: &Blocked, out: &mut PayloadWriter) -> u32 {
+    task(out, &blocked.task);
+    out.u8(blocked.on as u8);
+    match &blocked.owner {
+        Some(owner) => task(out, owner),
+        None => nobody(out),
+    }
+    out.u64(blocked.lock);
+    out.sequence(&blocked.stack, frame);
+    BLOCKED
+}
+
+/// In the place of a task; -1 is no task's number.
+fn nobody(out: &mut PayloadWriter) {
+    out.i32(-1).i32(0).text16("");
 }
 
 fn ns(instant: Instant) -> u64 {

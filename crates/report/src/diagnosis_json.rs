@@ -99,6 +99,7 @@ fn activation_json(late: &LateActivation) -> Value {
         "end_ns": late.end.as_ns(),
         "latency_ns": late.latency().as_ns(),
         "cpu": late.cpu.0,
+        "idle_meanwhile": late.idle_meanwhile.iter().map(|cpu| cpu.0).collect::<Vec<_>>(),
         "stolen_max_ns": late.stolen_max.as_ns(),
         "steps": steps_json(&late.steps),
         "steps_left_out": late.steps_left_out,
@@ -156,6 +157,7 @@ fn kind_json(kind: &TermKind) -> Value {
             object["irq"] = json!(irq);
             object["name"] = json!(name);
         }
+        TermKind::PriorityInversion { owner, .. } => object["owner"] = task_json(owner),
         TermKind::Softirq { vector } => object["vector"] = json!(vector),
         TermKind::Unexplained(reason) => object["reason"] = json!(reason.to_string()),
         _ => {}

@@ -216,6 +216,11 @@ impl SyntheticTrace {
         self.event("irq_handler_exit", &[("irq", int(irq)), ("ret", int(1))])
     }
 
+    /// A device's interrupt handler ends and hands on to its thread.
+    pub fn irq_end_to_thread(self, irq: i32) -> Self {
+        self.event("irq_handler_exit", &[("irq", int(irq)), ("ret", int(2))])
+    }
+
     /// The local timer's interrupt begins.
     pub fn timer_irq(self) -> Self {
         self.event("x86_irq_vectors_local_timer_entry", &[("vector", int(236))])
@@ -322,6 +327,41 @@ impl SyntheticTrace {
                 ("comm", text(task.comm)),
                 ("model", Value::Signed(model)),
                 ("stack", frames(stack)),
+            ],
+        )
+    }
+
+    /// Evidence: `task` blocks now inside its activation, on what has this value in
+    /// `docs/format/evidence.md`, with the lock's owner if there is one.
+    pub fn blocked(self, task: Task, on: i64, owner: Option<Task>, stack: &[&'static str]) -> Self {
+        let (tid, prio, comm) = match owner {
+            Some(owner) => (owner.tid, owner.lttng_prio(), owner.comm),
+            None => (-1, 0, ""),
+        };
+        self.event(
+            "rtscope_blocked",
+            &[
+                ("tid", int(task.tid)),
+                ("prio", Value::Signed(task.lttng_prio())),
+                ("comm", text(task.comm)),
+                ("on", Value::Signed(on)),
+                ("owner_tid", int(tid)),
+                ("owner_prio", Value::Signed(prio)),
+                ("owner_comm", text(comm)),
+                ("lock", Value::Unsigned(0x1000)),
+                ("stack", frames(stack)),
+            ],
+        )
+    }
+
+    /// Evidence: the control group of `task` has used up its quota.
+    pub fn throttled(self, task: Task) -> Self {
+        self.event(
+            "rtscope_throttled",
+            &[
+                ("tid", int(task.tid)),
+                ("prio", Value::Signed(task.lttng_prio())),
+                ("comm", text(task.comm)),
             ],
         )
     }

@@ -129,9 +129,13 @@ impl Expectation {
 
     fn measure(&self, culprit: &Value, truth: &str, activation: &Value) -> Answer {
         let term_ns = culprit["duration_ns"].as_i64().unwrap_or_default();
-        // The fault's clock ran on while others beat it, and they have their own terms.
-        let true_ns =
-            self.overlap_ns(truth, activation) - taken_by_stronger_ns(activation, &self.kind);
+        // The fault's clock ran on while others beat it, and they have their own terms. Of several
+        // faults nothing says in which they did.
+        let stronger_ns = match self.truth {
+            Some(_) => 0,
+            None => taken_by_stronger_ns(activation, &self.kind),
+        };
+        let true_ns = self.overlap_ns(truth, activation) - stronger_ns;
         let floor_ns = match OF_KERNEL.contains(&self.kind.as_str()) {
             true => ERROR_NS_MAX,
             false => ERROR_NS_OF_PROGRAM_MAX,

@@ -37,7 +37,7 @@ const MATRIX: &str = "matrix.json";
 pub const USAGE: &str = "\
   vm list           kernels, cases and profiles of the laboratory
   vm fetch [KERNEL…]          kernels and headers into the cache
-  vm run [--core] [--kernel K] [--fail-fast] [--scenario PART] [CASE…]
+  vm run [--core] [--kernel K] [--fail-fast] [--scenario PART,…] [CASE…]
                     cases on kernels; all when none is named
   vm try KERNEL SCRIPT [FILE…]
                     a script of yours in a guest, with these files in /root
@@ -151,7 +151,7 @@ struct Plan {
     core: bool,
     /// End after the first failure.
     fail_fast: bool,
-    /// Only scenarios whose name contains this.
+    /// Only scenarios whose name contains one of these, separated by commas.
     only: String,
 }
 

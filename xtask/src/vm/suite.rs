@@ -28,7 +28,7 @@ pub struct Suite {
     rtscope: Option<PathBuf>,
     /// What became of the cells.
     pub matrix: Matrix,
-    /// Only scenarios whose name contains this; empty: all.
+    /// Only scenarios whose name contains one of these, separated by commas; empty: all.
     pub only: String,
     /// Of the cell that runs.
     boots: Boots,
@@ -123,7 +123,10 @@ impl Suite {
             true => scenario::table(&self.repository, &kernel.name, case.profile.name)?,
             false => Vec::new(),
         };
-        scenarios.retain(|scenario| scenario.name.contains(&self.only));
+        scenarios.retain(|scenario| {
+            let mut parts = self.only.split(',');
+            parts.any(|part| scenario.name.contains(part))
+        });
         let lines: String = scenarios
             .iter()
             .map(|scenario| scenario.line() + "\n")

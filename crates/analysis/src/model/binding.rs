@@ -73,6 +73,8 @@ pub(crate) enum Known {
     Hit,
     LateTimer,
     PreemptionOff,
+    Blocked,
+    Throttled,
 }
 
 /// What each class of a trace is to the model.
@@ -190,6 +192,8 @@ fn known(class: &EventClass) -> Option<Known> {
         "rtscope_hit" => Known::Hit,
         "rtscope_late_timer" => Known::LateTimer,
         "rtscope_preemption_off" => Known::PreemptionOff,
+        "rtscope_blocked" => Known::Blocked,
+        "rtscope_throttled" => Known::Throttled,
         _ => return vector(name),
     })
 }

@@ -155,6 +155,8 @@ impl Builder {
             Known::Hit => self.evidence.add_hit(event, classes),
             Known::LateTimer => self.evidence.add_late_timer(Cpu(cpu), event, classes),
             Known::PreemptionOff => self.evidence.add_preemption_off(Cpu(cpu), event, classes),
+            Known::Blocked => self.evidence.add_blocked(Cpu(cpu), event, classes),
+            Known::Throttled => self.evidence.add_throttled(Cpu(cpu), event, classes),
             _ => self.handler(known, cpu, time_ns, event),
         }
     }
@@ -164,10 +166,17 @@ impl Builder {
     }
 
     pub(super) fn log(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, kind: MomentKind) {
-        self.tasks
-            .state(task)
-            .log
-            .push(Moment { time_ns, cpu, kind });
+        self.log_by(task, time_ns, cpu, cpu, kind);
+    }
+
+    /// The same for what the CPU `by` did.
+    fn log_by(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, by: u32, kind: MomentKind) {
+        self.tasks.state(task).log.push(Moment {
+            time_ns,
+            cpu,
+            by: by as u16, // at most CPUS_MAX
+            kind,
+        });
     }
 
     /// Writes down who has the CPU from now on.
@@ -352,7 +361,7 @@ impl Builder {
                 let node = self.arena.add(parent, step);
                 self.tasks.state(task).pending = node;
                 self.tasks.state(task).woken_ns = now_ns;
-                self.log(task, now_ns, target, MomentKind::Waking);
+                self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
             }
             return;
         }
@@ -361,7 +370,7 @@ impl Builder {
         state.run = Run::Woken;
         state.woken_ns = now_ns;
         state.chain = chain;
-        self.log(task, now_ns, target, MomentKind::Waking);
+        self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
     }
 
     fn wakeup(

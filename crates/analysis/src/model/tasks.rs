@@ -81,6 +81,8 @@ pub(crate) struct Moment {
     pub time_ns: i64,
     /// The CPU of the run queue: target, destination or the CPU of the switch.
     pub cpu: u32,
+    /// The CPU on which it happened: the waker's, for a wake-up.
+    pub by: u16,
     pub kind: MomentKind,
 }
 

@@ -3,10 +3,12 @@
 //! One vocabulary for all three, so that the same hit reads the same everywhere. The values of its
 //! enumerations and the encoding in a snapshot are those of `docs/format/evidence.md`.
 
+mod blocked;
 mod hit;
 mod section;
 mod stack;
 
+pub use blocked::{Blocked, BlockedOn, Throttled};
 pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
 pub use section::{Evidence, LateTimer, Mode, PreemptionModel, PreemptionOff};
 pub use stack::{Frame, Stack, unnamed};

@@ -1,5 +1,6 @@
 //! Sections with interrupts or preemption off: what only the kernel's watch sees of them.
 
+use super::blocked::{Blocked, Throttled};
 use super::hit::TaskRef;
 use super::stack::{Stack, symbolise};
 use crate::{Cpu, Duration, Instant};
@@ -86,6 +87,10 @@ pub enum Evidence {
     LateTimer(LateTimer),
     /// A late preemption.
     PreemptionOff(PreemptionOff),
+    /// A target blocked inside its activation.
+    Blocked(Blocked),
+    /// A target that its group's quota keeps from running.
+    Throttled(Throttled),
 }
 
 impl Evidence {
@@ -94,6 +99,8 @@ impl Evidence {
         match self {
             Evidence::LateTimer(late) => late.time,
             Evidence::PreemptionOff(off) => off.time,
+            Evidence::Blocked(blocked) => blocked.time,
+            Evidence::Throttled(throttled) => throttled.time,
         }
     }
 
@@ -102,6 +109,8 @@ impl Evidence {
         match self {
             Evidence::LateTimer(late) => late.cpu,
             Evidence::PreemptionOff(off) => off.cpu,
+            Evidence::Blocked(blocked) => blocked.cpu,
+            Evidence::Throttled(throttled) => throttled.cpu,
         }
     }
 
@@ -110,6 +119,8 @@ impl Evidence {
         match self {
             Evidence::LateTimer(late) => symbolise(&mut late.stack, &name),
             Evidence::PreemptionOff(off) => symbolise(&mut off.stack, &name),
+            Evidence::Blocked(blocked) => symbolise(&mut blocked.stack, &name),
+            Evidence::Throttled(_) => {}
         }
     }
 }

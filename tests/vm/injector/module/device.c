@@ -78,6 +78,8 @@ static ssize_t lab_write(struct file *file, const char __user *from, size_t size
 	if (!request.fault)
 		request.fault = find(lab_handlers, lab_handlers_count, kind, function);
 	if (!request.fault)
+		request.fault = find(lab_consoles, lab_consoles_count, kind, function);
+	if (!request.fault)
 		return -ENOENT;
 	if (length_us > LENGTH_US_MAX || cpu >= nr_cpu_ids || !cpu_online(cpu))
 		return -ERANGE;
@@ -160,6 +162,7 @@ static int __init lab_init(void)
 	error = misc_register(&lab_device);
 	if (error)
 		goto tick;
+	lab_console_init();
 	return 0;
 
 tick:
@@ -171,6 +174,7 @@ handlers:
 
 static void __exit lab_exit(void)
 {
+	lab_console_exit();
 	misc_deregister(&lab_device);
 	lab_tick_exit();
 	lab_handlers_exit();

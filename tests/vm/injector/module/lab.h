@@ -26,9 +26,13 @@ extern const struct lab_fault lab_sections[];
 extern const size_t lab_sections_count;
 extern const struct lab_fault lab_handlers[];
 extern const size_t lab_handlers_count;
+extern const struct lab_fault lab_consoles[];
+extern const size_t lab_consoles_count;
 
 int lab_handlers_init(void);
 void lab_handlers_exit(void);
+void lab_console_init(void);
+void lab_console_exit(void);
 int lab_tick_init(void);
 void lab_tick_exit(void);
 

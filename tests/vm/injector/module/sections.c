@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sections that hold interrupts or preemption off, each in a function with a name of its own, and
-// the console's own.
+// Sections that hold interrupts or preemption off, each in a function with a name of its own.
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/ktime.h>
 
 #include "lab.h"
@@ -78,26 +76,6 @@ static noinline void lab_walk_list(u64 length_ns, struct span *span)
 	barrier();
 }
 
-/* A record of the log, as long as the kernel takes one. */
-#define RECORD_BYTES 960
-
-/* Console output: where the kernel prints in the context that logs, interrupts are off for the
- * length of each record. */
-static int run_lab_console(const struct lab_fault *fault, u64 length_ns)
-{
-	u64 until_ns = ktime_get_ns() + length_ns;
-	static char text[RECORD_BYTES + 1];
-
-	memset(text, '.', RECORD_BYTES);
-	while (ktime_get_ns() < until_ns) {
-		u64 begin_ns = ktime_get_ns();
-
-		pr_emerg("%s\n", text);
-		lab_truth_add(fault, begin_ns, ktime_get_ns());
-	}
-	return 0;
-}
-
 #define SECTION(name)                                                                              \
 	static int run_##name(const struct lab_fault *fault, u64 length_ns)                        \
 	{                                                                                          \
@@ -120,6 +98,5 @@ const struct lab_fault lab_sections[] = {
 	{ "irqoff", "lab_raw_lock", run_lab_raw_lock },
 	{ "preemptoff", "lab_spin_section", run_lab_spin_section },
 	{ "preemptoff", "lab_walk_list", run_lab_walk_list },
-	{ "console", "lab_console", run_lab_console },
 };
 const size_t lab_sections_count = ARRAY_SIZE(lab_sections);

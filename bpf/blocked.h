@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// A target that blocks inside its activation, and what for: a lock with its owner, a device, or
+// something that nothing names. Everything else that it blocks on is the end of its activation.
+#ifndef RTSCOPE_BLOCKED_H
+#define RTSCOPE_BLOCKED_H
+
+#include "evidence.h"
+
+#define BLOCKED_NO -1
+
+struct blocked {
+	rts_s32 what; // enum rts_blocked, or BLOCKED_NO
+	rts_u64 lock;
+	struct rts_task owner;
+};
+
+// A lock of the kernel's with priority inheritance: mutexes of user space that asked for it, and on
+// PREEMPT_RT nearly all locks.
+static __always_inline bool blocked_on_lock(struct blocked *blocked, struct task_struct *task)
+{
+	struct rt_mutex_waiter *waiter = task->pi_blocked_on;
+	struct rt_mutex_base *lock;
+	struct task_struct *owner;
+
+	if (!waiter)
+		return false;
+	blocked->what = RTS_BLOCKED_LOCK;
+	lock = BPF_CORE_READ(waiter, lock);
+	blocked->lock = (rts_u64)lock;
+	owner = (struct task_struct *)((rts_u64)BPF_CORE_READ(lock, owner) & ~1ull);
+	if (!owner)
+		return true;
+	blocked->owner.tid = BPF_CORE_READ(owner, pid);
+	blocked->owner.prio = BPF_CORE_READ(owner, prio) - PRIO_LTTNG_OFFSET;
+	BPF_CORE_READ_INTO(&blocked->owner.comm, owner, comm);
+	return true;
+}
+
+// A mutex of the GNU C library: it waits for the word to lose the value 2, and the owner's tid lies
+// two words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the
+// owner is also the one who wakes the waiter.
+static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	rts_u32 operation, words[3] = {};
+
+	if ((task->flags & PF_KTHREAD) || !regs || !regs_in_futex(regs))
+		return false;
+	operation = regs_futex_operation(regs) & FUTEX_CMD_MASK;
+	if ((operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) ||
+	    (rts_u32)regs_futex_value(regs) != 2)
+		return false;
+	if (bpf_probe_read_user(words, sizeof(words), (const void *)regs_futex_word(regs)) ||
+	    words[0] != 2 || (rts_s32)words[2] <= 0)
+		return false;
+	blocked->what = RTS_BLOCKED_MUTEX;
+	blocked->lock = regs_futex_word(regs);
+	blocked->owner.tid = words[2];
+	return true;
+}
+
+// What `task`, which leaves the CPU in `task_state`, blocks on inside its activation.
+static __always_inline void blocked_on(struct blocked *blocked, struct task_struct *task,
+				       unsigned int task_state)
+{
+	__builtin_memset(blocked, 0, sizeof(*blocked));
+	blocked->owner.tid = -1;
+	blocked->what = BLOCKED_NO;
+	if (blocked_on_lock(blocked, task))
+		return;
+	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+		blocked->what = RTS_BLOCKED_IO;
+	else if ((task_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)) &&
+		 !(task_state & TASK_NOLOAD))
+		blocked->what = RTS_BLOCKED_KERNEL;
+	else
+		blocked_on_mutex(blocked, task);
+}
+
+static __always_inline void evidence_blocked(void *ctx, struct task_struct *task,
+		const struct blocked *blocked, rts_u64 now_ns)
+{
+	struct rts_evidence *slot = evidence_begin();
+
+	if (!slot)
+		return;
+	slot->time_ns = now_ns;
+	slot->begin_ns = now_ns;
+	slot->hrtimer = blocked->lock;
+	slot->function = 0;
+	slot->instruction = 0;
+	slot->steal_ns = 0;
+	task_describe(&slot->task, task);
+	slot->other = blocked->owner;
+	slot->kind = RTS_EVIDENCE_BLOCKED;
+	slot->mode = blocked->what;
+	stack_here(&slot->stack, ctx);
+	evidence_end(slot);
+}
+
+// Whether a fair task's control group has used up its quota: until the next period the task is
+// runnable and may not run.
+static __always_inline bool quota_used_up(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+		return false;
+	return task->prio > PRIO_FAIR_MIN && BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+}
+
+static __always_inline void evidence_throttled(struct task_struct *task, rts_u64 now_ns)
+{
+	struct rts_evidence *slot = evidence_begin();
+
+	if (!slot)
+		return;
+	slot->time_ns = now_ns;
+	slot->begin_ns = now_ns;
+	task_describe(&slot->task, task);
+	slot->kind = RTS_EVIDENCE_THROTTLED;
+	slot->mode = 0;
+	slot->stack.length = 0;
+	evidence_end(slot);
+}
+
+#endif

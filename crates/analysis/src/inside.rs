@@ -1,0 +1,181 @@
+//! A task of the chain from its switch-in on: what puts it aside, and what it blocks on before its
+//! work is done.
+
+use event::evidence::{Blocked, BlockedOn, Step};
+use event::{Cpu, Instant};
+
+use crate::evidence::is_page_fault;
+use crate::model::{Model, Moment, MomentKind, VersionId, What};
+use crate::naming::SKEW_MAX_NS;
+use crate::phases::{Doing, Phase, Since};
+use crate::term::Reason;
+
+/// Phases in the making: each begins where the last one ended.
+struct Phases {
+    list: Vec<Phase>,
+    now_ns: i64,
+    cpu: Option<Cpu>,
+    doing: Doing,
+}
+
+impl Phases {
+    /// What was done until `time_ns` becomes a phase; from then on it is `doing`, on `cpu`.
+    fn then(&mut self, time_ns: i64, cpu: Option<Cpu>, doing: Doing) {
+        self.list.push(Phase {
+            begin_ns: self.now_ns,
+            end_ns: time_ns,
+            cpu: self.cpu,
+            doing: self.doing,
+        });
+        (self.now_ns, self.cpu, self.doing) = (time_ns, cpu, doing);
+    }
+}
+
+/// The phases of a task of the chain that came on a CPU with `step`.
+pub(crate) fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
+    let (tid, prio) = (step.id, step.prio);
+    let mut phases = Phases {
+        list: Vec::new(),
+        now_ns: begin_ns,
+        cpu: Some(step.cpu),
+        doing: Doing::Running { tid },
+    };
+    let waiting = |since| Doing::Waiting { tid, prio, since };
+    // Since when it is blocked, and by which record.
+    let mut blocked: Option<(i64, Option<&Blocked>)> = None;
+    let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
+    for moment in model.moments(tid, step.cpu, begin, end) {
+        let cpu = Some(Cpu(moment.cpu));
+        let then = match (moment.kind, phases.doing) {
+            (MomentKind::OutRunnable, _) => waiting(Since::Preemption),
+            (MomentKind::In, _) => Doing::Running { tid },
+            (MomentKind::OutBlocked, _) => {
+                let record = record(model, tid, moment.time_ns);
+                blocked = Some((moment.time_ns, record));
+                Doing::Missing(Reason::Contradiction)
+            }
+            (MomentKind::Waking, Doing::Missing(_)) => {
+                if let Some((since_ns, Some(record))) = blocked.take() {
+                    wait(model, record, since_ns, moment, &mut phases);
+                }
+                delivery(model, moment)
+            }
+            (MomentKind::Wakeup, Doing::Delivery { .. }) => waiting(Since::Wakeup),
+            (MomentKind::Migrate, Doing::Waiting { .. }) => waiting(Since::Migration),
+            _ => continue,
+        };
+        phases.then(moment.time_ns, cpu, then);
+    }
+    phases.then(end_ns, None, Doing::Missing(Reason::Contradiction));
+    phases.list
+}
+
+/// The record of the block at `time_ns`.
+fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
+    let near = |blocked: &&Blocked| {
+        blocked.task.tid.0 == tid && (blocked.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS
+    };
+    model.evidence.blocked.iter().find(near)
+}
+
+/// What follows a wake-up: its delivery, where the trace tells its end.
+fn delivery(model: &Model, waking: &Moment) -> Doing {
+    let here = waking.cpu == u32::from(waking.by);
+    let waker = if here {
+        who(model, waking).map_or(What::Edge, |(what, _)| what)
+    } else {
+        What::Edge
+    };
+    if model.families.wakeup {
+        Doing::Delivery { waker }
+    } else {
+        Doing::Missing(Reason::MissingSteps)
+    }
+}
+
+/// What ran where a wake-up was made, and on whose time.
+fn who(model: &Model, waking: &Moment) -> Option<(What, i32)> {
+    let timeline = model.timeline(Cpu(u32::from(waking.by)))?;
+    let segment = timeline.at(waking.time_ns);
+    let version = model.tasks.version(segment.task)?;
+    Some((segment.occupant.what(), version.tid.0))
+}
+
+/// The phases of a block that began at `since_ns` and that `waking` ended.
+fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases: &mut Phases) {
+    let fault = is_page_fault(&record.stack);
+    phases.doing = match record.on {
+        BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
+        BlockedOn::Io => Doing::Io,
+        BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
+        BlockedOn::Lock | BlockedOn::Mutex => {
+            // Whoever was the owner then, and lets go of the lock now, had it in between.
+            let waker = who(model, waking).filter(|(what, _)| *what == What::Task);
+            let owner = record.owner.as_ref().map(|owner| owner.tid.0);
+            match waker {
+                Some((_, tid)) if owner == Some(tid) => {
+                    return owner_of_lock(model, tid, since_ns, waking.time_ns, phases);
+                }
+                _ => Doing::Missing(Reason::LockOwnerUnknown),
+            }
+        }
+    };
+}
+
+/// What the owner of a lock did while it was waited for.
+fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: &mut Phases) {
+    let log = model.tasks.log(tid, 0);
+    let now = log.partition_point(|moment| moment.time_ns <= since_ns);
+    let state = |place: usize| -> (Option<Cpu>, Doing) {
+        let moment = &log[place];
+        let cpu = Some(Cpu(moment.cpu));
+        let version = version_at(model, tid, &log[place..]);
+        let doing = match (moment.kind, version) {
+            (MomentKind::In, _) => Doing::OwnerRuns { tid },
+            (_, None) => Doing::Missing(Reason::LockOwnerUnknown),
+            (MomentKind::OutBlocked, Some(owner)) => Doing::OwnerSleeps { owner },
+            (kind, Some(owner)) => {
+                let since = match kind {
+                    MomentKind::OutRunnable => Since::Preemption,
+                    MomentKind::Migrate => Since::Migration,
+                    _ => Since::Wakeup,
+                };
+                Doing::OwnerWaits { owner, since }
+            }
+        };
+        (cpu, doing)
+    };
+    (phases.cpu, phases.doing) = match now.checked_sub(1) {
+        Some(place) => state(place),
+        None => (None, Doing::Missing(Reason::LockOwnerUnknown)),
+    };
+    for (place, moment) in log.iter().enumerate().skip(now) {
+        if moment.time_ns > until_ns {
+            break;
+        }
+        // A wake-up of a task that runs changes nothing.
+        let woken = matches!(moment.kind, MomentKind::Waking | MomentKind::Wakeup);
+        if woken && matches!(phases.doing, Doing::OwnerRuns { .. }) {
+            continue;
+        }
+        let (cpu, doing) = state(place);
+        phases.then(moment.time_ns, cpu, doing);
+    }
+}
+
+/// The task `tid` as it was at the first of `moments`: as it left the CPU then, or comes on it next.
+fn version_at(model: &Model, tid: i32, moments: &[Moment]) -> Option<VersionId> {
+    let first = moments.first()?;
+    let (cpu, time_ns) = match first.kind {
+        MomentKind::OutRunnable | MomentKind::OutBlocked => (first.cpu, first.time_ns - 1),
+        _ => {
+            let came = moments
+                .iter()
+                .find(|moment| moment.kind == MomentKind::In)?;
+            (came.cpu, came.time_ns)
+        }
+    };
+    let version = model.timeline(Cpu(cpu))?.at(time_ns).task;
+    let is_it = model.tasks.version(version)?.tid.0 == tid;
+    is_it.then_some(version)
+}
