@@ -251,7 +251,7 @@ fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, format!("chrt -f -p 10 {}", case.late.task.tid)))
 }
 
-/// A real-time task that waits while another CPU idles was not allowed there, or it would have gone.
+/// A real-time task that waits while another CPU idles was not allowed there: it would have gone.
 fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
     behind(case)?;
     let late = case.late;

@@ -163,7 +163,7 @@ fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: 
     }
 }
 
-/// The task `tid` as it was at the first of `moments`: as it left the CPU then, or comes on it next.
+/// The task `tid` as it was at the first of `moments`: it left the CPU then, or comes on it next.
 fn version_at(model: &Model, tid: i32, moments: &[Moment]) -> Option<VersionId> {
     let first = moments.first()?;
     let (cpu, time_ns) = match first.kind {

@@ -8,6 +8,7 @@ use crate::finding::{Grade, Ledger};
 use crate::model::Model;
 use crate::naming::{self, Key};
 use crate::phases::Chain;
+use crate::public;
 use event::evidence::PreemptionModel;
 use event::evidence::Step;
 
@@ -135,7 +136,7 @@ pub(crate) fn ledger(model: &Model, account: &Account<'_>) -> Ledger {
 fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Ledger {
     let mut named: BTreeMap<TermKind, Sum> = BTreeMap::new();
     for (key, sum) in books.sums {
-        let kind = naming::public(model, key, account.target, account.preemption);
+        let kind = public::public(model, key, account.target, account.preemption);
         match named.get_mut(&kind) {
             Some(before) => before.add(&sum),
             None => {

@@ -19,6 +19,7 @@ mod ledger;
 mod model;
 mod naming;
 mod phases;
+mod public;
 mod query;
 pub mod reports;
 mod term;

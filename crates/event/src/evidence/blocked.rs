@@ -1,5 +1,5 @@
-//! What keeps a task from running though its work is not done: what it blocks on in the middle of an
-//! activation, and the quota of its control group.
+//! What keeps a task from running though its work is not done: what it blocks on in the middle of
+//! an activation, and the quota of its control group.
 
 use super::hit::TaskRef;
 use super::stack::Stack;

@@ -76,7 +76,8 @@ void run_two(const char *kind, const struct options *options)
 
 /* Burns until `until_ns` and logs each stretch in which nobody else had the CPU, or, for `gaps`,
  * each in which somebody else or nobody had it, when it lasts a millisecond. */
-static void burn_and_log(const char *kind, const struct options *options, uint64_t until_ns, int gaps)
+static void burn_and_log(const char *kind, const struct options *options, uint64_t until_ns,
+			 int gaps)
 {
 	uint64_t begin_ns = now_ns(), last_ns = begin_ns;
 

@@ -1,5 +1,5 @@
-/* Priority inversion: a periodic victim shares a lock with a task of a lower rank, and a third task,
- * of a rank in between, takes the CPU. */
+/* Priority inversion: a periodic victim shares a lock with a task of a lower rank, and a third
+ * task, of a rank in between, takes the CPU. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,0 +1,141 @@
+//! From the ledger's keys to its public names, with the functions that stacks show.
+
+use event::evidence::{Hit, PreemptionModel, PreemptionOff, StepKind, TaskRef};
+
+use crate::evidence::{interrupted_function, section_function, section_that_ended, was_preempted};
+use crate::model::{Model, VersionId};
+use crate::naming::{Key, SKEW_MAX_NS};
+use crate::term::{Reason, TermKind};
+
+/// The public name; `target` is the tid whose activation it is.
+pub(crate) fn public(
+    model: &Model,
+    key: Key,
+    target: i32,
+    preemption: PreemptionModel,
+) -> TermKind {
+    let task = |id: u32| {
+        let version = model.tasks.version(VersionId(id));
+        version.map(crate::model::Version::task_ref)
+    };
+    match key {
+        Key::InterruptsOff(place) => {
+            let late = model.evidence.late_timers.get(place);
+            let named =
+                late.and_then(|late| Some((section_function(&late.stack)?, &late.interrupted)));
+            named.map_or_else(unknown, |(function, task)| TermKind::InterruptsOff {
+                function: function.to_owned(),
+                task: task.clone(),
+            })
+        }
+        Key::IdleExit => TermKind::IdleExit,
+        Key::Steal => TermKind::Steal,
+        Key::Nmi => TermKind::Nmi,
+        Key::Hardirq(irq) => TermKind::Hardirq {
+            irq,
+            name: model.irq_name(irq),
+        },
+        Key::Softirq(vector) => TermKind::Softirq { vector },
+        Key::Ran(id) => match task(id) {
+            Some(task) if task.tid.0 == target => TermKind::OwnRun,
+            Some(task) => TermKind::Upstream { task },
+            None => unknown(),
+        },
+        Key::Delivery => TermKind::WakeupDelivery,
+        Key::Wait(id) => task(id).map_or_else(unknown, |behind| TermKind::RunQueueWait { behind }),
+        Key::Stop(id) => task(id).map_or_else(unknown, |task| TermKind::StopClass { task }),
+        Key::PreemptionOff(id, place) => {
+            let off = place.and_then(|place| model.evidence.preemption_off.get(place));
+            let preemption = off.map_or(preemption, |off| off.model.or(preemption));
+            let function = off.and_then(|off| off_function(model, off, preemption));
+            kept_by(task(id), function, preemption)
+        }
+        Key::Kept(id, hit) => {
+            let hit = model.evidence.hits.get(hit);
+            let function = hit.and_then(|hit| kept_function(model, hit, preemption));
+            kept_by(task(id), function, preemption)
+        }
+        Key::Throttled(id) => TermKind::Throttled {
+            ran: id.and_then(task),
+        },
+        Key::Quota => TermKind::Quota,
+        Key::LockWait(id) => task(id).map_or_else(unknown, |owner| TermKind::LockWait { owner }),
+        Key::Inversion(owner, behind) => match (task(owner), task(behind)) {
+            (Some(owner), Some(behind)) => TermKind::PriorityInversion { owner, behind },
+            _ => unknown(),
+        },
+        Key::Io => TermKind::BlockIo,
+        Key::PageFault => TermKind::PageFault,
+        Key::Migration => TermKind::Migration,
+        Key::Switch => TermKind::Switch,
+        Key::Unexplained(reason) => TermKind::Unexplained(reason),
+        // Settled before; never left.
+        Key::Lower(_) | Key::Idle => unknown(),
+    }
+}
+
+fn kept_by(task: Option<TaskRef>, function: Option<&str>, model: PreemptionModel) -> TermKind {
+    let function = function.map(str::to_owned);
+    task.map_or_else(unknown, |task| TermKind::PreemptionOff {
+        task,
+        function,
+        model,
+    })
+}
+
+fn unknown() -> TermKind {
+    TermKind::Unexplained(Reason::Contradiction)
+}
+
+/// The function in which the culprit of `hit` kept the CPU. With full preemption, it is preempted
+/// where its section ends. Without, it is at the next preemption point, which may be far from what
+/// took the time: then the function that the wake-up's interrupt found says more.
+pub(crate) fn kept_function<'a>(
+    model: &Model,
+    hit: &'a Hit,
+    preemption: PreemptionModel,
+) -> Option<&'a str> {
+    let at_end =
+        || section_that_ended(&hit.culprit_stack).filter(|_| was_preempted(&hit.culprit_stack));
+    let at_wake_up = || {
+        let culprit = hit.culprit.as_ref()?;
+        let cpu = hit.steps.last()?.cpu;
+        let waking = hit
+            .steps
+            .iter()
+            .rfind(|step| step.kind == StepKind::Waking)?;
+        let current = model.timeline(cpu)?.at(waking.time.as_ns()).task;
+        let found = model.tasks.version(current)?.tid == culprit.tid && waking.cpu == cpu;
+        interrupted_function(&hit.waker_stack).filter(|_| found)
+    };
+    if preemption.is_full() {
+        at_end().or_else(at_wake_up)
+    } else {
+        at_wake_up().or_else(at_end)
+    }
+}
+
+/// The function in which a task kept the CPU by its record: a hit of the same switch says more than
+/// the record's stack where the task left at a preemption point.
+fn off_function<'a>(
+    model: &'a Model,
+    off: &'a PreemptionOff,
+    preemption: PreemptionModel,
+) -> Option<&'a str> {
+    let same_switch = |hit: &&Hit| {
+        let by_task = hit
+            .culprit
+            .as_ref()
+            .is_some_and(|by| by.tid == off.task.tid);
+        by_task && (hit.end - off.time).as_ns().abs() <= SKEW_MAX_NS
+    };
+    let at_end = || section_that_ended(&off.stack);
+    if preemption.is_full() {
+        return at_end();
+    }
+    let mut hits = model.evidence.hits.iter();
+    let shown = hits.find(same_switch);
+    shown
+        .and_then(|hit| kept_function(model, hit, preemption))
+        .or_else(at_end)
+}
