@@ -7,7 +7,7 @@ use ctf::writer::EnvValue;
 use crate::facts::Facts;
 
 /// LTTng's version whose names and values we write.
-const TRACER_VERSION: [(&str, i64); 3] = [
+pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
     ("tracer_major", 2),
     ("tracer_minor", 13),
     ("tracer_patchlevel", 23),
@@ -19,13 +19,10 @@ pub(crate) fn environment(
     command_line: &str,
     facts: &Facts,
 ) -> Vec<(String, EnvValue)> {
-    let kernel = |file: &str| {
-        let text = fs::read_to_string(format!("/proc/sys/kernel/{file}")).unwrap_or_default();
-        EnvValue::Text(text.trim().to_owned())
-    };
+    let kernel = |file: &str| EnvValue::Text(kernel_fact(file));
     let text = |text: &str| EnvValue::Text(text.to_owned());
     let mut entries = vec![
-        ("hostname", kernel("hostname")),
+        ("hostname", EnvValue::Text(hostname())),
         ("domain", text("kernel")),
         ("sysname", text("Linux")),
         ("kernel_release", kernel("osrelease")),
@@ -55,6 +52,17 @@ pub(crate) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// The name of this machine.
+pub(crate) fn hostname() -> String {
+    kernel_fact("hostname")
+}
+
+/// A line of `/proc/sys/kernel`; empty when it cannot be read.
+fn kernel_fact(file: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/sys/kernel/{file}")).unwrap_or_default();
+    text.trim().to_owned()
 }
 
 /// The command line of this process, words with blanks in quotes.

@@ -25,6 +25,7 @@ mod select;
 mod sets;
 mod snapshot;
 mod statedump;
+mod user;
 pub mod watch;
 
 pub use cost::Cost;
@@ -38,3 +39,4 @@ pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use select::{EventSelection, Selected};
 pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{InterruptLine, StateDump, TaskState};
+pub use user::{UserConfig, UserProcess, UserSummary};

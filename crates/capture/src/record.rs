@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
-use ctf::writer::StagedDir;
+use ctf::writer::{EnvValue, StagedDir};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{CpuStatistics, EventName, Instance, PagePipe};
 
@@ -21,6 +21,7 @@ use crate::kernel_trace::KernelTrace;
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
+use crate::user::{UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
 
 /// How often the rings are emptied.
@@ -35,8 +36,12 @@ pub struct RecordConfig {
     pub output: PathBuf,
     /// Stop after this time; else when the command ends or the flag is raised.
     pub duration: Option<Duration>,
-    /// The events.
+    /// The kernel's events; none when only applications are recorded.
+    pub kernel: bool,
+    /// Which of the kernel's events.
     pub events: EventSelection,
+    /// Events of applications.
+    pub user: Option<UserConfig>,
     /// Run this, and stop when it ends.
     pub command: Option<Vec<OsString>>,
     /// Kernel filters, each on one event.
@@ -55,7 +60,9 @@ impl RecordConfig {
         RecordConfig {
             output: output.into(),
             duration: None,
+            kernel: true,
             events: EventSelection::default(),
+            user: None,
             command: None,
             filters: Vec::new(),
             buffer_bytes_per_cpu: 4 << 20,
@@ -100,6 +107,8 @@ pub struct RecordSummary {
     pub absent: Vec<String>,
     /// How the command ended.
     pub command_status: Option<ExitStatus>,
+    /// What applications gave.
+    pub user: UserSummary,
 }
 
 impl RecordSummary {
@@ -108,12 +117,12 @@ impl RecordSummary {
         self.cpus.iter().map(|cpu| cpu.written.events).sum()
     }
 
-    /// Lost events, on all CPUs.
+    /// Lost events of the kernel, on all CPUs.
     pub fn lost(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.statistics.lost()).sum()
     }
 
-    /// Bytes of all streams.
+    /// Bytes of all streams of the kernel.
     pub fn size_bytes(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.written.size_bytes).sum()
     }
@@ -129,6 +138,92 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
     let staged = StagedDir::create(&config.output)?;
     // Before the first event: every stream covers the recording from here on.
     let begin = clock::monotonic();
+    // One offset for all parts of the trace: their times are of one clock.
+    let offset = clock::wall_offset_ns();
+    let name = config.output.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let target = UserTarget {
+        root: staged.path().to_owned(),
+        trace_name: name.clone(),
+        wall_offset_ns: offset,
+        begin,
+        cpus: housekeeping::cpus(&facts.machine, config.cpus.as_deref()),
+    };
+    let user = config.user.as_ref();
+    let user = user
+        .map(|user| UserRecorder::start(user, target))
+        .transpose()?;
+    let recorded = match config.kernel {
+        true => {
+            let environment = environment::environment(&name, command_line, facts);
+            record_kernel(config, facts, &staged, (begin, offset), environment)
+        }
+        false => record_nothing_else(config),
+    };
+    // Also after an error: no process may be left switched on.
+    let user = user.map(UserRecorder::finish).transpose();
+    let recorded = recorded?;
+    let user = user?.unwrap_or_default();
+    if !config.kernel && user.events() + user.lost() == 0 {
+        return Err(nothing_recorded(config, &user));
+    }
+    let duration = recorded.duration;
+    Ok(RecordSummary {
+        path: staged.commit()?,
+        duration: Duration::from_ns(duration.as_nanos().min(i64::MAX as u128) as i64),
+        cpus: recorded.cpus,
+        dump_events: recorded.dump_events,
+        absent: recorded.absent,
+        command_status: recorded.command_status,
+        user,
+    })
+}
+
+/// A trace without a stream is no trace: no reader takes it.
+fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
+    let patterns = config.user.as_ref().map_or(&[][..], UserConfig::patterns);
+    let found = match user.refused.as_slice() {
+        [] => "no traced process executed such an event".to_owned(),
+        refused => refused.join("; "),
+    };
+    Error::new(
+        ErrorKind::NotFound,
+        format!("nothing was recorded for --user '{}'", patterns.join(",")),
+    )
+    .found(found)
+    .mend("check the pattern, and that the program is linked with librtscope-probe")
+}
+
+/// What was recorded besides applications.
+struct Recorded {
+    cpus: Vec<CpuRecord>,
+    dump_events: u64,
+    absent: Vec<String>,
+    command_status: Option<ExitStatus>,
+    duration: StdDuration,
+}
+
+/// Waits for the end while applications alone are recorded.
+fn record_nothing_else(config: &RecordConfig) -> Result<Recorded> {
+    let started = StdInstant::now();
+    let command_status = wait(config, &AtomicBool::new(false))?;
+    Ok(Recorded {
+        cpus: Vec::new(),
+        dump_events: 0,
+        absent: Vec::new(),
+        command_status,
+        duration: started.elapsed(),
+    })
+}
+
+/// Records the kernel's events.
+fn record_kernel(
+    config: &RecordConfig,
+    facts: &Facts,
+    staged: &StagedDir,
+    (begin, offset): (Instant, i64),
+    environment: Vec<(String, EnvValue)>,
+) -> Result<Recorded> {
     let mut recorder = Recorder::start(&RecorderConfig {
         events: config.events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
@@ -141,13 +236,6 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
     let dump = StateDump::collect();
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
     let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
-    let name = config
-        .output
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let environment = environment::environment(&name, command_line, facts);
-    let offset = clock::wall_offset_ns();
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
     let absent = recorder.selected().absent.clone();
 
@@ -161,24 +249,16 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
     let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts)?;
-    let dump_events = trace.state_dump(
-        &dump,
-        TimeRange {
-            begin,
-            end: clock::monotonic(),
-        },
-    )?;
+    let end = clock::monotonic();
+    let dump_events = trace.state_dump(&dump, TimeRange { begin, end })?;
     let own = SharedFunctions::default();
     functions::write_functions(staged.path(), &functions::kernel_functions(), &own)?;
-    let duration = Duration::from_ns((ended - started).as_nanos().min(i64::MAX as u128) as i64);
-    let path = staged.commit()?;
-    Ok(RecordSummary {
-        path,
-        duration,
+    Ok(Recorded {
         cpus,
         dump_events,
         absent,
         command_status,
+        duration: ended - started,
     })
 }
 

@@ -125,7 +125,7 @@ fn matches(pattern: &str, event: &EventName) -> bool {
 }
 
 /// `*` stands for any characters, `?` for one.
-fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // The last star, and the text that it has swallowed so far.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use event::{Error, ErrorKind, Result};
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
 
 use crate::RingFile;
 
@@ -17,6 +17,8 @@ const FILES_MAX: usize = 4096;
 const RINGS: &str = "rings-";
 /// How names of session files begin.
 const SESSION: &str = "session-";
+/// The file that the recorder of a directory locks.
+const RECORDER: &str = "recorder";
 /// Bits that let others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -142,6 +144,29 @@ impl Directory {
             )));
         }
         RingFile::new(file, name)
+    }
+
+    /// Becomes the one recorder of this directory, until the file is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when there is one; otherwise what the operating system says.
+    pub fn lock(&self) -> Result<File> {
+        let failed = |errno: rustix::io::Errno| {
+            Error::io(format!("cannot lock {}", self.path.display()), errno.into())
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
+        let file = File::from(fd.map_err(failed)?);
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
+                ErrorKind::AlreadyExists,
+                "these processes are being recorded already",
+            )
+            .found(format!("a recorder holds {}", self.path.display()))
+            .mend("end it first, or give both sides another directory with RTSCOPE_DIR")),
+            Err(errno) => Err(failed(errno)),
+        }
     }
 
     /// Leaves a file that tells processes that start from now on which events are wanted. Returns

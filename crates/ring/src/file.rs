@@ -151,6 +151,14 @@ impl RingFile {
         self.write(&tail.to_le_bytes(), offset)
     }
 
+    /// Events of the process that found no room and cannot be enabled.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn unregistered(&self) -> Result<u64> {
+        self.word(offset_of!(Header, unregistered) as u64)
+    }
+
     /// The mode in force.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Reader of the rings that traced processes share with recorders
 //! (`probe/include/rtscope/layout.h`).
 //!
-//! [`Layout`], [`Table`] and [`Records`] are pure over bytes; [`RingFile`] and [`Directory`] are the
-//! thin layer that gets the bytes.
+//! [`Layout`], [`Table`] and [`Records`] are pure over bytes; [`RingFile`] and [`Directory`] are
+//! the thin layer that gets the bytes.
 //!
 //! # Design constraints
 //! - A traced process may be hostile: every offset and length is bounded before it is used, nothing

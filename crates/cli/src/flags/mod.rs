@@ -74,7 +74,7 @@ pub enum Command {
     Measure(Measure),
     /// Find the late activations of a trace, who made them late and what to change
     Diagnose(Diagnose),
-    /// Record kernel events, until a time, a command's end or Ctrl-C
+    /// Record events of the kernel and of applications, until a time, a command's end or Ctrl-C
     Record(Record),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),

@@ -17,6 +17,10 @@ pub struct Record {
     /// A set of events, one event, or a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub events: Vec<String>,
+    /// Record events of applications linked with librtscope-probe, as in 'npt:*'; alone, or beside
+    /// the kernel's with --events; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub user: Vec<String>,
     /// Say which events --events means on this kernel, and record nothing
     #[arg(long)]
     pub list_events: bool,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use capture::UserConfig;
 use event::{Duration, Error, ErrorKind, Result};
 
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
@@ -17,6 +18,10 @@ pub struct RecordOptions {
     pub duration: Option<Duration>,
     /// Sets, events and patterns; empty means the default set.
     pub events: Vec<String>,
+    /// Whether the kernel's events are wanted: not when only applications were asked for.
+    pub kernel: bool,
+    /// Events of applications.
+    pub user: Option<UserConfig>,
     /// In-kernel filters: event or pattern, and expression.
     pub filters: Vec<(String, String)>,
     /// Kernel buffer of each CPU.
@@ -40,6 +45,10 @@ impl RecordOptions {
                 .unwrap_or_else(|| "rtscope-trace".into()),
             duration: typed.duration.as_ref().map(duration).transpose()?,
             events: typed.events.clone(),
+            kernel: typed.user.is_empty() || !(typed.events.is_empty() && typed.filter.is_empty()),
+            user: (!typed.user.is_empty())
+                .then(|| UserConfig::new(&typed.user))
+                .transpose()?,
             filters: typed
                 .filter
                 .iter()

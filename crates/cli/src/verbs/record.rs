@@ -1,4 +1,5 @@
-//! `rtscope record`: kernel events into a trace, and the worst that they show.
+//! `rtscope record`: events of the kernel and of applications into a trace, and the worst that they
+//! show.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -25,7 +26,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 pub fn run(typed: &Record) -> Result<Outcome> {
     let options = RecordOptions::new(typed)?;
     let facts = facts::gather();
-    facts.require(Verb::Record)?;
+    if options.kernel {
+        facts.require(Verb::Record)?;
+    }
     if typed.list_events {
         return list_events(&options);
     }
@@ -96,6 +99,8 @@ fn config(options: RecordOptions) -> Result<RecordConfig> {
     })?;
     Ok(RecordConfig {
         duration: options.duration,
+        kernel: options.kernel,
+        user: options.user,
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters.collect::<Result<_>>()?,
@@ -132,15 +137,20 @@ fn beginning(config: &RecordConfig) -> String {
 
 fn ending(summary: &RecordSummary) -> String {
     let path = summary.path.display();
-    let mut text = format!(
-        "recorded {} events in {} on {} CPUs, {} lost, {:.1} MB: {path}\n",
-        summary.events(),
-        summary.duration,
-        summary.cpus.len(),
-        summary.lost(),
-        summary.size_bytes() as f64 / 1e6
-    );
+    let mut text = String::new();
     // Writing to a String cannot fail, here and below.
+    if !summary.cpus.is_empty() {
+        let _ = writeln!(
+            text,
+            "recorded {} events in {} on {} CPUs, {} lost, {:.1} MB: {path}",
+            summary.events(),
+            summary.duration,
+            summary.cpus.len(),
+            summary.lost(),
+            summary.size_bytes() as f64 / 1e6
+        );
+    }
+    applications(&mut text, summary);
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
     }
@@ -152,6 +162,10 @@ fn ending(summary: &RecordSummary) -> String {
             text,
             "events were lost: repeat with --buffer 16M, or with fewer --events"
         );
+    }
+    if summary.cpus.is_empty() {
+        let _ = writeln!(text, "next:  rtscope cat {path}");
+        return text;
     }
     match worst(summary) {
         Ok(Some(sentence)) => {
@@ -165,6 +179,53 @@ fn ending(summary: &RecordSummary) -> String {
     }
     let _ = writeln!(text, "next:  rtscope diagnose {path}");
     text
+}
+
+/// What applications gave, a line each, and what became of the rest.
+fn applications(text: &mut String, summary: &RecordSummary) {
+    let user = &summary.user;
+    for process in &user.processes {
+        let _ = write!(
+            text,
+            "{} ({}): {} events, {} lost, {:.1} MB",
+            process.name,
+            process.pid,
+            process.events,
+            process.lost(),
+            process.size_bytes as f64 / 1e6
+        );
+        let causes = ring::LOSS_NAMES.iter().zip(process.losses);
+        for (cause, lost) in causes.filter(|(_, lost)| *lost > 0) {
+            let _ = write!(text, "; {cause}: {lost}");
+        }
+        if process.malformed > 0 {
+            let _ = write!(text, "; {} records were malformed", process.malformed);
+        }
+        if process.unregistered > 0 {
+            let _ = write!(text, "; {} events found no room", process.unregistered);
+        }
+        text.push('\n');
+    }
+    for refused in &user.refused {
+        let _ = writeln!(text, "not recorded: {refused}");
+    }
+    if summary.cpus.is_empty() {
+        let _ = writeln!(
+            text,
+            "recorded {} events of {} processes in {}, {} lost: {}",
+            user.events(),
+            user.processes.len(),
+            summary.duration,
+            user.lost(),
+            summary.path.display()
+        );
+    }
+    if user.lost() > 0 {
+        let _ = writeln!(
+            text,
+            "events of applications were lost: start them with RTSCOPE_RING_SIZE=4M"
+        );
+    }
 }
 
 /// The verdict on the worst activation of a real-time task, if there was any.

@@ -93,12 +93,7 @@ impl TraceWriter {
     /// class cannot be said in CTF (a length that refers to nothing, a choice without a value);
     /// otherwise what the operating system says, with the file's name.
     pub fn create(dir: &Path, meta: &TraceMeta) -> Result<TraceWriter> {
-        let lowered = |stream| Lowered::new(stream, meta.dialect);
-        let streams: Vec<Lowered<'_>> = meta.streams.iter().map(lowered).collect::<Result<_>>()?;
-        let text = match meta.dialect {
-            Dialect::Ctf18 => tsdl::metadata(meta, &streams)?,
-            Dialect::Ctf2 => fragments::metadata(meta, &streams)?,
-        };
+        let (text, encoders) = lowered(meta)?;
         let index = dir.join("index");
         fs::create_dir_all(&index).map_err(|cause| write_error(&index, cause))?;
         let path = dir.join("metadata");
@@ -115,9 +110,31 @@ impl TraceWriter {
             dir: dir.to_owned(),
             uuid: meta.uuid,
             streams: meta.streams.clone().into(),
-            encoders: streams.iter().map(StreamEncoder::new).collect(),
+            encoders,
             files: 0,
         })
+    }
+
+    /// Writes the metadata anew, as classes appear and the environment becomes known. Classes that
+    /// were there keep their places; streams that are open learn new ones by
+    /// [`TraceWriter::teach`].
+    ///
+    /// # Errors
+    /// As [`TraceWriter::create`], except that the trace is there.
+    pub fn update(&mut self, meta: &TraceMeta) -> Result<()> {
+        let (text, encoders) = lowered(meta)?;
+        let path = self.dir.join("metadata");
+        fs::write(&path, text).map_err(|cause| write_error(&path, cause))?;
+        self.streams = meta.streams.clone().into();
+        self.encoders = encoders;
+        Ok(())
+    }
+
+    /// Gives an open stream of this trace the classes of the last [`TraceWriter::update`].
+    pub fn teach(&self, stream: &mut StreamWriter) {
+        if let Some(encoder) = self.encoders.get(stream.stream_index()) {
+            stream.set_classes(Arc::clone(&encoder.classes));
+        }
     }
 
     /// Starts the file of stream `stream_index` for `cpu`, named `NAME_CPU`.
@@ -167,6 +184,17 @@ impl TraceWriter {
         self.files += 1;
         Ok(writer)
     }
+}
+
+/// The metadata as they are written, and how each stream's values are.
+fn lowered(meta: &TraceMeta) -> Result<(String, Vec<StreamEncoder>)> {
+    let lowered = |stream| Lowered::new(stream, meta.dialect);
+    let streams: Vec<Lowered<'_>> = meta.streams.iter().map(lowered).collect::<Result<_>>()?;
+    let text = match meta.dialect {
+        Dialect::Ctf18 => tsdl::metadata(meta, &streams)?,
+        Dialect::Ctf2 => fragments::metadata(meta, &streams)?,
+    };
+    Ok((text, streams.iter().map(StreamEncoder::new).collect()))
 }
 
 /// A failed write, with the file and, where one exists, the cure.

@@ -192,6 +192,16 @@ impl StreamWriter {
         Ok(())
     }
 
+    /// The place of the stream's class in the metadata.
+    pub(super) fn stream_index(&self) -> usize {
+        self.start.stream_id as usize
+    }
+
+    /// Takes the classes that the metadata have gained.
+    pub(super) fn set_classes(&mut self, classes: Arc<[ClassEncoder]>) {
+        self.start.classes = classes;
+    }
+
     /// Sets the cumulative number of discarded events that the following packets carry. When it
     /// grows, the open packet is closed first: the loss lies between two packets.
     ///

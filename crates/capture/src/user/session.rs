@@ -1,0 +1,393 @@
+//! The recording of applications: finds processes, polls their rings, ends with all of them.
+//!
+//! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
+//! CPUs, the more often the fuller it finds them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use event::{Cpu, Error, ErrorKind, Instant, Result};
+use ring::{Directory, EventDescription, Liveness};
+
+use super::clock::CounterClock;
+use super::process::{Common, Process, UserProcess};
+use crate::select::glob;
+use crate::{clock, housekeeping};
+
+/// Between two looks into the rings.
+const PERIOD_MAX: StdDuration = StdDuration::from_millis(20);
+const PERIOD_MIN: StdDuration = StdDuration::from_micros(500);
+/// A fuller ring is looked at twice as often, an emptier one half as often.
+const FULL: f64 = 0.25;
+const EMPTY: f64 = 0.03;
+/// Where the directories of users are.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// How their names begin; the user's id follows.
+const PREFIX: &str = "rtscope-";
+
+/// Which events of which processes to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserConfig {
+    patterns: Vec<String>,
+    directory: Option<PathBuf>,
+}
+
+impl UserConfig {
+    /// From patterns such as `npt:*`; one without a colon names providers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a pattern that cannot be one.
+    pub fn new(patterns: &[String]) -> Result<Self> {
+        let mut all = Vec::new();
+        for pattern in patterns.iter().flat_map(|list| list.split(',')) {
+            let pattern = pattern.trim();
+            let known = |c: char| c.is_ascii_alphanumeric() || "_:*?".contains(c);
+            if pattern.is_empty() || !pattern.chars().all(known) {
+                return Err(
+                    Error::new(ErrorKind::InvalidInput, "not a pattern of events")
+                        .found(format!("'{pattern}'"))
+                        .mend("as in --user 'npt:*': letters, digits, '_', ':', '*' and '?'"),
+                );
+            }
+            all.push(pattern.to_owned());
+        }
+        Ok(UserConfig {
+            patterns: all,
+            directory: None,
+        })
+    }
+
+    /// Looks for processes in `directory` alone, as `RTSCOPE_DIR` tells them.
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// The patterns.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+}
+
+/// What all applications gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserSummary {
+    /// Processes with events or losses, in the order in which they ended.
+    pub processes: Vec<UserProcess>,
+    /// Processes and directories that could not be read, with the reason.
+    pub refused: Vec<String>,
+}
+
+impl UserSummary {
+    /// Events of all processes.
+    pub fn events(&self) -> u64 {
+        self.processes.iter().map(|process| process.events).sum()
+    }
+
+    /// Losses of all processes.
+    pub fn lost(&self) -> u64 {
+        self.processes.iter().map(UserProcess::lost).sum()
+    }
+
+    /// Bytes of all streams.
+    pub fn size_bytes(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|process| process.size_bytes)
+            .sum()
+    }
+}
+
+/// Which events are wanted, and since when.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub patterns: Vec<String>,
+    pub begin_ns: u64,
+}
+
+impl Wanted {
+    /// Whether a pattern names the event.
+    pub fn matches(&self, event: &EventDescription) -> bool {
+        let full = event.full_name();
+        self.patterns
+            .iter()
+            .any(|pattern| match pattern.contains(':') {
+                true => glob(pattern, &full),
+                false => glob(pattern, &event.provider),
+            })
+    }
+}
+
+/// A directory whose recorder we are.
+struct Place {
+    directory: Rc<Directory>,
+    session: String,
+    _lock: File,
+}
+
+/// A recording of applications that runs in a thread of its own.
+pub(crate) struct UserRecorder {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<UserSummary>>,
+}
+
+/// Where and how to record.
+pub(crate) struct UserTarget {
+    /// The root of the trace.
+    pub root: PathBuf,
+    pub trace_name: String,
+    pub wall_offset_ns: i64,
+    pub begin: Instant,
+    /// Where the thread may run.
+    pub cpus: Vec<Cpu>,
+}
+
+impl UserRecorder {
+    /// Starts; when this returns, processes that start are traced from their first event.
+    ///
+    /// # Errors
+    /// When there is no directory that we may read, or somebody else records there.
+    pub fn start(config: &UserConfig, target: UserTarget) -> Result<UserRecorder> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let config = config.clone();
+        let thread = std::thread::spawn(move || {
+            housekeeping::pin(&target.cpus);
+            let mut session = match Session::start(&config, &target) {
+                Ok(session) => session,
+                Err(error) => {
+                    // The receiver waits for exactly this.
+                    let _ = ready.send(Err(error));
+                    return Ok(UserSummary::default());
+                }
+            };
+            let _ = ready.send(Ok(()));
+            session.run(&stopped)?;
+            session.finish()
+        });
+        match is_ready.recv() {
+            Ok(Ok(())) => Ok(UserRecorder { stop, thread }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(Error::new(
+                ErrorKind::Io,
+                "the recorder of applications ended before it began",
+            )),
+        }
+    }
+
+    /// Stops, reads what is left and closes the traces.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn finish(self) -> Result<UserSummary> {
+        self.stop.store(true, Ordering::Release);
+        match self.thread.join() {
+            Ok(summary) => summary,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// The state of the recorder's thread.
+struct Session {
+    places: Vec<Place>,
+    processes: Vec<Process>,
+    clock: CounterClock,
+    folder: PathBuf,
+    trace_name: String,
+    wall_offset_ns: i64,
+    wanted: Wanted,
+    summary: UserSummary,
+    /// Files that were refused: said once.
+    known_bad: Vec<String>,
+}
+
+impl Session {
+    fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
+        let mut summary = UserSummary::default();
+        let mut places = Vec::new();
+        for (path, owner, ours) in directories(config) {
+            let place = take(&path, owner, ours, &config.patterns);
+            match place {
+                Ok(place) => places.push(place),
+                Err(error) if ours => return Err(error),
+                Err(error) => summary.refused.push(error.to_string()),
+            }
+        }
+        Ok(Session {
+            places,
+            processes: Vec::new(),
+            clock: CounterClock::start(),
+            folder: target.root.join("ust/pid"),
+            trace_name: target.trace_name.clone(),
+            wall_offset_ns: target.wall_offset_ns,
+            wanted: Wanted {
+                patterns: config.patterns.clone(),
+                begin_ns: target.begin.as_ns().max(0) as u64,
+            },
+            summary,
+            known_bad: Vec::new(),
+        })
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        let mut period = PERIOD_MAX;
+        while !stop.load(Ordering::Acquire) {
+            let fullest = self.turn()?;
+            if fullest > FULL {
+                period = (period / 2).max(PERIOD_MIN);
+            } else if fullest < EMPTY {
+                period = (period * 2).min(PERIOD_MAX);
+            }
+            std::thread::sleep(period);
+        }
+        Ok(())
+    }
+
+    /// Looks for new processes, reads all, ends the dead ones.
+    fn turn(&mut self) -> Result<f64> {
+        self.find()?;
+        self.clock.update();
+        let mut fullest = 0.0_f64;
+        let mut index = 0;
+        while index < self.processes.len() {
+            // Asked before the last reading, so that nothing can come after it.
+            let dead = self.processes[index].liveness() == Liveness::Dead;
+            let (process, clock, common) = self.parts(index);
+            fullest = fullest.max(process.poll(clock, &common)?);
+            if dead {
+                self.end(index)?;
+            } else {
+                index += 1;
+            }
+        }
+        Ok(fullest)
+    }
+
+    /// A process, and what it needs of the session.
+    fn parts(&mut self, index: usize) -> (&mut Process, &mut CounterClock, Common<'_>) {
+        let common = Common {
+            folder: &self.folder,
+            wanted: &self.wanted,
+            wall_offset_ns: self.wall_offset_ns,
+            trace_name: &self.trace_name,
+        };
+        (&mut self.processes[index], &mut self.clock, common)
+    }
+
+    fn end(&mut self, index: usize) -> Result<()> {
+        let process = self.processes.swap_remove(index);
+        let common = Common {
+            folder: &self.folder,
+            wanted: &self.wanted,
+            wall_offset_ns: self.wall_offset_ns,
+            trace_name: &self.trace_name,
+        };
+        let ended = process.finish(&mut self.clock, &common, clock::monotonic())?;
+        if ended.events + ended.lost() + ended.malformed + ended.unregistered > 0 {
+            self.summary.processes.push(ended);
+        }
+        Ok(())
+    }
+
+    /// Attaches to processes that are new.
+    fn find(&mut self) -> Result<()> {
+        for place in &self.places {
+            for name in place.directory.names()? {
+                let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
+                if self.processes.iter().any(is_known) || self.known_bad.contains(&name) {
+                    continue;
+                }
+                let common = Common {
+                    folder: &self.folder,
+                    wanted: &self.wanted,
+                    wall_offset_ns: self.wall_offset_ns,
+                    trace_name: &self.trace_name,
+                };
+                let attached = match place.directory.rings(&name) {
+                    Ok(None) => continue,
+                    Ok(Some(file)) => Process::attach(Rc::clone(&place.directory), file, &common),
+                    Err(error) => Err(error),
+                };
+                match attached {
+                    Ok(process) => self.processes.push(process),
+                    Err(error) => {
+                        self.summary.refused.push(error.to_string());
+                        self.known_bad.push(name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<UserSummary> {
+        // First: who starts from now on is not traced.
+        for place in &self.places {
+            place.directory.remove(&place.session)?;
+        }
+        self.turn()?;
+        while !self.processes.is_empty() {
+            self.end(0)?;
+        }
+        Ok(std::mem::take(&mut self.summary))
+    }
+}
+
+/// However it ends, nobody must be told any more to record for us.
+impl Drop for Session {
+    fn drop(&mut self) {
+        for place in &self.places {
+            let _ = place.directory.remove(&place.session);
+        }
+    }
+}
+
+/// Opens a directory and announces the session in it.
+fn take(path: &Path, owner: u32, ours: bool, patterns: &[String]) -> Result<Place> {
+    let directory = match ours {
+        true => Directory::open_or_make(path, owner)?,
+        false => Directory::open(path, owner)?,
+    };
+    let lock = directory.lock()?;
+    for stale in directory.sessions()? {
+        // We are the one recorder here: what others left, they left when they were killed.
+        directory.remove(&stale)?;
+    }
+    let session = directory.announce(patterns)?;
+    Ok(Place {
+        directory: Rc::new(directory),
+        session,
+        _lock: lock,
+    })
+}
+
+/// The directories to look into, with their owners, and whether each is ours: the one that was
+/// asked for, else that of our user; root looks into those of all users.
+fn directories(config: &UserConfig) -> Vec<(PathBuf, u32, bool)> {
+    let uid = rustix::process::geteuid().as_raw();
+    let asked = config.directory.clone();
+    if let Some(path) = asked.or_else(|| std::env::var_os("RTSCOPE_DIR").map(PathBuf::from)) {
+        return vec![(path, uid, true)];
+    }
+    let own = Path::new(SHARED_MEMORY).join(format!("{PREFIX}{uid}"));
+    let mut all = vec![(own, uid, true)];
+    if uid == 0 {
+        let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            match owner.and_then(|owner| owner.parse().ok()) {
+                Some(owner) if owner != uid => all.push((entry.path(), owner, false)),
+                _ => (),
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,232 @@
+//! Check that applications are recorded from their first event to their last, with every loss
+//! counted, into traces that others read. Needs no privilege.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use capture::facts::Facts;
+use capture::{RecordConfig, RecordSummary, UserConfig, record};
+use event::{ErrorKind, TimeRange};
+use testkit::{Traced, build_traced};
+use trace::{Item, Trace};
+
+/// Writes as many events as it is told, as fast as it can; then waits for its input's end.
+const BURST: &str = r#"
+#include <rtscope/event.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    const unsigned long events = strtoul(words[1], 0, 10);
+    char byte;
+    if (count > 2 && read(0, &byte, 1) < 0)
+        return 1;
+    for (unsigned long i = 0; i < events; i++)
+        RTSCOPE_EVENT(burst, tick, u64("i", i), text("name", "tick"));
+    RTSCOPE_EVENT(burst, last, i32("negative", -3), x16("mask", 0xbeef), f64("half", 0.5),
+                  bytes("two", "\1\2", 2));
+    RTSCOPE_EVENT(burst, unwanted_never);
+    return 0;
+}
+"#;
+
+struct Scene {
+    folder: tempfile::TempDir,
+    shared: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Scene {
+    fn new(name: &str) -> Scene {
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Scene {
+            folder: tempfile::tempdir().expect("a folder"),
+            shared: tempfile::tempdir_in("/dev/shm").expect("a folder in shared memory"),
+            program: build_traced(scratch, name, Traced::c(BURST)),
+        }
+    }
+
+    fn config(&self, pattern: &str) -> RecordConfig {
+        let user = UserConfig::new(&[pattern.to_owned()]).expect("a pattern");
+        RecordConfig {
+            kernel: false,
+            user: Some(user.in_directory(self.shared.path())),
+            ..RecordConfig::new(self.folder.path().join("trace"))
+        }
+    }
+
+    /// Records the program as the command of a recording.
+    fn record(&self, pattern: &str, events: u64, variables: &[&str]) -> RecordSummary {
+        let directory = format!("RTSCOPE_DIR={}", self.shared.path().display());
+        let words = [&["env", &directory], variables].concat();
+        let mut command: Vec<_> = words.into_iter().map(Into::into).collect();
+        command.push(self.program.clone().into());
+        command.push(events.to_string().into());
+        let config = RecordConfig {
+            command: Some(command),
+            ..self.config(pattern)
+        };
+        let summary = record(&config, &Facts::default(), "test").expect("it records");
+        assert_eq!(
+            self.left(),
+            Vec::<String>::new(),
+            "what is left in shared memory"
+        );
+        summary
+    }
+
+    /// Names in the shared directory, but for the lock.
+    fn left(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.shared.path()).expect("the shared directory");
+        let names = entries.map(|e| {
+            e.expect("a name")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        });
+        names.filter(|name| name != "recorder").collect()
+    }
+}
+
+/// The events of each class, the sequence numbers and the losses of a trace.
+fn read(path: &Path) -> (BTreeMap<String, u64>, Vec<u64>, u64) {
+    let trace = Trace::open(path).expect("a trace");
+    let (mut classes, mut numbers, mut lost) = (BTreeMap::new(), Vec::new(), 0);
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next().expect("sound") {
+        match item {
+            Item::Event(event) => {
+                let class = &trace.classes()[event.class().0 as usize];
+                *classes.entry(class.name.clone()).or_insert(0) += 1;
+                if let Some(field) = class.field("i") {
+                    numbers.push(event.u64(field));
+                }
+            }
+            Item::Lost(loss) => lost += loss.count.unwrap_or_default(),
+            other => panic!("{other:?}"),
+        }
+    }
+    (classes, numbers, lost)
+}
+
+fn check_babeltrace(path: &Path, events: u64, last: &str) {
+    let Ok(output) = Command::new("babeltrace2").arg(path).output() else {
+        testkit::skip("user_record", "babeltrace2 is not installed");
+        return;
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.lines().count() as u64, events);
+    assert!(text.contains(last), "{text}");
+}
+
+#[test]
+fn a_command_is_recorded_from_its_first_event_to_its_last() {
+    let scene = Scene::new("command");
+    let check = |variables: &[&str]| {
+        let summary = scene.record("burst", 1000, variables);
+        assert_eq!(summary.user.lost(), 0, "{variables:?}");
+        assert_eq!(summary.user.events(), 1002);
+        let (classes, numbers, lost) = read(&summary.path);
+        assert_eq!((classes["burst:tick"], lost), (1000, 0));
+        assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
+        let last = "negative = -3, mask = 0xBEEF, half = 0.5, _two_length = 2, two = [ [0] = 0x1, \
+                    [1] = 0x2 ]";
+        check_babeltrace(&summary.path, 1002, last);
+        std::fs::remove_dir_all(&summary.path).expect("the trace");
+    };
+    check(&[]);
+    check(&["RTSCOPE_CLOCK=monotonic"]);
+    check(&["RTSCOPE_RSEQ=off"]);
+}
+
+#[test]
+fn only_what_a_pattern_names_is_recorded() {
+    let scene = Scene::new("pattern");
+    let summary = scene.record("burst:l*", 1000, &[]);
+    let (classes, ..) = read(&summary.path);
+    assert_eq!(classes, BTreeMap::from([("burst:last".to_owned(), 1)]));
+}
+
+#[test]
+fn what_a_full_ring_loses_is_counted_to_the_event() {
+    let scene = Scene::new("losses");
+    let summary = scene.record("burst:tick", 300_000, &["RTSCOPE_RING_SIZE=32K"]);
+    let process = &summary.user.processes[0];
+    assert!(process.lost() > 0, "a ring of 32 KiB cannot hold this");
+    assert_eq!(process.events + process.lost(), 300_000);
+    assert_eq!(process.malformed, 0);
+    let (_, numbers, lost) = read(&summary.path);
+    assert!(numbers.is_sorted_by(|a, b| a < b), "out of order or twice");
+    assert_eq!(numbers.len() as u64 + lost, 300_000);
+}
+
+#[test]
+fn a_process_that_runs_already_is_switched_on_and_off_again() {
+    let scene = Scene::new("running");
+    let start = |input: Stdio| {
+        let mut command = Command::new(&scene.program);
+        command
+            .args(["50", "wait"])
+            .env("RTSCOPE_DIR", scene.shared.path());
+        command.stdin(input).spawn().expect("it starts")
+    };
+    let rings = || {
+        let names = scene.left().into_iter();
+        names.filter(|name| name.starts_with("rings-")).count()
+    };
+    let wait_for = |count: usize| {
+        while rings() != count {
+            std::thread::yield_now();
+        }
+    };
+    let (mut before, mut silent) = (start(Stdio::piped()), start(Stdio::piped()));
+    wait_for(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    let config = RecordConfig {
+        stop: Arc::clone(&stop),
+        ..scene.config("burst:*")
+    };
+    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+    let announced = || scene.left().iter().any(|name| name.starts_with("session-"));
+    while !announced() {
+        std::thread::yield_now();
+    }
+    // A second recorder is refused while the first is there.
+    let mut second = scene.config("burst:*");
+    second.output = scene.folder.path().join("second");
+    let refused = record(&second, &Facts::default(), "test").expect_err("one recorder only");
+    assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+
+    let mut later = start(Stdio::null());
+    assert!(later.wait().expect("it ends").success());
+    // The recorder removes the rings of a process that is gone when it has read them.
+    wait_for(2);
+    drop(before.stdin.take());
+    assert!(before.wait().expect("it ends").success());
+    wait_for(1);
+    stop.store(true, Ordering::Release);
+    let summary = recorder.join().expect("no panic").expect("it records");
+    let mut events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
+    events.sort_unstable();
+    assert_eq!(events, [52, 52]);
+    // Switched off: its events are not recorded, and it leaves nothing.
+    drop(silent.stdin.take());
+    assert!(silent.wait().expect("it ends").success());
+    assert_eq!(scene.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_recording_of_nothing_says_so() {
+    let scene = Scene::new("nothing");
+    let config = RecordConfig {
+        command: Some(vec!["true".into()]),
+        ..scene.config("burst")
+    };
+    let error = record(&config, &Facts::default(), "test").expect_err("nothing to record");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(UserConfig::new(&["a b".to_owned()]).is_err());
+}
