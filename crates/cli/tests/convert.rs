@@ -134,6 +134,22 @@ fn each_event_class_is_a_table_and_so_are_the_losses() {
 }
 
 #[test]
+fn a_part_of_a_trace_is_a_trace_again_in_both_dialects() {
+    let (folder, trace) = folder();
+    for to in ["ctf1", "ctf2"] {
+        let output = folder.path().join(to);
+        convert(&trace, &output, &["--to", to, "--begin", "+2us"]);
+        let again = folder.path().join(format!("{to}.json"));
+        convert(&output, &again, &["--to", "json"]);
+        let text = fs::read_to_string(&again).expect("the output");
+        let events = text.lines().filter(|line| line.contains("time_ns"));
+        assert_eq!(events.count(), 3, "{to}: {text}");
+        assert!(text.contains(r#""count":7,"cpu":1"#), "{to}: {text}");
+        assert!(text.contains(r#""hostname":"vm""#), "{to}: {text}");
+    }
+}
+
+#[test]
 fn the_part_that_was_asked_for_is_converted() {
     let check = |words: &[&str], expect: usize| {
         let (folder, trace) = folder();
@@ -176,7 +192,7 @@ fn two_traces_become_one_in_the_order_of_time() {
 fn an_output_that_exists_is_refused_and_kept() {
     let (folder, trace) = folder();
     let output = folder.path().join("out");
-    for to in ["json", "csv"] {
+    for to in ["json", "csv", "ctf1", "ctf2"] {
         fs::write(&output, "of somebody else").expect("written");
         let done = convert(&trace, &output, &["--to", to]);
         let stderr = String::from_utf8_lossy(&done.stderr);

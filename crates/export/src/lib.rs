@@ -9,6 +9,7 @@
 //! - Memory is bounded by the number of classes and streams, never by the number of events.
 
 mod csv;
+mod ctf_sink;
 mod json;
 mod output;
 mod sink;

@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
+use ctf::writer::Dialect;
 use event::Result;
 use trace::{Damage, EventView, LossCause, Lost, Trace};
 
 use crate::csv::Csv;
+use crate::ctf_sink::CtfSink;
 use crate::json::JsonLines;
 
 /// A format that a trace can be converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
+    /// CTF 1.8, which every reader has.
+    Ctf1,
+    /// CTF 2.
+    Ctf2,
     /// A line of JSON for each event, after a line that names the schema.
     Json,
     /// A directory with a table for each event class.
@@ -57,6 +63,8 @@ pub trait Sink {
 /// operating system says.
 pub fn sink<'t>(format: Format, trace: &'t Trace, output: &Path) -> Result<Box<dyn Sink + 't>> {
     Ok(match format {
+        Format::Ctf1 => Box::new(CtfSink::create(trace, output, Dialect::Ctf18)?),
+        Format::Ctf2 => Box::new(CtfSink::create(trace, output, Dialect::Ctf2)?),
         Format::Json => Box::new(JsonLines::create(trace, output)?),
         Format::Csv => Box::new(Csv::create(trace, output)?),
     })

@@ -33,7 +33,7 @@ impl<P: Into<PathBuf>> From<P> for Root {
 }
 
 /// One of the traces that were opened as one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartInfo {
     /// Its directory relative to what was opened; empty when it is that.
     pub path: String,

@@ -30,6 +30,12 @@ impl Symbols {
         (offset < FUNCTION_BYTES_MAX).then_some((name, offset))
     }
 
+    /// The text of `/proc/kallsyms` that [`Symbols::from_kallsyms`] reads.
+    pub fn to_kallsyms(&self) -> String {
+        let line = |(address, name): &(u64, Box<str>)| format!("{address:016x} t {name}\n");
+        self.functions.iter().map(line).collect()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
@@ -59,6 +65,8 @@ mod tests {
         assert_eq!(symbols.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000), Some(("second", 0)));
         assert_eq!(symbols.lookup(0xfff), None);
+        let again = Symbols::from_kallsyms(&symbols.to_kallsyms());
+        assert_eq!(again.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000 + FUNCTION_BYTES_MAX), None);
     }
 }

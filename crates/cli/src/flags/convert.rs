@@ -30,6 +30,10 @@ pub struct Convert {
 /// The formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
+    /// A directory in CTF 1.8, which every reader has
+    Ctf1,
+    /// A directory in CTF 2
+    Ctf2,
     /// A line of JSON for each event; schema rtscope.events version 1
     Json,
     /// A directory with a table for each event class
@@ -38,6 +42,7 @@ pub enum To {
 
 const EXAMPLES: &str = "\
 Examples:
+  rtscope convert TRACE --to ctf1 -o part --begin +1.5s --end +2s
   rtscope convert TRACE --to json -o events.json
   rtscope convert TRACE --to csv -o tables --begin +1.5s --filter '$name =* \"sched_*\"'
 Formats and what they keep: docs/convert.md. The output appears whole or not at all.";

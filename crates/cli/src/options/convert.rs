@@ -33,6 +33,8 @@ impl ConvertOptions {
         Ok(ConvertOptions {
             traces: typed.trace.clone(),
             format: match typed.to {
+                To::Ctf1 => Format::Ctf1,
+                To::Ctf2 => Format::Ctf2,
                 To::Json => Format::Json,
                 To::Csv => Format::Csv,
             },

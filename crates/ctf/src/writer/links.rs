@@ -120,6 +120,7 @@ impl Lookup {
             names,
             slot,
             is_signed,
+            is_here: !is_foreign,
         })
     }
 

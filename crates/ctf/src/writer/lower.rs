@@ -236,30 +236,21 @@ impl<'l> Builder<'l> {
         };
         let mut choices = Vec::with_capacity(fields.len());
         for field in fields {
-            let named =
-                |label: &str| label == field.name || label.strip_prefix('_') == Some(&field.name);
-            let own = labels.iter().filter(|mapping| named(&mapping.label));
-            let ranges: Vec<(i64, i64)> = own.map(|m| (m.first, m.last)).collect();
-            let written = self.choice_name(&field.name, &labels);
+            let escaped = format!("_{}", field.name);
+            let is_escaped = ranges.is_none() && labels.iter().any(|m| m.label == escaped);
+            let label = if is_escaped { &escaped } else { &field.name };
+            let own = labels.iter().filter(|mapping| mapping.label == *label);
             choices.push(Choice {
                 name: field.name.clone(),
-                written,
-                ranges,
+                written: match is_escaped {
+                    true => escaped.clone(),
+                    false => choice_name(&field.name, self.lowering.dialect),
+                },
+                ranges: own.map(|m| (m.first, m.last)).collect(),
                 node: self.node(&field.ty)?,
             });
         }
         self.choose(selector, choices, false)
-    }
-
-    /// How a choice is written, so that it is called as a label of the selector.
-    fn choice_name(&self, name: &str, labels: &[IntegerMapping]) -> String {
-        let escaped = format!("_{name}");
-        let is_label = labels.iter().any(|mapping| mapping.label == escaped);
-        match self.is_ctf2() {
-            true => name.to_owned(),
-            false if is_label => escaped,
-            false => written_name(name, self.lowering.dialect),
-        }
     }
 
     fn optional(
@@ -319,6 +310,46 @@ impl<'l> Builder<'l> {
             is_optional,
         };
         Ok(Node::new(kind, 1))
+    }
+}
+
+/// Words that TSDL keeps for itself (CTF 1.8, section C.1.2).
+const KEYWORDS: [&str; 25] = [
+    "align",
+    "callsite",
+    "char",
+    "clock",
+    "const",
+    "double",
+    "enum",
+    "env",
+    "event",
+    "float",
+    "floating_point",
+    "int",
+    "integer",
+    "long",
+    "short",
+    "signed",
+    "stream",
+    "string",
+    "struct",
+    "trace",
+    "typealias",
+    "typedef",
+    "unsigned",
+    "variant",
+    "void",
+];
+
+/// A choice's name as it is written: bare, because labels are, unless TSDL forbids it.
+fn choice_name(name: &str, dialect: Dialect) -> String {
+    let written = written_name(name, dialect);
+    let is_word = written.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_keyword = KEYWORDS.contains(&written.as_str());
+    match dialect {
+        Dialect::Ctf18 if is_keyword || !is_word => format!("_{written}"),
+        _ => written,
     }
 }
 

@@ -317,12 +317,12 @@ fn character(text: &mut String) {
 fn path(link: &Link) -> String {
     let names: Vec<String> = link.names.iter().map(|name| format!("_{name}")).collect();
     let names = names.join(".");
-    match (link.ups, link.scope) {
-        (Some(_), _) => names,
-        (None, Scope::StreamContext) => format!("stream.event.context.{names}"),
-        (None, Scope::EventContext) => format!("event.context.{names}"),
-        (None, Scope::PacketContext) => format!("stream.packet.context.{names}"),
-        (None, _) => format!("event.fields.{names}"),
+    match link.scope {
+        _ if link.is_here => names,
+        Scope::StreamContext => format!("stream.event.context.{names}"),
+        Scope::EventContext => format!("event.context.{names}"),
+        Scope::PacketContext => format!("stream.packet.context.{names}"),
+        _ => format!("event.fields.{names}"),
     }
 }
 

@@ -90,6 +90,8 @@ pub(super) struct Link {
     pub slot: Option<u16>,
     /// Whether the integer is signed.
     pub is_signed: bool,
+    /// Whether it is in the same scope as what refers to it.
+    pub is_here: bool,
 }
 
 /// A part of a structure.
