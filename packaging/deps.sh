@@ -39,6 +39,8 @@ test_needs() {
 ^rt-tests$ command -v hackbench
 ^g\+\+$ command -v c++
 ^valgrind$ command -v valgrind
+^python3$ command -v python3
+^python3-venv$ python3 -c 'import ensurepip, venv'
 NEEDS
 }
 

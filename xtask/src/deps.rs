@@ -36,6 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),
+    ("python", &["event", "trace", "expr", "face"]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
     ("bench", &["event", "bpf-host"]),

@@ -7,12 +7,14 @@
 //! - Losses and damage are items of a walk, and are counted in a table: no face can hide them.
 
 mod accessor;
+mod fields;
 mod selection;
 pub mod table;
 mod walk;
 mod writer;
 
 pub use accessor::{Accessor, Kind};
+pub use fields::visible_fields;
 pub use selection::Selection;
 pub use walk::{Step, Walk};
 pub use writer::{Given, Writer};

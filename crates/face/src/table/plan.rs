@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctf::is_packet_bookkeeping;
 use event::{ClassId, EventClass, Field, FieldId, FieldType, Result};
 use expr::{Program, Wants};
 use trace::{EventView, Trace};
@@ -11,6 +10,7 @@ use trace::{EventView, Trace};
 use super::column::Column;
 use super::kind::ColumnKind;
 use crate::accessor::{Kind, unknown_field};
+use crate::fields::visible_fields;
 
 /// What every event has: time on the trace's clock, wall clock, CPU, name.
 const TIME: &str = "time_ns";
@@ -82,7 +82,9 @@ impl Plan {
             None => {
                 COMMON.iter().for_each(|name| columns.add_common(name));
                 for class in trace.classes().iter().filter(|class| wanted(class)) {
-                    columns.add_class(class, &|field| !is_packet_bookkeeping(field));
+                    for (_, field) in visible_fields(class) {
+                        columns.add_field(field);
+                    }
                 }
             }
             Some(names) => {
@@ -90,7 +92,9 @@ impl Plan {
                     columns.add_common(name);
                     let field = field_of_column(name);
                     for class in trace.classes().iter().filter(|class| wanted(class)) {
-                        columns.add_class(class, &|found| found.name == field);
+                        let found = class.field(field);
+                        let found = found.and_then(|id| class.fields.get(usize::from(id.0)));
+                        found.into_iter().for_each(|field| columns.add_field(field));
                     }
                     let known = |class: &EventClass| class.field(field).is_some();
                     if !columns.places.contains_key(name) {
@@ -181,15 +185,9 @@ impl ColumnSet {
         self.columns.push(ColumnPlan { name, kind, source });
     }
 
-    fn add_class(&mut self, class: &EventClass, wanted: &dyn Fn(&Field) -> bool) {
-        for field in class.fields.iter().filter(|field| wanted(field)) {
-            // A name that several scopes have means the first of them.
-            let first = class.field(&field.name);
-            if let Some(first) = first.and_then(|id| class.fields.get(usize::from(id.0))) {
-                let kind = ColumnKind::of(&first.ty);
-                self.add(column_of_field(&first.name), kind, Source::Field);
-            }
-        }
+    fn add_field(&mut self, field: &Field) {
+        let name = column_of_field(&field.name);
+        self.add(name, ColumnKind::of(&field.ty), Source::Field);
     }
 
     fn moves(&self, class: &EventClass) -> Box<[Move]> {
