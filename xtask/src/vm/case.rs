@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::profile::{self, Profile};
-use super::table;
+use super::{bundle, table};
 
 const TABLE: &str = "tests/vm/cases.tsv";
 const COLUMNS: &[&str] = &[
@@ -27,8 +27,9 @@ pub struct Case {
     core: Vec<String>,
     /// A guest that is not done by then has failed.
     pub limit: Duration,
-    /// What the image holds beside the shell: `injector`, `rtscope`, programs of the host, or
-    /// `scenarios`, which are then judged.
+    /// What the image holds beside the shell: `injector`, `rtscope`, a bundle, `test:` and one of
+    /// our end-to-end tests, programs of the host, or `scenarios`, all or some, which are then
+    /// judged.
     pub needs: Vec<String>,
     /// A result that two boots must have in common, byte by byte.
     pub twice: Option<String>,
@@ -50,6 +51,22 @@ impl Case {
     /// Whether the case on the kernel called `name` is one of the few that every change must pass.
     pub fn is_core_on(&self, name: &str) -> bool {
         self.core.iter().any(|kernel| kernel == name)
+    }
+
+    /// Whether the scenario called `name` is one of the case's: all are, unless `needs` names some,
+    /// as in `scenarios:one+two`.
+    pub fn has_row(&self, name: &str) -> bool {
+        let rows = |need: &str| need.strip_prefix("scenarios").map(str::to_owned);
+        let rows = self.needs.iter().find_map(|need| rows(need));
+        let rows = rows.unwrap_or_default();
+        let mut rows = rows.trim_start_matches(':').split('+').peekable();
+        rows.peek() == Some(&"") || rows.any(|row| row == name)
+    }
+
+    /// Arguments of the emulator for the devices that it needs.
+    pub fn devices(&self) -> Vec<&'static str> {
+        let bundles = self.needs.iter().filter_map(|need| bundle::by_name(need));
+        bundles.flat_map(|bundle| bundle.qemu).copied().collect()
     }
 
     /// A script of the user's own with some files and all that cases can need.
@@ -117,6 +134,7 @@ fn list(cell: &str, none: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scenario;
     use super::*;
 
     fn row(text: &str) -> Result<Case> {
@@ -136,6 +154,17 @@ mod tests {
         assert!(case.runs_on("anything") && !case.is_core_on("anything"));
         assert_eq!(case.needs, ["injector", "rtscope"]);
         assert_eq!(case.twice, None);
+    }
+
+    #[test]
+    fn a_case_has_the_scenarios_that_it_names_or_all() {
+        let check = |needs: &str, name: &str, expect: bool| {
+            let case = row(&format!("a\ta\texact\tall\t-\t90\t{needs}\t-\twhy")).unwrap();
+            assert_eq!(case.has_row(name), expect, "{needs} {name}");
+        };
+        check("rtscope,scenarios", "hog", true);
+        check("scenarios:hog+irqoff,rtscope", "irqoff", true);
+        check("scenarios:hog-500", "hog", false);
     }
 
     #[test]
@@ -159,6 +188,18 @@ mod tests {
             let core = case.core.iter();
             let may = |name: &String| known(name) && case.runs_on(name);
             assert!(core.clone().all(may), "{}: core", case.name);
+            let rows = scenario::table(&root, "6.12-rt", case.profile.name).unwrap();
+            let count = rows.iter().filter(|row| case.has_row(&row.name)).count();
+            let named = case
+                .needs
+                .iter()
+                .find(|need| need.starts_with("scenarios:"));
+            let named = named.map(|need| need.split('+').count());
+            assert!(
+                named.is_none_or(|named| named == count),
+                "{}: rows",
+                case.name
+            );
         }
     }
 }

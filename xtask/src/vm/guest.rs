@@ -17,6 +17,9 @@ use crate::run;
 const DISK_BYTES: u64 = 512 << 20;
 /// A guest that says nothing for so long hangs; scripts say what they begin.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// Patience is counted in the emulator's CPU time, because a busy host may give it little; and in
+/// so many times as much of the wall clock's, for a guest that sleeps for good.
+const WALL_FACTOR: u32 = 5;
 const MEMORY: &str = "1536M";
 
 /// What to boot and where its files go.
@@ -27,8 +30,8 @@ pub struct Guest<'a> {
     pub initrd: PathBuf,
     /// How the emulator keeps time.
     pub profile: &'a Profile,
-    /// Further words of the kernel's command line.
-    pub words: &'a str,
+    /// Further arguments of the emulator.
+    pub devices: Vec<&'static str>,
     /// Gets `console.txt` and, below `result`, what the script left in `/out`.
     pub folder: PathBuf,
 }
@@ -37,8 +40,30 @@ pub struct Guest<'a> {
 pub struct Boot {
     /// How it ended.
     pub outcome: Outcome,
-    /// How long the emulator ran.
-    pub emulated: Duration,
+    /// What it took.
+    pub spent: Spent,
+}
+
+/// What a boot, or a cell, took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// From the emulator's start to its end.
+    pub wall: Duration,
+    /// Its CPU time.
+    pub cpu: Duration,
+}
+
+impl Spent {
+    /// Adds what another took.
+    pub fn add(&mut self, other: Spent) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
+    }
+
+    /// Whether this is more than `patience` allows.
+    fn exceeds(&self, patience: Duration) -> bool {
+        self.cpu > patience || self.wall > patience * WALL_FACTOR
+    }
 }
 
 /// How a guest ended.
@@ -56,7 +81,6 @@ impl Guest<'_> {
     /// Waits for its turn, boots the guest and waits for its end, at most `limit`.
     pub fn run(&self, limit: Duration) -> Result<Boot> {
         let _alone = cache::lock()?;
-        let begin = Instant::now();
         let disk = self.folder.join("disk.raw");
         let file = std::fs::File::create(&disk);
         let file = file.with_context(|| format!("cannot write {}", disk.display()))?;
@@ -67,18 +91,15 @@ impl Guest<'_> {
             "-drive",
             &format!("file={},format=raw,if=virtio", disk.display()),
         ]);
-        let (console, outcome) = supervise(&mut command, limit)?;
+        let (console, boot) = supervise(&mut command, limit)?;
         let path = self.folder.join("console.txt");
         std::fs::write(&path, console.text())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        if outcome == Outcome::Done {
+        if boot.outcome == Outcome::Done {
             unpack(&disk, &self.folder.join("result"))?;
         }
         std::fs::remove_file(&disk)?;
-        Ok(Boot {
-            outcome,
-            emulated: begin.elapsed(),
-        })
+        Ok(boot)
     }
 
     /// Boots the guest on this terminal; its `init` gives a shell.
@@ -90,13 +111,13 @@ impl Guest<'_> {
     fn command(&self) -> Command {
         let mut words = vec!["console=ttyS0", "quiet", "panic=-1", "tsc=reliable"];
         words.extend(self.profile.kernel);
-        words.push(self.words);
         // A guest is a heavy neighbour: everything else on the machine goes first.
         let mut command = Command::new("nice");
         command.args(["-n", "5", "qemu-system-x86_64"]);
         command.args(self.profile.qemu);
         command.args(["-cpu", "max", "-m", MEMORY]);
         command.args(["-nographic", "-no-reboot", "-nic", "none"]);
+        command.args(&self.devices);
         command.arg("-kernel").arg(&self.kernel);
         command.arg("-initrd").arg(&self.initrd);
         command.arg("-append").arg(words.join(" "));
@@ -105,14 +126,21 @@ impl Guest<'_> {
 }
 
 /// Runs the emulator until it ends, the console shows the end, or patience is over.
-fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Outcome)> {
+fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Boot)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let begin = Instant::now();
     let mut child = command
         .spawn()
         .context("cannot start the emulator\n  mend: apt-get install qemu-system-x86")?;
     let pieces = read_in_background(&mut child)?;
     let mut console = Console::default();
-    let outcome = watch(&pieces, &mut console, limit);
+    let id = child.id();
+    let spent = || Spent {
+        wall: begin.elapsed(),
+        cpu: cpu_time(id),
+    };
+    let outcome = watch(&pieces, &mut console, limit, &spent);
+    let spent = spent();
     if outcome != Outcome::Done {
         // Let the kernel finish the report of its own death.
         std::thread::sleep(Duration::from_millis(500));
@@ -122,7 +150,22 @@ fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Outcome
     }
     child.kill().ok(); // it may have ended by itself
     child.wait().context("cannot wait for the emulator")?;
-    Ok((console, outcome))
+    Ok((console, Boot { outcome, spent }))
+}
+
+/// CPU time of a process and all its threads; none once it has ended.
+fn cpu_time(id: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    Duration::from_millis(
+        cpu_ticks(&stat).unwrap_or(0) * 1000 / rustix::param::clock_ticks_per_second(),
+    )
+}
+
+/// Fields 14 and 15 of `/proc/PID/stat`; the second is a name in brackets that may hold anything.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(ticks()? + ticks()?)
 }
 
 fn read_in_background(child: &mut Child) -> Result<Receiver<Vec<u8>>> {
@@ -139,32 +182,49 @@ fn read_in_background(child: &mut Child) -> Result<Receiver<Vec<u8>>> {
     Ok(receiver)
 }
 
-fn watch(pieces: &Receiver<Vec<u8>>, console: &mut Console, limit: Duration) -> Outcome {
-    let begin = Instant::now();
-    let mut last_word = begin;
+fn watch(
+    pieces: &Receiver<Vec<u8>>,
+    console: &mut Console,
+    limit: Duration,
+    spent: &dyn Fn() -> Spent,
+) -> Outcome {
+    let mut last_word = Spent::default();
     loop {
-        match pieces.recv_timeout(Duration::from_millis(500)) {
+        let heard = match pieces.recv_timeout(Duration::from_millis(500)) {
             Ok(piece) => {
-                last_word = Instant::now();
                 console.feed(&piece);
+                true
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => {
                 return Outcome::Failed("the emulator ended before the script".into());
             }
-        }
+        };
         match console.state() {
             State::Running => {}
             State::Done => return Outcome::Done,
             State::EmulatorCrash => return Outcome::EmulatorCrash,
             State::Fatal(line) => return Outcome::Failed(format!("the kernel gave up: {line}")),
         }
-        if last_word.elapsed() > SILENCE_MAX {
-            let silence_s = SILENCE_MAX.as_secs();
-            return Outcome::Failed(format!("no word on the console for {silence_s} s"));
+        let now = spent();
+        if heard {
+            last_word = now;
         }
-        if begin.elapsed() > limit {
-            return Outcome::Failed(format!("not done within {} s", limit.as_secs()));
+        let silence = Spent {
+            wall: now.wall.saturating_sub(last_word.wall),
+            cpu: now.cpu.saturating_sub(last_word.cpu),
+        };
+        for (spent, patience, what) in [
+            (silence, SILENCE_MAX, "no word on the console for"),
+            (now, limit, "not done within"),
+        ] {
+            if spent.exceeds(patience) {
+                return Outcome::Failed(format!(
+                    "{what} {} s ({} s of CPU time)",
+                    spent.wall.as_secs(),
+                    spent.cpu.as_secs()
+                ));
+            }
         }
     }
 }
@@ -184,4 +244,33 @@ fn unpack(disk: &Path, folder: &Path) -> Result<()> {
     let status = command.status().context("cannot start tar")?;
     ensure!(status.success(), "the results' disk holds no archive");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_read_behind_a_name_that_may_hold_anything() {
+        let check = |stat: &str, expect: Option<u64>| assert_eq!(cpu_ticks(stat), expect, "{stat}");
+        let fields = "S 1 2 3 4 5 6 7 8 9 10 30 12 0";
+        check(&format!("77 (qemu) {fields}"), Some(42));
+        check(&format!("77 (a) 1 (b) {fields}"), Some(42));
+        check("", None);
+        check("77 (qemu) S 1 2", None);
+    }
+
+    #[test]
+    fn patience_is_for_cpu_time_and_longer_for_a_guest_that_sleeps() {
+        let check = |cpu_s: u64, wall_s: u64, expect: bool| {
+            let spent = Spent {
+                wall: Duration::from_secs(wall_s),
+                cpu: Duration::from_secs(cpu_s),
+            };
+            assert_eq!(spent.exceeds(Duration::from_secs(10)), expect, "{spent:?}");
+        };
+        check(10, 50, false);
+        check(11, 11, true);
+        check(1, 51, true);
+    }
 }

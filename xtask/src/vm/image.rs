@@ -18,6 +18,8 @@ pub struct Image {
 
 /// What the results' disk needs, on kernels that have it not built in.
 const DISK_MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
+/// Where the guest's loader looks for libraries.
+const LOADER_FOLDERS: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 const FOLDERS: &[&str] = &[
     "dev", "proc", "sys", "tmp", "run", "root", "out", "etc", "mnt", "lib64", "var/tmp",
 ];
@@ -35,7 +37,7 @@ impl Image {
         image.archive.link("var/run", "../run")?;
         let busybox = in_path("busybox").context("mend: apt-get install busybox-static")?;
         ensure!(
-            libraries(&busybox)?.is_empty(),
+            libraries(&mut Command::new("ldd"), &busybox)?.is_empty(),
             "{} needs libraries\n  mend: apt-get install busybox-static",
             busybox.display()
         );
@@ -63,11 +65,47 @@ impl Image {
     /// Adds the program or file `from` as `path`, with the libraries that it needs.
     pub fn program(&mut self, path: &str, from: &Path) -> Result<()> {
         self.archive.copy(path, from)?;
-        for library in libraries(from)? {
-            let inside = library.to_string_lossy();
-            let inside = inside.trim_start_matches('/');
-            if !self.archive.has(inside) {
-                self.archive.copy(inside, &library)?;
+        self.libraries(&mut Command::new("ldd"), from)
+    }
+
+    /// Adds a program whose libraries may be in the folder `also`.
+    pub fn program_with(&mut self, path: &str, from: &Path, also: &Path) -> Result<()> {
+        self.archive.copy(path, from)?;
+        self.libraries(Command::new("ldd").env("LD_LIBRARY_PATH", also), from)
+    }
+
+    /// Adds the files in the folder `from` under the same path, with the libraries that they need.
+    pub fn tree(&mut self, from: &Path) -> Result<()> {
+        let entries =
+            std::fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+        let mut paths = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<_>>>()?;
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                self.tree(&path)?;
+            } else if path.extension().is_some_and(|extension| extension == "so") {
+                self.program(&inside(&path), &path)?;
+            } else {
+                self.archive.copy(&inside(&path), &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn libraries(&mut self, ldd: &mut Command, of: &Path) -> Result<()> {
+        for library in libraries(ldd, of)? {
+            let path = match LOADER_FOLDERS.iter().any(|at| library.starts_with(at)) {
+                true => inside(&library),
+                // Where the guest's loader looks too.
+                false => {
+                    let name = library.file_name().unwrap_or_default();
+                    format!("usr/lib/x86_64-linux-gnu/{}", name.to_string_lossy())
+                }
+            };
+            if !self.archive.has(&path) {
+                self.archive.copy(&path, &library)?;
             }
         }
         Ok(())
@@ -103,9 +141,15 @@ pub fn in_path(program: &str) -> Result<PathBuf> {
         .with_context(|| format!("no program '{program}' in PATH"))
 }
 
+/// A path of this machine as one in the archive.
+fn inside(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    path.trim_start_matches('/').to_owned()
+}
+
 /// The shared libraries of an ELF file, its loader among them; none for a static one.
-fn libraries(file: &Path) -> Result<Vec<PathBuf>> {
-    let Ok(text) = debs::output(Command::new("ldd").arg(file)) else {
+fn libraries(ldd: &mut Command, file: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(text) = debs::output(ldd.arg(file)) else {
         return Ok(Vec::new()); // `ldd` fails for static programs and for files that are none
     };
     ensure!(

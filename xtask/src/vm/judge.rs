@@ -180,13 +180,14 @@ impl Answer {
 }
 
 /// The late activation that the watch recorded.
-fn hit(diagnosis: &Value) -> Option<(usize, &Value)> {
+pub fn hit(diagnosis: &Value) -> Option<(usize, &Value)> {
     let activations = diagnosis["activations"].as_array()?;
     let mut numbered = activations.iter().enumerate();
     numbered.find(|(_, activation)| !activation["hit"].is_null())
 }
 
-fn verdict_on(diagnosis: &Value, index: usize) -> Option<&Value> {
+/// The verdict on the activation with this index.
+pub fn verdict_on(diagnosis: &Value, index: usize) -> Option<&Value> {
     let groups = diagnosis["groups"].as_array()?;
     let has = |group: &&Value| {
         let members = group["members"].as_array();

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::guest::Spent;
 use super::score::Score;
 
 /// Version of the layout of `matrix.json`.
@@ -22,8 +22,8 @@ pub struct Cell {
     pub held: usize,
     /// How it ended.
     pub end: End,
-    /// How long the emulator ran, all boots together.
-    pub emulated: Duration,
+    /// What all its boots took together.
+    pub spent: Spent,
     /// Boots repeated because of the emulator's known crash.
     pub retries: u32,
 }
@@ -69,7 +69,8 @@ impl Cell {
             "result": self.end.word(),
             "reason": self.end.reason(),
             "claims_held": self.held,
-            "emulated_ms": self.emulated.as_millis() as u64,
+            "wall_ms": self.spent.wall.as_millis() as u64,
+            "cpu_ms": self.spent.cpu.as_millis() as u64,
             "boots_repeated": self.retries,
         })
     }
@@ -111,18 +112,19 @@ impl Matrix {
     /// A line for each cell, the reasons, and the sums.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{:28} {:8} {:>6} {:>8} {:>8}\n",
-            "cell", "result", "claims", "seconds", "repeated"
+            "{:28} {:8} {:>6} {:>8} {:>8} {:>8}\n",
+            "cell", "result", "claims", "wall [s]", "cpu [s]", "repeated"
         );
         // Writing to a String cannot fail, here and below.
         for cell in &self.cells {
             let _ = writeln!(
                 text,
-                "{:28} {:8} {:6} {:8.1} {:8}",
+                "{:28} {:8} {:6} {:8.1} {:8.1} {:8}",
                 cell.name(),
                 cell.end.word(),
                 cell.held,
-                cell.emulated.as_secs_f64(),
+                cell.spent.wall.as_secs_f64(),
+                cell.spent.cpu.as_secs_f64(),
                 cell.retries
             );
         }
@@ -136,12 +138,16 @@ impl Matrix {
         }
         let [passed, failed, skipped] = self.counts();
         let retries: u32 = self.cells.iter().map(|cell| cell.retries).sum();
-        let emulated: Duration = self.cells.iter().map(|cell| cell.emulated).sum();
+        let mut spent = Spent::default();
+        for cell in &self.cells {
+            spent.add(cell.spent);
+        }
         let _ = writeln!(
             text,
-            "vm: {passed} passed, {failed} failed, {skipped} skipped in {:.0} s of emulation; \
-             {retries} boots repeated after the emulator's known crash",
-            emulated.as_secs_f64()
+            "vm: {passed} passed, {failed} failed, {skipped} skipped in {:.0} s ({:.0} s of CPU \
+             time); {retries} boots repeated after the emulator's known crash",
+            spent.wall.as_secs_f64(),
+            spent.cpu.as_secs_f64()
         );
         text
     }
@@ -157,6 +163,8 @@ impl Matrix {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn matrix() -> Matrix {
@@ -165,7 +173,10 @@ mod tests {
             kernel: "6.1-rt".into(),
             held,
             end,
-            emulated: Duration::from_millis(1_500),
+            spent: Spent {
+                wall: Duration::from_millis(1_500),
+                cpu: Duration::from_millis(1_100),
+            },
             retries: 1,
         };
         let mut matrix = Matrix::default();
@@ -181,12 +192,12 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
-            "smoke-6.1-rt                 passed       20      1.5        1"
+            "smoke-6.1-rt                 passed       20      1.5      1.1        1"
         );
         assert_eq!(lines[4], "failed exact-6.1-rt: they differ");
         assert_eq!(lines[5], "skipped doctor-6.1-rt: no emulator");
         assert!(
-            lines[6].starts_with("vm: 1 passed, 1 failed, 1 skipped in 4 s of"),
+            lines[6].starts_with("vm: 1 passed, 1 failed, 1 skipped in 4 s (3 s"),
             "{text}"
         );
         assert!(lines[6].contains("; 3 boots repeated"), "{text}");
@@ -197,7 +208,7 @@ mod tests {
         let cell = matrix().cells()[1].json();
         assert_eq!(cell["result"], "failed");
         assert_eq!(cell["reason"], "they differ");
-        assert_eq!(cell["emulated_ms"], 1_500);
+        assert_eq!(cell["wall_ms"], 1_500);
         assert_eq!(matrix().cells()[0].json()["reason"], Value::Null);
     }
 }

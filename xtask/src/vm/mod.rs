@@ -1,8 +1,11 @@
 //! The laboratory: other kernels under an emulator, faults with a known truth.
 
+mod bundle;
 mod cache;
 mod case;
+mod claims;
 mod console;
+mod coverage;
 mod cpio;
 mod debs;
 mod guest;
@@ -13,13 +16,16 @@ mod judge;
 mod kernel;
 mod matrix;
 mod modules;
+mod opinions;
 mod profile;
+mod published;
 mod scenario;
 mod score;
 mod suite;
 mod table;
+mod verdict;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -37,8 +43,9 @@ const MATRIX: &str = "matrix.json";
 pub const USAGE: &str = "\
   vm list           kernels, cases and profiles of the laboratory
   vm fetch [KERNEL…]          kernels and headers into the cache
-  vm run [--core] [--kernel K] [--fail-fast] [--scenario PART,…] [CASE…]
-                    cases on kernels; all when none is named
+  vm run [--core] [--kernel K] [--fail-fast] [--scenario PART,…] [--program RTSCOPE] [CASE…]
+                    cases on kernels; all when none is named; with a program of
+                    yours instead of a release build of this tree
   vm try KERNEL SCRIPT [FILE…]
                     a script of yours in a guest, with these files in /root
   vm shell KERNEL [PROFILE]   a shell in a guest with the injectors";
@@ -98,6 +105,10 @@ fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
             "--scenario" => {
                 plan.only = words.next().context("--scenario wants a name")?.to_string();
             }
+            "--program" => {
+                let path = words.next().context("--program wants a path")?;
+                plan.program = Some(std::path::absolute(path)?);
+            }
             name => names.push(name),
         }
     }
@@ -118,8 +129,7 @@ pub fn test(repository: &Path, core: bool) -> Result<Matrix> {
         cases: case::table(repository)?,
         kernels: kernel::table(repository)?,
         core,
-        fail_fast: false,
-        only: String::new(),
+        ..Plan::default()
     };
     plan.run(repository)
 }
@@ -135,9 +145,8 @@ fn trial(repository: &Path, kernel: &str, script: &str, files: &[&str]) -> Resul
     let plan = Plan {
         cases: vec![case],
         kernels: chosen(repository, &[kernel])?,
-        core: false,
         fail_fast: true,
-        only: String::new(),
+        ..Plan::default()
     };
     report(&plan.run(repository)?)
 }
@@ -153,6 +162,8 @@ struct Plan {
     fail_fast: bool,
     /// Only scenarios whose name contains one of these, separated by commas.
     only: String,
+    /// What is tested; a release build of this tree when there is none.
+    program: Option<PathBuf>,
 }
 
 impl Plan {
@@ -160,6 +171,7 @@ impl Plan {
     fn run(&self, repository: &Path) -> Result<Matrix> {
         let mut suite = Suite::new(repository)?;
         suite.only.clone_from(&self.only);
+        suite.program.clone_from(&self.program);
         let _mine = cache::lock_in(suite.artefacts())?;
         let lack = host::lack();
         'all: for kernel in &self.kernels {
@@ -225,7 +237,7 @@ fn shell(repository: &Path, kernel: &str, profile: &str) -> Result<()> {
         kernel: kernel.image(),
         initrd,
         profile,
-        words: "",
+        devices: Vec::new(),
         folder: folder.clone(),
     };
     let outcome = guest.interactive();

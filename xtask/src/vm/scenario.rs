@@ -1,13 +1,11 @@
 //! Scenarios: a fault each, and whether the verdict on its snapshot agrees with the truth.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
 use super::judge::{Answer, Expectation, compare};
-use super::table;
+use super::{table, verdict};
 
 const TABLE: &str = "tests/vm/scenarios.tsv";
 /// What `tests/vm/guest/scenarios.sh` calls every victim.
@@ -87,7 +85,9 @@ impl Scenario {
     /// Diagnoses the snapshots in `folder` with `program` and compares with the truth beside them.
     pub fn judge(&self, program: &Path, folder: &Path) -> Result<Answer> {
         let truth = std::fs::read_to_string(folder.join("truth")).unwrap_or_default();
-        let diagnoses = self.diagnoses(program, folder)?;
+        let over = format!("{}us", self.guest[1]);
+        verdict::diagnose(program, folder, &["--task", VICTIM, "--over", &over])?;
+        let diagnoses = verdict::diagnoses(folder)?;
         let answers = diagnoses
             .iter()
             .map(|diagnosis| compare(&self.expected, diagnosis, &truth));
@@ -102,32 +102,6 @@ impl Scenario {
             (None, false) => Answer::Missed("the watch saw no late activation".into()),
             (None, true) => Answer::Silent,
         })
-    }
-
-    /// The diagnosis of each snapshot, in their order; `hit-N.json` beside `snapshots` keeps it.
-    fn diagnoses(&self, program: &Path, folder: &Path) -> Result<Vec<Value>> {
-        let Ok(entries) = std::fs::read_dir(folder.join("snapshots")) else {
-            return Ok(Vec::new()); // nothing was late
-        };
-        let mut snapshots: Vec<_> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_dir())
-            .collect();
-        snapshots.sort();
-        let diagnose = |snapshot: &std::path::PathBuf| {
-            let mut command = Command::new(program);
-            command.args(["diagnose", "--json", "--task", VICTIM, "--over"]);
-            command.arg(format!("{}us", self.guest[1])).arg(snapshot);
-            // 2 and 3 are answers too; what is no JSON is none.
-            let output = command.output().context("cannot start rtscope")?;
-            let text = output.stdout;
-            let name = snapshot.file_name().context("a snapshot without a name")?;
-            let kept = folder.join(name).with_extension("json");
-            std::fs::write(&kept, &text)
-                .with_context(|| format!("cannot write {}", kept.display()))?;
-            serde_json::from_slice(&text).with_context(|| kept.display().to_string())
-        };
-        snapshots.iter().map(diagnose).collect()
     }
 }
 

@@ -1,23 +1,27 @@
 //! Runs cases on kernels: builds the image, boots, judges what comes back, counts.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::case::Case;
-use super::guest::{Guest, Outcome};
+use super::claims;
+use super::guest::{Guest, Outcome, Spent};
 use super::image::{Image, in_path};
 use super::kernel::Fetched;
 use super::matrix::{self, Cell, End, Matrix};
 use super::modules::Modules;
 use super::scenario::{self, Scenario};
 use super::score::Judged;
-use super::{cache, injector};
+use super::{bundle, cache, debs, injector};
 use crate::run;
 
 /// Boots of one cell that may be lost to the emulator's known crash.
 const CRASHES_MAX: u32 = 2;
+/// How the need for one of the command line's end-to-end tests begins.
+const TEST: &str = "test:";
 /// Lines of the console that a failure shows.
 const TAIL: usize = 25;
 
@@ -25,7 +29,8 @@ const TAIL: usize = 25;
 pub struct Suite {
     repository: PathBuf,
     artefacts: PathBuf,
-    rtscope: Option<PathBuf>,
+    /// The program under test; built when it is needed and there is none.
+    pub program: Option<PathBuf>,
     /// What became of the cells.
     pub matrix: Matrix,
     /// Only scenarios whose name contains one of these, separated by commas; empty: all.
@@ -37,7 +42,7 @@ pub struct Suite {
 /// The boots of one cell.
 #[derive(Default)]
 struct Boots {
-    emulated: Duration,
+    spent: Spent,
     /// Repeated because of the emulator's known crash.
     retries: u32,
 }
@@ -58,7 +63,7 @@ impl Suite {
         Ok(Suite {
             repository: repository.to_path_buf(),
             artefacts,
-            rtscope: None,
+            program: None,
             matrix: Matrix::default(),
             only: String::new(),
             boots: Boots::default(),
@@ -89,7 +94,7 @@ impl Suite {
             kernel: kernel.name.clone(),
             held,
             end,
-            emulated: self.boots.emulated,
+            spent: self.boots.spent,
             retries: self.boots.retries,
         });
         passed
@@ -102,7 +107,7 @@ impl Suite {
             kernel: kernel.to_owned(),
             held: 0,
             end: End::Skipped(why.to_owned()),
-            emulated: Duration::ZERO,
+            spent: Spent::default(),
             retries: 0,
         });
     }
@@ -118,14 +123,14 @@ impl Suite {
             let name = file.file_name().context("a file without a name")?;
             image.program(&format!("root/{}", name.to_string_lossy()), file)?;
         }
-        let judged = case.needs.iter().any(|need| need == "scenarios");
+        let judged = case.needs.iter().any(|need| need.starts_with("scenarios"));
         let mut scenarios = match judged {
             true => scenario::table(&self.repository, &kernel.name, case.profile.name)?,
             false => Vec::new(),
         };
         scenarios.retain(|scenario| {
             let mut parts = self.only.split(',');
-            parts.any(|part| scenario.name.contains(part))
+            parts.any(|part| scenario.name.contains(part)) && case.has_row(&scenario.name)
         });
         let lines: String = scenarios
             .iter()
@@ -138,7 +143,7 @@ impl Suite {
             kernel: kernel.image(),
             initrd: initrd.clone(),
             profile: case.profile,
-            words: "",
+            devices: case.devices(),
             folder: folder.to_path_buf(),
         };
         let checks = self.boot(&guest, case)?;
@@ -149,7 +154,11 @@ impl Suite {
             same(&folder.join("result"), &guest.folder.join("result"), file)?;
         }
         std::fs::remove_file(initrd)?;
-        Ok(checks + self.judge(&scenarios, folder, case, kernel)?)
+        let claims = match claims::has_judge(&case.name) {
+            true => claims::judge(&case.name, folder, &self.rtscope()?)?,
+            false => 0,
+        };
+        Ok(checks + claims + self.judge(&scenarios, folder, case, kernel)?)
     }
 
     /// Compares all verdicts with the truth, writes `verdicts.tsv`, and returns how many there are.
@@ -197,7 +206,7 @@ impl Suite {
     fn boot(&mut self, guest: &Guest, case: &Case) -> Result<usize> {
         for attempt in 0.. {
             let boot = guest.run(case.limit)?;
-            self.boots.emulated += boot.emulated;
+            self.boots.spent.add(boot.spent);
             match boot.outcome {
                 Outcome::Done => break,
                 Outcome::EmulatorCrash if attempt < CRASHES_MAX => {
@@ -247,23 +256,44 @@ impl Suite {
                     let program = injector::program(&self.repository, &self.artefacts)?;
                     image.program("bin/injector-user", &program)?;
                 }
-                "scenarios" => {}
+                rows if rows.starts_with("scenarios") => {}
                 "rtscope" => image.program("bin/rtscope", &self.rtscope()?)?,
-                other => image.program(&format!("bin/{other}"), &in_path(other)?)?,
+                test if test.starts_with(TEST) => {
+                    let name = &test[TEST.len()..];
+                    image.program(&format!("bin/{name}"), &self.test(name)?)?;
+                }
+                other => match bundle::by_name(other) {
+                    Some(bundle) => bundle.install(&mut image, &modules)?,
+                    None => image.program(&format!("bin/{other}"), &in_path(other)?)?,
+                },
             }
         }
         Ok(image)
     }
 
+    /// The release build of the end-to-end test called `name`.
+    fn test(&self, name: &str) -> Result<PathBuf> {
+        let mut build = run::cargo(&self.repository);
+        build.args(["test", "--release", "--package", "cli", "--no-run"]);
+        build.args(["--test", name, "--message-format", "json"]);
+        let messages = debs::output(build.stderr(Stdio::inherit()))?;
+        messages
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find(|message| message["target"]["name"] == name)
+            .and_then(|message| Some(message["executable"].as_str()?.into()))
+            .with_context(|| format!("cargo built no test {name}"))
+    }
+
     /// The release build of the program under test, made once for a suite.
     fn rtscope(&mut self) -> Result<PathBuf> {
-        if self.rtscope.is_none() {
+        if self.program.is_none() {
             let mut build = run::cargo(&self.repository);
             build.args(["build", "--release", "--package", "cli"]);
             run::must_succeed(&mut build)?;
-            self.rtscope = Some(target_folder(&self.repository).join("release/rtscope"));
+            self.program = Some(target_folder(&self.repository).join("release/rtscope"));
         }
-        self.rtscope.clone().context("no program")
+        self.program.clone().context("no program")
     }
 }
 

@@ -17,8 +17,9 @@ struct options {
 	uint64_t lead_ns;    /* begin so long before a multiple of the period; 0: at once */
 	unsigned int count;  /* faults, or activations of a victim */
 	size_t bytes;        /* touched or written in each activation */
-	const char *file;    /* written to */
+	const char *file;    /* written to; a client's: the server's address */
 	const char *mutex;   /* "plain" or "pi" */
+	const char *policy;  /* of a hog: "fifo" or "rr" */
 	const char *name;    /* of the process; the kind's name when not given */
 	const char *fault;   /* for the kernel module: `KIND FUNCTION` */
 	const char *source;  /* of activations: "clock", "device" or "cpuN", a thread there */
@@ -61,5 +62,6 @@ void run_inversion(const char *kind, const struct options *options);
 void run_victim(const char *kind, const struct options *options);
 void run_pages(const char *kind, const struct options *options);
 void run_write(const char *kind, const struct options *options);
+void run_client(const char *kind, const struct options *options);
 
 #endif

@@ -17,7 +17,7 @@ static const struct {
 	{ "kernel", run_kernel },       { "hog", run_hog },       { "neighbour", run_hog },
 	{ "inversion", run_inversion }, { "victim", run_victim }, { "pages", run_pages },
 	{ "write", run_write },         { "two", run_two },       { "bandwidth", run_bandwidth },
-	{ "quota", run_quota },
+	{ "quota", run_quota },         { "client", run_client },
 };
 
 static uint64_t number(const char *name, const char *text)
@@ -42,6 +42,8 @@ static void set(struct options *options, const char *name, const char *value)
 		options->mutex = value;
 	else if (!strcmp(name, "name"))
 		options->name = value;
+	else if (!strcmp(name, "policy"))
+		options->policy = value;
 	else if (!strcmp(name, "fault"))
 		options->fault = value;
 	else if (!strcmp(name, "source"))
@@ -73,7 +75,8 @@ static void parse(struct options *options, int argc, char **argv)
 		{ "gap", 1, NULL, 0 },    { "count", 1, NULL, 0 }, { "period", 1, NULL, 0 },
 		{ "bytes", 1, NULL, 0 },  { "file", 1, NULL, 0 },  { "mutex", 1, NULL, 0 },
 		{ "name", 1, NULL, 0 },   { "lead", 1, NULL, 0 },  { "fault", 1, NULL, 0 },
-		{ "source", 1, NULL, 0 }, { "cgroup", 1, NULL, 0 }, { NULL, 0, NULL, 0 },
+		{ "source", 1, NULL, 0 }, { "cgroup", 1, NULL, 0 }, { "policy", 1, NULL, 0 },
+		{ NULL, 0, NULL, 0 },
 	};
 	int index, found;
 
@@ -99,6 +102,7 @@ int main(int argc, char **argv)
 		.bytes = 4096,
 		.file = "injected",
 		.mutex = "plain",
+		.policy = "fifo",
 		.fault = "",
 		.source = "clock",
 		.cgroup = "",

@@ -1,0 +1,64 @@
+# From the network card's interrupt to the request's handling: memcached behind one card, its client
+# behind another on the same cable. First nothing but requests, then a hog above the interrupt's
+# thread. The host judges the diagnoses.
+. /lib/vm.sh
+
+ulimit -n 4096
+unshare -n sleep 100000 &
+far=$!
+sleep 1
+ip link set eth1 netns $far
+ip addr add 10.9.0.1/24 dev eth0
+ip link set eth0 up
+nsenter -t $far -n ip addr add 10.9.0.2/24 dev eth1
+nsenter -t $far -n ip link set eth1 up
+sleep 4
+check "the cable is plugged" ping -c 1 -W 5 10.9.0.2
+grep eth0 /proc/interrupts
+irq=$(awk -F: '/eth0-rx/ { gsub(/ /, "", $1); print $1 }' /proc/interrupts)
+echo "irq $irq" > /out/facts
+
+memcached -u root -t 1 -l 10.9.0.1 -m 16 > /out/memcached.log 2>&1 &
+server=$!
+sleep 1
+for task in /proc/$server/task/*; do echo "$(cat "$task/comm") $(basename "$task")"; done
+
+# watched NAME OVER: what mc-worker suffers from the interrupt on, while stdin's commands run.
+watched() {
+    mkdir "/out/$1"
+    rtscope watch --task mc-worker --irq "$irq" --over "$2" --max-hits 1 --for 20s --json \
+        -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
+    watch=$!
+    tries=0
+    until grep -q watching "/out/$1/watch.log" || [ $tries = 100 ]; do
+        usleep 100000
+        tries=$((tries + 1))
+    done
+    sleep 1
+    nsenter -t $far -n injector-user client --name lab-client --cpu 0 --prio 80 --period 20000 \
+        --count 50 --file 10.9.0.1 > "/out/$1/requests" &
+    client=$!
+    usleep 400000
+    sh > "/out/$1/truth"
+    wait $client
+    wait $watch
+    echo "the watch ended with $?"
+    for snapshot in "/out/$1"/snapshots/*; do
+        [ -d "$snapshot" ] || continue
+        to=/out/$1/$(basename "$snapshot")
+        rtscope diagnose --json --task mc-worker --over "$2" "$snapshot" > "$to.json"
+        rtscope diagnose --task mc-worker --over "$2" "$snapshot" > "$to.txt" 2>&1
+    done
+    cat "/out/$1/watch.log" "/out/$1"/*.txt "/out/$1/truth"
+    check "$1: requests were answered" test "$(wc -l < "/out/$1/requests")" = 50
+    check "$1: the watch left a snapshot" ls "/out/$1/hit-0001.json"
+}
+
+say "requests alone"
+echo "sleep 1" | watched requests 20us
+say "a hog"
+echo "injector-user hog --name rt-hog --cpu 0 --prio 60 --policy rr --length 300000 \
+    --period 20000 --lead 1000" |
+    watched hog 50ms
+kill $server
+check "nothing is left in tracefs" test -z "$(ls /sys/kernel/tracing/instances)"

@@ -1,0 +1,122 @@
+//! Devices that a case can ask for, each with the drivers, programs and files that go with it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::image::{Image, in_path};
+use super::modules::Modules;
+use super::{cache, debs};
+
+/// A word in the column `needs`.
+pub struct Bundle {
+    name: &'static str,
+    /// Arguments of the emulator.
+    pub qemu: &'static [&'static str],
+    modules: &'static [&'static str],
+    /// Programs of this machine.
+    programs: &'static [&'static str],
+    /// Folders of this machine, with the libraries that their files need.
+    trees: &'static [&'static str],
+    /// A Debian package that is unpacked without being installed: its daemon must not run here.
+    package: Option<Package>,
+}
+
+struct Package {
+    name: &'static str,
+    /// How the names of its libraries' packages begin.
+    libraries: &'static [&'static str],
+    /// Its program, below its root.
+    program: &'static str,
+}
+
+const BUNDLES: &[Bundle] = &[
+    Bundle {
+        name: "sound",
+        // A period of 1 ms: with the usual 10 ms the card itself is late now and then.
+        qemu: &[
+            "-audiodev",
+            "none,id=sound,timer-period=1000",
+            "-device",
+            "intel-hda",
+            "-device",
+            "hda-duplex,audiodev=sound",
+        ],
+        modules: &["snd_hda_intel", "snd_hda_codec_generic"],
+        programs: &["jackd"],
+        trees: &["/usr/lib/x86_64-linux-gnu/jack", "/usr/share/alsa"],
+        package: None,
+    },
+    Bundle {
+        name: "network",
+        // Two cards on one cable. This model hands a packet over within the write to its register,
+        // so that in virtual time the host has no part in it.
+        qemu: &[
+            "-netdev",
+            "hubport,id=near,hubid=0",
+            "-device",
+            "e1000e,netdev=near,mac=52:54:00:00:00:01",
+            "-netdev",
+            "hubport,id=far,hubid=0",
+            "-device",
+            "e1000e,netdev=far,mac=52:54:00:00:00:02",
+        ],
+        modules: &["e1000e"],
+        programs: &["ip"],
+        trees: &[],
+        package: Some(Package {
+            name: "memcached",
+            libraries: &["libevent-2", "libsasl2-2"],
+            program: "usr/bin/memcached",
+        }),
+    },
+];
+
+/// The bundle called `name`.
+pub fn by_name(name: &str) -> Option<&'static Bundle> {
+    BUNDLES.iter().find(|bundle| bundle.name == name)
+}
+
+impl Bundle {
+    /// Puts drivers, programs and files into `image`.
+    pub fn install(&self, image: &mut Image, modules: &Modules) -> Result<()> {
+        for (name, content) in modules.closure(self.modules)? {
+            image.module(&name, &content)?;
+        }
+        for program in self.programs {
+            image.program(&format!("bin/{program}"), &in_path(program)?)?;
+        }
+        for tree in self.trees {
+            image.tree(Path::new(tree))?;
+        }
+        if let Some(package) = &self.package {
+            let root = package.fetch()?;
+            let name = package.program.rsplit('/').next().unwrap_or_default();
+            let libraries = root.join("usr/lib/x86_64-linux-gnu");
+            let program = root.join(package.program);
+            image.program_with(&format!("bin/{name}"), &program, &libraries)?;
+        }
+        Ok(())
+    }
+}
+
+impl Package {
+    /// The folder into which the package and its libraries are unpacked, once.
+    fn fetch(&self) -> Result<PathBuf> {
+        let folder = cache::folder()?.join("packages").join(self.name);
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        let _held = cache::lock()?;
+        cache::fill_once(&folder, |folder| {
+            let is_wanted = |name: &str| self.libraries.iter().any(|start| name.starts_with(start));
+            let libraries = debs::depends(self.name, is_wanted)?;
+            for package in [self.name.to_owned()].iter().chain(&libraries) {
+                debs::unpack(package, &folder.join("downloads"), folder)?;
+            }
+            cache::remove(&folder.join("downloads"))
+        })
+        .with_context(|| format!("cannot fetch the package {}", self.name))?;
+        Ok(folder)
+    }
+}

@@ -1,0 +1,152 @@
+//! The published experiments: does the diagnosis tell what their authors found, with the numbers
+//! that the guest knows?
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::claims::{Claim, fact};
+use super::verdict::{Verdict, spans};
+
+/// The tick of a kernel with CONFIG_HZ=250.
+const TICK_US: i64 = 4_000;
+/// How far a term may be from the whole run of the hog that it is due to.
+const SHARE_OF_HOG_MIN: f64 = 0.95;
+
+/// A hog at SCHED_RR 60 starves the thread of the sound card's interrupt.
+pub fn jack(result: &Path) -> Result<Vec<Claim>> {
+    let irq = fact(result, "irq")?;
+    let folder = result.join("jack");
+    let verdict = Verdict::first(&folder)?;
+    // The kernel keeps fifteen letters of a name.
+    let thread: String = format!("irq/{irq}-snd_hda_intel")
+        .chars()
+        .take(15)
+        .collect();
+    let mut claims = vec![claim(
+        format!("interrupt {irq}, its thread's wake-up and switch, then jackd's"),
+        verdict.has_steps(&[
+            ("hardirq", &irq),
+            ("waking", &thread),
+            ("switch_in", &thread),
+            ("waking", "jackd"),
+            ("switch_in", "jackd"),
+        ]),
+    )];
+    claims.extend(hog_is_named(&folder, &verdict)?);
+    Ok(claims)
+}
+
+/// Packets go from the card's interrupt through its thread to the worker, and a hog is in the way.
+pub fn memcached(result: &Path) -> Result<Vec<Claim>> {
+    let irq = fact(result, "irq")?;
+    let mut claims = Vec::new();
+    for folder in ["requests", "hog"] {
+        let verdict = Verdict::first(&result.join(folder))?;
+        let steps = [
+            ("hardirq", irq.as_str()),
+            ("softirq", "3"),
+            ("waking", "mc-worker"),
+            ("switch_in", "mc-worker"),
+        ];
+        claims.push(claim(
+            format!("{folder}: interrupt {irq}, softirq NET_RX, mc-worker's wake-up and switch"),
+            verdict.has_steps(&steps),
+        ));
+    }
+    let hog = result.join("hog");
+    claims.extend(hog_is_named(&hog, &Verdict::first(&hog)?)?);
+    Ok(claims)
+}
+
+/// A console that prints with interrupts off delays the tick; the verdict names its function.
+pub fn printk(result: &Path) -> Result<Vec<Claim>> {
+    let folder = result.join("printk");
+    let truth = std::fs::read_to_string(folder.join("truth")).context("no truth")?;
+    let (begin_ns, end_ns) = spans(&truth).next().context("no message was printed")?;
+    let verdict = Verdict::first(&folder)?;
+    let culprit = verdict.culprit();
+    let function = culprit["function"].as_str().unwrap_or_default();
+    let ticks = std::fs::read_to_string(folder.join("ticks")).context("no ticks")?;
+    let mut intervals_us = intervals_us(&ticks);
+    intervals_us.sort_unstable();
+    let median_us = intervals_us[intervals_us.len() / 2];
+    let longest_us = intervals_us.last().copied().unwrap_or_default();
+    let message_us = (end_ns - begin_ns) / 1_000;
+    Ok(vec![
+        claim(
+            format!("the console's function is named: {}", verdict.sentence()),
+            verdict.is_conclusive()
+                && culprit["kind"] == "interrupts_off"
+                && function.starts_with("console_"),
+        ),
+        claim(
+            format!(
+                "of {} ticks the interval is {median_us} us",
+                ticks.lines().count()
+            ),
+            (TICK_US - 50..=TICK_US + 50).contains(&median_us),
+        ),
+        claim(
+            format!("and once {longest_us} us, because of a message of {message_us} us"),
+            (message_us..=message_us + TICK_US + 50).contains(&longest_us),
+        ),
+    ])
+}
+
+/// Between one line and the next, each an instant in seconds; never empty.
+fn intervals_us(instants: &str) -> Vec<i64> {
+    let instants: Vec<f64> = instants
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .collect();
+    let pairs = instants.windows(2);
+    let intervals = pairs.map(|pair| ((pair[1] - pair[0]) * 1e6).round() as i64);
+    let mut intervals: Vec<i64> = intervals.collect();
+    if intervals.is_empty() {
+        intervals.push(0);
+    }
+    intervals
+}
+
+/// The hog is the culprit, with at least 95 % of the time for which it really ran.
+fn hog_is_named(folder: &Path, verdict: &Verdict) -> Result<Vec<Claim>> {
+    let truth = std::fs::read_to_string(folder.join("truth")).context("no truth")?;
+    let ran_ns = spans(&truth)
+        .map(|(begin_ns, end_ns)| end_ns - begin_ns)
+        .max()
+        .context("the injector logged nothing")?;
+    let culprit = verdict.culprit();
+    let term_ns = verdict.culprit_ns();
+    let share = term_ns as f64 / ran_ns as f64;
+    Ok(vec![
+        claim(
+            format!("conclusively rt-hog at rt 60: {}", verdict.sentence()),
+            verdict.is_conclusive()
+                && culprit["task"]["comm"] == "rt-hog"
+                && culprit["task"]["priority"] == "rt 60",
+        ),
+        claim(
+            format!("the wait behind it, {term_ns} ns, is its run, {ran_ns} ns, within 5 %"),
+            (SHARE_OF_HOG_MIN..=1.0 / SHARE_OF_HOG_MIN).contains(&share),
+        ),
+    ])
+}
+
+fn claim(text: String, holds: bool) -> Claim {
+    (text, holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_whole_microseconds_between_lines() {
+        assert_eq!(
+            intervals_us("27.420010510\n27.424002\n27.428\n"),
+            [3_991, 3_998]
+        );
+        assert_eq!(intervals_us(""), [0]);
+    }
+}
