@@ -18,6 +18,7 @@ mod kernel;
 mod ledger;
 mod model;
 mod naming;
+pub mod periods;
 mod phases;
 mod public;
 mod query;

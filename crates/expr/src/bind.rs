@@ -28,7 +28,7 @@ pub(crate) fn resolve<'c>(class: &'c EventClass, reference: &FieldRef) -> Target
     let found = match &reference.root {
         Root::Pseudo(pseudo) => return resolve_pseudo(class, *pseudo),
         Root::Auto(name) => class.field(name),
-        Root::Scoped(scope, name) => scopes(*scope).iter().find_map(|s| class.field_in(*s, name)),
+        Root::Scoped(scope, name) => scope.scopes().iter().find_map(|s| class.field_in(*s, name)),
         Root::App(provider, context) => application(class, provider, context),
     };
     if let Some(field) = found {
@@ -40,15 +40,17 @@ pub(crate) fn resolve<'c>(class: &'c EventClass, reference: &FieldRef) -> Target
     }
 }
 
-/// The scopes that a written scope means, in order.
-fn scopes(scope: FieldScope) -> &'static [Scope] {
-    match scope {
-        FieldScope::Payload => &[Scope::Payload],
-        FieldScope::Context => &[Scope::EventContext, Scope::StreamContext],
-        FieldScope::Header => &[Scope::EventHeader],
-        FieldScope::StreamContext => &[Scope::StreamContext],
-        FieldScope::PacketContext => &[Scope::PacketContext],
-        FieldScope::PacketHeader => &[Scope::PacketHeader],
+impl FieldScope {
+    /// The scopes that it means, in order.
+    pub fn scopes(self) -> &'static [Scope] {
+        match self {
+            FieldScope::Payload => &[Scope::Payload],
+            FieldScope::Context => &[Scope::EventContext, Scope::StreamContext],
+            FieldScope::Header => &[Scope::EventHeader],
+            FieldScope::StreamContext => &[Scope::StreamContext],
+            FieldScope::PacketContext => &[Scope::PacketContext],
+            FieldScope::PacketHeader => &[Scope::PacketHeader],
+        }
     }
 }
 
@@ -106,7 +108,7 @@ fn resolve_pseudo(class: &EventClass, pseudo: Pseudo) -> Target<'_> {
         Pseudo::Name | Pseudo::Cpu | Pseudo::Time => return Target::Pseudo(pseudo),
     };
     let in_context = |name: &&str| {
-        let scopes = scopes(FieldScope::Context);
+        let scopes = FieldScope::Context.scopes();
         scopes.iter().find_map(|scope| class.field_in(*scope, name))
     };
     let in_switch = |name: &&str| class.field_in(Scope::Payload, name);

@@ -3,7 +3,7 @@
 use super::options::{Family, Report, Views};
 use super::table::{Cell, Table, TableClass};
 use super::window::Tick;
-use super::{cputop, io, irq, memtop, sched, syscalls};
+use super::{cputop, io, irq, memtop, periods, sched, syscalls};
 
 /// A report that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,25 @@ pub const REPORTS: &[Named] = &[
         NONE,
         "system calls by thread",
     ),
+    named(
+        "periodtop",
+        Family::Periods,
+        TOP,
+        "the longest periods (--period)",
+    ),
+    named("periodlog", Family::Periods, LOG, "all periods"),
+    named(
+        "periodstats",
+        Family::Periods,
+        STATS,
+        "periods, and how they nest",
+    ),
+    named(
+        "periodfreq",
+        Family::Periods,
+        FREQ,
+        "how their durations are distributed",
+    ),
 ];
 
 impl Family {
@@ -133,6 +152,7 @@ impl Family {
             Family::Io => io::CLASSES,
             Family::Memory => memtop::CLASSES,
             Family::Syscalls => syscalls::CLASSES,
+            Family::Periods => periods::CLASSES,
         }
     }
 }
@@ -142,7 +162,7 @@ impl Report {
     /// them as they are.
     pub fn summary(&self, ticks: &[Tick]) -> Option<Vec<Table>> {
         let (from, keep): (&[&str], &[usize]) = match self.family {
-            Family::Sched => return None,
+            Family::Sched | Family::Periods => return None,
             Family::Io => return Some(Vec::new()),
             Family::Irq if !self.views.stats => return Some(Vec::new()),
             Family::Irq => (&["hard-stats", "soft-stats"], &[1]),

@@ -12,6 +12,7 @@ mod irq;
 mod memtop;
 mod options;
 mod ordered;
+mod periods;
 mod prios;
 mod sched;
 mod statistics;

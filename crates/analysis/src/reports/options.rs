@@ -1,5 +1,7 @@
 //! What a report is asked: which tables, of what time, of which tasks.
 
+use expr::period::Periods;
+
 use super::histogram::Bins;
 use crate::kernel::Process;
 
@@ -18,6 +20,8 @@ pub enum Family {
     Memory,
     /// System calls.
     Syscalls,
+    /// Periods that were defined.
+    Periods,
 }
 
 /// Which tables of a family.
@@ -98,6 +102,19 @@ pub struct ReportOptions {
     pub bins: Bins,
     /// How wake-ups are grouped.
     pub groups: Groups,
+    /// A result for each of these periods instead of one for all time; what [`Family::Periods`]
+    /// is about.
+    pub periods: Periods,
+    /// Only periods as long.
+    pub min_period_ns: Option<i64>,
+    /// Only periods no longer.
+    pub max_period_ns: Option<i64>,
+    /// Only periods of these names, in tops, statistics and distributions; empty: all.
+    pub select: Vec<String>,
+    /// Only what is inside periods of this name, in statistics by parent.
+    pub aggregate_by: Option<String>,
+    /// A log in which children follow their parents.
+    pub by_hierarchy: bool,
 }
 
 impl ReportOptions {

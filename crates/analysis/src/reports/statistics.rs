@@ -52,6 +52,17 @@ impl Summary {
     }
 }
 
+/// The standard deviation of a sample; none of fewer than two values.
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((spread / (count - 1.0)).sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

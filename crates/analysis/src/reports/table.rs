@@ -1,5 +1,7 @@
 //! What a report finds: tables of typed cells, which say what they mean but not how they look.
 
+use crate::periods::Captured;
+
 /// The meaning of a cell, in the words of LAMI 1.0.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -60,6 +62,8 @@ pub enum Cell {
     Disk(String),
     /// A network interface.
     NetIf(String),
+    /// What was kept of a period.
+    Captures(Captured),
 }
 
 impl Cell {

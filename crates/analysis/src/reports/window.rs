@@ -3,17 +3,20 @@
 use std::rc::Rc;
 
 use event::{Result, TimeRange};
-use trace::{Item, Trace};
+use trace::{EventView, Item, Trace};
 
 use super::cputop::CpuTop;
 use super::io::Io;
 use super::irq::Irq;
 use super::memtop::MemTop;
 use super::options::{Family, Report, ReportOptions};
+use super::ordered::Ordered;
+use super::periods::PeriodLog;
 use super::sched::Sched;
 use super::syscalls::SyscallStats;
 use super::table::{Span, Table};
 use crate::kernel::{Change, Kernel, Sink};
+use crate::periods::{Matcher, Turn};
 
 /// A question over one window: it is told what changes, and answers in tables.
 pub(super) trait Question {
@@ -47,28 +50,28 @@ pub struct Pass {
     pub holes: u64,
     /// Places that could not be read.
     pub damages: u64,
+    /// Periods that were not followed because too many were open.
+    pub periods_refused: u64,
 }
 
 /// A window that is open.
 struct Window {
     begin_ns: i64,
-    questions: Vec<Box<dyn Question>>,
+    /// With the place of the report that asks.
+    questions: Vec<(usize, Box<dyn Question>)>,
 }
 
-impl Sink for Window {
-    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        for question in &mut self.questions {
-            question.change(kernel, change);
-        }
-    }
-}
+/// All windows that are open, in the order of their begins: one for all time, or one per period.
+#[derive(Default)]
+struct Windows(Ordered<u64, Window>);
 
-/// Nothing is asked before the first window opens.
-impl Sink for Option<Window> {
+impl Sink for Windows {
     #[inline]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        if let Some(window) = self {
-            window.change(kernel, change);
+        for window in self.0.values_mut() {
+            for (_, question) in &mut window.questions {
+                question.change(kernel, change);
+            }
         }
     }
 }
@@ -83,13 +86,7 @@ pub fn run_reports(
     options: &ReportOptions,
     mut found: impl FnMut(Tick) -> Result<()>,
 ) -> Result<Pass> {
-    let mut walk = Walk {
-        reports,
-        options: Rc::new(options.clone()),
-        kernel: Kernel::new(trace),
-        window: None,
-        last_ns: None,
-    };
+    let mut walk = Walk::new(trace, reports, Rc::new(options.clone()));
     let mut pass = Pass::default();
     let offset_ns = trace.info().wall_offset.as_ns();
     let mut cursor = trace.cursor(TimeRange::ALL);
@@ -101,8 +98,7 @@ pub fn run_reports(
                     break;
                 }
                 pass.events += 1;
-                walk.advance(now_ns, &mut found)?;
-                walk.kernel.event(&event, now_ns, &mut walk.window);
+                walk.event(&event, now_ns, &mut found)?;
             }
             Item::Lost(lost) => {
                 pass.holes += 1;
@@ -111,80 +107,190 @@ pub fn run_reports(
             Item::Damage(_) => pass.damages += 1,
         }
     }
-    if let Some(end_ns) = walk.last_ns {
-        walk.close(end_ns, &mut found)?;
-    }
+    walk.finish(&mut found)?;
+    pass.periods_refused = walk.matcher.map_or(0, |matcher| matcher.refused);
     Ok(pass)
 }
+
+/// The one window when no period was defined.
+const WHOLE: u64 = 0;
 
 struct Walk<'a> {
     reports: &'a [Report],
     options: Rc<ReportOptions>,
     kernel: Kernel,
-    window: Option<Window>,
-    last_ns: Option<i64>,
+    windows: Windows,
+    matcher: Option<Matcher>,
+    /// When a report is about the periods themselves.
+    log: Option<PeriodLog>,
+    /// From the first event to the last one so far.
+    seen: Option<Span>,
 }
 
-impl Walk<'_> {
-    /// Opens and closes windows before an event of this instant takes effect.
-    fn advance(&mut self, now_ns: i64, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
-        self.last_ns = Some(now_ns);
-        match &self.window {
-            None if self
-                .options
-                .begin_ns
-                .is_none_or(|begin_ns| now_ns >= begin_ns) =>
-            {
-                self.open(now_ns);
-            }
-            Some(window) => {
-                let over = |refresh_ns| now_ns >= window.begin_ns.saturating_add(refresh_ns);
-                if self.options.refresh_ns.is_some_and(over) {
-                    self.close(now_ns, found)?;
-                    self.open(now_ns);
+impl<'a> Walk<'a> {
+    fn new(trace: &Trace, reports: &'a [Report], options: Rc<ReportOptions>) -> Walk<'a> {
+        let periods = &options.periods;
+        let matcher = !periods.list().is_empty();
+        let about_periods = reports
+            .iter()
+            .any(|report| report.family == Family::Periods);
+        Walk {
+            reports,
+            kernel: Kernel::new(trace),
+            windows: Windows::default(),
+            matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
+            log: about_periods.then(|| PeriodLog::new(options.clone())),
+            seen: None,
+            options,
+        }
+    }
+
+    /// Windows open and close before an event takes effect.
+    fn event(
+        &mut self,
+        event: &EventView<'_>,
+        now_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let begin_ns = self.seen.map_or(now_ns, |seen| seen.begin_ns);
+        self.seen = Some(Span {
+            begin_ns,
+            end_ns: now_ns,
+        });
+        if self
+            .options
+            .begin_ns
+            .is_none_or(|begin_ns| now_ns >= begin_ns)
+        {
+            match self.matcher.take() {
+                Some(mut matcher) => {
+                    let mut result = Ok(());
+                    matcher.event(event, |turn| {
+                        if result.is_ok() {
+                            result = self.turn(&turn, now_ns, found);
+                        }
+                    });
+                    self.matcher = Some(matcher);
+                    result?;
                 }
+                None => self.refresh(now_ns, found)?,
             }
-            None => {}
+        }
+        self.kernel.event(event, now_ns, &mut self.windows);
+        Ok(())
+    }
+
+    /// One window after the other, or only one.
+    fn refresh(&mut self, now_ns: i64, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let begin_ns = self.windows.0.get(&WHOLE).map(|window| window.begin_ns);
+        let Some(begin_ns) = begin_ns else {
+            self.open(WHOLE, now_ns);
+            return Ok(());
+        };
+        let over = |refresh_ns| now_ns >= begin_ns.saturating_add(refresh_ns);
+        if self.options.refresh_ns.is_some_and(over) {
+            self.close(WHOLE, now_ns, found)?;
+            self.open(WHOLE, now_ns);
         }
         Ok(())
     }
 
-    fn open(&mut self, begin_ns: i64) {
-        let questions = self
-            .reports
-            .iter()
-            .map(|report| self.question(report, begin_ns));
-        self.window = Some(Window {
-            begin_ns,
-            questions: questions.collect(),
-        });
+    /// A window for each period.
+    fn turn(
+        &mut self,
+        turn: &Turn<'_>,
+        now_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(log) = &mut self.log {
+            log.turn(turn, now_ns);
+        }
+        match turn {
+            Turn::Begin { id, .. } => self.open(*id, now_ns),
+            Turn::End { id, .. } => self.close(*id, now_ns, found)?,
+        }
+        Ok(())
     }
 
-    fn question(&self, report: &Report, begin_ns: i64) -> Box<dyn Question> {
+    fn open(&mut self, id: u64, begin_ns: i64) {
+        let reports = self.reports.iter().enumerate();
+        let questions = reports.filter_map(|(place, report)| {
+            let question = self.question(report, begin_ns)?;
+            Some((place, question))
+        });
+        let questions: Vec<_> = questions.collect();
+        if questions.is_empty() {
+            return;
+        }
+        let window = Window {
+            begin_ns,
+            questions,
+        };
+        self.windows.0.insert(id, window);
+    }
+
+    /// The question of a report over one window; none when it is about all windows.
+    fn question(&self, report: &Report, begin_ns: i64) -> Option<Box<dyn Question>> {
         let options = self.options.clone();
-        match report.family {
+        Some(match report.family {
             Family::Cpu => Box::new(CpuTop::new(options, begin_ns)),
             Family::Sched => Box::new(Sched::new(options, report.views)),
             Family::Irq => Box::new(Irq::new(options, report.views)),
             Family::Io => Box::new(Io::new(options, report.views, begin_ns)),
             Family::Memory => Box::new(MemTop::new(options)),
             Family::Syscalls => Box::new(SyscallStats::new(options)),
-        }
+            Family::Periods => return None,
+        })
     }
 
-    fn close(&mut self, end_ns: i64, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
-        let Some(mut window) = self.window.take() else {
+    fn close(
+        &mut self,
+        id: u64,
+        end_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let Some(window) = self.windows.0.shift_remove(&id) else {
             return Ok(());
         };
         let begin_ns = window.begin_ns;
         let span = Span { begin_ns, end_ns };
-        for (report, question) in window.questions.iter_mut().enumerate() {
+        for (report, mut question) in window.questions {
             found(Tick {
                 report,
                 begin_ns,
                 end_ns,
                 tables: question.finish(&self.kernel, span),
             })?;
+        }
+        Ok(())
+    }
+
+    /// The trace ends, and with it all windows.
+    fn finish(&mut self, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let Some(seen) = self.seen else { return Ok(()) };
+        match self.matcher.take() {
+            Some(mut matcher) => {
+                let mut result = Ok(());
+                matcher.finish(|turn| {
+                    if result.is_ok() {
+                        result = self.turn(&turn, seen.end_ns, found);
+                    }
+                });
+                self.matcher = Some(matcher);
+                result?;
+            }
+            None => self.close(WHOLE, seen.end_ns, found)?,
+        }
+        let Some(log) = &self.log else { return Ok(()) };
+        for (report, asked) in self.reports.iter().enumerate() {
+            if asked.family == Family::Periods {
+                found(Tick {
+                    report,
+                    begin_ns: seen.begin_ns,
+                    end_ns: seen.end_ns,
+                    tables: log.finish(asked.views, seen),
+                })?;
+            }
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub use doctor::Doctor;
 pub use measure::{ClockName, Cyclic, Measure, MeasureWhat, PolicyName, Power};
 pub use read::{Cat, Diagnose, Info, Window};
 pub use record::Record;
-pub use report::{Report, ReportFilter, ReportTables};
+pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use watch::{Until, Watch};
 
 use crate::exit::{Outcome, stdout_error};

@@ -33,6 +33,9 @@ pub struct Report {
     /// Which tables, and how.
     #[command(flatten)]
     pub tables: ReportTables,
+    /// Periods, and what to do with them.
+    #[command(flatten)]
+    pub periods: ReportPeriods,
     /// Also the time in which not all CPUs have events
     #[arg(long)]
     pub no_intersection: bool,
@@ -75,10 +78,10 @@ pub struct ReportFilter {
     #[arg(long, value_name = "DUR")]
     pub max: Option<String>,
     /// Only requests of as many bytes
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub minsize: Option<f64>,
     /// Only requests of no more bytes
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub maxsize: Option<f64>,
     /// Only these interrupts
     #[arg(long, value_name = "LIST")]
@@ -113,20 +116,86 @@ pub struct ReportTables {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub freq_resolution: usize,
     /// The same bins for all distributions
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub freq_uniform: bool,
     /// All distributions in one table (LAMI)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub freq_series: bool,
     /// Waits: all in one
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub total: bool,
     /// Waits: by thread (the default)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub per_tid: bool,
     /// Waits: by priority
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub per_prio: bool,
+}
+
+/// Periods, and what to do with them.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReportPeriods {
+    /// A result for each period DEF: NAME(PARENT) : BEGIN : END; see docs/filter.md
+    #[arg(long, value_name = "DEF")]
+    pub period: Vec<String>,
+    /// What to keep of them: NAME : alias = $evt.field, … : …
+    #[arg(long, value_name = "DEF")]
+    pub period_captures: Vec<String>,
+    /// Only periods as long; us without a unit
+    #[arg(long, value_name = "DUR", hide_short_help = true)]
+    pub min_duration: Option<String>,
+    /// Only periods no longer
+    #[arg(long, value_name = "DUR", hide_short_help = true)]
+    pub max_duration: Option<String>,
+    /// Only periods of these names
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
+    pub select: Option<String>,
+    /// Only what is inside periods of this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub aggregate_by: Option<String>,
+    /// Periods in the order of their begins, or children after their parents
+    #[arg(long, value_name = "ORDER", value_parser = ["time", "hierarchy"], hide_short_help = true)]
+    pub order_by: Option<String>,
+    /// The event that begins a period
+    #[arg(
+        long,
+        value_name = "EVENT",
+        conflicts_with = "period",
+        hide_short_help = true
+    )]
+    pub period_begin: Option<String>,
+    /// The event that ends it, the same when not given
+    #[arg(
+        long,
+        value_name = "EVENT",
+        requires = "period_begin",
+        hide_short_help = true
+    )]
+    pub period_end: Option<String>,
+    /// The fields of the begin that tell periods apart
+    #[arg(
+        long,
+        value_name = "LIST",
+        requires = "period_begin",
+        hide_short_help = true
+    )]
+    pub period_begin_key: Option<String>,
+    /// Those of the end, the same when not given
+    #[arg(
+        long,
+        value_name = "LIST",
+        requires = "period_begin",
+        hide_short_help = true
+    )]
+    pub period_end_key: Option<String>,
+    /// The values that those of the begin must have
+    #[arg(
+        long,
+        value_name = "LIST",
+        requires = "period_begin",
+        hide_short_help = true
+    )]
+    pub period_key_value: Option<String>,
 }
 
 /// Flags that lttng-analyses has and that change nothing here.

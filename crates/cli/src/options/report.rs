@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use analysis::reports::{Bins, Groups, Named, REPORTS, Report, ReportOptions, Views};
+use analysis::reports::{Bins, Family, Groups, Named, REPORTS, Report, ReportOptions, Views};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
+use expr::period::Periods;
 
 use super::{TimeWord, WindowOptions};
 use crate::flags;
@@ -75,6 +76,23 @@ impl ReportVerb {
         if typed.traces.is_empty() {
             return Err(refuse("no trace was given", &typed.name)
                 .mend(format!("rtscope report {} TRACE", typed.name)));
+        }
+        let periods = &typed.periods;
+        let about_periods = |(_, report): &(_, Report)| report.family == Family::Periods;
+        if reports.iter().any(about_periods)
+            && periods.period.is_empty()
+            && periods.period_begin.is_none()
+        {
+            return Err(refuse("no period was defined", &typed.name).mend(
+                "give --period, as in --period 'irq : $evt.$name == \"irq_handler_entry\" : \
+                 $evt.$name == \"irq_handler_exit\"'",
+            ));
+        }
+        if typed.refresh.is_some() && !periods.period.is_empty() {
+            return Err(
+                refuse("--refresh and --period exclude each other", &typed.name)
+                    .mend("take one of them"),
+            );
         }
         if typed.lami && reports.len() > 1 {
             return Err(refuse("LAMI has one report at a time", &typed.name)
@@ -186,7 +204,51 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
             per_tid: tables.per_tid || !(tables.total || tables.per_prio),
             per_prio: tables.per_prio,
         },
+        periods: periods(&typed.periods)?,
+        min_period_ns: duration("--min-duration", &typed.periods.min_duration, "us")?,
+        max_period_ns: duration("--max-duration", &typed.periods.max_duration, "us")?,
+        select: words(&typed.periods.select)
+            .iter()
+            .map(|path| last(path))
+            .collect(),
+        aggregate_by: typed.periods.aggregate_by.as_deref().map(last),
+        by_hierarchy: typed.periods.order_by.as_deref() == Some("hierarchy"),
     })
+}
+
+/// The last part of a period's path.
+fn last(path: &str) -> String {
+    path.trim()
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn periods(typed: &flags::ReportPeriods) -> Result<Periods> {
+    let Some(begin) = &typed.period_begin else {
+        return Periods::parse(&typed.period, &typed.period_captures);
+    };
+    let end = typed.period_end.as_ref().unwrap_or(begin);
+    let begin_keys = typed.period_begin_key.as_deref().unwrap_or("cpu_id");
+    let end_keys = typed.period_end_key.as_deref().unwrap_or(begin_keys);
+    let mut begins = vec![format!("$evt.$name == {begin:?}")];
+    let mut ends = vec![format!("$evt.$name == {end:?}")];
+    let values = typed
+        .period_key_value
+        .iter()
+        .flat_map(|list| list.split(','));
+    for (key, value) in begin_keys.split(',').zip(values) {
+        begins.push(match value.parse::<f64>() {
+            Ok(_) => format!("$evt.{key} == {value}"),
+            Err(_) => format!("$evt.{key} == {value:?}"),
+        });
+    }
+    for (begin, end) in begin_keys.split(',').zip(end_keys.split(',')) {
+        ends.push(format!("$evt.{end} == $begin.$evt.{begin}"));
+    }
+    let period = format!(": {} : {}", begins.join(" && "), ends.join(" && "));
+    Periods::parse(&[period], &typed.period_captures)
 }
 
 /// More bins than a screen has lines help nobody.

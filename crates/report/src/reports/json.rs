@@ -1,5 +1,6 @@
 //! Reports as our own JSON: schema `rtscope.report` version 1.
 
+use analysis::periods::{Captured, Kept};
 use analysis::reports::{Cell, Kind, Pass, Table, Tick};
 use serde_json::{Value, json};
 
@@ -34,7 +35,14 @@ fn table(table: &Table) -> Value {
     };
     let row = |row: &Vec<Cell>| -> Value {
         let cells = columns.iter().zip(row);
-        let pairs = cells.map(|(column, cell)| (key(column.kind, column.key), value(cell)));
+        let pairs = cells.map(|(column, cell)| {
+            let value = match (column.kind, cell) {
+                // Bounds of counts and shares are scaled like those of durations.
+                (Kind::Number, Cell::DurationFloat(bound)) => (bound / 1000.0).into(),
+                (_, cell) => value(cell),
+            };
+            (key(column.kind, column.key), value)
+        });
         Value::Object(pairs.collect())
     };
     json!({
@@ -64,6 +72,25 @@ fn value(cell: &Cell) -> Value {
         Cell::Process { name, pid, tid } => json!({ "comm": name, "pid": pid, "tid": tid }),
         Cell::Irq { hard, nr, name } => json!({ "hard": hard, "nr": nr, "name": name }),
         Cell::Cpu(cpu) => (*cpu).into(),
+        Cell::Captures(captures) => captured(captures),
         _ => Value::Null,
     }
+}
+
+/// By name; what lies beyond 64 bits is a text.
+fn captured(captures: &Captured) -> Value {
+    let one = |(name, value): &(String, Option<Kept>)| {
+        let value = match value {
+            None => Value::Null,
+            Some(Kept::Float(value)) => (*value).into(),
+            Some(Kept::Integer(value)) => match (i64::try_from(*value), u64::try_from(*value)) {
+                (Ok(value), _) => value.into(),
+                (_, Ok(value)) => value.into(),
+                _ => value.to_string().into(),
+            },
+            Some(text) => text.to_string().into(),
+        };
+        (name.clone(), value)
+    };
+    Value::Object(captures.iter().map(one).collect())
 }

@@ -1,5 +1,6 @@
 //! LAMI 1.0: the JSON that Trace Compass and others read from external analyses.
 
+use analysis::periods::{Captured, Kept};
 use analysis::reports::{Cell, Column, Family, Kind, Report, Table, TableClass, Tick};
 use serde_json::{Map, Value, json};
 
@@ -71,6 +72,11 @@ fn about(family: Family) -> (&'static str, &'static str, &'static [&'static str]
             "System calls by thread: count, duration, return values",
             &["syscall", "stats"],
         ),
+        Family::Periods => (
+            "Periods analysis",
+            "Periods that were defined: log, top, statistics, distribution",
+            &["period", "stats", "freq", "top", "log"],
+        ),
     }
 }
 
@@ -109,9 +115,16 @@ pub fn lami_results(report: &Report, ticks: &[Tick], series: bool) -> Value {
         0 | 1 => None,
         _ => report.summary(ticks),
     };
+    // What is no class of the report is there for the text alone.
+    let known = report.family.classes();
+    let is_known = |table: &&Table| known.iter().any(|class| class.name == table.class.name);
     let tables: Vec<&Table> = match &summary {
         Some(summary) => summary.iter().collect(),
-        None => ticks.iter().flat_map(|tick| &tick.tables).collect(),
+        None => ticks
+            .iter()
+            .flat_map(|tick| &tick.tables)
+            .filter(is_known)
+            .collect(),
     };
     // Tables of one class stand together, in the order in which classes appear.
     let mut classes: Vec<&str> = Vec::new();
@@ -203,6 +216,7 @@ fn cell(cell: &Cell) -> Value {
         Cell::Path(path) => json!({ "class": "path", "path": path }),
         Cell::Fd(fd) => json!({ "class": "fd", "fd": fd }),
         Cell::Cpu(id) => json!({ "class": "cpu", "id": id }),
+        Cell::Captures(captures) => value("string", captured(captures).into()),
         Cell::Irq { hard, nr, name } => {
             json!({ "class": "irq", "hard": hard, "nr": nr, "name": name })
         }
@@ -220,4 +234,38 @@ fn cell(cell: &Cell) -> Value {
         }
         _ => Value::Null,
     }
+}
+
+/// As lttng-analyses writes captures: `{'comm': 'jackd', 'cpu': 1}`.
+fn captured(captures: &Captured) -> String {
+    let one = |(name, value): &(String, Option<Kept>)| {
+        let value = match value {
+            None => "None".to_owned(),
+            Some(Kept::Text(text)) => quoted(&String::from_utf8_lossy(text)),
+            Some(value) => value.to_string(),
+        };
+        format!("{}: {value}", quoted(name))
+    };
+    let all: Vec<String> = captures.iter().map(one).collect();
+    format!("{{{}}}", all.join(", "))
+}
+
+/// A text between single quotes, or double ones when it has a single one and no double one.
+fn quoted(text: &str) -> String {
+    let quote = match text.contains('\'') && !text.contains('"') {
+        true => '"',
+        false => '\'',
+    };
+    let mut quoted = String::from(quote);
+    for letter in text.chars() {
+        match letter {
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\r' => quoted.push_str("\\r"),
+            letter if letter == quote || letter == '\\' => quoted.extend(['\\', letter]),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push(quote);
+    quoted
 }

@@ -6,6 +6,7 @@ mod io_text;
 mod irq_text;
 mod json;
 mod lami;
+mod periods_text;
 mod sched_text;
 mod text;
 

@@ -6,7 +6,7 @@ use analysis::reports::{Cell, Family, Report, Table, Tick};
 
 use super::bars::{Bar, bars, histogram};
 use super::calendar::Calendar;
-use super::{io_text, irq_text, sched_text};
+use super::{io_text, irq_text, periods_text, sched_text};
 
 /// What one report found in one window, as text.
 pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
@@ -21,6 +21,7 @@ pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
         Family::Io => io_text::write(&page, &mut out),
         Family::Memory => memory(&page, &mut out),
         Family::Syscalls => syscalls(&page, &mut out),
+        Family::Periods => periods_text::write(&page, &mut out),
     }
     out
 }

@@ -1,0 +1,438 @@
+//! The tables of periods.
+
+use super::nesting::{Nesting, Shares};
+use super::{Period, PeriodLog};
+use crate::reports::histogram::Edges;
+use crate::reports::options::Views;
+use crate::reports::sched::summary;
+use crate::reports::statistics::{Summary, deviation};
+use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
+use crate::reports::top::Top;
+
+const PERIODS: &[Column] = &[
+    Column::new("begin_ts", "Period begin timestamp", Kind::Time),
+    Column::new("end_ts", "Period end timestamp", Kind::Time),
+    Column::new("duration", "Period duration", Kind::Duration),
+    Column::new("name", "Period name", Kind::Text),
+    Column::new("begin_captures", "Begin captures", Kind::Text),
+    Column::new("end_captures", "End captures", Kind::Text),
+];
+const LOG: TableClass = TableClass {
+    name: "log",
+    title: "Period log",
+    columns: PERIODS,
+};
+const TOP: TableClass = TableClass {
+    name: "top",
+    title: "Period top",
+    columns: PERIODS,
+};
+const NAME: Column = Column::new("name", "Period name", Kind::Text);
+const PARENT: Column = Column::new("parent", "Parent", Kind::Text);
+const MIN: Column = Column::new("min_duration", "Minimum duration", Kind::Duration);
+const AVG: Column = Column::new("avg_duration", "Average duration", Kind::Duration);
+const MAX: Column = Column::new("max_duration", "Maximum duration", Kind::Duration);
+const STDEV: Column = Column::new(
+    "stdev_duration",
+    "Period duration standard deviation",
+    Kind::Duration,
+);
+const COUNT: Column = Column::count("count", "Period count", "occurences");
+const RUNTIME: Column = Column::new("runtime", "Total runtime", Kind::Duration);
+const PER_PERIOD: TableClass = TableClass {
+    name: "per_period_stats",
+    title: "Period statistics",
+    columns: &[NAME, COUNT, MIN, AVG, MAX, STDEV, RUNTIME],
+};
+const PARENT_STATS: TableClass = TableClass {
+    name: "per_parent_stats",
+    title: "Per-parent period duration statistics",
+    columns: &[NAME, PARENT, MIN, AVG, MAX, STDEV],
+};
+const NUMBERS: &[Column] = &[
+    NAME,
+    PARENT,
+    Column::count("min", "Minimum", "occurences"),
+    Column::count("avg", "Average", "occurences"),
+    Column::count("max", "Maximum", "occurences"),
+    Column::new("stdev", "Standard deviation", Kind::Duration),
+];
+const PARENT_COUNT: TableClass = TableClass {
+    name: "per_parent_count",
+    title: "Per-parent period count statistics",
+    columns: NUMBERS,
+};
+const PARENT_RATIO: TableClass = TableClass {
+    name: "per_parent_percentage",
+    title: "Per-parent duration ratio",
+    columns: NUMBERS,
+};
+const FREQ_DURATION: TableClass = TableClass {
+    name: "freq_duration",
+    title: "Period duration frequency distribution",
+    columns: &[
+        Column::new("lower", "Duration (lower bound)", Kind::Duration),
+        Column::new("upper", "Duration (upper bound)", Kind::Duration),
+        Column::count("count", "Period duration", "us"),
+    ],
+};
+const FREQ_COUNT: TableClass = TableClass {
+    name: "freq_count",
+    title: "Period count frequency distribution",
+    columns: &[
+        Column::new("lower", "Count (lower bound)", Kind::Number),
+        Column::new("upper", "Count (upper bound)", Kind::Number),
+        Column::count("count", "Period count", "count"),
+    ],
+};
+const FREQ_RATIO: TableClass = TableClass {
+    name: "freq_ratio",
+    title: "Period usage ratio frequency distribution",
+    columns: &[
+        Column::new("lower", "Ratio (lower bound)", Kind::Number),
+        Column::new("upper", "Ratio (upper bound)", Kind::Number),
+        Column::count("count", "Period usage ratio", "%"),
+    ],
+};
+const TREE: TableClass = TableClass {
+    name: "tree",
+    title: "Period tree",
+    columns: &[NAME, Column::new("level", "Level", Kind::Number)],
+};
+
+pub(super) const CLASSES: &[&TableClass] = &[
+    &LOG,
+    &TOP,
+    &PER_PERIOD,
+    &FREQ_DURATION,
+    &FREQ_COUNT,
+    &FREQ_RATIO,
+    &PARENT_STATS,
+    &PARENT_COUNT,
+    &PARENT_RATIO,
+];
+
+/// Two values deviate too, but lttng-analyses does not say by how much.
+const DEVIATION_COUNT_MIN: usize = 3;
+
+impl PeriodLog {
+    pub(super) fn tables(&self, views: Views, span: Span) -> Vec<Table> {
+        let mut tables = Vec::new();
+        if views.log {
+            tables.push(self.log(span));
+        }
+        if views.top {
+            tables.push(self.top(span));
+        }
+        if views.stats || views.freq {
+            let nesting = Nesting::new(self);
+            if views.stats {
+                tables.push(self.tree(span));
+                tables.push(self.per_period(span));
+                self.per_parent(span, &nesting, &mut tables);
+            }
+            if views.freq {
+                tables.extend(self.period_freqs(span));
+                self.parent_freqs(span, &nesting, &mut tables);
+            }
+        }
+        tables
+    }
+
+    fn row(&self, period: &Period, name: String) -> Vec<Cell> {
+        vec![
+            Cell::Time(period.begin_ns),
+            Cell::Time(period.end_ns),
+            Cell::Duration(period.duration_ns()),
+            Cell::Text(name),
+            Cell::Captures(period.begin_captures.clone()),
+            Cell::Captures(period.end_captures.clone()),
+        ]
+    }
+
+    fn log(&self, span: Span) -> Table {
+        let mut table = span.table(&LOG);
+        if !self.options.by_hierarchy {
+            let rows = self.wanted();
+            let rows = rows.map(|period| self.row(period, self.path(period.def)));
+            table.rows = rows.collect();
+            return table;
+        }
+        for period in self.wanted().filter(|period| period.parent.is_none()) {
+            self.log_with_children(period, &mut table);
+        }
+        table
+    }
+
+    fn log_with_children(&self, period: &Period, table: &mut Table) {
+        table.rows.push(self.row(period, self.path(period.def)));
+        let children = period.children.iter().map(|place| &self.all[*place]);
+        for child in children.filter(|child| self.wants(child)) {
+            self.log_with_children(child, table);
+        }
+    }
+
+    fn path(&self, def: usize) -> String {
+        self.options.periods.path(def)
+    }
+
+    fn top(&self, span: Span) -> Table {
+        let mut top = Top::new(self.options.limit);
+        let wanted = self.wanted().filter(|period| self.selects(period.def));
+        for (rank, period) in wanted.enumerate() {
+            top.push(period.duration_ns(), rank as u64, period);
+        }
+        let mut table = span.table(&TOP);
+        let rows = top.sorted();
+        let rows = rows.map(|period| self.row(period, self.name(period.def).to_owned()));
+        table.rows = rows.collect();
+        table
+    }
+
+    /// The definitions, each below its parent.
+    fn tree(&self, span: Span) -> Table {
+        let mut table = span.table(&TREE);
+        for def in self.inside(None) {
+            let level = self.path(def).matches('/').count() as i64;
+            let name = Cell::Text(self.name(def).to_owned());
+            table.rows.push(vec![name, Cell::Number(level)]);
+        }
+        table
+    }
+
+    fn per_period(&self, span: Span) -> Table {
+        let mut table = span.table(&PER_PERIOD);
+        let mut defs = self.inside(None);
+        // Siblings by name, as in lttng-analyses; paths sort so that parents stay first.
+        let root = |def: &usize| {
+            let mut root = *def;
+            while let Some(parent) = self.options.periods.parent(root) {
+                root = parent;
+            }
+            root
+        };
+        defs.sort_by_cached_key(|def| (root(def), self.path(*def)));
+        for def in defs.into_iter().filter(|def| self.selects(*def)) {
+            let mut durations = Summary::default();
+            let of_def = self.wanted().filter(|period| period.def == def);
+            of_def.for_each(|period| durations.add(period.duration_ns()));
+            if durations.count > 0 {
+                let mut row = vec![Cell::Text(self.path(def))];
+                row.extend(summary(&durations));
+                let total_ns = i64::try_from(durations.total_ns).unwrap_or(i64::MAX);
+                row.push(Cell::Duration(total_ns));
+                table.rows.push(row);
+            }
+        }
+        table
+    }
+
+    /// Parents and their children of which there are any, with the number of all parents.
+    fn nested<'n>(
+        &'n self,
+        nesting: &'n Nesting,
+    ) -> impl Iterator<Item = (usize, usize, &'n Shares, u64)> {
+        let by_parent = nesting.met.iter().filter(|(parent, _)| {
+            let only = self.options.aggregate_by.as_deref();
+            only.is_none_or(|only| only == self.name(*parent))
+        });
+        by_parent.flat_map(move |(parent, count)| {
+            let children = self.inside(Some(*parent)).into_iter();
+            children.filter_map(move |child| {
+                let shares = nesting.shares.get(&(*parent, child))?;
+                self.selects(child)
+                    .then_some((*parent, child, shares, *count))
+            })
+        })
+    }
+
+    fn per_parent(&self, span: Span, nesting: &Nesting, tables: &mut Vec<Table>) {
+        const ACTIVE: &str = "With active children";
+        const GLOBAL: &str = "Globally";
+        let mut durations = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_STATS, of));
+        let mut counts = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_COUNT, of));
+        let mut ratios = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_RATIO, of));
+        for (parent, child, shares, parents) in self.nested(nesting) {
+            let names = || vec![Cell::Text(self.path(child)), Cell::Text(self.path(parent))];
+            let numbers: Vec<f64> = shares.counts.iter().map(|count| *count as f64).collect();
+            let without = (parents as usize).saturating_sub(shares.counts.len());
+            for (place, zeros) in [0, without].into_iter().enumerate() {
+                let row = |cells: Vec<Cell>| names().into_iter().chain(cells).collect();
+                durations[place]
+                    .rows
+                    .push(row(duration_cells(&shares.durations_ns, zeros)));
+                counts[place]
+                    .rows
+                    .push(row(number_cells(&numbers, zeros, true)));
+                ratios[place]
+                    .rows
+                    .push(row(number_cells(&shares.percents, zeros, false)));
+            }
+        }
+        let [active_durations, global_durations] = durations;
+        let [active_counts, global_counts] = counts;
+        let [active_ratios, global_ratios] = ratios;
+        tables.extend([active_durations, active_counts, active_ratios]);
+        tables.extend([global_durations, global_counts, global_ratios]);
+    }
+
+    fn period_freqs(&self, span: Span) -> Vec<Table> {
+        let mut defs: Vec<usize> = self.inside(None);
+        defs.sort_by_key(|def| self.name(*def));
+        let durations = |def: usize| {
+            let of_def = self.wanted().filter(move |period| period.def == def);
+            of_def.map(Period::duration_ns).collect::<Vec<i64>>()
+        };
+        let all: Vec<(usize, Vec<i64>)> = defs
+            .into_iter()
+            .map(|def| (def, durations(def)))
+            .filter(|(_, durations)| !durations.is_empty())
+            .collect();
+        let summary_of = |durations: &[i64]| {
+            let mut summary = Summary::default();
+            durations.iter().for_each(|ns| summary.add(*ns));
+            summary
+        };
+        let summaries = all.iter().map(|(_, durations)| summary_of(durations));
+        let shared = self.options.edges_of_all(summaries);
+        let selected = all.iter().filter(|(def, _)| self.selects(*def));
+        let table = |(def, durations): &(usize, Vec<i64>)| {
+            let of = format!("Duration of period: {}", self.name(*def));
+            let mut table = span.subtable(&FREQ_DURATION, of);
+            let edges = shared.unwrap_or_else(|| self.options.edges(&summary_of(durations)));
+            let us = durations.iter().map(|ns| *ns as f64 / 1000.0);
+            edges.fill(us, scaled, &mut table);
+            table
+        };
+        selected.map(table).collect()
+    }
+
+    fn parent_freqs(&self, span: Span, nesting: &Nesting, tables: &mut Vec<Table>) {
+        let mut nested: Vec<_> = self.nested(nesting).collect();
+        nested.sort_by_key(|(parent, ..)| self.name(*parent));
+        // Each kind of distribution stands together, as lttng-analyses has them.
+        for global in [false, true] {
+            for kind in [
+                Distribution::Duration,
+                Distribution::Count,
+                Distribution::Ratio,
+            ] {
+                let all: Vec<(String, Vec<f64>)> = nested
+                    .iter()
+                    .map(|(parent, child, shares, parents)| {
+                        let zeros = (*parents as usize).saturating_sub(shares.counts.len());
+                        let mut values = kind.values(shares);
+                        values.extend(std::iter::repeat_n(0.0, if global { zeros } else { 0 }));
+                        (
+                            kind.title(global, &self.path(*child), &self.path(*parent)),
+                            values,
+                        )
+                    })
+                    .collect();
+                let shared = (self.options.bins.uniform || self.options.bins.series)
+                    .then(|| self.edges_of(all.iter().flat_map(|(_, values)| values)));
+                for (title, values) in &all {
+                    let mut table = span.subtable(kind.class(), title.as_str());
+                    let edges = shared.unwrap_or_else(|| self.edges_of(values.iter()));
+                    edges.fill(values.iter().copied(), scaled, &mut table);
+                    tables.push(table);
+                }
+            }
+        }
+    }
+
+    fn edges_of<'v>(&self, values: impl Iterator<Item = &'v f64>) -> Edges {
+        let (min, max) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
+            (min.min(*value), max.max(*value))
+        });
+        Edges {
+            min,
+            max,
+            count: self.options.bins.count,
+        }
+    }
+}
+
+/// What a distribution over parents is of.
+#[derive(Clone, Copy)]
+enum Distribution {
+    Duration,
+    Count,
+    Ratio,
+}
+
+impl Distribution {
+    fn class(self) -> &'static TableClass {
+        match self {
+            Distribution::Duration => &FREQ_DURATION,
+            Distribution::Count => &FREQ_COUNT,
+            Distribution::Ratio => &FREQ_RATIO,
+        }
+    }
+
+    fn title(self, global: bool, child: &str, parent: &str) -> String {
+        let what = match self {
+            Distribution::Duration => "Duration",
+            Distribution::Count => "Number",
+            Distribution::Ratio => "Usage ratio",
+        };
+        match global {
+            true => format!("Global {} of {child} per {parent}", what.to_lowercase()),
+            false => format!("{what} of {child} per {parent}"),
+        }
+    }
+
+    /// Durations are in microseconds.
+    fn values(self, shares: &Shares) -> Vec<f64> {
+        match self {
+            Distribution::Duration => {
+                let ns = shares.durations_ns.iter();
+                ns.map(|ns| *ns as f64 / 1000.0).collect()
+            }
+            Distribution::Count => shares.counts.iter().map(|count| *count as f64).collect(),
+            Distribution::Ratio => shares.percents.clone(),
+        }
+    }
+}
+
+/// A bound as lttng-analyses writes it, whatever it is of: times a thousand.
+fn scaled(bound: f64) -> Cell {
+    Cell::DurationFloat(bound * 1000.0)
+}
+
+/// Least, mean, greatest and deviation of durations, `zeros` of them being zero besides.
+fn duration_cells(durations_ns: &[i64], zeros: usize) -> Vec<Cell> {
+    let mut durations = Summary::default();
+    durations_ns.iter().for_each(|ns| durations.add(*ns));
+    (0..zeros).for_each(|_| durations.add(0));
+    let enough = durations.count >= DEVIATION_COUNT_MIN as u64;
+    vec![
+        Cell::Duration(durations.min_ns),
+        Cell::DurationFloat(durations.mean_ns()),
+        Cell::Duration(durations.max_ns),
+        Cell::duration_or_unknown(durations.deviation_ns().filter(|_| enough)),
+    ]
+}
+
+/// The same of other numbers.
+fn number_cells(values: &[f64], zeros: usize, whole: bool) -> Vec<Cell> {
+    let all: Vec<f64> = values
+        .iter()
+        .copied()
+        .chain(std::iter::repeat_n(0.0, zeros))
+        .collect();
+    let number = |value: f64| match whole {
+        true => Cell::Count(value as u64),
+        false => Cell::Float(value),
+    };
+    let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+    let enough = all.len() >= DEVIATION_COUNT_MIN;
+    vec![
+        number(all.iter().copied().fold(f64::INFINITY, f64::min)),
+        Cell::Float(mean),
+        number(all.iter().copied().fold(0.0, f64::max)),
+        deviation(&all)
+            .filter(|_| enough)
+            .map_or(Cell::Unknown, Cell::Float),
+    ]
+}

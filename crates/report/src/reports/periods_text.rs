@@ -1,0 +1,202 @@
+//! Periods as text.
+
+use std::fmt::Write;
+
+use analysis::reports::{Cell, Table};
+
+use super::bars::{Bar, histogram};
+use super::calendar::Calendar;
+use super::text::{Page, count, name, ns, us};
+
+pub(super) fn write(page: &Page<'_>, out: &mut String) {
+    stats(page, out);
+    freqs(page, out);
+    for table in page.tables("log").chain(page.tables("top")) {
+        periods(table, page.calendar, out);
+    }
+}
+
+fn stats(page: &Page<'_>, out: &mut String) {
+    let tree = page.rows("tree");
+    if !tree.is_empty() {
+        let levels: Vec<(&str, i64)> = tree.iter().map(|row| level(row)).collect();
+        out.push_str("Period tree:\n");
+        branch(&levels, 0, out);
+    }
+    for table in page.tables("per_period_stats") {
+        per_period(table, out);
+    }
+    for global in [false, true] {
+        let half = |class| page.tables(class).nth(usize::from(global));
+        for (class, unit) in [
+            ("per_parent_stats", " (us)"),
+            ("per_parent_percentage", " (%)"),
+            ("per_parent_count", ""),
+        ] {
+            if let Some(table) = half(class) {
+                per_parent(table, unit, out);
+            }
+        }
+    }
+}
+
+fn level(row: &[Cell]) -> (&str, i64) {
+    match row[1] {
+        Cell::Number(level) => (name(&row[0]), level),
+        _ => (name(&row[0]), 0),
+    }
+}
+
+/// Prints the definitions of one level; all that are inside of one once for each that is directly
+/// inside, as lttng-analyses does.
+fn branch(tree: &[(&str, i64)], level: i64, out: &mut String) {
+    let mut rest = tree;
+    while let Some(((name, _), after)) = rest.split_first() {
+        let inside = after.iter().take_while(|(_, inner)| *inner > level).count();
+        let (inside, siblings) = after.split_at(inside);
+        let indent = (level as usize).saturating_sub(1) * 4;
+        let line = if level == 0 { "" } else { "|-- " };
+        let _ = writeln!(out, "{:indent$}{line}{name}", "");
+        let direct = inside.iter().filter(|(_, inner)| *inner == level + 1);
+        for _ in direct {
+            branch(inside, level + 1, out);
+        }
+        rest = siblings;
+    }
+}
+
+fn per_period(table: &Table, out: &mut String) {
+    if table.rows.is_empty() {
+        return;
+    }
+    let line = |first: &str, count: &str, durations: [&str; 5], out: &mut String| {
+        let [min, average, max, deviation, runtime] = durations;
+        let spread = format!("{max:>12}  {deviation:>12} {runtime:>12}");
+        let _ = writeln!(
+            out,
+            "{first:<25} {count:>8}  {min:>12}  {average:>12}  {spread}"
+        );
+    };
+    let _ = writeln!(out, "\n{} (us)", table.class.title);
+    let titles = ["Min", "Avg", "Max", "Stdev", "Runtime"];
+    line("Period", "Count", titles, out);
+    for row in &table.rows {
+        let durations = [2, 3, 4, 5, 6].map(|place| us(&row[place]));
+        let count = count(&row[1]).to_string();
+        line(
+            name(&row[0]),
+            &count,
+            durations.each_ref().map(String::as_str),
+            out,
+        );
+    }
+}
+
+fn per_parent(table: &Table, unit: &str, out: &mut String) {
+    if table.rows.is_empty() {
+        return;
+    }
+    let line = |first: [&str; 2], numbers: [&str; 4], out: &mut String| {
+        let ([period, parent], [min, average, max, deviation]) = (first, numbers);
+        let _ = writeln!(
+            out,
+            "{period:<25} {parent:<25}  {min:>12}  {average:>12}  {max:>12}  {deviation:>12}"
+        );
+    };
+    let of = table.subtitle.as_deref().unwrap_or_default();
+    let _ = writeln!(out, "\n{}{unit}\n{of}", table.class.title);
+    line(["Period", "Parent"], ["Min", "Avg", "Max", "Stdev"], out);
+    for row in &table.rows {
+        let numbers = [(2, true), (3, false), (4, true), (5, false)];
+        let numbers = numbers.map(|(place, whole)| number(&row[place], whole));
+        let names = [name(&row[0]), name(&row[1])];
+        line(names, numbers.each_ref().map(String::as_str), out);
+    }
+}
+
+/// Durations in microseconds; other numbers as they are, whole ones cut.
+fn number(cell: &Cell, whole: bool) -> String {
+    match cell {
+        Cell::Count(count) => count.to_string(),
+        Cell::Float(value) if whole => format!("{}", value.trunc() as i64),
+        Cell::Float(value) => format!("{value:.3}"),
+        cell => us(cell),
+    }
+}
+
+/// The kinds of distributions stand in another order than in the tables.
+fn freqs(page: &Page<'_>, out: &mut String) {
+    let is_global = |table: &&Table| of(table).starts_with("Global ");
+    let is_own = |table: &&Table| of(table).starts_with("Duration of period: ");
+    for table in page.tables("freq_duration").filter(is_own) {
+        freq(table, "us", out);
+    }
+    for global in [false, true] {
+        for (class, unit) in [
+            ("freq_duration", "us"),
+            ("freq_ratio", "%"),
+            ("freq_count", "instances"),
+        ] {
+            let tables = page.tables(class).filter(|table| !is_own(table));
+            for table in tables.filter(|table| is_global(table) == global) {
+                freq(table, unit, out);
+            }
+        }
+    }
+}
+
+fn of(table: &Table) -> &str {
+    table.subtitle.as_deref().unwrap_or_default()
+}
+
+fn freq(table: &Table, unit: &str, out: &mut String) {
+    let bin = |row: &Vec<Cell>| Bar {
+        value: count(&row[2]) as f64,
+        text: count(&row[2]).to_string(),
+        label: format!("{:>7.3}", ns(&row[0]) / 1000.0),
+    };
+    let bins: Vec<Bar> = table.rows.iter().map(bin).collect();
+    let title = format!("{} - {} ({unit})", table.class.title, of(table));
+    histogram(&title, &bins, out);
+}
+
+fn periods(table: &Table, calendar: Calendar, out: &mut String) {
+    let line = |first: &str, name: &str, begin: &str, end: &str, out: &mut String| {
+        let _ = writeln!(out, "{first} {name:<24} {begin:<35} {end:<35}");
+    };
+    let _ = writeln!(out, "\n{}", table.class.title);
+    let first = format!("{:<20} {:<19} {:>15}", "Begin", "End", "Duration (us)");
+    line(&first, "Name", "Begin capture", "End capture", out);
+    for row in &table.rows {
+        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (&row[0], &row[1]) else {
+            continue;
+        };
+        let (begin, end) = (calendar.time(*begin_ns), calendar.time(*end_ns));
+        let first = format!("[{begin:<18}, {end:<18}] {:>15}", us(&row[2]));
+        let (begin, end) = (captures(&row[4]), captures(&row[5]));
+        let text = |captures: &[String], place| -> String {
+            captures.get(place).cloned().unwrap_or_default()
+        };
+        line(&first, name(&row[3]), &text(&begin, 0), &text(&end, 0), out);
+        let blank = format!("{:<18} {:<18} {:>18}", "", "", "");
+        for place in 1..begin.len().max(end.len()) {
+            line(&blank, "", &text(&begin, place), &text(&end, place), out);
+        }
+    }
+}
+
+/// `name = value`, the last name first.
+fn captures(cell: &Cell) -> Vec<String> {
+    let Cell::Captures(captures) = cell else {
+        return Vec::new();
+    };
+    let mut captures: Vec<_> = captures.iter().collect();
+    captures.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let text = |(name, value): &(String, Option<analysis::periods::Kept>)| {
+        let value = value
+            .as_ref()
+            .map_or("None".to_owned(), ToString::to_string);
+        format!("{name} = {value}")
+    };
+    captures.into_iter().map(text).collect()
+}
