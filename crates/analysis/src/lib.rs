@@ -13,6 +13,7 @@ mod crosscheck;
 mod diagnose;
 mod evidence;
 mod finding;
+mod gaps;
 mod inside;
 mod kernel;
 mod ledger;
@@ -32,5 +33,6 @@ pub use finding::{
     Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
     Warning,
 };
+pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
 pub use query::{Query, TaskFilter};
 pub use term::{Reason, Sum, Term, TermKind, softirq_name};

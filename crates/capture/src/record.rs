@@ -52,6 +52,8 @@ pub struct RecordConfig {
     pub cpus: Option<Vec<Cpu>>,
     /// Raised by somebody else to stop.
     pub stop: Arc<AtomicBool>,
+    /// Raised here when the kernel's events are recorded from now on.
+    pub recording: Arc<AtomicBool>,
 }
 
 impl RecordConfig {
@@ -68,6 +70,7 @@ impl RecordConfig {
             buffer_bytes_per_cpu: 4 << 20,
             cpus: None,
             stop: Arc::new(AtomicBool::new(false)),
+            recording: Arc::new(AtomicBool::new(false)),
         }
     }
 }
@@ -232,6 +235,7 @@ fn record_kernel(
         cpus: config.cpus.clone(),
         filters: config.filters.clone(),
     })?;
+    config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect();
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));

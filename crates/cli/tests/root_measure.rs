@@ -96,3 +96,62 @@ fn old_scripts_find_cyclictest_under_both_names() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_rtscope"), &link).expect("linked");
     check(Command::new(link).args(options).output().expect("starts"));
 }
+
+#[test]
+fn a_gap_is_put_to_the_account_of_the_task_that_made_it() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cpu, _) = scene::cpus();
+    let _off = task::stay_off(cpu).expect("out of the way");
+    let hog = thread("gap-hog", cpu, Policy::Fifo(95), move || {
+        for _ in 0..4 {
+            pause(700);
+            burn(20);
+        }
+    });
+    let number = cpu.0.to_string();
+    let words = [
+        "measure", "hw", "--cpu", &number, "--for", "4s", "--width", "800ms", "--json",
+    ];
+    let output = rtscope(&words, folder.path());
+    hog.join().expect("ended");
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let gaps = found["gaps"].as_array().expect("gaps");
+    for gap in gaps {
+        let parts = gap["parts"].as_array().expect("parts").iter();
+        let sum: i64 = parts.filter_map(|part| part["duration_ns"].as_i64()).sum();
+        assert_eq!(gap["duration_ns"], sum, "{gap}");
+    }
+    let of_hog = gaps
+        .iter()
+        .find(|gap| gap["parts"][0]["name"] == "task gap-hog");
+    let longest_ns = of_hog.and_then(|gap| gap["parts"][0]["duration_ns"].as_i64());
+    // It ran for 20 ms of CPU time, and all of that lies in one gap or was not looked at.
+    assert!(longest_ns >= Some(19_000_000), "{}", found["noise"]);
+}
+
+#[test]
+fn without_events_a_gap_has_a_length_and_no_taker() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [
+        "measure",
+        "hw",
+        "--no-events",
+        "--for",
+        "1s",
+        "--over",
+        "1us",
+        "--json",
+    ];
+    let output = rtscope(&words, folder.path());
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(found["gaps"], Value::Null);
+    let cpus = found["cpus"].as_array().expect("CPUs");
+    assert!(
+        cpus.iter().all(|cpu| cpu["gaps"].as_u64() > Some(0)),
+        "a tick is a gap: {found}"
+    );
+}

@@ -1,6 +1,7 @@
 //! Measurements: is this machine fit for real time?
 //!
 //! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
+//! [`gaps`] looks for moments in which a thread that never sleeps did not run.
 //! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
 //! from sleeping too deep to wake in time.
 //!
@@ -10,7 +11,10 @@
 //! - Nothing is printed here.
 
 pub mod clock;
+pub mod counter;
 pub mod cyclic;
+pub mod gaps;
 pub mod histogram;
 pub mod power;
+pub mod steal;
 pub mod task;

@@ -8,6 +8,7 @@ mod cyclic;
 mod diagnosis_json;
 mod diagnosis_text;
 mod events_text;
+mod gaps;
 mod hit_json;
 mod reports;
 mod trace_facts;
@@ -19,6 +20,7 @@ pub use cyclic::{
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
+pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
 pub use reports::{
     Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,

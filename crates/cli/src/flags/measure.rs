@@ -17,6 +17,8 @@ pub struct Measure {
 pub enum MeasureWhat {
     /// Threads that sleep until an instant: how late they run, and who made them late
     Cyclic(Cyclic),
+    /// Moments in which a thread that never sleeps did not run, and who took them
+    Hw(Hw),
 }
 
 /// What was typed after `measure cyclic`.
@@ -108,6 +110,40 @@ pub struct Cyclic {
     pub cyclictest: Option<Vec<String>>,
 }
 
+/// What was typed after `measure hw`.
+#[derive(Debug, Args)]
+#[command(after_help = HW_EXAMPLES)]
+pub struct Hw {
+    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<String>,
+    /// Real-time priority, 1 to 99; 0 for an ordinary task
+    #[arg(long, value_name = "PRIO", default_value_t = 80)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=99))]
+    pub prio: u32,
+    /// Report gaps that are longer
+    #[arg(long, value_name = "DUR", default_value = "10us")]
+    pub over: String,
+    /// End after this
+    #[arg(long = "for", value_name = "DUR", default_value = "10s")]
+    pub run_for: String,
+    /// From one begin of looking to the next
+    #[arg(long, value_name = "DUR", default_value = "1s")]
+    pub window: String,
+    /// How long of it to look; the rest is the machine's
+    #[arg(long, value_name = "DUR", default_value = "500ms")]
+    pub width: String,
+    /// Do not record the kernel's events: gaps without their takers
+    #[arg(long)]
+    pub no_events: bool,
+    /// Keep the recording here
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// JSON, schema rtscope.gaps version 1
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Scheduling policies, as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PolicyName {
@@ -151,3 +187,9 @@ Examples:
   sudo rtscope measure cyclic --over 100us     who made the late samples late
   sudo rtscope measure cyclic --cpu 3 --prio 95 --interval 250us --for 10m --json
   sudo rtscope measure cyclic --cyclictest -S -m -p 95 -h 100 -q -D 60";
+
+const HW_EXAMPLES: &str = "\
+Examples:
+  sudo rtscope measure hw                       what hwlatdetect looks for, and every other noise
+  sudo rtscope measure hw --cpu 3 --width 990ms --for 10m
+  sudo rtscope measure hw --over 50us -o gaps   keep the events: rtscope cat gaps";

@@ -20,7 +20,7 @@ pub use convert::{Convert, To};
 pub use cyclictest::{Cyclictest, CyclictestPolicy};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
-pub use measure::{ClockName, Cyclic, Measure, MeasureWhat, PolicyName, Power};
+pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use read::{Cat, Diagnose, Info, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};

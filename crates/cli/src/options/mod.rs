@@ -1,6 +1,7 @@
 //! What the flags mean: values with units, checked against each other and against this machine.
 
 mod convert;
+mod gaps;
 mod measure;
 mod read;
 mod record;
@@ -10,6 +11,7 @@ mod watch;
 mod words;
 
 pub use convert::ConvertOptions;
+pub use gaps::GapOptions;
 pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
 pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;

@@ -103,7 +103,8 @@ fn render(found: &Found, options: &CyclicOptions, facts: &Facts, json: bool) -> 
     }
 }
 
-fn warnings(facts: &Facts) -> Vec<String> {
+/// What makes figures of this machine doubtful, a line each.
+pub(super) fn warnings(facts: &Facts) -> Vec<String> {
     let doubts = facts.doubts().into_iter();
     doubts
         .map(|doubt| format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend))

@@ -3,6 +3,7 @@
 mod cyclic;
 mod cyclictest;
 mod explained;
+mod gaps;
 
 use event::Result;
 
@@ -17,5 +18,6 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
             Some(words) => cyclictest::run_as(words),
             None => cyclic::run(typed, paint),
         },
+        MeasureWhat::Hw(typed) => gaps::run(typed),
     }
 }

@@ -1,0 +1,141 @@
+//! `rtscope measure hw`: threads that never sleep, the gaps in their running, and who took them.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use analysis::{ExplainedGap, Gap, explain_gaps};
+use capture::facts::{self, Facts, Verb};
+use capture::{EventSelection, RecordConfig, RecordSummary, own_command_line};
+use event::{Duration, Error, Result};
+use measure::gaps::{Reading, Run};
+use measure::steal;
+use report::{Gaps, gaps_json, gaps_text};
+use trace::Trace;
+
+use super::cyclic::warnings;
+use crate::exit::{Outcome, stdout_error};
+use crate::flags;
+use crate::live::LiveLine;
+use crate::options::GapOptions;
+use crate::signals::{self, Wish};
+
+/// How often we look whether it is over.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+/// Whatever can take a CPU from a task.
+const EVENTS: [&str; 4] = ["irq", "nmi", "irq:softirq_*", "sched:sched_switch"];
+
+/// Runs the verb.
+pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
+    let facts = facts::gather();
+    let machine = &facts.machine;
+    let clocksource = machine.clocksource.as_deref();
+    let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
+    let options = GapOptions::new(typed, online, allowed, clocksource)?;
+    if typed.prio > 0 {
+        facts.require(Verb::Measure)?;
+    }
+    signals::take_over()?;
+    let steal_before = steal::of_cpus();
+    let begin = Instant::now();
+    let (readings, explained) = match &options.events {
+        None => (look(&options)?, None),
+        Some(kept) => {
+            facts.require(Verb::Record)?;
+            recorded(&options, kept.as_deref(), &facts)?
+        }
+    };
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let warnings = warnings(&facts);
+    let gaps = Gaps {
+        readings: &readings,
+        explained: explained.as_deref(),
+        steal: &steal::since(&steal_before, &steal::of_cpus()),
+        counter: options.plan.counter,
+        threshold: options.plan.threshold,
+        elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
+        kernel: &facts.machine.kernel_release,
+        preemption: facts.scheduler.preemption.name(),
+        warnings: &warnings,
+    };
+    let text = if options.json {
+        format!("{}\n", gaps_json(&gaps))
+    } else {
+        gaps_text(&gaps)
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    Ok(Outcome::Fine)
+}
+
+/// Looks for gaps until the time is over.
+fn look(options: &GapOptions) -> Result<Vec<Reading>> {
+    let run = Run::start(&options.plan)?;
+    let line = LiveLine::new(!options.json);
+    let begin = Instant::now();
+    let whole = std::time::Duration::from_nanos(options.run_for.as_ns_unsigned());
+    while begin.elapsed() < whole && !run.has_failed() && signals::wish() == Wish::GoOn {
+        let seconds = begin.elapsed().as_secs_f64();
+        line.show(&format!(
+            "looking for gaps: {seconds:.0} s of {}",
+            options.run_for
+        ));
+        std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));
+    }
+    line.clear();
+    run.finish()
+}
+
+type Recorded = (Vec<Reading>, Option<Vec<ExplainedGap>>);
+
+/// The same beside a recording of whatever can take a CPU; it goes where it is to be kept.
+fn recorded(options: &GapOptions, kept: Option<&Path>, facts: &Facts) -> Result<Recorded> {
+    let cannot = |error| Error::io("cannot make a folder for the recording", error);
+    let temporary = tempfile::tempdir().map_err(cannot)?;
+    let output = kept.map_or_else(|| temporary.path().join("gaps"), Path::to_owned);
+    let config = RecordConfig {
+        events: EventSelection::new(&EVENTS.map(str::to_owned)),
+        ..RecordConfig::new(&output)
+    };
+    let (stop, recording) = (config.stop.clone(), config.recording.clone());
+    let record = || capture::record(&config, facts, &own_command_line());
+    let readings = std::thread::scope(|scope| {
+        let recorder = scope.spawn(record);
+        while !recording.load(Ordering::Acquire) && !recorder.is_finished() {
+            std::thread::sleep(LOOK_INTERVAL / 10);
+        }
+        let looked = if recorder.is_finished() {
+            Ok(Vec::new())
+        } else {
+            look(options)
+        };
+        finish(&stop, recorder).and(looked)
+    })?;
+    let trace = Trace::open(&output)?;
+    let gaps = readings.iter().flat_map(|reading| {
+        let (cpu, tid) = (reading.cpu, reading.tid);
+        let gap = move |&range| Gap { cpu, tid, range };
+        reading.gaps.iter().map(gap)
+    });
+    let explained = explain_gaps(&trace, &gaps.collect::<Vec<_>>())?;
+    Ok((readings, Some(explained)))
+}
+
+fn finish(
+    stop: &Arc<AtomicBool>,
+    recorder: std::thread::ScopedJoinHandle<Result<RecordSummary>>,
+) -> Result<()> {
+    stop.store(true, Ordering::Relaxed);
+    let panicked = |_| {
+        Err(Error::io(
+            "the recorder panicked",
+            std::io::Error::other("join"),
+        ))
+    };
+    recorder.join().unwrap_or_else(panicked).map(drop)
+}

@@ -1,0 +1,125 @@
+//! Gaps: moments in which a thread that never sleeps did not run. What hwlatdetect and oslat look
+//! for, from user space and on any kernel.
+//!
+//! A thread on each CPU reads a counter again and again; two readings further apart than the
+//! threshold are a gap. It loops for a part of each window, so that the machine goes on. Who took
+//! the CPU is for the kernel's events to say; what they do not explain is the hardware's, the
+//! firmware's or the hypervisor's.
+
+mod spin;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
+use event::{Cpu, Duration, Error, ErrorKind, Result, Tid, TimeRange};
+
+use crate::counter::Counter;
+use crate::task::Policy;
+
+/// What to look for, and where.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// A thread on each of these.
+    pub cpus: Vec<Cpu>,
+    /// How they are scheduled.
+    pub policy: Policy,
+    /// What they read.
+    pub counter: Counter,
+    /// A gap is longer than this.
+    pub threshold: Duration,
+    /// From one begin of looping to the next.
+    pub window: Duration,
+    /// How long of it they loop.
+    pub width: Duration,
+    /// So many gaps are kept with their time, each CPU; the others are counted.
+    pub gaps_max: usize,
+}
+
+/// What the thread of one CPU has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// The thread.
+    pub tid: Tid,
+    /// Readings of the counter.
+    pub iterations: u64,
+    /// How long it looped.
+    pub looped: Duration,
+    /// The shortest step between two readings: the resolution.
+    pub step_min: Duration,
+    /// The gaps in time order, on CLOCK_MONOTONIC.
+    pub gaps: Vec<TimeRange>,
+    /// Gaps beyond `gaps_max`.
+    pub gaps_unkept: u64,
+    /// The longest of all.
+    pub longest: Duration,
+}
+
+/// Threads that look for gaps.
+#[derive(Debug)]
+pub struct Run {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<Reading>>>,
+}
+
+impl Run {
+    /// Starts a thread for each CPU.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when a window is shorter than what is looped of it; else what
+    /// keeps a thread from starting.
+    pub fn start(plan: &Plan) -> Result<Run> {
+        if plan.width > plan.window || plan.width <= Duration::ZERO {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "nobody can loop for longer than a window",
+            )
+            .found(format!("{} of {}", plan.width, plan.window))
+            .mend("choose a --width of at most --window"));
+        }
+        let mut run = Run {
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::with_capacity(plan.cpus.len()),
+        };
+        for &cpu in &plan.cpus {
+            let looker = spin::Looker::new(cpu, plan, &run.stop);
+            let started = std::thread::Builder::new()
+                .name(format!("rtscope-gap{}", cpu.0))
+                .spawn(move || looker.look())
+                .map_err(|error| Error::io("cannot start a measuring thread", error))?;
+            run.threads.push(started);
+        }
+        Ok(run)
+    }
+
+    /// Whether a thread has ended, which is before its time.
+    pub fn has_failed(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Ends all threads and gives what they found.
+    ///
+    /// # Errors
+    /// What kept a thread from its CPU or its priority.
+    pub fn finish(mut self) -> Result<Vec<Reading>> {
+        self.end();
+        let panicked = |_| Err(Error::new(ErrorKind::Io, "a measuring thread panicked"));
+        let threads = std::mem::take(&mut self.threads).into_iter();
+        let readings = threads.map(|thread| thread.join().unwrap_or_else(panicked));
+        // Everybody is joined before the first error is told.
+        let readings: Vec<_> = readings.collect();
+        readings.into_iter().collect()
+    }
+
+    fn end(&self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,142 @@
+//! One looking thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use event::{Cpu, Duration, Instant, Result, Tid, TimeRange};
+
+use super::{Plan, Reading};
+use crate::clock::Clock;
+use crate::counter::{Counter, Line, Pair};
+use crate::task;
+
+/// How long the counter is held against the clock before the first window.
+const CALIBRATION_NS: i64 = 10_000_000;
+/// Readings between two looks at whether to stop.
+const BATCH: u64 = 1024;
+
+pub(super) struct Looker {
+    cpu: Cpu,
+    plan: Plan,
+    stop: Arc<AtomicBool>,
+}
+
+/// A gap in counts.
+struct Raw {
+    begin: i64,
+    end: i64,
+}
+
+/// What one window found, in counts.
+struct Window {
+    begin: Pair,
+    end: Pair,
+    step_min: i64,
+    longest: i64,
+    unkept: u64,
+}
+
+impl Looker {
+    pub(super) fn new(cpu: Cpu, plan: &Plan, stop: &Arc<AtomicBool>) -> Looker {
+        Looker {
+            cpu,
+            plan: plan.clone(),
+            stop: stop.clone(),
+        }
+    }
+
+    pub(super) fn look(self) -> Result<Reading> {
+        task::block_signals();
+        task::stay_on(self.cpu)?;
+        task::schedule(self.plan.policy)?;
+        let mut reading = Reading {
+            cpu: self.cpu,
+            tid: Tid(rustix::thread::gettid().as_raw_nonzero().get()),
+            iterations: 0,
+            looped: Duration::ZERO,
+            step_min: Duration::MAX,
+            gaps: Vec::with_capacity(self.plan.gaps_max),
+            gaps_unkept: 0,
+            longest: Duration::ZERO,
+        };
+        let mut raw = Vec::with_capacity(self.plan.gaps_max);
+        let Some(rough) = calibrate(self.plan.counter) else {
+            return Ok(reading);
+        };
+        let mut begin_ns = Clock::Monotonic.now_ns();
+        while !self.stop.load(Ordering::Relaxed) {
+            let room = self.plan.gaps_max - reading.gaps.len();
+            let window = self.window(rough, &mut raw, room, &mut reading.iterations);
+            add(&mut reading, &window, &mut raw);
+            begin_ns += self.plan.window.as_ns();
+            Clock::Monotonic.sleep_until(begin_ns);
+        }
+        Ok(reading)
+    }
+
+    /// Reads the counter for the width of a window. Nothing here calls the system or allocates.
+    fn window(&self, line: Line, raw: &mut Vec<Raw>, room: usize, iterations: &mut u64) -> Window {
+        let counter = self.plan.counter;
+        let threshold = line.counts(self.plan.threshold.as_ns());
+        let begin = counter.pair();
+        let last_count = begin.counter + line.counts(self.plan.width.as_ns());
+        let (mut step_min, mut longest, mut unkept) = (i64::MAX, 0, 0);
+        let mut last = counter.read();
+        while last < last_count && !self.stop.load(Ordering::Relaxed) {
+            for _ in 0..BATCH {
+                let now = counter.read();
+                let step = now - last;
+                step_min = step_min.min(step);
+                if step > threshold {
+                    longest = longest.max(step);
+                    if raw.len() < room {
+                        raw.push(Raw {
+                            begin: last,
+                            end: now,
+                        });
+                    } else {
+                        unkept += 1;
+                    }
+                }
+                last = now;
+            }
+            *iterations += BATCH;
+        }
+        Window {
+            begin,
+            end: counter.pair(),
+            step_min,
+            longest,
+            unkept,
+        }
+    }
+}
+
+/// How fast the counter goes, roughly: each window has a line of its own for its instants.
+fn calibrate(counter: Counter) -> Option<Line> {
+    let begin = counter.pair();
+    Clock::Monotonic.sleep_until(begin.monotonic_ns + CALIBRATION_NS);
+    Line::through(begin, counter.pair())
+}
+
+fn add(reading: &mut Reading, window: &Window, raw: &mut Vec<Raw>) {
+    let Some(line) = Line::through(window.begin, window.end) else {
+        raw.clear();
+        return;
+    };
+    let ns = |counts: i64| line.to_ns(window.begin.counter + counts) - window.begin.monotonic_ns;
+    reading.looped = Duration::from_ns(
+        reading.looped.as_ns() + window.end.monotonic_ns - window.begin.monotonic_ns,
+    );
+    if window.step_min < i64::MAX {
+        let step = Duration::from_ns(ns(window.step_min));
+        reading.step_min = reading.step_min.min(step);
+    }
+    reading.longest = reading.longest.max(Duration::from_ns(ns(window.longest)));
+    reading.gaps_unkept += window.unkept;
+    let instant = |counter| Instant::from_ns(line.to_ns(counter));
+    reading.gaps.extend(raw.drain(..).map(|gap| TimeRange {
+        begin: instant(gap.begin),
+        end: instant(gap.end),
+    }));
+}

@@ -1,0 +1,62 @@
+//! What a hypervisor took from each CPU, as the kernel counts it: in ticks, without an instant.
+
+use event::{Cpu, Duration};
+
+/// Steal of each CPU since boot, where the kernel says it (`/proc/stat`, proc(5)).
+pub fn of_cpus() -> Vec<(Cpu, Duration)> {
+    std::fs::read_to_string("/proc/stat").map_or_else(|_| Vec::new(), |text| parse(&text, tick()))
+}
+
+/// What was taken between two readings.
+pub fn since(before: &[(Cpu, Duration)], now: &[(Cpu, Duration)]) -> Vec<(Cpu, Duration)> {
+    let taken = |&(cpu, steal): &(Cpu, Duration)| {
+        let (_, earlier) = before.iter().find(|(other, _)| *other == cpu)?;
+        Some((cpu, Duration::from_ns(steal.as_ns() - earlier.as_ns())))
+    };
+    now.iter().filter_map(taken).collect()
+}
+
+fn tick() -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Duration::from_ns(1_000_000_000 / per_second as i64)
+}
+
+/// `cpuN user nice system idle iowait irq softirq steal …`, in ticks.
+fn parse(stat: &str, tick: Duration) -> Vec<(Cpu, Duration)> {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        let cpu = Cpu(words.next()?.parse().ok()?);
+        let ticks: i64 = words.nth(7)?.parse().ok()?;
+        Some((cpu, Duration::from_ns(ticks.saturating_mul(tick.as_ns()))))
+    };
+    stat.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_the_eighth_figure_of_a_cpu() {
+        let check = |stat: &str, expect: &[(u32, i64)]| {
+            let found: Vec<_> = parse(stat, Duration::from_ms(10))
+                .into_iter()
+                .map(|(cpu, steal)| (cpu.0, steal.as_ns() / 1_000_000))
+                .collect();
+            assert_eq!(found, expect);
+        };
+        check(
+            "cpu  1 1 1 1 1 1 1 9 0 0\ncpu3 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
+            &[(3, 80)],
+        );
+        check("cpu0 1 2 3\n", &[]);
+    }
+
+    #[test]
+    fn a_cpu_that_came_meanwhile_says_nothing() {
+        let ms = Duration::from_ms;
+        let before = [(Cpu(0), ms(10))];
+        let now = [(Cpu(0), ms(30)), (Cpu(1), ms(5))];
+        assert_eq!(since(&before, &now), [(Cpu(0), ms(20))]);
+    }
+}

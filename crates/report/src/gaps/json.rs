@@ -1,0 +1,88 @@
+//! Gaps as JSON, schema rtscope.gaps version 1.
+
+use analysis::{ExplainedGap, Taker};
+use serde_json::{Value, json};
+
+use super::{Gaps, name, noises};
+
+const SCHEMA: &str = "rtscope.gaps";
+const SCHEMA_VERSION: u32 = 1;
+
+/// Everything that was found; `gaps` is null where no events were recorded.
+pub fn gaps_json(gaps: &Gaps) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "version": SCHEMA_VERSION,
+        "elapsed_ns": gaps.elapsed.as_ns(),
+        "threshold_ns": gaps.threshold.as_ns(),
+        "counter": gaps.counter.name(),
+        "kernel": gaps.kernel,
+        "preemption": gaps.preemption,
+        "warnings": gaps.warnings,
+        "cpus": gaps.readings.iter().map(|reading| {
+            let steal = gaps.steal.iter().find(|(cpu, _)| *cpu == reading.cpu);
+            json!({
+                "cpu": reading.cpu.0,
+                "tid": reading.tid.0,
+                "iterations": reading.iterations,
+                "looped_ns": reading.looped.as_ns(),
+                "step_min_ns": reading.step_min.as_ns(),
+                "gaps": reading.gaps.len() as u64 + reading.gaps_unkept,
+                "gaps_unkept": reading.gaps_unkept,
+                "longest_ns": reading.longest.as_ns(),
+                "steal_ns": steal.map(|(_, steal)| steal.as_ns()),
+            })
+        }).collect::<Value>(),
+        "noise": gaps.explained.map(|explained| noises(explained).iter().map(
+            |(cpu, taker, noise)| json!({
+                "cpu": cpu.0,
+                "taker": kind(taker),
+                "name": name(taker),
+                "gaps": noise.gaps,
+                "total_ns": noise.total.as_ns(),
+                "longest_ns": noise.longest.as_ns(),
+            })
+        ).collect::<Value>()),
+        "gaps": gaps.explained.map(|explained| explained.iter().map(gap).collect::<Value>()),
+    })
+}
+
+fn gap(one: &ExplainedGap) -> Value {
+    let part = |(taker, duration): &(Taker, event::Duration)| json!({ "taker": kind(taker), "name": name(taker), "duration_ns": duration.as_ns() });
+    json!({
+        "cpu": one.gap.cpu.0,
+        "begin_ns": one.gap.range.begin.as_ns(),
+        "duration_ns": one.gap.range.duration().as_ns(),
+        "parts": one.parts.iter().map(part).collect::<Value>(),
+    })
+}
+
+fn kind(taker: &Taker) -> &'static str {
+    match taker {
+        Taker::Nmi => "nmi",
+        Taker::Hardirq { .. } => "hardirq",
+        Taker::Softirq { .. } => "softirq",
+        Taker::Task { .. } => "task",
+        Taker::Below => "below_kernel",
+        Taker::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, gap, reading};
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_gap_add_up_in_json_too() {
+        let gaps = [gap(&[(Taker::Below, 130), (Taker::Nmi, 20)])];
+        let readings = [reading(&gaps)];
+        let json = gaps_json(&found(&readings, &gaps, &[]));
+        let one = &json["gaps"][0];
+        let parts = one["parts"].as_array().expect("parts").iter();
+        let sum: i64 = parts.filter_map(|part| part["duration_ns"].as_i64()).sum();
+        assert_eq!(one["duration_ns"], sum);
+        assert_eq!(one["parts"][0]["taker"], "below_kernel");
+        assert_eq!(json["cpus"][0]["steal_ns"], Value::Null);
+    }
+}
