@@ -41,6 +41,7 @@ test-all:
 	cargo xtask test --all
 	cargo build --release --package cli
 	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
+	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)
 
 check: deps
 	cargo xtask check

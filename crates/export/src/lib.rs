@@ -12,6 +12,7 @@ mod csv;
 mod ctf_sink;
 mod json;
 mod output;
+mod perfetto;
 mod sink;
 mod value;
 

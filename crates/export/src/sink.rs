@@ -9,6 +9,7 @@ use trace::{Damage, EventView, LossCause, Lost, Trace};
 use crate::csv::Csv;
 use crate::ctf_sink::CtfSink;
 use crate::json::JsonLines;
+use crate::perfetto::Perfetto;
 
 /// A format that a trace can be converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,8 @@ pub enum Format {
     Json,
     /// A directory with a table for each event class.
     Csv,
+    /// Perfetto's protobuf trace, for its UI.
+    Perfetto,
 }
 
 /// Where the items of a walk go, in the order of the walk.
@@ -67,6 +70,7 @@ pub fn sink<'t>(format: Format, trace: &'t Trace, output: &Path) -> Result<Box<d
         Format::Ctf2 => Box::new(CtfSink::create(trace, output, Dialect::Ctf2)?),
         Format::Json => Box::new(JsonLines::create(trace, output)?),
         Format::Csv => Box::new(Csv::create(trace, output)?),
+        Format::Perfetto => Box::new(Perfetto::create(trace, output)?),
     })
 }
 

@@ -16,7 +16,7 @@ pub struct Convert {
     /// The format
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub to: To,
-    /// Where to write: a path that does not exist yet, or - for stdout (json)
+    /// Where to write: a path that does not exist yet, or - for stdout (json, perfetto)
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// The part to convert.
@@ -38,6 +38,8 @@ pub enum To {
     Json,
     /// A directory with a table for each event class
     Csv,
+    /// A file that ui.perfetto.dev opens
+    Perfetto,
 }
 
 const EXAMPLES: &str = "\
@@ -45,4 +47,5 @@ Examples:
   rtscope convert TRACE --to ctf1 -o part --begin +1.5s --end +2s
   rtscope convert TRACE --to json -o events.json
   rtscope convert TRACE --to csv -o tables --begin +1.5s --filter '$name =* \"sched_*\"'
+  rtscope convert TRACE --to perfetto -o trace.pftrace
 Formats and what they keep: docs/convert.md. The output appears whole or not at all.";

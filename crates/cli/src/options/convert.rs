@@ -37,6 +37,7 @@ impl ConvertOptions {
                 To::Ctf2 => Format::Ctf2,
                 To::Json => Format::Json,
                 To::Csv => Format::Csv,
+                To::Perfetto => Format::Perfetto,
             },
             output: typed.output.clone(),
             window: WindowOptions::new(&typed.window)?,
