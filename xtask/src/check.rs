@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{codegen, deps, run, test, tidy};
+use crate::{codegen, deps, fuzz, run, test, tidy};
 
 /// Runs every step; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {
@@ -15,6 +15,7 @@ pub fn run(root: &Path) -> Result<()> {
         tally.passed, tally.failed, tally.skipped
     );
     anyhow::ensure!(tally.failed == 0, "unit tests failed");
+    fuzz::smoke(root)?;
     Ok(())
 }
 

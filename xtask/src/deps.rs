@@ -40,6 +40,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
     ("bench", &["event", "bpf-host"]),
+    (
+        "fuzz",
+        &[
+            "event", "abi", "ctf", "expr", "ftrace", "ring", "trace", "testkit",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

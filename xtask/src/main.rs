@@ -3,6 +3,7 @@
 mod check;
 mod codegen;
 mod deps;
+mod fuzz;
 mod lock;
 mod run;
 mod test;
@@ -21,6 +22,8 @@ usage: cargo xtask CHORE
   check             format, lint, rules and unit tests
   test [--all]      check, then every end-to-end test; lists what was skipped and why
   codegen [--check] write generated files, or say which are stale
+  fuzz [--minutes N] [--sanitizer] [--seed N] [READER…]
+                    feeds every reader with broken input; a second each when nothing is said
   lock CMD…         run CMD alone among all privileged tests
   vm …              other kernels under an emulator: list, fetch, run, shell";
 
@@ -46,6 +49,7 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["test", "--all"] => return test::run(&root, test::Scope::All),
         ["codegen"] => codegen::run(&root, codegen::Mode::Write)?,
         ["codegen", "--check"] => codegen::run(&root, codegen::Mode::Check)?,
+        ["fuzz", words @ ..] => fuzz::run(&root, words)?,
         ["vm", words @ ..] => return vm::run(&root, words),
         ["lock", command @ ..] if !command.is_empty() => return lock::run(command),
         _ => bail!("no such chore\n{USAGE}"),

@@ -35,9 +35,9 @@ pub(crate) fn parse(text: &str) -> Option<Declaration<'_>> {
         },
     };
     let (head, after) = trailing_array(text);
-    let begin = head
-        .rfind(|c: char| !c.is_alphanumeric() && c != '_')
-        .map_or(0, |at| at + 1);
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    let before = head.char_indices().rev().find(|(_, c)| !is_letter(*c));
+    let begin = before.map_or(0, |(at, c)| at + c.len_utf8());
     let (ty, name) = head.split_at(begin);
     let (ty, before) = trailing_array(ty.trim());
     if name.is_empty() || ty.is_empty() {
@@ -157,6 +157,12 @@ mod tests {
             None,
             Location::Here,
         );
+    }
+
+    #[test]
+    fn a_letter_of_several_bytes_before_the_name_is_no_place_to_cut() {
+        let found = parse("local_t #\u{fffd}mmit").map(|declaration| declaration.name);
+        assert_eq!(found, Some("mmit"));
     }
 
     #[test]
