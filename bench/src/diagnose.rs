@@ -97,7 +97,11 @@ fn bars((wall_s, memory_mb): (f64, f64), events: f64) -> Vec<Bar> {
 
 /// Records under load until the trace is large enough; returns the number of its events.
 fn record(options: &Options, trace: &Path) -> Result<f64> {
-    let seconds = options.pick(3, 1);
+    record_for(options, options.pick(3, 1), trace)
+}
+
+/// Records under load for some seconds; returns the number of events.
+pub fn record_for(options: &Options, seconds: u32, trace: &Path) -> Result<f64> {
     let load = Load::start(GROUPS, FDS)?;
     let mut command = Command::new(&options.rtscope);
     command.args(["record", "--buffer=64M"]);

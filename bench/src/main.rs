@@ -1,4 +1,4 @@
-//! `bench calls|watch|snapshot|diagnose|build|all`: every figure of docs/benchmarks.md, with its
+//! `bench calls|watch|snapshot|diagnose|reports|build|all`: every figure of docs/benchmarks.md, with its
 //! command. Prints markdown, or with `--json` one JSON document.
 
 mod background;
@@ -11,6 +11,7 @@ mod load;
 mod machine;
 mod options;
 mod report;
+mod reports;
 mod snapshot;
 mod stats;
 mod watch;
@@ -61,6 +62,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Watch => watch::measure(options),
         Subject::Snapshot => snapshot::measure(options),
         Subject::Diagnose => diagnose::measure(options),
+        Subject::Reports => reports::measure(options),
         Subject::Build => build_time::measure(options),
     }
 }

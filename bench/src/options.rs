@@ -10,6 +10,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
   diagnose   time and memory for a million events
+  reports    the reports, beside lttng-analyses
   build      a cold release build
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
@@ -26,16 +27,19 @@ pub enum Subject {
     Snapshot,
     /// Reading a trace.
     Diagnose,
+    /// The reports.
+    Reports,
     /// Building it all.
     Build,
 }
 
 impl Subject {
-    const ALL: [Subject; 5] = [
+    const ALL: [Subject; 6] = [
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
         Subject::Diagnose,
+        Subject::Reports,
         Subject::Build,
     ];
 
@@ -46,6 +50,7 @@ impl Subject {
             Subject::Watch => "watch",
             Subject::Snapshot => "snapshot",
             Subject::Diagnose => "diagnose",
+            Subject::Reports => "reports",
             Subject::Build => "build",
         }
     }

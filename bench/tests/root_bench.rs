@@ -64,6 +64,21 @@ fn a_trace_is_read_and_its_reader_measured() {
     check("diagnose", &[2]);
 }
 
+/// The peer's half needs the peer: without it the first bar has no figure.
+#[test]
+fn the_reports_are_timed_one_by_one_and_together() {
+    let Some(report) = small("reports") else {
+        return;
+    };
+    let rows = report["tables"][0].as_array().map_or(0, Vec::len);
+    assert!(rows >= 7, "{report:#}");
+    let bars = report["bars"].as_array().expect("bars");
+    assert!(
+        bars[1..].iter().all(|bar| bar["found"].is_number()),
+        "{report:#}"
+    );
+}
+
 #[test]
 fn a_build_into_an_empty_folder_is_timed() {
     check("build", &[1]);
