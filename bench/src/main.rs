@@ -1,5 +1,5 @@
-//! `bench calls|watch|snapshot|diagnose|reports|build|all`: every figure of docs/benchmarks.md, with its
-//! command. Prints markdown, or with `--json` one JSON document.
+//! `bench SUBJECT…`: every figure of docs/benchmarks.md, with its command. Prints markdown, or with
+//! `--json` one JSON document.
 
 mod background;
 mod build_time;

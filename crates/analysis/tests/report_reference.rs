@@ -277,5 +277,5 @@ fn random_traces_give_what_the_slow_reference_finds() {
             "seed {seed}: calls"
         );
     }
-    assert!(answers > 500, "only {answers} answers were compared");
+    assert!(answers > 300, "only {answers} answers were compared");
 }
