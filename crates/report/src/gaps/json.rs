@@ -1,9 +1,10 @@
 //! Gaps as JSON, schema rtscope.gaps version 1.
 
 use analysis::{ExplainedGap, Taker};
+use event::Cpu;
 use serde_json::{Value, json};
 
-use super::{Gaps, name, noises};
+use super::{Gaps, Noise, name, noises};
 
 const SCHEMA: &str = "rtscope.gaps";
 const SCHEMA_VERSION: u32 = 1;
@@ -33,18 +34,23 @@ pub fn gaps_json(gaps: &Gaps) -> Value {
                 "steal_ns": steal.map(|(_, steal)| steal.as_ns()),
             })
         }).collect::<Value>(),
-        "noise": gaps.explained.map(|explained| noises(explained).iter().map(
-            |(cpu, taker, noise)| json!({
-                "cpu": cpu.0,
-                "taker": kind(taker),
-                "name": name(taker),
-                "gaps": noise.gaps,
-                "total_ns": noise.total.as_ns(),
-                "longest_ns": noise.longest.as_ns(),
-            })
-        ).collect::<Value>()),
+        "noise": gaps.explained.map(noise),
         "gaps": gaps.explained.map(|explained| explained.iter().map(gap).collect::<Value>()),
     })
+}
+
+fn noise(explained: &[ExplainedGap]) -> Value {
+    let one = |(cpu, taker, noise): &(Cpu, Taker, Noise)| {
+        json!({
+            "cpu": cpu.0,
+            "taker": kind(taker),
+            "name": name(taker),
+            "gaps": noise.gaps,
+            "total_ns": noise.total.as_ns(),
+            "longest_ns": noise.longest.as_ns(),
+        })
+    };
+    noises(explained).iter().map(one).collect()
 }
 
 fn gap(one: &ExplainedGap) -> Value {

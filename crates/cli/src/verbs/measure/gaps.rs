@@ -99,7 +99,7 @@ fn recorded(options: &GapOptions, kept: Option<&Path>, facts: &Facts) -> Result<
     let temporary = tempfile::tempdir().map_err(cannot)?;
     let output = kept.map_or_else(|| temporary.path().join("gaps"), Path::to_owned);
     let config = RecordConfig {
-        events: EventSelection::new(&EVENTS.map(str::to_owned)),
+        events: EventSelection::new(EVENTS.map(str::to_owned)),
         ..RecordConfig::new(&output)
     };
     let (stop, recording) = (config.stop.clone(), config.recording.clone());
