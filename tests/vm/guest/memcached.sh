@@ -1,7 +1,10 @@
 # From the network card's interrupt to the request's handling: memcached behind one card, its client
-# behind another on the same cable. First nothing but requests, then a hog above the interrupt's
-# thread. The host judges the diagnoses.
+# behind another on the same cable. On one CPU first nothing but requests, then a hog above the
+# interrupt's thread; on two a long interrupt of another driver on memcached's CPU, while the
+# network has the other one. The host judges the diagnoses.
 . /lib/vm.sh
+
+network_cpu=$(($(nproc) - 1))
 
 ulimit -n 4096
 unshare -n sleep 100000 &
@@ -17,8 +20,11 @@ check "the cable is plugged" ping -c 1 -W 5 10.9.0.2
 grep eth0 /proc/interrupts
 irq=$(awk -F: '/eth0-rx/ { gsub(/ /, "", $1); print $1 }' /proc/interrupts)
 echo "irq $irq" > /out/facts
+for number in $(awk -F: '/eth[01]/ { gsub(/ /, "", $1); print $1 }' /proc/interrupts); do
+    echo $network_cpu > "/proc/irq/$number/smp_affinity_list"
+done
 
-memcached -u root -t 1 -l 10.9.0.1 -m 16 > /out/memcached.log 2>&1 &
+taskset -c 0 memcached -u root -t 1 -l 10.9.0.1 -m 16 > /out/memcached.log 2>&1 &
 server=$!
 sleep 1
 for task in /proc/$server/task/*; do echo "$(cat "$task/comm") $(basename "$task")"; done
@@ -35,8 +41,8 @@ watched() {
         tries=$((tries + 1))
     done
     sleep 1
-    nsenter -t $far -n injector-user client --name lab-client --cpu 0 --prio 80 --period 20000 \
-        --count 50 --file 10.9.0.1 > "/out/$1/requests" &
+    nsenter -t $far -n injector-user client --name lab-client --cpu $network_cpu --prio 80 \
+        --period 20000 --count 50 --file 10.9.0.1 > "/out/$1/requests" &
     client=$!
     usleep 400000
     sh > "/out/$1/truth"
@@ -54,11 +60,18 @@ watched() {
     check "$1: the watch left a snapshot" ls "/out/$1/hit-0001.json"
 }
 
-say "requests alone"
-echo "sleep 1" | watched requests 20us
-say "a hog"
-echo "injector-user hog --name rt-hog --cpu 0 --prio 60 --policy rr --length 300000 \
-    --period 20000 --lead 1000" |
-    watched hog 50ms
+if [ $network_cpu = 0 ]; then
+    say "requests alone"
+    echo "sleep 1" | watched requests 20us
+    say "a hog"
+    echo "injector-user hog --name rt-hog --cpu 0 --prio 60 --policy rr --length 300000 \
+        --period 20000 --lead 1000" |
+        watched hog 50ms
+else
+    say "a long interrupt"
+    echo "injector-user kernel --fault 'hardirq lab_device' --cpu 0 --length 50000 \
+        --period 20000 --lead 5000; cat /dev/rtscope-inject" |
+        watched interrupt 20ms
+fi
 kill $server
 check "nothing is left in tracefs" test -z "$(ls /sys/kernel/tracing/instances)"

@@ -14,6 +14,9 @@ type Judge = fn(&Path, &Path) -> Result<Vec<Claim>>;
 const JUDGES: &[(&str, Judge)] = &[
     ("jack", |result, _| published::jack(result)),
     ("memcached", |result, _| published::memcached(result)),
+    ("memcached-interrupt", |result, _| {
+        published::memcached_interrupt(result)
+    }),
     ("printk", |result, _| published::printk(result)),
     ("opinions", |result, _| opinions::judge(result)),
     ("coverage", coverage::judge),

@@ -41,22 +41,39 @@ pub fn jack(result: &Path) -> Result<Vec<Claim>> {
 pub fn memcached(result: &Path) -> Result<Vec<Claim>> {
     let irq = fact(result, "irq")?;
     let mut claims = Vec::new();
-    for folder in ["requests", "hog"] {
-        let verdict = Verdict::first(&result.join(folder))?;
-        let steps = [
-            ("hardirq", irq.as_str()),
-            ("softirq", "3"),
-            ("waking", "mc-worker"),
-            ("switch_in", "mc-worker"),
-        ];
-        claims.push(claim(
-            format!("{folder}: interrupt {irq}, softirq NET_RX, mc-worker's wake-up and switch"),
-            verdict.has_steps(&steps),
-        ));
+    for part in ["requests", "hog"] {
+        let verdict = Verdict::first(&result.join(part))?;
+        claims.push(packet_claim(part, &irq, &verdict));
     }
     let hog = result.join("hog");
     claims.extend(hog_is_named(&hog, &Verdict::first(&hog)?)?);
     Ok(claims)
+}
+
+/// A packet's chain waits for a CPU that a long interrupt of another driver has.
+pub fn memcached_interrupt(result: &Path) -> Result<Vec<Claim>> {
+    let irq = fact(result, "irq")?;
+    let verdict = Verdict::first(&result.join("interrupt"))?;
+    Ok(vec![
+        packet_claim("interrupt", &irq, &verdict),
+        claim(
+            format!("the other driver's interrupt: {}", verdict.sentence()),
+            verdict.is_conclusive() && verdict.culprit()["name"] == "lab_device",
+        ),
+    ])
+}
+
+fn packet_claim(part: &str, irq: &str, verdict: &Verdict) -> Claim {
+    let steps = [
+        ("hardirq", irq),
+        ("softirq", "3"),
+        ("waking", "mc-worker"),
+        ("switch_in", "mc-worker"),
+    ];
+    claim(
+        format!("{part}: interrupt {irq}, softirq NET_RX, mc-worker's wake-up and switch"),
+        verdict.has_steps(&steps),
+    )
 }
 
 /// A console that prints with interrupts off delays the tick; the verdict names its function.
