@@ -8,9 +8,6 @@ mkdir /out/printk
 injector-user victim --name lab-victim --cpu 0 --prio 50 --period 20000 --count 100000 \
     > /out/printk/victim &
 victim=$!
-# An idle CPU has no tick.
-nice -n 19 sh -c 'while :; do :; done' &
-busy=$!
 sleep 1
 rtscope watch --task lab-victim --over 3ms --max-hits 8 --rate 20/s --for 30s --json \
     -o /out/printk/snapshots > /out/printk/watch.json 2> /out/printk/watch.log &
@@ -29,7 +26,7 @@ tail -n +$((seen + 1)) /dev/rtscope-inject > /out/printk/truth
 sleep 1
 kill -INT $watch
 wait $watch
-kill $victim $busy
+kill $victim
 
 rtscope diagnose --json --task lab-victim --over 3ms /out/printk/snapshots/hit-0001 \
     > /out/printk/hit-0001.json
