@@ -60,6 +60,9 @@ vm_needs() {
 ^make$ command -v make
 ^gcc-12$ command -v gcc-12
 ^libc6-dev$ test -e /usr/lib/x86_64-linux-gnu/libc.a
+^rt-tests$ command -v cyclictest
+^util-linux$ command -v setpriv
+^iproute2$ command -v ip
 NEEDS
 }
 
@@ -101,8 +104,8 @@ lacks=$(build_needs | missing)
 [ "$wanted" != vm ] || lacks="$lacks $(vm_needs | missing)"
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks
-if [ "$wanted" = demo ] || [ "$wanted" = test ]; then
-    # Without it the demo shows the hog, and a test says that it was skipped.
+if [ "$wanted" = demo ] || [ "$wanted" = test ] || [ "$wanted" = vm ]; then
+    # Without it the demo shows the hog, and tests say that they were skipped.
     lacks=$(jack_need | missing)
     [ -z "$lacks" ] || (install $lacks) ||
         echo "jackd2 could not be installed: the demo falls back to 'rtscope demo hog'" >&2

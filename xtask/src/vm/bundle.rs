@@ -18,6 +18,8 @@ pub struct Bundle {
     programs: &'static [&'static str],
     /// Folders of this machine, with the libraries that their files need.
     trees: &'static [&'static str],
+    /// The Debian packages that bring programs and folders.
+    from: &'static str,
     /// A Debian package that is unpacked without being installed: its daemon must not run here.
     package: Option<Package>,
 }
@@ -45,6 +47,7 @@ const BUNDLES: &[Bundle] = &[
         modules: &["snd_hda_intel", "snd_hda_codec_generic"],
         programs: &["jackd"],
         trees: &["/usr/lib/x86_64-linux-gnu/jack", "/usr/share/alsa"],
+        from: "jackd2 libasound2-data",
         package: None,
     },
     Bundle {
@@ -64,6 +67,7 @@ const BUNDLES: &[Bundle] = &[
         modules: &["e1000e"],
         programs: &["ip"],
         trees: &[],
+        from: "iproute2",
         package: Some(Package {
             name: "memcached",
             libraries: &["libevent-2", "libsasl2-2"],
@@ -78,6 +82,19 @@ pub fn by_name(name: &str) -> Option<&'static Bundle> {
 }
 
 impl Bundle {
+    /// What this machine lacks for it, and the way out.
+    pub fn lack(&self) -> Option<String> {
+        let program = self
+            .programs
+            .iter()
+            .find(|program| in_path(program).is_err());
+        let tree = self.trees.iter().find(|tree| !Path::new(tree).is_dir());
+        program.or(tree).map(|missing| {
+            let package = self.from;
+            format!("no {missing} here; mend: apt-get install {package}")
+        })
+    }
+
     /// Puts drivers, programs and files into `image`.
     pub fn install(&self, image: &mut Image, modules: &Modules) -> Result<()> {
         for (name, content) in modules.closure(self.modules)? {

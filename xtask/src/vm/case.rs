@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::image::in_path;
 use super::profile::{self, Profile};
 use super::{bundle, table};
 
@@ -12,6 +13,9 @@ const TABLE: &str = "tests/vm/cases.tsv";
 const COLUMNS: &[&str] = &[
     "name", "script", "profile", "kernels", "core", "limit_s", "needs", "twice", "claim",
 ];
+
+/// How the need for one of the command line's end-to-end tests begins.
+pub const TEST: &str = "test:";
 
 /// One row of the table, or a trial.
 pub struct Case {
@@ -61,6 +65,18 @@ impl Case {
         let rows = rows.unwrap_or_default();
         let mut rows = rows.trim_start_matches(':').split('+').peekable();
         rows.peek() == Some(&"") || rows.any(|row| row == name)
+    }
+
+    /// What this machine lacks for the case, and the way out.
+    pub fn lack(&self) -> Option<String> {
+        let ours = ["injector", "rtscope", "scenarios", TEST];
+        let others = self.needs.iter();
+        let mut others = others.filter(|need| !ours.iter().any(|name| need.starts_with(name)));
+        others.find_map(|need| match bundle::by_name(need) {
+            Some(bundle) => bundle.lack(),
+            None if in_path(need).is_err() => Some(format!("no {need} in PATH")),
+            None => None,
+        })
     }
 
     /// Arguments of the emulator for the devices that it needs.

@@ -187,12 +187,10 @@ impl Plan {
                 None => kernel.fetch(),
             };
             for case in wanted {
-                let good = match &fetched {
-                    Ok(fetched) => suite.cell(case, fetched),
-                    Err(error) => {
-                        suite.skip(case, &kernel.name, &format!("{error:#}"));
-                        true
-                    }
+                let good = match (&fetched, case.lack()) {
+                    (Ok(fetched), None) => suite.cell(case, fetched),
+                    (Ok(_), Some(lack)) => suite.skip(case, &kernel.name, &lack),
+                    (Err(error), _) => suite.skip(case, &kernel.name, &format!("{error:#}")),
                 };
                 suite.matrix.write(&suite.artefacts().join(MATRIX))?;
                 if !good && self.fail_fast {

@@ -87,7 +87,7 @@ pub fn printk(result: &Path) -> Result<Vec<Claim>> {
     let ticks = std::fs::read_to_string(folder.join("ticks")).context("no ticks")?;
     let ticks_us = instants_us(&ticks);
     let median_us = median_interval_us(&ticks_us);
-    // Where the CPU was idle before, the kernel had stopped the tick: other intervals may be longer.
+    // An idle CPU has no tick: other intervals may be longer.
     let after = ticks_us.partition_point(|tick_us| *tick_us < end_ns / 1_000);
     let over_us = match ticks_us.get(after.wrapping_sub(1)..=after) {
         Some([before, after]) => after - before,

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::case::Case;
+use super::case::{Case, TEST};
 use super::claims;
 use super::guest::{Guest, Outcome, Spent};
 use super::image::{Image, in_path};
@@ -20,8 +20,6 @@ use crate::run;
 
 /// Boots of one cell that may be lost to the emulator's known crash.
 const CRASHES_MAX: u32 = 2;
-/// How the need for one of the command line's end-to-end tests begins.
-const TEST: &str = "test:";
 /// Lines of the console that a failure shows.
 const TAIL: usize = 25;
 
@@ -100,8 +98,8 @@ impl Suite {
         passed
     }
 
-    /// Notes that `case` cannot run on `kernel` here.
-    pub fn skip(&mut self, case: &Case, kernel: &str, why: &str) {
+    /// Notes that `case` cannot run on `kernel` here, which is no failure.
+    pub fn skip(&mut self, case: &Case, kernel: &str, why: &str) -> bool {
         self.matrix.add(Cell {
             case: case.name.clone(),
             kernel: kernel.to_owned(),
@@ -110,6 +108,7 @@ impl Suite {
             spent: Spent::default(),
             retries: 0,
         });
+        true
     }
 
     fn try_cell(&mut self, case: &Case, kernel: &Fetched, folder: &Path) -> Result<usize> {
