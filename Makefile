@@ -39,6 +39,8 @@ test-all:
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test --all
+	cargo xtask fuzz --minutes 1
+	cargo xtask fuzz --minutes 1 --sanitizer
 	cargo build --release --package cli
 	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)

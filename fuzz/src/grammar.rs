@@ -2,8 +2,8 @@
 //! the parser is reached too.
 //!
 //! A grammar is a text: `name = alternative | alternative`, a rule a line, the first one is the
-//! whole. `<name>` stands for a rule, `<name>*` for up to four of them, `\n`, `\x1e`, `\e` (nothing)
-//! and `\p` (`|`) for what cannot be written.
+//! whole. `<name>` stands for a rule, `<name>*` for up to four of them; `\n`, `\x1e`, `\e`
+//! (nothing) and `\p` (`|`) for what cannot be written.
 
 use std::collections::HashMap;
 

@@ -4,6 +4,11 @@ use event::{Error, ErrorKind, Result};
 
 use crate::decl::{self, Location};
 
+/// No record is larger: places inside of one have 16 bits.
+const RECORD_BYTES_MAX: u32 = 1 << 16;
+/// No event has more fields.
+const FIELDS_MAX: usize = 512;
+
 /// One element of a field: an integer of one, two, four or eight bytes, or so many plain bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
@@ -112,6 +117,9 @@ impl EventFormat {
             } else if trimmed.starts_with("field:") {
                 let field =
                     parse_field(trimmed, long_bytes).ok_or_else(|| corrupt(system, line))?;
+                if common.len() + fields.len() >= FIELDS_MAX {
+                    return Err(corrupt(system, "more fields than any event has"));
+                }
                 let list = if field.name.starts_with("common_") {
                     &mut common
                 } else {
@@ -171,7 +179,8 @@ fn parse_field(line: &str, long_bytes: usize) -> Option<FormatField> {
         }
     }
     let (offset_bytes, size_bytes): (u32, u32) = (offset?, size?);
-    offset_bytes.checked_add(size_bytes)?;
+    let end_bytes = offset_bytes.checked_add(size_bytes)?;
+    (end_bytes <= RECORD_BYTES_MAX).then_some(())?;
     let kind = match declaration.location {
         Location::Here => kind_here(&declaration, size_bytes, signed),
         location => {
@@ -375,11 +384,16 @@ mod tests {
             "field:int x;\toffset:a;\tsize:4;\tsigned:1;",
             "field:int;\toffset:8;\tsize:4;\tsigned:1;",
             "field:int x;\toffset:4294967295;\tsize:4;\tsigned:1;",
+            "field:u64 args[6];\toffset:8;\tsize:4294967280;\tsigned:0;",
+            "field:int x;\toffset:65533;\tsize:4;\tsigned:1;",
             "field:__data_loc char[] x;\toffset:8;\tsize:8;\tsigned:1;",
         ] {
             assert_eq!(field(line), None, "{line}");
         }
         assert!(EventFormat::parse("s", "").is_err());
+        let line = "field:u8 x;\toffset:8;\tsize:1;\tsigned:0;\n";
+        let many = format!("{HEAD}{}", line.repeat(FIELDS_MAX + 1));
+        assert!(EventFormat::parse("s", &many).is_err());
         assert!(EventFormat::parse("s", "name: x\nID: 70000\n").is_err());
     }
 }

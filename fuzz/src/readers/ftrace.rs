@@ -167,7 +167,7 @@ fn format(input: &[u8]) {
 
 fn text_seeds(_: &mut Random) -> Vec<Vec<u8>> {
     let trace = "# tracer: nop\n\
-                 <idle>-0       [000] d.h1.     8.910849: irq_handler_entry: irq=24 name=snd:card0\n\
+                 <idle>-0       [000] d.h1.  8.91: irq_handler_entry: irq=24 name=snd:card0\n\
                  <idle>-0       [000] d..2.     8.911233: sched_switch: prev_comm=a prev_pid=0 \
                  prev_prio=120 prev_state=R+ ==> next_comm=b c next_pid=172 next_prio=49\n\
                  b c-172  (-----) [000] .....     8.911300: tracing_mark_write: B|12|hello\n\

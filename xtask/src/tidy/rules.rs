@@ -17,7 +17,13 @@ struct Banned {
     instead: &'static str,
 }
 
-const TOOLS: &[&str] = &["crates/cli/", "xtask/", "crates/testkit/", "bench/"];
+const TOOLS: &[&str] = &[
+    "crates/cli/",
+    "xtask/",
+    "crates/testkit/",
+    "bench/",
+    "fuzz/",
+];
 
 const BANNED: &[Banned] = &[
     Banned {
