@@ -1,7 +1,7 @@
 //! Gaps as JSON, schema rtscope.gaps version 1.
 
 use analysis::{ExplainedGap, Taker};
-use event::Cpu;
+use event::{Cpu, Duration};
 use serde_json::{Value, json};
 
 use super::{Gaps, Noise, name, noises};
@@ -54,12 +54,19 @@ fn noise(explained: &[ExplainedGap]) -> Value {
 }
 
 fn gap(one: &ExplainedGap) -> Value {
-    let part = |(taker, duration): &(Taker, event::Duration)| json!({ "taker": kind(taker), "name": name(taker), "duration_ns": duration.as_ns() });
     json!({
         "cpu": one.gap.cpu.0,
         "begin_ns": one.gap.range.begin.as_ns(),
         "duration_ns": one.gap.range.duration().as_ns(),
         "parts": one.parts.iter().map(part).collect::<Value>(),
+    })
+}
+
+fn part((taker, duration): &(Taker, Duration)) -> Value {
+    json!({
+        "taker": kind(taker),
+        "name": name(taker),
+        "duration_ns": duration.as_ns(),
     })
 }
 
