@@ -302,7 +302,6 @@ impl StreamWriter {
         let preamble = self.preamble(&self.facts());
         self.packet.append(&preamble);
         encode_members(&self.start.packet_context, &self.context, &mut self.packet)?;
-        self.packet.align(8);
         self.events_begin = self.packet.bytes.len();
         self.begin = time;
         self.end = time;

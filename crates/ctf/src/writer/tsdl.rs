@@ -161,7 +161,8 @@ fn clock_block(text: &mut String, clock: &ClockMeta, name: &str) {
         format_args!("\tfreq = {frequency_hz}; /* Frequency, in Hz */\n"),
     );
     text.push_str("\t/* clock value offset from Epoch is: offset * (1/freq) */\n");
-    if i128::from(frequency_hz) == i128::from(NS_PER_S) {
+    // Readers want the ticks of an offset to be positive; its seconds need not be.
+    if i128::from(frequency_hz) == i128::from(NS_PER_S) && wall_offset_ns >= 0 {
         push(text, format_args!("\toffset = {wall_offset_ns};\n}};\n\n"));
     } else {
         push(
