@@ -5,7 +5,7 @@ RTSCOPE := $(TARGET_DIR)/release/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build demo test test-vm test-all check bench install clean deps
+.PHONY: build demo test test-vm test-all check bench install install-library wheel clean deps
 
 build: deps
 	cargo build --release --package cli
@@ -52,7 +52,7 @@ check: deps
 bench:
 	@packaging/deps.sh bench
 	@packaging/tracefs.sh
-	cargo build --release --package cli --package bench
+	cargo build --release --package cli --package bench --package python
 	cargo xtask lock $(TARGET_DIR)/release/bench all
 
 install: build
@@ -65,6 +65,25 @@ install: build
 	$(RTSCOPE) --generate bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/rtscope
 	$(RTSCOPE) --generate zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rtscope
 	$(RTSCOPE) --generate fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rtscope.fish
+
+# The trace engine for C and C++; docs/library.md says how to use it.
+install-library: deps
+	cargo build --release --package capi
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(TARGET_DIR)/release/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1
+	ln -sf librtscope.so.1 $(DESTDIR)$(PREFIX)/lib/librtscope.so
+	install -m 644 $(TARGET_DIR)/release/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include \
+	    crates/capi/include/rtscope.h crates/capi/include/rtscope.hpp
+	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
+
+# The trace engine for Python, one wheel for all versions.
+wheel: deps
+	python3 -m venv $(TARGET_DIR)/wheel-environment
+	$(TARGET_DIR)/wheel-environment/bin/pip install --quiet \
+	    $$(grep '^maturin==' python/tests/requirements.txt)
+	$(TARGET_DIR)/wheel-environment/bin/maturin build --release --auditwheel=skip \
+	    --manifest-path python/Cargo.toml --out $(TARGET_DIR)/wheels
 
 clean:
 	cargo clean

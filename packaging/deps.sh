@@ -48,6 +48,7 @@ bench_needs() {
     cat <<'NEEDS'
 ^babeltrace2$ command -v babeltrace2
 ^rt-tests$ command -v hackbench
+^python3-bt2$ /usr/bin/python3 -c 'import bt2'
 NEEDS
 }
 

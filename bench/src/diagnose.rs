@@ -96,7 +96,7 @@ fn bars((wall_s, memory_mb): (f64, f64), events: f64) -> Vec<Bar> {
 }
 
 /// Records under load until the trace is large enough; returns the number of its events.
-fn record(options: &Options, trace: &Path) -> Result<f64> {
+pub fn record(options: &Options, trace: &Path) -> Result<f64> {
     record_for(options, options.pick(3, 1), trace)
 }
 

@@ -10,6 +10,7 @@ mod late;
 mod load;
 mod machine;
 mod options;
+mod python;
 mod report;
 mod reports;
 mod snapshot;
@@ -63,6 +64,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Snapshot => snapshot::measure(options),
         Subject::Diagnose => diagnose::measure(options),
         Subject::Reports => reports::measure(options),
+        Subject::Python => python::measure(options),
         Subject::Build => build_time::measure(options),
     }
 }

@@ -11,6 +11,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   snapshot   from a hit to a snapshot on disk
   diagnose   time and memory for a million events
   reports    the reports, beside lttng-analyses
+  python     tables and events in Python, beside babeltrace2's bindings
   build      a cold release build
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
@@ -29,17 +30,20 @@ pub enum Subject {
     Diagnose,
     /// The reports.
     Reports,
+    /// Reading a trace in Python.
+    Python,
     /// Building it all.
     Build,
 }
 
 impl Subject {
-    const ALL: [Subject; 6] = [
+    const ALL: [Subject; 7] = [
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
         Subject::Diagnose,
         Subject::Reports,
+        Subject::Python,
         Subject::Build,
     ];
 
@@ -51,6 +55,7 @@ impl Subject {
             Subject::Snapshot => "snapshot",
             Subject::Diagnose => "diagnose",
             Subject::Reports => "reports",
+            Subject::Python => "python",
             Subject::Build => "build",
         }
     }

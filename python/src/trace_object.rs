@@ -35,9 +35,10 @@ pub(crate) fn open(
         Paths::One(path) => vec![Root::from(path)],
         Paths::Many(paths) => paths.into_iter().map(Root::from).collect(),
     };
-    let mut options = OpenOptions::default();
-    options.clock_offset = Duration::from_ns(clock_offset_ns);
-    options.intersection = intersection;
+    let options = OpenOptions {
+        clock_offset: Duration::from_ns(clock_offset_ns),
+        intersection,
+    };
     let opened = py.detach(|| trace::Trace::open_all(&roots, &options));
     let opened = opened.map_err(|error| raised(py, &error))?;
     Ok(Trace(Arc::new(Shared::new(opened))))

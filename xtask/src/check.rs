@@ -9,7 +9,7 @@ use crate::{codegen, deps, fuzz, run, test, tidy};
 /// Runs every step; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {
     static_checks(root)?;
-    let tally = test::unprivileged(root)?;
+    let tally = test::unprivileged(root, None)?;
     eprintln!(
         "check: {} passed, {} failed, {} skipped",
         tally.passed, tally.failed, tally.skipped

@@ -72,14 +72,16 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
 }
 
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Tally> {
-    let mut tally = unprivileged(root)?;
+    let mut tally = unprivileged(root, Some(skips))?;
     tally.add(privileged(root, scope, skips)?);
     Ok(tally)
 }
 
-/// Unit tests, and integration tests that need no privilege.
-pub fn unprivileged(root: &Path) -> Result<Tally> {
+/// Unit tests, and integration tests that need no privilege; those that skip themselves append
+/// their reason to `skips`.
+pub fn unprivileged(root: &Path, skips: Option<&Path>) -> Result<Tally> {
     let mut command = run::cargo(root);
+    command.envs(skips.map(|path| (SKIPS, path)));
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
     for target in test_targets(root)?
         .iter()

@@ -208,3 +208,17 @@ fn the_wrapper_reaches_every_function() {
         assert!(is_used || is_version || has_other_words, "{name}");
     }
 }
+
+#[test]
+fn every_function_that_the_documentation_names_exists() {
+    let page = include_str!("../../../docs/library.md");
+    let header = header_prototypes();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = page.split(|c| !is_word(c));
+    let functions: Vec<&str> = words.filter(|word| word.starts_with("rtscope_")).collect();
+    assert!(functions.len() > 20, "{functions:?}");
+    for name in functions {
+        let is_type = HEADER.contains(&format!("struct {name};"));
+        assert!(header.contains_key(name) || is_type, "{name}");
+    }
+}

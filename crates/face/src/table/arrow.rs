@@ -6,6 +6,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::Arc;
 
 use event::Result;
 
@@ -92,7 +93,9 @@ struct SchemaParts {
 /// What an array's pointers lead to.
 struct ArrayParts {
     /// Kept for the pointers into it.
-    _column: Column,
+    _column: Option<Column>,
+    /// The same, of an array without values.
+    _zeros: Option<Arc<[u64]>>,
     buffers: Box<[*const c_void]>,
     children: Box<[*mut ArrowArray]>,
     dictionary: *mut ArrowArray,
@@ -206,8 +209,14 @@ pub(super) fn table<'a>(
     rows: usize,
     names: &[String],
 ) -> ArrowArray {
+    let mut zeros = None;
     let children = columns.map(|(column, kind)| match kind {
         ColumnKind::Name => array(column, Some(texts(names))),
+        kind if column.len == 0 => {
+            // Two words more: an offset behind the last value, and never nothing at all.
+            let zeros = zeros.get_or_insert_with(|| vec![0; rows + 2].into());
+            absent(kind, rows, zeros)
+        }
         _ => array(column, None),
     });
     let children = children.collect();
@@ -218,6 +227,28 @@ pub(super) fn table<'a>(
         data: Data::Struct(Vec::new()),
     };
     plain_array(empty, children, None)
+}
+
+/// An array of which no value is there: all such arrays of a batch share their bytes.
+fn absent(kind: &ColumnKind, rows: usize, zeros: &Arc<[u64]>) -> ArrowArray {
+    let (buffer_count, children) = match kind {
+        ColumnKind::Struct(members) => {
+            let members = members.iter();
+            let member = |(_, kind): &(String, _)| absent(kind, rows, zeros);
+            (1, members.map(member).collect())
+        }
+        ColumnKind::List(element) => (2, vec![array(Column::new(element), None)]),
+        ColumnKind::Text | ColumnKind::Bytes => (3, Vec::new()),
+        _ => (2, Vec::new()),
+    };
+    let parts = ArrayParts {
+        _column: None,
+        _zeros: Some(zeros.clone()),
+        buffers: vec![zeros.as_ptr().cast(); buffer_count].into(),
+        children: children.into_iter().map(on_heap).collect(),
+        dictionary: ptr::null_mut(),
+    };
+    exported(parts, rows as i64, rows as i64)
 }
 
 fn texts(texts: &[String]) -> ArrowArray {
@@ -266,13 +297,19 @@ fn plain_array(
         Data::Struct(_) => {}
     }
     let (length, null_count) = (column.len as i64, column.nulls as i64);
-    let mut parts = Box::new(ArrayParts {
+    let parts = ArrayParts {
         // The buffers stay where they are when the column moves: they are on the heap.
-        _column: column,
+        _column: Some(column),
+        _zeros: None,
         buffers: buffers.into(),
         children: children.into_iter().map(on_heap).collect(),
         dictionary: dictionary.map_or(ptr::null_mut(), on_heap),
-    });
+    };
+    exported(parts, length, null_count)
+}
+
+fn exported(parts: ArrayParts, length: i64, null_count: i64) -> ArrowArray {
+    let mut parts = Box::new(parts);
     ArrowArray {
         length,
         null_count,
@@ -288,7 +325,7 @@ fn plain_array(
 }
 
 /// # Safety
-/// `array` is one that [`plain_array`] made and that nobody released.
+/// `array` is one that [`exported`] made and that nobody released.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as the caller promises.
     let array = unsafe { &mut *array };

@@ -42,6 +42,8 @@ pub struct Batches {
     walk: Walk,
     plan: Plan,
     rows_max: usize,
+    /// By column, whether the last batch had values in it: the next one will have, too.
+    was_filled: Vec<bool>,
     tally: Tally,
 }
 
@@ -69,6 +71,7 @@ impl Batches {
             rows => rows.min(i32::MAX as usize - 1),
         };
         Ok(Batches {
+            was_filled: vec![false; plan.columns.len()],
             walk,
             plan,
             rows_max,
@@ -102,17 +105,21 @@ impl Batches {
     /// # Errors
     /// As [`Walk::advance`].
     pub fn next_batch(&mut self) -> Result<Option<ArrowArray>> {
-        let mut columns: Vec<Column> = self
-            .plan
-            .columns
-            .iter()
-            .map(|column| Column::new(&column.kind))
-            .collect();
+        let kinds = self.plan.columns.iter().map(|column| &column.kind);
+        let mut columns: Vec<Column> = kinds.map(Column::new).collect();
+        let filled = columns.iter_mut().zip(&self.was_filled);
+        for (column, _) in filled.filter(|(_, was_filled)| **was_filled) {
+            column.reserve(self.rows_max.min(ROWS));
+        }
         let rows = self.fill(&mut columns)?;
+        for (column, was_filled) in columns.iter().zip(&mut self.was_filled) {
+            *was_filled = column.len > 0;
+        }
         if rows == 0 {
             return Ok(None);
         }
-        for column in &mut columns {
+        // A column without any value stays empty: it costs nothing, however many there are.
+        for column in columns.iter_mut().filter(|column| column.len > 0) {
             column.pad(rows);
         }
         self.tally.rows += rows as u64;
@@ -154,8 +161,9 @@ impl Batches {
         let Some(event) = self.walk.event() else {
             return 0;
         };
-        for (plan, column) in self.plan.columns.iter().zip(columns.iter_mut()) {
-            match plan.source {
+        for (place, source) in &self.plan.common {
+            let column = &mut columns[*place];
+            match source {
                 Source::Field => {}
                 Source::Time => column.push_bits(event.time().as_ns() as u64),
                 Source::WallTime => {

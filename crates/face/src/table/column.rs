@@ -71,6 +71,19 @@ impl Column {
         }
     }
 
+    /// Makes room for so many values of a fixed size.
+    pub fn reserve(&mut self, rows: usize) {
+        match &mut self.data {
+            Data::Bytes1(values) => values.reserve(rows),
+            Data::Bytes2(values) => values.reserve(rows),
+            Data::Bytes4(values) => values.reserve(rows),
+            Data::Bytes8(values) => values.reserve(rows),
+            Data::Floats(values) => values.reserve(rows),
+            Data::Blob { offsets, .. } | Data::List { offsets, .. } => offsets.reserve(rows),
+            Data::Bits(_) | Data::Struct(_) => {}
+        }
+    }
+
     /// Appends absent values until there are `len`.
     pub fn pad(&mut self, len: usize) {
         if len <= self.len {
@@ -176,7 +189,7 @@ impl Column {
         if value.len() > (BLOB_BYTES_MAX - bytes.len()) / 3 {
             return self.pad(self.len + 1);
         }
-        match *is_text {
+        match *is_text && !value.is_ascii() {
             true => bytes.extend_from_slice(String::from_utf8_lossy(value).as_bytes()),
             false => bytes.extend_from_slice(value),
         }

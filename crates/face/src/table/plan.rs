@@ -24,6 +24,8 @@ const COMMON: [&str; 3] = [TIME, CPU, NAME];
 #[derive(Debug)]
 pub(super) struct Plan {
     pub columns: Vec<ColumnPlan>,
+    /// Columns that every event has a value for, or none by itself.
+    pub common: Box<[(usize, Source)]>,
     /// By class: what its events put where.
     pub moves: Vec<Box<[Move]>>,
     /// The names of all events, each once.
@@ -108,10 +110,16 @@ impl Plan {
             }
         }
         let moves = trace.classes().iter().map(|class| columns.moves(class));
+        let common = columns.columns.iter().enumerate();
+        let common = common.map(|(place, column)| (place, column.source));
+        let common = common
+            .filter(|(_, source)| *source != Source::Field)
+            .collect();
         let (names, name_places) = event_names(trace);
         Ok(Plan {
             moves: moves.collect(),
             columns: columns.columns,
+            common,
             names,
             name_places,
         })
