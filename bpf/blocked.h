@@ -99,29 +99,59 @@ static __always_inline void evidence_blocked(void *ctx, struct task_struct *task
 	evidence_end(slot);
 }
 
+#define HAS_QUOTAS(task)                                                                           \
+	(bpf_core_field_exists((task)->se.cfs_rq) &&                                               \
+	 bpf_core_field_exists((task)->se.cfs_rq->throttle_count))
+
 // Whether a fair task's control group has used up its quota: until the next period the task is
 // runnable and may not run.
 static __always_inline bool quota_used_up(struct task_struct *task)
 {
-	if (!bpf_core_field_exists(task->se.cfs_rq) ||
-	    !bpf_core_field_exists(task->se.cfs_rq->throttle_count))
+	if (!HAS_QUOTAS(task))
 		return false;
-	return task->prio > PRIO_FAIR_MIN && BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+	return task->prio > PRIO_FAIR_MIN && task->se.cfs_rq->throttle_count > 0;
 }
 
-static __always_inline void evidence_throttled(struct task_struct *task, rts_u64 now_ns)
+static __always_inline void evidence_throttled(struct task_struct *task, rts_u64 begin_ns,
+		rts_u64 now_ns)
 {
 	struct rts_evidence *slot = evidence_begin();
 
 	if (!slot)
 		return;
 	slot->time_ns = now_ns;
-	slot->begin_ns = now_ns;
+	slot->begin_ns = begin_ns;
 	task_describe(&slot->task, task);
 	slot->kind = RTS_EVIDENCE_THROTTLED;
 	slot->mode = 0;
 	slot->stack.length = 0;
 	evidence_end(slot);
+}
+
+// A task that is put aside because its group has used up its quota: so may not run whoever of the
+// group waits on this CPU.
+static __always_inline void quota_note(struct cpu_state *cpu, struct task_struct *prev,
+				       rts_u64 *now_ns)
+{
+	if (!quota_used_up(prev))
+		return;
+	if (!*now_ns)
+		*now_ns = bpf_ktime_get_ns();
+	cpu->throttled_rq = (rts_u64)prev->se.cfs_rq;
+	cpu->throttled_ns = *now_ns;
+}
+
+// `task` comes on the CPU at last: whether its group used up its quota while it waited.
+static __always_inline void quota_of_wait(struct cpu_state *cpu, const struct task_state *state,
+		struct task_struct *task, rts_u64 now_ns)
+{
+	if (!HAS_QUOTAS(task) || !cpu->throttled_rq || task->prio <= PRIO_FAIR_MIN)
+		return;
+	if (!filter_target(state, task) || cpu->throttled_rq != (rts_u64)task->se.cfs_rq)
+		return;
+	cpu->throttled_rq = 0;
+	if (cpu->throttled_ns > state->chain.origin_ns)
+		evidence_throttled(task, cpu->throttled_ns, now_ns);
 }
 
 #endif

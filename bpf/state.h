@@ -69,6 +69,8 @@ struct cpu_state {
 	rts_u64 nmi_entry_ns;
 	rts_u64 nmi_exit_ns;
 	rts_u64 steal_ns; // at the last record
+	rts_u64 throttled_rq; // of the group that last used up its quota here
+	rts_u64 throttled_ns; // when that was seen
 };
 
 enum task_phase {

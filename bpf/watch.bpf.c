@@ -38,7 +38,7 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
 	if (config.evidence_floor_ns && filter_target(state, wakee) && quota_used_up(wakee))
-		evidence_throttled(wakee, now_ns);
+		evidence_throttled(wakee, now_ns, now_ns);
 	if (config.waker_stacks && filter_target(state, wakee)) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
 
@@ -73,7 +73,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		state->chain.preemptions++;
 		if (config.end_kind == RTS_END_BLOCKED && config.evidence_floor_ns &&
 		    filter_target(state, prev) && quota_used_up(prev))
-			evidence_throttled(prev, now_ns);
+			evidence_throttled(prev, now_ns, now_ns);
 		return true;
 	}
 	// Woken while it was on its way out: the wake-up is for the next activation.
@@ -154,6 +154,9 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 			now_ns = bpf_ktime_get_ns();
 		next_state = task_state(next);
 	}
+	if (config.evidence_floor_ns && config.target_kind != RTS_TARGET_REAL_TIME && !left_in &&
+	    prev->pid)
+		quota_note(cpu, prev, &now_ns);
 	if (config.evidence_floor_ns)
 		changed = resched_done(ctx, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
@@ -166,6 +169,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	if (next_state && next_state->phase == PHASE_WOKEN) {
 		if (!now_ns)
 			now_ns = bpf_ktime_get_ns();
+		quota_of_wait(cpu, next_state, next, now_ns);
 		switch_in(ctx, next_state, next, prev, now_ns);
 		changed = true;
 	} else if (next_state && next_state->phase == PHASE_INSIDE) {

@@ -48,7 +48,12 @@ pub fn decode_evidence(slot: &raw::Evidence, cpu: Cpu, model: PreemptionModel) -
             lock: slot.hrtimer,
             stack: frames(&slot.stack),
         })),
-        raw::EVIDENCE_THROTTLED => Some(Evidence::Throttled(Throttled { cpu, time, task })),
+        raw::EVIDENCE_THROTTLED => Some(Evidence::Throttled(Throttled {
+            cpu,
+            time,
+            begin,
+            task,
+        })),
         _ => None,
     }
 }

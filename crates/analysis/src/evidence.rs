@@ -190,6 +190,7 @@ impl Evidence {
             self.throttled.push(Throttled {
                 cpu,
                 time: event.time(),
+                begin: fields.instant("begin_ns"),
                 task: fields.task(""),
             });
         }

@@ -111,8 +111,8 @@ pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         });
     });
     namer.settle(&mut pieces[first..]);
-    if namer.quota_used_up() {
-        throttle(&mut pieces[first..]);
+    if let Some(since_ns) = namer.quota_used_up() {
+        throttle(pieces, first, since_ns);
     }
 }
 
@@ -142,21 +142,31 @@ fn owner_waits(
     }
 }
 
-/// A task whose group has used up its quota may not run, whoever runs meanwhile. The quota is back
-/// when the CPU leaves idle for good, or, where it never idles, when the task runs.
-fn throttle(pieces: &mut [Piece]) {
+/// From `since_ns` on, the waiting task's group had no quota left: it could not run, whoever ran
+/// meanwhile. The quota is back when the CPU leaves idle for good, or, where it never idles, when
+/// the task runs.
+fn throttle(pieces: &mut Vec<Piece>, first: usize, since_ns: i64) {
     let idles = |piece: &Piece| {
         matches!(
             piece.key,
             Key::IdleExit | Key::Unexplained(Reason::LongIdle)
         )
     };
-    let until = pieces
+    let before = pieces[first..]
         .iter()
-        .rposition(idles)
-        .map_or(pieces.len(), |last| last + 1);
+        .position(|piece| piece.begin_ns < since_ns && since_ns < piece.end_ns);
+    if let Some(place) = before {
+        let mut rest = pieces[first + place];
+        pieces[first + place].end_ns = since_ns;
+        rest.begin_ns = since_ns;
+        pieces.insert(first + place + 1, rest);
+    }
+    let pieces = &mut pieces[first..];
+    let last = pieces.iter().rposition(idles);
+    let until = last.map_or(pieces.len(), |last| last + 1);
     for piece in &mut pieces[..until] {
-        if idles(piece) || matches!(piece.key, Key::Wait(_)) {
+        let waits = idles(piece) || matches!(piece.key, Key::Wait(_));
+        if waits && piece.begin_ns >= since_ns {
             piece.key = Key::Quota;
         }
     }
@@ -234,17 +244,17 @@ impl Namer<'_> {
         }
     }
 
-    /// Whether the waiting task's control group had used up its quota when the wait began.
-    fn quota_used_up(&self) -> bool {
+    /// Since when the waiting task's control group had no quota left, if it had none.
+    fn quota_used_up(&self) -> Option<i64> {
         let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
-            return false;
+            return None;
         };
-        let (begin_ns, end_ns) = (self.phase.begin_ns - SKEW_MAX_NS, self.phase.end_ns);
-        let mut records = self.model.evidence.throttled.iter();
-        !prio.is_real_time()
-            && records.any(|record| {
-                record.task.tid.0 == tid && (begin_ns..end_ns).contains(&record.time.as_ns())
-            })
+        let wait_ns = self.phase.begin_ns - SKEW_MAX_NS..self.phase.end_ns;
+        let records = self.model.evidence.throttled.iter();
+        let mut mine = records
+            .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
+        let first = mine.next().filter(|_| !prio.is_real_time())?;
+        Some(first.begin.as_ns().max(self.phase.begin_ns))
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.

@@ -169,27 +169,35 @@ fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
         (1_000_000, 7, 0, victim.tid),
         (90_000_000, 8, 0, victim.tid),
     ];
-    let trace = SyntheticTrace::new()
-        .at(10)
-        .block(victim, Task::IDLE)
-        .at(1000)
-        .throttled(victim)
-        .wake(victim)
-        .at(10_000)
-        .run(other)
-        .at(20_000)
-        .block(other, Task::IDLE)
-        .at(80_000)
-        .run(other)
-        .at(90_000)
-        .preempt(other, victim)
-        .hit(1, victim, other, &steps);
+    let held = |since_us: i64| {
+        SyntheticTrace::new()
+            .at(10)
+            .block(victim, Task::IDLE)
+            .at(1000)
+            .throttled(since_us, victim)
+            .wake(victim)
+            .at(10_000)
+            .run(other)
+            .at(20_000)
+            .block(other, Task::IDLE)
+            .at(80_000)
+            .run(other)
+            .at(90_000)
+            .preempt(other, victim)
+            .hit(1, victim, other, &steps)
+    };
+    let waits = "run-queue wait behind other (tid 300, nice 0)";
+    let quota = "CPU quota of its control group used up";
+    let expect = [(quota, 78_999), (waits, 10_000), ("wake-up delivery", 1)];
+    check(held(1000), victim, &expect);
+    // Used up while it waited already.
     let expect = [
-        ("CPU quota of its control group used up", 78_999),
-        ("run-queue wait behind other (tid 300, nice 0)", 10_000),
+        (quota, 65_000),
+        (waits, 15_000),
+        ("unexplained: the CPU stayed idle", 8_999),
         ("wake-up delivery", 1),
     ];
-    check(trace, victim, &expect);
+    check(held(15_000), victim, &expect);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) fn classes(stream: u32) -> Vec<EventClass> {
         class("rtscope_late_timer", late_timer_fields()),
         class("rtscope_preemption_off", preemption_off_fields()),
         class("rtscope_blocked", blocked_fields()),
-        class("rtscope_throttled", task_fields("").to_vec()),
+        class("rtscope_throttled", throttled_fields()),
     ]
 }
 
@@ -174,6 +174,12 @@ fn task_fields(prefix: &str) -> [Field; 3] {
     ]
 }
 
+fn throttled_fields() -> Vec<Field> {
+    let mut fields = vec![unsigned("begin_ns", 64)];
+    fields.extend(task_fields(""));
+    fields
+}
+
 fn blocked_fields() -> Vec<Field> {
     let kinds = BlockedOn::NAMES.map(|(on, name)| (on as u8, name));
     let mut fields = task_fields("").to_vec();
@@ -231,6 +237,7 @@ fn encode_evidence(evidence: &Evidence) -> Encoded {
         Evidence::PreemptionOff(off) => encode_preemption_off(off, &mut out),
         Evidence::Blocked(blocked) => encode_blocked(blocked, &mut out),
         Evidence::Throttled(throttled) => {
+            out.u64(ns(throttled.begin));
             task(&mut out, &throttled.task);
             THROTTLED
         }

@@ -354,11 +354,12 @@ impl SyntheticTrace {
         )
     }
 
-    /// Evidence: the control group of `task` has used up its quota.
-    pub fn throttled(self, task: Task) -> Self {
+    /// Evidence: the control group of `task` has used up its quota at `begin_us`.
+    pub fn throttled(self, begin_us: i64, task: Task) -> Self {
         self.event(
             "rtscope_throttled",
             &[
+                ("begin_ns", Value::Signed(begin_us * 1_000)),
                 ("tid", int(task.tid)),
                 ("prio", Value::Signed(task.lttng_prio())),
                 ("comm", text(task.comm)),

@@ -22,23 +22,21 @@ faults() {
     esac
 }
 
-# scenario NAME OVER_us WATCH VICTIM FAULT KERNEL_FAULT
-scenario() {
-    dir=/out/$1
+# begin N OVER_us WATCH VICTIM: a victim and a watch of it, in the folder /out/watch-N.
+begin() {
+    dir=/out/watch-$1
     mkdir "$dir"
-    seen=$(wc -l < /dev/rtscope-inject)
     # shellcheck disable=SC2086 # a word for each option
-    injector-user $4 --name lab-victim --cpu 0 --period $period_us --count 100000 \
+    injector-user $4 --name lab-victim --cpu 0 --period $period_us --count 1000000 \
         > "$dir/victim" &
     victim=$!
     # Its first activations fault pages in.
     sleep 0.2
     options=$3
     [ "$options" != - ] || options=
-    # More than one hit: on one CPU the watch's own start may be the first.
     # shellcheck disable=SC2086
-    rtscope watch --task lab-victim --over "$2us" --max-hits 8 --rate 20/s --for 20s --json \
-        $options -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
+    rtscope watch --task lab-victim --over "$2us" --rate 20/s --max-hits 100 --json $options \
+        -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
     tries=0
     until grep -q watching "$dir/watch.log" || [ $tries = 100 ] || ! kill -0 $watch; do
@@ -46,19 +44,43 @@ scenario() {
         tries=$((tries + 1))
     done
     usleep 200000
-    faults "$5" "$6" > "$dir/truth"
+}
+
+# end: of the watch and its victim, if there is one.
+end() {
+    [ -n "$watch" ] || return
     kill -INT $watch
     wait $watch
     echo $? > "$dir/watch.status"
     kill $victim
     wait $victim
-    [ "$5" != self ] || cp "$dir/victim" "$dir/truth"
-    tail -n +$((seen + 1)) /dev/rtscope-inject >> "$dir/truth"
-    cat "$dir/watch.log" "$dir/truth"
+    cat "$dir/watch.log"
 }
 
-while IFS='	' read -r name over_us watch victim fault kernel_fault; do
+now() { cut -d' ' -f1 /proc/uptime; }
+
+# Rows that follow each other with the same victim and watch share them: what is told apart by its
+# time needs no watch of its own.
+watch=
+number=0
+before=
+while IFS='	' read -r name over_us options victim_kind fault kernel_fault; do
     say "scenario $name"
-    scenario "$name" "$over_us" "$watch" "$victim" "$fault" "$kernel_fault" < /dev/null
+    if [ "$over_us $options $victim_kind" != "$before" ]; then
+        end
+        before="$over_us $options $victim_kind"
+        number=$((number + 1))
+        begin $number "$over_us" "$options" "$victim_kind" < /dev/null
+    fi
+    row=/out/$name
+    mkdir "$row"
+    echo watch-$number > "$row/watch"
+    seen=$(wc -l < /dev/rtscope-inject)
+    now > "$row/window"
+    faults "$fault" "$kernel_fault" < /dev/null > "$row/truth"
+    now >> "$row/window"
+    tail -n +$((seen + 1)) /dev/rtscope-inject >> "$row/truth"
+    cat "$row/truth"
 done < /root/scenarios
+end
 check "nothing is left in tracefs" test -z "$(ls /sys/kernel/tracing/instances)"

@@ -3,7 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -87,11 +90,17 @@ impl Guest<'_> {
         file.set_len(DISK_BYTES)?;
 
         let mut command = self.command();
-        command.args([
-            "-drive",
-            &format!("file={},format=raw,if=virtio", disk.display()),
-        ]);
-        let (console, boot) = supervise(&mut command, limit)?;
+        // In this order: the guest calls them vda and vdb.
+        let results = format!("file={},format=raw,if=none,id=results", disk.display());
+        command.args(["-drive", &results]);
+        command.args(["-device", "virtio-blk-pci,drive=results"]);
+        // Every request takes 20 ms.
+        let slow = "driver=null-co,node-name=slow,size=67108864,latency-ns=20000000";
+        command.args(["-blockdev", slow, "-device", "virtio-blk-pci,drive=slow"]);
+        let load = self.profile.load.then(Load::begin);
+        let supervised = supervise(&mut command, limit);
+        drop(load);
+        let (console, boot) = supervised?;
         let path = self.folder.join("console.txt");
         std::fs::write(&path, console.text())
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -122,6 +131,38 @@ impl Guest<'_> {
         command.arg("-initrd").arg(&self.initrd);
         command.arg("-append").arg(words.join(" "));
         command
+    }
+}
+
+/// Threads that want every CPU of the host, until it is dropped.
+struct Load {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn begin() -> Load {
+        let over = Arc::new(AtomicBool::new(false));
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let burn = |_| {
+            let over = Arc::clone(&over);
+            std::thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = (0..cpus).map(burn).collect();
+        Load { over, threads }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().ok(); // it cannot panic
+        }
     }
 }
 

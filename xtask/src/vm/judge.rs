@@ -67,6 +67,9 @@ pub fn compare(expected: &[Expectation], diagnosis: &Value, truth: &str) -> Answ
     let mut worst = None;
     for (place, expectation) in expected.iter().enumerate() {
         let culprit = &verdict["culprits"][place];
+        if expectation.is_left_open(culprit) {
+            return Answer::Missed(format!("the name is left open: {sentence}"));
+        }
         if !expectation.agrees(culprit, verdict) {
             return Answer::Wrong(sentence);
         }
@@ -116,6 +119,13 @@ impl Expectation {
             }
         }
         Ok(expectation)
+    }
+
+    /// Whether the kind is right, and what should have been named is not there to be wrong.
+    fn is_left_open(&self, culprit: &Value) -> bool {
+        let mut claims = self.claims.iter();
+        kind_of(culprit) == self.kind
+            && claims.any(|(key, _)| culprit.get(key) == Some(&Value::Null))
     }
 
     fn agrees(&self, culprit: &Value, verdict: &Value) -> bool {
@@ -177,6 +187,11 @@ impl Answer {
             Answer::Wrong(_) | Answer::Missed(_) => false,
         }
     }
+}
+
+/// When the late activation that the watch recorded ended.
+pub fn hit_end_ns(diagnosis: &Value) -> Option<i64> {
+    hit(diagnosis)?.1["end_ns"].as_i64()
 }
 
 /// The late activation that the watch recorded.
@@ -270,6 +285,15 @@ mod tests {
             false,
             Answer::Missed("so it was".into()),
         );
+    }
+
+    #[test]
+    fn a_name_that_is_left_open_is_a_fault_missed_and_nobody_wronged() {
+        let mut diagnosis = diagnosis("preemption_off", "", true);
+        diagnosis["groups"][0]["verdict"]["culprits"][0]["function"] = Value::Null;
+        let expected = Expectation::parse("preemption_off function=f").unwrap();
+        let answer = compare(&expected, &diagnosis, "preemptoff f 0 0 91000\n");
+        assert!(matches!(answer, Answer::Missed(_)), "{answer:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How the emulator keeps time: the laboratory's two accelerator profiles, as data.
+//! How the emulator keeps time: the laboratory's accelerator profiles, as data.
 
 use anyhow::{Context, Result};
 
@@ -12,9 +12,16 @@ pub struct Profile {
     pub qemu: &'static [&'static str],
     /// Words of the kernel's command line.
     pub kernel: &'static [&'static str],
+    /// Lengths are true to the microsecond.
+    pub exact: bool,
+    /// Keep the host busy meanwhile.
+    pub load: bool,
 }
 
-/// Both emulate on one thread: with one thread per CPU the emulator can lose an update of the
+/// What is random at boot would move every later instant.
+const NOTHING_RANDOM: &[&str] = &["nokaslr", "norandmaps", "randomize_kstack_offset=off"];
+
+/// All emulate on one thread: with one thread per CPU the emulator can lose an update of the
 /// guest kernel's own text (static keys, tracepoints) and the guest dies with `Oops: int3`.
 pub const PROFILES: &[Profile] = &[
     Profile {
@@ -23,6 +30,16 @@ pub const PROFILES: &[Profile] = &[
         qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
         // On a busy host the check finds the emulated timer too slow, and the kernel gives up.
         kernel: &["no_timer_check"],
+        exact: false,
+        load: false,
+    },
+    Profile {
+        name: "loaded",
+        purpose: "the same, while others want every CPU of the host",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
+        kernel: &["no_timer_check"],
+        exact: false,
+        load: true,
     },
     Profile {
         name: "exact",
@@ -37,8 +54,26 @@ pub const PROFILES: &[Profile] = &[
             "-rtc",
             "base=2026-01-01,clock=vm",
         ],
-        // What is random at boot would move every later instant.
-        kernel: &["nokaslr", "norandmaps", "randomize_kstack_offset=off"],
+        kernel: NOTHING_RANDOM,
+        exact: true,
+        load: false,
+    },
+    Profile {
+        name: "fine",
+        purpose: "one CPU in virtual time: an instruction takes 1 ns whatever the host does",
+        qemu: &[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=0,sleep=off",
+            "-smp",
+            "1",
+            "-rtc",
+            "base=2026-01-01,clock=vm",
+        ],
+        kernel: NOTHING_RANDOM,
+        exact: true,
+        load: false,
     },
 ];
 

@@ -3,13 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
-use super::judge::{Answer, Expectation, compare};
+use super::judge::{Answer, Expectation, compare, hit_end_ns};
 use super::{table, verdict};
 
 const TABLE: &str = "tests/vm/scenarios.tsv";
 /// What `tests/vm/guest/scenarios.sh` calls every victim.
 const VICTIM: &str = "lab-victim";
+/// A fault of which the victim's own log is the truth.
+const HARMS_ITSELF: &str = "self";
+/// The step of the clock in `/proc/uptime`.
+const CLOCK_STEP_NS: i64 = 10_000_000;
 const COLUMNS: &[&str] = &[
     "name",
     "profile",
@@ -82,32 +87,85 @@ impl Scenario {
         self.guest.join("\t")
     }
 
-    /// Diagnoses the snapshots in `folder` with `program` and compares with the truth beside them.
-    pub fn judge(&self, program: &Path, folder: &Path) -> Result<Answer> {
-        let truth = std::fs::read_to_string(folder.join("truth")).unwrap_or_default();
-        let over = format!("{}us", self.guest[1]);
-        verdict::diagnose(program, folder, &["--task", VICTIM, "--over", &over])?;
-        let diagnoses = verdict::diagnoses(folder)?;
-        let answers = diagnoses
-            .iter()
-            .map(|diagnosis| compare(&self.expected, diagnosis, &truth));
-        // One wrong word is one too many; of several right ones the first counts.
-        let found = answers.min_by_key(|answer| match answer {
-            Answer::Wrong(_) => 0,
-            Answer::Right { .. } => 1,
-            Answer::Missed(_) | Answer::Silent => 2,
-        });
+    /// Diagnoses the snapshots that were taken while the row's faults were made, with `program`,
+    /// and compares with the truth. `result` is what the guest left.
+    pub fn judge(&self, program: &Path, result: &Path) -> Result<Answer> {
+        let row = result.join(&self.name);
+        let read = |path: std::path::PathBuf| {
+            std::fs::read_to_string(&path)
+                .with_context(|| format!("the guest left no {}", path.display()))
+        };
+        let watch = result.join(read(row.join("watch"))?.trim());
+        let window = window(&read(row.join("window"))?)?;
+        let truth = match self.guest[4].as_str() {
+            HARMS_ITSELF => read(watch.join("victim"))?,
+            _ => read(row.join("truth"))?,
+        };
+        let mut found: Option<Answer> = None;
+        for diagnosis in self.diagnoses(program, &watch)? {
+            if !hit_end_ns(&diagnosis).is_some_and(|end_ns| window.contains(&end_ns)) {
+                continue;
+            }
+            let answer = compare(&self.expected, &diagnosis, &truth);
+            // One wrong word is one too many; of several right ones the first counts.
+            let rank = |answer: &Answer| match answer {
+                Answer::Wrong(_) => 0,
+                Answer::Right { .. } => 1,
+                Answer::Missed(_) | Answer::Silent => 2,
+            };
+            if found
+                .as_ref()
+                .is_none_or(|found| rank(&answer) < rank(found))
+            {
+                found = Some(answer);
+            }
+        }
         Ok(match (found, self.expected.is_empty()) {
             (Some(answer), _) => answer,
             (None, false) => Answer::Missed("the watch saw no late activation".into()),
             (None, true) => Answer::Silent,
         })
     }
+
+    /// The diagnoses of the snapshots of a watch; the first row of it makes them.
+    fn diagnoses(&self, program: &Path, watch: &Path) -> Result<Vec<Value>> {
+        let made = verdict::diagnoses(watch)?;
+        if !made.is_empty() {
+            return Ok(made);
+        }
+        let over = format!("{}us", self.guest[1]);
+        verdict::diagnose(program, watch, &["--task", VICTIM, "--over", &over])?;
+        verdict::diagnoses(watch)
+    }
+}
+
+/// Two instants in seconds since the boot, a line each, in nanoseconds. The clock shows hundredths,
+/// cut off: the second one may be as much later.
+fn window(text: &str) -> Result<std::ops::Range<i64>> {
+    let instants: Vec<f64> = text
+        .lines()
+        .map(|line| line.trim().parse::<f64>())
+        .collect::<Result<_, _>>()
+        .context("no window")?;
+    let [begin_s, end_s] = instants[..] else {
+        anyhow::bail!("a window of {} instants", instants.len());
+    };
+    let ns = |seconds: f64| (seconds * 1e9) as i64;
+    Ok(ns(begin_s)..ns(end_s) + CLOCK_STEP_NS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_two_instants_and_the_clocks_step() {
+        assert_eq!(
+            window("1.50\n2.25\n").unwrap(),
+            1_500_000_000..2_260_000_000
+        );
+        assert!(window("1.50\n").is_err());
+    }
 
     #[test]
     fn the_table_in_the_tree_is_sound() {

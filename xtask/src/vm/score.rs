@@ -11,6 +11,8 @@ pub struct Judged {
     pub kernel: String,
     /// The profile's name.
     pub profile: &'static str,
+    /// Whether lengths count.
+    pub exact: bool,
     /// The row of the table.
     pub scenario: String,
     /// What was found.
@@ -81,13 +83,9 @@ impl Score {
 }
 
 impl Judged {
-    fn is_exact(&self) -> bool {
-        self.profile == "exact"
-    }
-
     /// Why the cell is not as it should be.
     fn shortfall(&self) -> Option<String> {
-        let holds = self.answer.holds(self.is_exact());
+        let holds = self.answer.holds(self.exact);
         (!holds).then(|| match &self.answer {
             Answer::Wrong(sentence) => format!("WRONG CULPRIT: {sentence}"),
             Answer::Missed(why) => format!("unexplained: {why}"),
@@ -101,7 +99,7 @@ impl Line {
         match &cell.answer {
             Answer::Right { error_ns, .. } => {
                 self.right += 1;
-                self.inexact += usize::from(!cell.answer.holds(cell.is_exact()));
+                self.inexact += usize::from(!cell.answer.holds(cell.exact));
                 self.errors_ns.push(error_ns.abs());
             }
             Answer::Silent => self.silent += 1,
@@ -151,6 +149,7 @@ mod tests {
             score.add(Judged {
                 kernel: "6.1".into(),
                 profile,
+                exact: profile == "exact",
                 scenario: scenario.into(),
                 answer,
             });

@@ -171,13 +171,12 @@ impl Suite {
         if scenarios.is_empty() {
             return Ok(0);
         }
-        let exact = case.profile.name == "exact";
+        let exact = case.profile.exact;
         let program = self.rtscope()?;
         let mut lines = String::from("holds\tscenario\tanswer\n");
         let mut broken = Vec::new();
         for scenario in scenarios {
-            let folder = folder.join("result").join(&scenario.name);
-            let answer = scenario.judge(&program, &folder)?;
+            let answer = scenario.judge(&program, &folder.join("result"))?;
             let holds = answer.holds(exact);
             lines += &format!("{holds}\t{}\t{answer:?}\n", scenario.name);
             if !holds {
@@ -186,6 +185,7 @@ impl Suite {
             self.matrix.score.add(Judged {
                 kernel: kernel.name.clone(),
                 profile: case.profile.name,
+                exact,
                 scenario: scenario.name.clone(),
                 answer,
             });

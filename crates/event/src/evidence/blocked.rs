@@ -53,13 +53,15 @@ pub struct Blocked {
     pub stack: Stack,
 }
 
-/// A target became runnable, or was put aside, while its control group had used up its quota.
+/// A target became runnable, was put aside or waited while its control group had used up its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttled {
     /// The CPU on which that was seen.
     pub cpu: Cpu,
     /// When.
     pub time: Instant,
+    /// Since when it was so, as far as it was seen.
+    pub begin: Instant,
     /// The target.
     pub task: TaskRef,
 }

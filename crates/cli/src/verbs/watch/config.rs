@@ -63,6 +63,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         softirq: options.softirq,
         min_prio: options.prio_min,
         threshold: threshold(options),
+        late_timer_floor: late_timer_floor(threshold(options)),
         end: match options.until {
             Until::SwitchIn => EndKind::SwitchIn,
             Until::UserReturn => EndKind::UserReturn,
@@ -133,6 +134,16 @@ fn threshold(options: &WatchOptions) -> Duration {
     }
 }
 
+/// Shorter sections are everywhere, and say nothing.
+const LATE_TIMER_FLOOR_MIN: Duration = Duration::from_us(10);
+
+/// A timer that is late by a quarter of the threshold is worth a record.
+fn late_timer_floor(threshold: Duration) -> Duration {
+    let quarter = Duration::from_ns(threshold.as_ns() / 4);
+    let usual = WatchConfig::default().late_timer_floor;
+    quarter.max(LATE_TIMER_FLOOR_MIN).min(usual)
+}
+
 /// Reports a time, as a time between reports.
 fn interval(rate: Rate) -> Duration {
     Duration::from_ns(rate.per.as_ns() / i64::from(rate.hits_max))
@@ -198,6 +209,17 @@ mod tests {
         check(Target::Tasks(vec!["jackd".into()]), true);
         check(Target::Tid(event::Tid(7)), true);
         check(Target::RealTime, false);
+    }
+
+    #[test]
+    fn a_low_threshold_looks_at_timers_that_are_less_late() {
+        let check = |threshold: Duration, expect_us: i64| {
+            assert_eq!(late_timer_floor(threshold), Duration::from_us(expect_us));
+        };
+        check(Duration::MAX, 50);
+        check(Duration::from_ms(25), 50);
+        check(Duration::from_us(80), 20);
+        check(SMALLEST, 10);
     }
 
     #[test]
