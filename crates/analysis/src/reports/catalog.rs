@@ -174,6 +174,7 @@ impl Report {
         let mut summary = Table {
             class,
             subtitle: None,
+            group: None,
             begin_ns: ticks.first()?.begin_ns,
             end_ns: ticks.last()?.end_ns,
             rows: Vec::new(),

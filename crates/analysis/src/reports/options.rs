@@ -113,6 +113,8 @@ pub struct ReportOptions {
     pub select: Vec<String>,
     /// Only what is inside periods of this name, in statistics by parent.
     pub aggregate_by: Option<String>,
+    /// Statistics and distributions for each value that was kept: a period's name and a capture's.
+    pub group_by: Vec<(String, String)>,
     /// A log in which children follow their parents.
     pub by_hierarchy: bool,
 }

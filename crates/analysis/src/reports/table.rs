@@ -167,6 +167,8 @@ pub struct Table {
     pub class: &'static TableClass,
     /// What sets it apart from others of its class.
     pub subtitle: Option<String>,
+    /// The group that it speaks of, where a report has several.
+    pub group: Option<String>,
     /// Its first instant, in nanoseconds since 1970 (UTC).
     pub begin_ns: i64,
     /// Its last instant.
@@ -192,6 +194,7 @@ impl Span {
         Table {
             class,
             subtitle: None,
+            group: None,
             begin_ns: self.begin_ns,
             end_ns: self.end_ns,
             rows: Vec::new(),

@@ -153,6 +153,9 @@ pub struct ReportPeriods {
     /// Only what is inside periods of this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub aggregate_by: Option<String>,
+    /// Statistics and distributions by what was kept, as in switch.comm,switch.cpu
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
+    pub group_by: Option<String>,
     /// Periods in the order of their begins, or children after their parents
     #[arg(long, value_name = "ORDER", value_parser = ["time", "hierarchy"], hide_short_help = true)]
     pub order_by: Option<String>,

@@ -212,6 +212,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
             .map(|path| last(path))
             .collect(),
         aggregate_by: typed.periods.aggregate_by.as_deref().map(last),
+        group_by: groups(&typed.periods.group_by)?,
         by_hierarchy: typed.periods.order_by.as_deref() == Some("hierarchy"),
     })
 }
@@ -223,6 +224,18 @@ fn last(path: &str) -> String {
         .next()
         .unwrap_or_default()
         .to_owned()
+}
+
+/// Names of periods with names of captures, as in `switch.comm`.
+fn groups(list: &Option<String>) -> Result<Vec<(String, String)>> {
+    let names = list.iter().flat_map(|list| list.split(','));
+    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    let pair = |name: &str| match name.split_once('.') {
+        Some((period, capture)) => Ok((last(period), capture.to_owned())),
+        None => Err(refuse("--group-by names no capture", name)
+            .mend("give PERIOD.CAPTURE, as in --group-by switch.comm")),
+    };
+    names.map(pair).collect()
 }
 
 fn periods(typed: &flags::ReportPeriods) -> Result<Periods> {

@@ -49,6 +49,7 @@ fn table(table: &Table) -> Value {
         "table": table.class.name,
         "title": table.class.title,
         "of": table.subtitle,
+        "group": table.group,
         "rows": table.rows.iter().map(row).collect::<Vec<Value>>(),
     })
 }

@@ -117,7 +117,10 @@ pub fn lami_results(report: &Report, ticks: &[Tick], series: bool) -> Value {
     };
     // What is no class of the report is there for the text alone.
     let known = report.family.classes();
-    let is_known = |table: &&Table| known.iter().any(|class| class.name == table.class.name);
+    let is_known = |table: &&Table| {
+        let named = |class: &&TableClass| class.name == table.class.name;
+        known.iter().any(named) && !(table.group.is_some() && table.subtitle.is_none())
+    };
     let tables: Vec<&Table> = match &summary {
         Some(summary) => summary.iter().collect(),
         None => ticks

@@ -9,25 +9,70 @@ use super::calendar::Calendar;
 use super::text::{Page, count, name, ns, us};
 
 pub(super) fn write(page: &Page<'_>, out: &mut String) {
-    stats(page, out);
-    freqs(page, out);
+    let has = |class| page.tables(class).next().is_some();
+    let groups = groups(page);
+    if has("per_period_stats") {
+        stats(page, None, out);
+        for group in &groups {
+            heading(group, out);
+            stats(page, Some(group), out);
+        }
+    }
+    if has("freq_duration") {
+        freqs(page, None, out);
+        for group in &groups {
+            heading(group, out);
+            freqs(page, Some(group), out);
+        }
+    }
     for table in page.tables("log").chain(page.tables("top")) {
         periods(table, page.calendar, out);
     }
+    for table in page.tables("aggregated_stats") {
+        aggregated(table, page.calendar, out);
+    }
 }
 
-fn stats(page: &Page<'_>, out: &mut String) {
-    let tree = page.rows("tree");
-    if !tree.is_empty() {
-        let levels: Vec<(&str, i64)> = tree.iter().map(|row| level(row)).collect();
-        out.push_str("Period tree:\n");
-        branch(&levels, 0, out);
+/// The groups that tables speak of, in their order.
+fn groups<'a>(page: &Page<'a>) -> Vec<&'a str> {
+    let mut groups: Vec<&str> = Vec::new();
+    for group in page
+        .tick
+        .tables
+        .iter()
+        .filter_map(|table| table.group.as_deref())
+    {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
     }
-    for table in page.tables("per_period_stats") {
+    groups
+}
+
+fn heading(group: &str, out: &mut String) {
+    let _ = writeln!(out, "\n\n### Group: {group} ###");
+}
+
+/// The tables of a class and a group.
+fn of_group<'a>(
+    page: &Page<'a>,
+    class: &'a str,
+    group: Option<&'a str>,
+) -> impl Iterator<Item = &'a Table> {
+    let of_group = move |table: &&Table| table.group.as_deref() == group;
+    page.tables(class).filter(of_group)
+}
+
+fn stats<'a>(page: &Page<'a>, group: Option<&'a str>, out: &mut String) {
+    let tree = page.rows("tree");
+    let levels: Vec<(&str, i64)> = tree.iter().map(|row| level(row)).collect();
+    out.push_str("Period tree:\n");
+    branch(&levels, 0, out);
+    for table in of_group(page, "per_period_stats", group) {
         per_period(table, out);
     }
     for global in [false, true] {
-        let half = |class| page.tables(class).nth(usize::from(global));
+        let half = |class| of_group(page, class, group).nth(usize::from(global));
         for (class, unit) in [
             ("per_parent_stats", " (us)"),
             ("per_parent_percentage", " (%)"),
@@ -125,10 +170,10 @@ fn number(cell: &Cell, whole: bool) -> String {
 }
 
 /// The kinds of distributions stand in another order than in the tables.
-fn freqs(page: &Page<'_>, out: &mut String) {
-    let is_global = |table: &&Table| of(table).starts_with("Global ");
-    let is_own = |table: &&Table| of(table).starts_with("Duration of period: ");
-    for table in page.tables("freq_duration").filter(is_own) {
+fn freqs<'a>(page: &Page<'a>, group: Option<&'a str>, out: &mut String) {
+    let is_global = |table: &&Table| of(table).contains("Global ");
+    let is_own = |table: &&Table| of(table).contains("Duration of period: ");
+    for table in of_group(page, "freq_duration", group).filter(is_own) {
         freq(table, "us", out);
     }
     for global in [false, true] {
@@ -137,7 +182,7 @@ fn freqs(page: &Page<'_>, out: &mut String) {
             ("freq_ratio", "%"),
             ("freq_count", "instances"),
         ] {
-            let tables = page.tables(class).filter(|table| !is_own(table));
+            let tables = of_group(page, class, group).filter(|table| !is_own(table));
             for table in tables.filter(|table| is_global(table) == global) {
                 freq(table, unit, out);
             }
@@ -199,4 +244,92 @@ fn captures(cell: &Cell) -> Vec<String> {
         format!("{name} = {value}")
     };
     captures.into_iter().map(text).collect()
+}
+
+/// What is in each parent, a line for each kind.
+fn aggregated(table: &Table, calendar: Calendar, out: &mut String) {
+    let line = |range: &str, cells: [&str; 10], out: &mut String| {
+        let [
+            duration,
+            name,
+            child,
+            count,
+            min,
+            average,
+            max,
+            deviation,
+            runtime,
+            captures,
+        ] = cells;
+        let parent = format!("{range} {duration:>18} {name:<15} {child:<24} {count:>12}");
+        let _ = writeln!(
+            out,
+            "{parent} | {min:>10} {average:>12} {max:>12} {deviation:>12} {runtime:>13} | \
+             {captures:>12}"
+        );
+    };
+    let of = table.subtitle.as_deref().unwrap_or_default();
+    let _ = writeln!(out, "\n{}\n{of}", table.class.title);
+    let (parent, child) = (
+        format!("{:<35} Parent {:<32}", "", ""),
+        format!("{:<35}", ""),
+    );
+    let durations = format!("{:<25} Durations (us) {:<22}", "", "");
+    let _ = writeln!(out, "{parent} | {child} | {durations} |");
+    // Two titles are one column wider, and one narrower, than what stands below them.
+    let titles = format!(
+        "{:>10} {:>12} {:>12} {:>13} {:>12}",
+        "Min", "Avg", "Max", "Stdev", "Runtime"
+    );
+    let first = format!(
+        "{:<20} {:<19} {:>18} {:<15}",
+        "Begin", "End", "Duration (us)", "Name"
+    );
+    let child = format!("{:<24} {:>12}", "| Child name", "Count");
+    let _ = writeln!(
+        out,
+        "{first} {child} | {titles} | {:>12}",
+        "Parent captures"
+    );
+    for row in &table.rows {
+        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (&row[1], &row[2]) else {
+            continue;
+        };
+        let (begin, end) = (calendar.time(*begin_ns), calendar.time(*end_ns));
+        let duration = format!("{:.3}", (end_ns - begin_ns) as f64 / 1000.0);
+        let [min, average, max, deviation, runtime] = [5, 6, 7, 8, 9].map(|place| us(&row[place]));
+        let count = count(&row[4]).to_string();
+        let child = format!("| {}", name(&row[3]));
+        let kept = one_line(&row[10]);
+        let cells = [
+            &*duration,
+            name(&row[0]),
+            &child,
+            &count,
+            &min,
+            &average,
+            &max,
+            &deviation,
+            &runtime,
+            &kept,
+        ];
+        line(&format!("[{begin:<18}, {end:<18}]"), cells, out);
+    }
+}
+
+/// `name = value, name = value` in the order in which they were kept.
+fn one_line(cell: &Cell) -> String {
+    let Cell::Captures(captures) = cell else {
+        return String::new();
+    };
+    let text = |(name, value): &(String, Option<analysis::periods::Kept>)| {
+        let value = value
+            .as_ref()
+            .map_or("None".to_owned(), ToString::to_string);
+        format!("{name} = {value}")
+    };
+    match &captures[..] {
+        [] => "None".to_owned(),
+        captures => captures.iter().map(text).collect::<Vec<_>>().join(", "),
+    }
 }

@@ -1,5 +1,6 @@
 //! Periods that were defined: all of them, the longest, how long and how many in each parent.
 
+mod groups;
 mod nesting;
 mod tables;
 

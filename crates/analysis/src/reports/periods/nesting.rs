@@ -24,7 +24,7 @@ pub(super) struct Nesting {
 }
 
 /// Number and sum of durations by definition.
-type Sums = BTreeMap<usize, (u64, i64)>;
+pub(super) type Sums = BTreeMap<usize, (u64, i64)>;
 
 impl Nesting {
     pub fn new(log: &PeriodLog) -> Nesting {
@@ -36,7 +36,8 @@ impl Nesting {
         nesting
     }
 
-    fn meet(&mut self, def: usize) {
+    /// A definition is met.
+    pub(super) fn meet(&mut self, def: usize) {
         if !self.met.iter().any(|(met, _)| *met == def) {
             self.met.push((def, 0));
         }
@@ -57,7 +58,13 @@ impl Nesting {
                 sum.1 += ns;
             }
         }
-        for (def, (count, ns)) in &sums {
+        self.count(period, &sums);
+        sums
+    }
+
+    /// Counts a period with what is in it.
+    pub(super) fn count(&mut self, period: &Period, sums: &Sums) {
+        for (def, (count, ns)) in sums {
             let shares = self.shares.entry((period.def, *def)).or_default();
             shares.durations_ns.push(*ns);
             shares.counts.push(*count);
@@ -70,6 +77,5 @@ impl Nesting {
         if let Some((_, count)) = self.met.iter_mut().find(|(met, _)| *met == period.def) {
             *count += 1;
         }
-        sums
     }
 }

@@ -1,7 +1,9 @@
 //! The tables of periods.
 
+use super::groups::{Group, Groups};
 use super::nesting::{Nesting, Shares};
 use super::{Period, PeriodLog};
+use crate::periods::Captured;
 use crate::reports::histogram::Edges;
 use crate::reports::options::Views;
 use crate::reports::sched::summary;
@@ -94,6 +96,23 @@ const FREQ_RATIO: TableClass = TableClass {
         Column::count("count", "Period usage ratio", "%"),
     ],
 };
+const AGGREGATED: TableClass = TableClass {
+    name: "aggregated_stats",
+    title: "Aggregated log",
+    columns: &[
+        Column::new("parent_name", "Parent period name", Kind::Text),
+        Column::new("parent_begin_ts", "Parent begin timestamp", Kind::Time),
+        Column::new("parent_end_ts", "Parent end timestamp", Kind::Time),
+        Column::new("child_name", "Child period name", Kind::Text),
+        COUNT,
+        MIN,
+        AVG,
+        MAX,
+        STDEV,
+        RUNTIME,
+        Column::new("parent_captures", "Parent captures", Kind::Text),
+    ],
+};
 const TREE: TableClass = TableClass {
     name: "tree",
     title: "Period tree",
@@ -110,6 +129,7 @@ pub(super) const CLASSES: &[&TableClass] = &[
     &PARENT_STATS,
     &PARENT_COUNT,
     &PARENT_RATIO,
+    &AGGREGATED,
 ];
 
 /// Two values deviate too, but lttng-analyses does not say by how much.
@@ -119,21 +139,39 @@ impl PeriodLog {
     pub(super) fn tables(&self, views: Views, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
         if views.log {
-            tables.push(self.log(span));
+            match self.options.aggregate_by.is_some() && !self.options.by_hierarchy {
+                true => self.aggregated(span, &mut tables),
+                false => tables.push(self.log(span)),
+            }
         }
         if views.top {
             tables.push(self.top(span));
         }
         if views.stats || views.freq {
             let nesting = Nesting::new(self);
+            let groups = Groups::new(self);
             if views.stats {
                 tables.push(self.tree(span));
                 tables.push(self.per_period(span));
-                self.per_parent(span, &nesting, &mut tables);
+                self.per_parent(span, (&nesting, &nesting), "", &mut tables);
+                for group in &groups.all {
+                    let of = tables.len();
+                    tables.push(self.per_period_of(span, group));
+                    let prefix = format!("'{}' - ", group.name);
+                    self.per_parent(span, (&group.nesting, &nesting), &prefix, &mut tables);
+                    belong(&mut tables[of..], group);
+                }
             }
             if views.freq {
                 tables.extend(self.period_freqs(span));
-                self.parent_freqs(span, &nesting, &mut tables);
+                self.parent_freqs(span, (&nesting, &nesting), "", &mut tables);
+                for group in &groups.all {
+                    let of = tables.len();
+                    tables.extend(self.group_freqs(span, group, &groups));
+                    let prefix = format!("'{}' -- ", group.name);
+                    self.parent_freqs(span, (&group.nesting, &nesting), &prefix, &mut tables);
+                    belong(&mut tables[of..], group);
+                }
             }
         }
         tables
@@ -227,31 +265,44 @@ impl PeriodLog {
         table
     }
 
-    /// Parents and their children of which there are any, with the number of all parents.
+    /// Parents and their children of which there are any, with the number of all parents, also of
+    /// those that are in other groups.
     fn nested<'n>(
         &'n self,
-        nesting: &'n Nesting,
+        (nesting, whole): (&'n Nesting, &'n Nesting),
     ) -> impl Iterator<Item = (usize, usize, &'n Shares, u64)> {
+        let counts = |parent: usize| {
+            let met = whole.met.iter().find(|(met, _)| *met == parent);
+            met.map_or(0, |(_, count)| *count)
+        };
         let by_parent = nesting.met.iter().filter(|(parent, _)| {
             let only = self.options.aggregate_by.as_deref();
             only.is_none_or(|only| only == self.name(*parent))
         });
-        by_parent.flat_map(move |(parent, count)| {
+        by_parent.flat_map(move |(parent, _)| {
+            let count = counts(*parent);
             let children = self.inside(Some(*parent)).into_iter();
             children.filter_map(move |child| {
                 let shares = nesting.shares.get(&(*parent, child))?;
                 self.selects(child)
-                    .then_some((*parent, child, shares, *count))
+                    .then_some((*parent, child, shares, count))
             })
         })
     }
 
-    fn per_parent(&self, span: Span, nesting: &Nesting, tables: &mut Vec<Table>) {
-        const ACTIVE: &str = "With active children";
-        const GLOBAL: &str = "Globally";
-        let mut durations = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_STATS, of));
-        let mut counts = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_COUNT, of));
-        let mut ratios = [ACTIVE, GLOBAL].map(|of| span.subtable(&PARENT_RATIO, of));
+    fn per_parent(
+        &self,
+        span: Span,
+        nesting: (&Nesting, &Nesting),
+        prefix: &str,
+        tables: &mut Vec<Table>,
+    ) {
+        let active = format!("{prefix}With active children");
+        let global = format!("{prefix}Globally");
+        let titles = || [active.clone(), global.clone()];
+        let mut durations = titles().map(|of| span.subtable(&PARENT_STATS, of));
+        let mut counts = titles().map(|of| span.subtable(&PARENT_COUNT, of));
+        let mut ratios = titles().map(|of| span.subtable(&PARENT_RATIO, of));
         for (parent, child, shares, parents) in self.nested(nesting) {
             let names = || vec![Cell::Text(self.path(child)), Cell::Text(self.path(parent))];
             let numbers: Vec<f64> = shares.counts.iter().map(|count| *count as f64).collect();
@@ -276,6 +327,80 @@ impl PeriodLog {
         tables.extend([global_durations, global_counts, global_ratios]);
     }
 
+    /// The periods of one group.
+    fn per_period_of(&self, span: Span, group: &Group) -> Table {
+        let mut table = span.table(&PER_PERIOD);
+        for (def, durations_ns) in &group.durations_ns {
+            if !self.selects(*def) {
+                continue;
+            }
+            let durations = summary_of(durations_ns);
+            let mut row = vec![Cell::Text(self.path(*def))];
+            row.extend(summary(&durations));
+            let total_ns = i64::try_from(durations.total_ns).unwrap_or(i64::MAX);
+            row.push(Cell::Duration(total_ns));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    fn group_freqs(&self, span: Span, group: &Group, groups: &Groups) -> Vec<Table> {
+        let all = groups.all.iter().flat_map(|group| &group.durations_ns);
+        let shared = self.options.edges_of_all(all.map(|(_, ns)| summary_of(ns)));
+        let selected = group
+            .durations_ns
+            .iter()
+            .filter(|(def, _)| self.selects(*def));
+        let table = |(def, durations_ns): &(usize, Vec<i64>)| {
+            let of = format!("'{}' - Duration of period: {}", group.name, self.name(*def));
+            let mut table = span.subtable(&FREQ_DURATION, of);
+            let edges = shared.unwrap_or_else(|| self.options.edges(&summary_of(durations_ns)));
+            let us = durations_ns.iter().map(|ns| *ns as f64 / 1000.0);
+            edges.fill(us, scaled, &mut table);
+            table
+        };
+        selected.map(table).collect()
+    }
+
+    /// What is in each period of one name, a row for each kind.
+    fn aggregated(&self, span: Span, tables: &mut Vec<Table>) {
+        let by = self.options.aggregate_by.as_deref().unwrap_or_default();
+        let of = format!(
+            "Aggregation of ({}) by {by}",
+            self.options.select.join(", ")
+        );
+        for (group, parents) in self.aggregates() {
+            let subtitle = match self.options.group_by.is_empty() {
+                true => of.clone(),
+                false => format!("{of}, group: {group}"),
+            };
+            let mut table = span.subtable(&AGGREGATED, subtitle);
+            for (parent, inside) in parents {
+                let captures = [&parent.begin_captures, &parent.end_captures].into_iter();
+                let captures = captures.flatten().map(|(name, value)| {
+                    let name = format!("{}.{name}", self.name(parent.def));
+                    (name, value.clone())
+                });
+                let captures: Captured = captures.collect();
+                for (def, durations_ns) in inside {
+                    let durations = summary_of(&durations_ns);
+                    let mut row = vec![
+                        Cell::Text(self.name(parent.def).to_owned()),
+                        Cell::Time(parent.begin_ns),
+                        Cell::Time(parent.end_ns),
+                        Cell::Text(self.path(def)),
+                    ];
+                    row.extend(summary(&durations));
+                    let total_ns = i64::try_from(durations.total_ns).unwrap_or(i64::MAX);
+                    row.push(Cell::Duration(total_ns));
+                    row.push(Cell::Captures(captures.clone()));
+                    table.rows.push(row);
+                }
+            }
+            tables.push(table);
+        }
+    }
+
     fn period_freqs(&self, span: Span) -> Vec<Table> {
         let mut defs: Vec<usize> = self.inside(None);
         defs.sort_by_key(|def| self.name(*def));
@@ -288,11 +413,6 @@ impl PeriodLog {
             .map(|def| (def, durations(def)))
             .filter(|(_, durations)| !durations.is_empty())
             .collect();
-        let summary_of = |durations: &[i64]| {
-            let mut summary = Summary::default();
-            durations.iter().for_each(|ns| summary.add(*ns));
-            summary
-        };
         let summaries = all.iter().map(|(_, durations)| summary_of(durations));
         let shared = self.options.edges_of_all(summaries);
         let selected = all.iter().filter(|(def, _)| self.selects(*def));
@@ -307,7 +427,13 @@ impl PeriodLog {
         selected.map(table).collect()
     }
 
-    fn parent_freqs(&self, span: Span, nesting: &Nesting, tables: &mut Vec<Table>) {
+    fn parent_freqs(
+        &self,
+        span: Span,
+        nesting: (&Nesting, &Nesting),
+        prefix: &str,
+        tables: &mut Vec<Table>,
+    ) {
         let mut nested: Vec<_> = self.nested(nesting).collect();
         nested.sort_by_key(|(parent, ..)| self.name(*parent));
         // Each kind of distribution stands together, as lttng-analyses has them.
@@ -332,7 +458,7 @@ impl PeriodLog {
                 let shared = (self.options.bins.uniform || self.options.bins.series)
                     .then(|| self.edges_of(all.iter().flat_map(|(_, values)| values)));
                 for (title, values) in &all {
-                    let mut table = span.subtable(kind.class(), title.as_str());
+                    let mut table = span.subtable(kind.class(), format!("{prefix}{title}"));
                     let edges = shared.unwrap_or_else(|| self.edges_of(values.iter()));
                     edges.fill(values.iter().copied(), scaled, &mut table);
                     tables.push(table);
@@ -351,6 +477,19 @@ impl PeriodLog {
             count: self.options.bins.count,
         }
     }
+}
+
+/// Tables that speak of one group.
+fn belong(tables: &mut [Table], group: &Group) {
+    for table in tables {
+        table.group = Some(group.name.clone());
+    }
+}
+
+fn summary_of(durations_ns: &[i64]) -> Summary {
+    let mut summary = Summary::default();
+    durations_ns.iter().for_each(|ns| summary.add(*ns));
+    summary
 }
 
 /// What a distribution over parents is of.
@@ -402,8 +541,7 @@ fn scaled(bound: f64) -> Cell {
 
 /// Least, mean, greatest and deviation of durations, `zeros` of them being zero besides.
 fn duration_cells(durations_ns: &[i64], zeros: usize) -> Vec<Cell> {
-    let mut durations = Summary::default();
-    durations_ns.iter().for_each(|ns| durations.add(*ns));
+    let mut durations = summary_of(durations_ns);
     (0..zeros).for_each(|_| durations.add(0));
     let enough = durations.count >= DEVIATION_COUNT_MIN as u64;
     vec![
