@@ -244,6 +244,43 @@ fn children_open_in_each_parent_and_end_with_it() {
 }
 
 #[test]
+fn periods_are_grouped_by_what_was_kept_of_them() {
+    let mut options = periods(&[RUN], &["run : who = $evt.next_comm"]);
+    options.group_by = vec![("run".to_owned(), "who".to_owned())];
+    let found = ticks(&preemption().build(), "periodstats", &options);
+    let counts: Vec<_> = found[0]
+        .tables
+        .iter()
+        .filter(|table| table.class.name == "per_period_stats")
+        .map(|table| (table.group.as_deref(), table.rows[0][1].clone()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            (None, Cell::Count(3)),
+            (Some("run.who = a"), Cell::Count(2)),
+            (Some("run.who = b"), Cell::Count(1)),
+        ]
+    );
+}
+
+#[test]
+fn a_trace_says_which_events_it_lacks_and_how_they_are_recorded() {
+    let trace = preemption().build();
+    let check = |family: Family, expect: &[&str]| {
+        let missing = family.missing(trace.classes());
+        let sets: Vec<&str> = missing.iter().map(|need| need.set).collect();
+        assert_eq!(sets, expect, "{family:?}");
+    };
+    check(Family::Cpu, &[]);
+    check(Family::Sched, &[]);
+    check(Family::Irq, &["irq,softirq"]);
+    check(Family::Memory, &["mm"]);
+    check(Family::Syscalls, &["syscall"]);
+    check(Family::Periods, &[]);
+}
+
+#[test]
 fn each_period_is_a_window_of_every_report() {
     let mut options = periods(&[RUN], &[]);
     options.tids = vec![B.tid];

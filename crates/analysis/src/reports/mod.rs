@@ -10,6 +10,7 @@ mod histogram;
 mod io;
 mod irq;
 mod memtop;
+mod needs;
 mod options;
 mod ordered;
 mod periods;
@@ -23,6 +24,7 @@ mod window;
 
 pub use catalog::{Named, REPORTS};
 pub use histogram::Bins;
+pub use needs::Need;
 pub use options::{Family, Groups, Report, ReportOptions, Views};
 pub use table::{Cell, Column, Kind, Table, TableClass};
 pub use window::{Pass, Tick, run_reports};

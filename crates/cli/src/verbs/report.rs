@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
-use analysis::reports::{Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
+use analysis::reports::{Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
 use event::{Error, ErrorKind, Instant, Result};
-use report::{Calendar, LAMI_VERSION, lami_metadata, lami_results, report_json, report_text};
+use report::{
+    Calendar, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
+};
 use trace::{OpenOptions, Root, Trace};
 
 use crate::exit::{Outcome, stdout_error};
@@ -25,7 +27,17 @@ pub fn run(typed: &flags::Report) -> Result<Outcome> {
         }
         ReportVerb::Metadata(report) => print(&format!("{}\n", lami_metadata(report.family)))?,
         ReportVerb::LamiVersion => print(&format!("{}.{}\n", LAMI_VERSION.0, LAMI_VERSION.1))?,
-        ReportVerb::Run(request) => return report(&request),
+        ReportVerb::Run(request) => {
+            let outcome = report(&request);
+            if !matches!(request.output, Output::Lami { .. }) {
+                return outcome;
+            }
+            // Who reads LAMI takes any code but 0 for a failure, and wants its reason as JSON.
+            if let Err(error) = &outcome {
+                print(&format!("{}\n", lami_error(&error.to_string())))?;
+            }
+            return outcome.map(|_| Outcome::Fine);
+        }
     }
     Ok(Outcome::Fine)
 }
@@ -49,6 +61,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     }
     let asked = within(request, &trace)?;
     let reports: Vec<Report> = request.reports.iter().map(|(_, report)| *report).collect();
+    let blind = warn_of_needs(&reports, &trace);
     let pass = match request.output {
         Output::Text => text(request, &trace, &reports, &asked)?,
         Output::Json => json(request, &trace, &reports, &asked)?,
@@ -56,10 +69,10 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
         Output::Lami { progress, .. } => lami(&trace, &reports, &asked, progress)?,
     };
     warn(&pass);
-    // What lies in a hole nobody knows.
-    Ok(match pass.holes + pass.damages {
-        0 => Outcome::Fine,
-        _ => Outcome::Inconclusive,
+    // What lies in a hole nobody knows, and what was not recorded neither.
+    Ok(match pass.holes + pass.damages > 0 || blind {
+        false => Outcome::Fine,
+        true => Outcome::Inconclusive,
     })
 }
 
@@ -157,6 +170,32 @@ fn gather(trace: &Trace, reports: &[Report], asked: &ReportOptions) -> Result<(V
     Ok((ticks, pass))
 }
 
+/// Says which events are not in the trace at all, and how to record them; whether there are such.
+fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
+    let mut missing: Vec<Need> = Vec::new();
+    for report in reports {
+        for need in report.family.missing(trace.classes()) {
+            if !missing.contains(&need) {
+                missing.push(need);
+            }
+        }
+    }
+    for need in &missing {
+        let star = |name: &&str| match name.ends_with('_') {
+            true => format!("{name}*"),
+            false => (*name).to_owned(),
+        };
+        let names: Vec<String> = need.names.iter().map(star).collect();
+        eprintln!(
+            "warning: the trace has no {}: what rests on it is missing\n  mend:  rtscope record \
+             --events {}",
+            names.join(", no "),
+            need.set
+        );
+    }
+    !missing.is_empty()
+}
+
 /// Says what is missing, beside the data.
 fn warn(pass: &Pass) {
     if pass.holes > 0 {
@@ -164,6 +203,12 @@ fn warn(pass: &Pass) {
             "warning: {} events were lost in {} places: counts are lower bounds, durations across \
              them are too long",
             pass.lost, pass.holes
+        );
+    }
+    if pass.periods_refused > 0 {
+        let count = pass.periods_refused;
+        eprintln!(
+            "warning: {count} periods were not followed: too many were open, as if they never end"
         );
     }
     if pass.damages > 0 {

@@ -170,6 +170,10 @@ impl PeriodLog {
                     tables.extend(self.group_freqs(span, group, &groups));
                     let prefix = format!("'{}' -- ", group.name);
                     self.parent_freqs(span, (&group.nesting, &nesting), &prefix, &mut tables);
+                    if tables.len() == of {
+                        // Nothing of the group was selected, but the group is there.
+                        tables.push(span.table(&FREQ_DURATION));
+                    }
                     belong(&mut tables[of..], group);
                 }
             }

@@ -1,0 +1,75 @@
+//! Which events a report cannot do without, and how they are recorded.
+
+use event::EventClass;
+
+use super::options::Family;
+
+/// Events of which a report needs at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Their names, in all generations; one that ends in `_` begins many names.
+    pub names: &'static [&'static str],
+    /// The set of `rtscope record --events` that has them.
+    pub set: &'static str,
+}
+
+const SWITCHES: Need = Need {
+    names: &["sched_switch"],
+    set: "sched",
+};
+const WAKE_UPS: Need = Need {
+    names: &["sched_waking", "sched_wakeup"],
+    set: "sched",
+};
+const INTERRUPTS: Need = Need {
+    names: &["irq_handler_entry", "irq_softirq_entry", "softirq_entry"],
+    set: "irq,softirq",
+};
+const CALLS: Need = Need {
+    names: &["syscall_entry_", "sys_"],
+    set: "syscall",
+};
+const REQUESTS: Need = Need {
+    names: &[
+        "syscall_entry_",
+        "sys_",
+        "block_rq_issue",
+        "net_dev_xmit",
+        "netif_receive_skb",
+        "net_if_receive_skb",
+    ],
+    set: "syscall,block,net",
+};
+const PAGES: Need = Need {
+    names: &["kmem_mm_page_alloc", "mm_page_alloc"],
+    set: "mm",
+};
+
+impl Family {
+    /// What its reports need.
+    pub fn needs(self) -> &'static [Need] {
+        match self {
+            Family::Cpu => &[SWITCHES],
+            Family::Sched => &[SWITCHES, WAKE_UPS],
+            Family::Irq => &[INTERRUPTS],
+            Family::Io => &[SWITCHES, REQUESTS],
+            Family::Memory => &[SWITCHES, PAGES],
+            Family::Syscalls => &[SWITCHES, CALLS],
+            Family::Periods => &[],
+        }
+    }
+
+    /// What its reports need and a trace of these classes cannot have.
+    pub fn missing(self, classes: &[EventClass]) -> Vec<Need> {
+        let is_one = |class: &EventClass, name: &str| match name.ends_with('_') {
+            true => class.name.starts_with(name),
+            false => class.name == name,
+        };
+        let has = |need: &Need| {
+            let mut names = need.names.iter();
+            names.any(|name| classes.iter().any(|class| is_one(class, name)))
+        };
+        let needs = self.needs().iter();
+        needs.filter(|need| !has(need)).copied().collect()
+    }
+}
