@@ -103,8 +103,7 @@ pub enum Color {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope demo                   a late task of our own making, and the answer
-  sudo rtscope watch --task jackd --over 25ms
-  rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere";
+  sudo rtscope watch --task jackd --over 25ms";
 
 const CONTRACT: &str = "\
 Examples:
