@@ -11,6 +11,7 @@ mod load;
 mod machine;
 mod options;
 mod python;
+mod probe;
 mod report;
 mod reports;
 mod snapshot;
@@ -65,6 +66,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Diagnose => diagnose::measure(options),
         Subject::Reports => reports::measure(options),
         Subject::Python => python::measure(options),
+        Subject::Probe => probe::measure(options),
         Subject::Build => build_time::measure(options),
     }
 }

@@ -12,6 +12,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   diagnose   time and memory for a million events
   reports    the reports, beside lttng-analyses
   python     tables and events in Python, beside babeltrace2's bindings
+  probe      an event of an application, beside LTTng-UST
   build      a cold release build
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
@@ -32,18 +33,21 @@ pub enum Subject {
     Reports,
     /// Reading a trace in Python.
     Python,
+    /// An event of an application.
+    Probe,
     /// Building it all.
     Build,
 }
 
 impl Subject {
-    const ALL: [Subject; 7] = [
+    const ALL: [Subject; 8] = [
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
         Subject::Diagnose,
         Subject::Reports,
         Subject::Python,
+        Subject::Probe,
         Subject::Build,
     ];
 
@@ -56,6 +60,7 @@ impl Subject {
             Subject::Diagnose => "diagnose",
             Subject::Reports => "reports",
             Subject::Python => "python",
+            Subject::Probe => "probe",
             Subject::Build => "build",
         }
     }

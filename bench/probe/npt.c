@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A loop that does nothing but read the counter and, where asked, record an event: how much longer
+ * an iteration takes is what the event costs. The method of npt. One line of JSON to stdout.
+ *
+ *     npt VARIANT CPU LOOPS      none, clock, event, text
+ *
+ * With NPT_LTTNG defined, the events are LTTng-UST's.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#ifdef NPT_LTTNG
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "npt_lttng.h"
+#define EVENT(i, d) lttng_ust_tracepoint(npt, loop, i, d)
+#define TEXT(i, s) lttng_ust_tracepoint(npt, text, i, s)
+#else
+#include <rtscope/event.h>
+#define EVENT(i, d) RTSCOPE_EVENT(npt, loop, u64("i", i), u64("duration", d))
+#define TEXT(i, s) RTSCOPE_EVENT(npt, text, u64("i", i), text("s", s))
+#endif
+
+/* Ticks that have a bin of their own; longer iterations are kept as the maximum only. */
+#define BINS (1u << 20)
+/* Iterations at the beginning that are not counted. */
+#define DROPPED 1000
+
+static uint64_t bins[BINS];
+static uint64_t over, ticks_max;
+
+static inline uint64_t counter(void)
+{
+#ifdef __x86_64__
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory");
+    return (uint64_t)high << 32 | low;
+#else
+    uint64_t now;
+    __asm__ volatile("isb\nmrs %0, cntvct_el0" : "=r"(now) : : "memory");
+    return now;
+#endif
+}
+
+static double now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static double ticks_per_ns(void)
+{
+    const double begin = now_ns();
+    const uint64_t first = counter();
+    while (now_ns() - begin < 1e8)
+        ;
+    return (double)(counter() - first) / (now_ns() - begin);
+}
+
+static inline void keep(uint64_t ticks)
+{
+    if (ticks > ticks_max)
+        ticks_max = ticks;
+    if (ticks < BINS)
+        bins[ticks]++;
+    else
+        over++;
+}
+
+/* The same loop for each variant, so that no branch of ours is measured. */
+#define LOOP(body)                                       \
+    for (uint64_t i = 0; i < loops + DROPPED; i++) {     \
+        const uint64_t t = counter(), d = t - last;      \
+        last = t;                                        \
+        if (i == DROPPED) {                              \
+            memset(bins, 0, sizeof bins);                \
+            over = ticks_max = 0;                        \
+            last = first = counter();                    \
+        } else                                           \
+            keep(d);                                     \
+        body;                                            \
+    }
+
+static double percentile(uint64_t count, double share, double scale)
+{
+    uint64_t sum = 0;
+    for (uint64_t ticks = 0; ticks < BINS; ticks++)
+        if ((sum += bins[ticks]) >= (uint64_t)(share * (double)count))
+            return (double)ticks / scale;
+    return (double)ticks_max / scale;
+}
+
+/* The mean of the shortest 99.9 %: what is longer was interrupted. */
+static double kept_mean(uint64_t count, double scale)
+{
+    const uint64_t kept = count - count / 1000;
+    uint64_t seen = 0;
+    double sum = 0;
+    for (uint64_t ticks = 0; ticks < BINS && seen < kept; ticks++) {
+        const uint64_t here = bins[ticks] < kept - seen ? bins[ticks] : kept - seen;
+        sum += (double)here * (double)ticks;
+        seen += here;
+    }
+    return sum / (double)kept / scale;
+}
+
+int main(int count, char **words)
+{
+    if (count < 4)
+        return 2;
+    const char *const variant = words[1];
+    const char *const text = "thirty-two bytes of text it has.";
+    const uint64_t loops = strtoull(words[3], 0, 10);
+    cpu_set_t cpu;
+    CPU_ZERO(&cpu);
+    CPU_SET(atoi(words[2]), &cpu);
+    sched_setaffinity(0, sizeof cpu, &cpu);
+    mlockall(MCL_CURRENT | MCL_FUTURE);
+    const double scale = ticks_per_ns();
+    uint64_t last = counter(), first = last;
+    volatile uint64_t sink;
+    if (strcmp(variant, "event") == 0)
+        LOOP(EVENT(i, d))
+    else if (strcmp(variant, "text") == 0)
+        LOOP(TEXT(i, text))
+    else if (strcmp(variant, "clock") == 0)
+        LOOP(sink = counter())
+    else
+        LOOP((void)0)
+    (void)sink;
+    const double total = (double)(counter() - first) / scale;
+    printf("{\"loops\": %llu, \"mean_ns\": %.3f, \"kept_mean_ns\": %.3f, \"p50_ns\": %.1f, \"p99_ns\": %.1f, "
+           "\"p999_ns\": %.1f, \"p9999_ns\": %.1f, \"max_ns\": %.1f, \"over\": %llu}\n",
+           (unsigned long long)loops, total / (double)loops, kept_mean(loops, scale),
+           percentile(loops, 0.5, scale), percentile(loops, 0.99, scale), percentile(loops, 0.999, scale),
+           percentile(loops, 0.9999, scale), (double)ticks_max / scale, (unsigned long long)over);
+    return 0;
+}

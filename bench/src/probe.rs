@@ -1,0 +1,384 @@
+//! What an event of an application costs its thread, beside LTTng-UST: npt's method, all ways in
+//! turn.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::child;
+use crate::options::Options;
+use crate::report::{Bar, Cell, Report, Table, number, text};
+use crate::stats::median;
+
+/// Of the added cost of an event with two numbers, in readings of the clock.
+const CLOCKS_MAX: f64 = 1.6;
+/// The same, and that of an event with 32 bytes of text, as a share of LTTng-UST's.
+const EVENT_SHARE_MAX: f64 = 0.2;
+const TEXT_SHARE_MAX: f64 = 0.25;
+/// Of an event that is switched off.
+const OFF_NS_MAX: f64 = 1.0;
+const LTTNG: &[&str] = &["lttng", "lttng-sessiond"];
+
+/// A way to run the loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tracer {
+    /// Events are compiled in and switched off.
+    Off,
+    /// A flight recorder: nobody reads.
+    Rtscope,
+    /// `rtscope record` reads.
+    Recorded,
+    /// LTTng-UST, whose consumer is woken by the traced thread.
+    Lttng,
+    /// LTTng-UST, whose consumer looks every 100 ms.
+    LttngTimer,
+}
+
+/// A row of the table: the loop's variant under a tracer, and what it found in each round.
+struct Row {
+    name: &'static str,
+    variant: &'static str,
+    tracer: Tracer,
+    rounds: Vec<Value>,
+}
+
+const ROWS: [(&str, &str, Tracer); 11] = [
+    ("empty loop", "none", Tracer::Off),
+    ("a second reading of the clock", "clock", Tracer::Off),
+    ("2 numbers, switched off", "event", Tracer::Off),
+    ("2 numbers, rtscope", "event", Tracer::Rtscope),
+    ("2 numbers, rtscope record", "event", Tracer::Recorded),
+    ("2 numbers, lttng", "event", Tracer::Lttng),
+    ("2 numbers, lttng-timer", "event", Tracer::LttngTimer),
+    ("text of 32 bytes, rtscope", "text", Tracer::Rtscope),
+    ("text of 32 bytes, rtscope record", "text", Tracer::Recorded),
+    ("text of 32 bytes, lttng", "text", Tracer::Lttng),
+    ("text of 32 bytes, lttng-timer", "text", Tracer::LttngTimer),
+];
+
+/// Measures all ways, a round of each in turn.
+pub fn measure(options: &Options) -> Result<Report> {
+    let folder = tempfile::tempdir().context("a folder for the programs")?;
+    let shared = tempfile::tempdir_in("/dev/shm").context("a folder in shared memory")?;
+    let programs = Programs::build(folder.path())?;
+    let scene = Scene {
+        rtscope: &options.rtscope,
+        folder: folder.path(),
+        shared: shared.path(),
+        programs: &programs,
+        // The last CPU: the first has most interrupts.
+        cpu: std::thread::available_parallelism()?.get() - 1,
+        loops: options.pick(1_000_000, 20_000),
+    };
+    let daemon = programs
+        .lttng
+        .as_ref()
+        .map(|_| Daemon::start(folder.path()))
+        .transpose()?;
+    let mut rows: Vec<Row> = ROWS
+        .into_iter()
+        .filter(|(.., tracer)| daemon.is_some() || !tracer.is_lttng())
+        .map(|(name, variant, tracer)| Row {
+            name,
+            variant,
+            tracer,
+            rounds: Vec::new(),
+        })
+        .collect();
+    for _ in 0..options.pick(20, 1) {
+        for row in &mut rows {
+            let found = scene.run(row.tracer, row.variant, daemon.as_ref())?;
+            row.rounds.push(found);
+        }
+    }
+    let remark = match daemon {
+        Some(_) => None,
+        None => Some("LTTng-UST is not installed: liblttng-ust-dev and lttng-tools.".to_owned()),
+    };
+    Ok(report(&scene, &rows, remark.into_iter().collect()))
+}
+
+impl Tracer {
+    fn is_lttng(self) -> bool {
+        matches!(self, Tracer::Lttng | Tracer::LttngTimer)
+    }
+}
+
+/// The loop, once for each library.
+struct Programs {
+    ours: PathBuf,
+    lttng: Option<PathBuf>,
+}
+
+impl Programs {
+    fn build(folder: &Path) -> Result<Programs> {
+        let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (source, probe) = (bench.join("probe/npt.c"), bench.join("../probe"));
+        let compile = |output: &Path| {
+            let mut command = Command::new("cc");
+            command
+                .args(["-O2", "-pthread", "-o"])
+                .arg(output)
+                .arg(&source);
+            command
+        };
+        let ours = folder.join("npt");
+        let mut command = compile(&ours);
+        command.arg(format!("-I{}", probe.join("include").display()));
+        for file in ["file", "register", "sessions", "settings", "write"] {
+            command.arg(probe.join("src").join(file).with_extension("c"));
+        }
+        child::output(&mut command)?;
+        let lttng = folder.join("npt_lttng");
+        let mut command = compile(&lttng);
+        command
+            .arg("-DNPT_LTTNG")
+            .arg(format!("-I{}", bench.join("probe").display()));
+        command.args(["-llttng-ust", "-ldl"]);
+        let built = child::output(&mut command).is_ok() && LTTNG.iter().all(|p| child::exists(p));
+        Ok(Programs {
+            ours,
+            lttng: built.then_some(lttng),
+        })
+    }
+}
+
+/// What every run needs.
+struct Scene<'a> {
+    rtscope: &'a Path,
+    folder: &'a Path,
+    shared: &'a Path,
+    programs: &'a Programs,
+    cpu: usize,
+    loops: u64,
+}
+
+impl Scene<'_> {
+    fn run(&self, tracer: Tracer, variant: &str, daemon: Option<&Daemon>) -> Result<Value> {
+        let words = [
+            variant.to_owned(),
+            self.cpu.to_string(),
+            self.loops.to_string(),
+        ];
+        let said = match tracer {
+            Tracer::Off => child::output(self.ours().args(&words))?,
+            Tracer::Rtscope => {
+                let mut command = self.ours();
+                command
+                    .env("RTSCOPE_EVENTS", "npt")
+                    .env("RTSCOPE_MODE", "overwrite");
+                let said = child::output(command.args(&words))?;
+                self.remove_rings()?;
+                said
+            }
+            Tracer::Recorded => {
+                let trace = self.folder.join("trace");
+                let mut command = Command::new(self.rtscope);
+                command
+                    .args(["record", "--user", "npt", "-o"])
+                    .arg(&trace)
+                    .arg("--");
+                command.arg(&self.programs.ours).args(&words);
+                // Room for all: a lost event would cost less.
+                command
+                    .env("RTSCOPE_DIR", self.shared)
+                    .env("RTSCOPE_RING_SIZE", "128M");
+                let said = child::output(&mut command)?;
+                std::fs::remove_dir_all(&trace)?;
+                said
+            }
+            Tracer::Lttng | Tracer::LttngTimer => {
+                let (Some(daemon), Some(program)) = (daemon, &self.programs.lttng) else {
+                    bail!("LTTng-UST is not installed");
+                };
+                daemon.session(tracer == Tracer::LttngTimer, || {
+                    child::output(daemon.command(program).args(&words))
+                })?
+            }
+        };
+        let line = said.lines().find(|line| line.starts_with('{'));
+        let line = line.with_context(|| format!("the loop said no figures: {said}"))?;
+        Ok(serde_json::from_str(line)?)
+    }
+
+    fn ours(&self) -> Command {
+        let mut command = Command::new(&self.programs.ours);
+        command.env("RTSCOPE_DIR", self.shared);
+        command
+    }
+
+    /// A flight recorder leaves its rings for whoever wants to read them.
+    fn remove_rings(&self) -> Result<()> {
+        for entry in std::fs::read_dir(self.shared)? {
+            std::fs::remove_file(entry?.path())?;
+        }
+        Ok(())
+    }
+}
+
+/// LTTng's session daemon, ours as long as we run.
+struct Daemon {
+    child: Child,
+    home: PathBuf,
+}
+
+impl Daemon {
+    fn start(folder: &Path) -> Result<Daemon> {
+        let home = folder.join("lttng");
+        std::fs::create_dir(&home)?;
+        let mut command = Command::new("lttng-sessiond");
+        command
+            .arg("--no-kernel")
+            .env("LTTNG_HOME", &home)
+            .env("HOME", &home);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let daemon = Daemon {
+            child: child.context("cannot start lttng-sessiond")?,
+            home,
+        };
+        let begin = Instant::now();
+        while daemon.lttng(&["list"]).is_err() {
+            if begin.elapsed() > Duration::from_secs(10) {
+                bail!("lttng-sessiond does not answer");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(daemon)
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("LTTNG_HOME", &self.home)
+            .env("HOME", &self.home);
+        // Else the first events are gone before the daemon has spoken.
+        command.env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
+        command
+    }
+
+    fn lttng(&self, words: &[&str]) -> Result<String> {
+        child::output(
+            self.command("lttng")
+                .arg("--no-sessiond")
+                .arg("-q")
+                .args(words),
+        )
+    }
+
+    /// Runs `run` while a session records npt's events, with room for all of them.
+    fn session<T>(&self, timer: bool, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let output = self.home.join("trace");
+        let output = output.to_str().context("a path in UTF-8")?;
+        self.lttng(&["create", "npt", "-o", output])?;
+        let mut channel = vec!["enable-channel", "-u", "--subbuf-size", "4M"];
+        channel.extend(["--num-subbuf", "32", "ch"]);
+        if timer {
+            channel.extend(["--read-timer", "100000"]);
+        }
+        let ran = self
+            .lttng(&channel)
+            .and_then(|_| self.lttng(&["enable-event", "-u", "-c", "ch", "npt:*"]))
+            .and_then(|_| self.lttng(&["start"]))
+            .and_then(|_| run());
+        self.lttng(&["destroy", "npt"])?;
+        std::fs::remove_dir_all(output).ok();
+        ran
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // SAFETY: a signal to our own child, which was not waited for yet.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        self.child.wait().ok();
+    }
+}
+
+/// The median over all rounds.
+fn over_rounds(row: &Row, key: &str) -> f64 {
+    let values: Vec<f64> = row
+        .rounds
+        .iter()
+        .filter_map(|round| round[key].as_f64())
+        .collect();
+    median(&values).unwrap_or_default()
+}
+
+const KEYS: [&str; 5] = ["kept_mean_ns", "p50_ns", "p999_ns", "p9999_ns", "max_ns"];
+
+fn report(scene: &Scene<'_>, rows: &[Row], remarks: Vec<String>) -> Report {
+    let mean = |name: &str| {
+        let row = rows.iter().find(|row| row.name == name);
+        row.map(|row| over_rounds(row, KEYS[0]))
+    };
+    let empty = mean(ROWS[0].0).unwrap_or_default();
+    let added = |name: &str| mean(name).map(|mean| mean - empty);
+    let share = |a: Option<f64>, b: Option<f64>| Some(a? / b.filter(|b| *b > 0.0)?);
+    let bar = |what: &str, found, limit, unit| Bar {
+        what: what.to_owned(),
+        found,
+        limit,
+        unit,
+    };
+    let (event, text_event) = (added(ROWS[3].0), added(ROWS[7].0));
+    let cells = |row: &Row| {
+        let mut cells: Vec<Cell> =
+            vec![text(row.name), number(over_rounds(row, KEYS[0]) - empty, 1)];
+        cells.extend(KEYS.iter().map(|key| number(over_rounds(row, key), 1)));
+        cells
+    };
+    Report {
+        title: "An event of an application",
+        command: "bench probe".to_owned(),
+        setting: format!(
+            "A loop that reads the counter and records an event, pinned to CPU {}, {} iterations a \
+             run; all ways in turn, the median of {} rounds. Rings have room for all events. The \
+             mean leaves out the longest 0.1 % of iterations, which are the machine's.",
+            scene.cpu,
+            scene.loops,
+            rows.first().map_or(0, |row| row.rounds.len()),
+        ),
+        tables: vec![Table {
+            columns: vec![
+                "loop",
+                "added, ns",
+                "mean, ns",
+                "median, ns",
+                "p99.9, ns",
+                "p99.99, ns",
+                "max, ns",
+            ],
+            rows: rows.iter().map(cells).collect(),
+        }],
+        bars: vec![
+            bar(
+                "an event of 2 numbers, in readings of the clock",
+                share(event, added(ROWS[1].0)),
+                CLOCKS_MAX,
+                "readings",
+            ),
+            bar(
+                "an event that is switched off",
+                added(ROWS[2].0),
+                OFF_NS_MAX,
+                "ns",
+            ),
+            bar(
+                "an event of 2 numbers, of LTTng-UST's cost",
+                share(event, added(ROWS[5].0)),
+                EVENT_SHARE_MAX,
+                "",
+            ),
+            bar(
+                "an event with 32 bytes of text, of LTTng-UST's cost",
+                share(text_event, added(ROWS[9].0)),
+                TEXT_SHARE_MAX,
+                "",
+            ),
+        ],
+        remarks,
+    }
+}
