@@ -136,10 +136,12 @@ int main(int count, char **words)
         LOOP((void)0)
     (void)sink;
     const double total = (double)(counter() - first) / scale;
-    printf("{\"loops\": %llu, \"mean_ns\": %.3f, \"kept_mean_ns\": %.3f, \"p50_ns\": %.1f, \"p99_ns\": %.1f, "
-           "\"p999_ns\": %.1f, \"p9999_ns\": %.1f, \"max_ns\": %.1f, \"over\": %llu}\n",
-           (unsigned long long)loops, total / (double)loops, kept_mean(loops, scale),
-           percentile(loops, 0.5, scale), percentile(loops, 0.99, scale), percentile(loops, 0.999, scale),
-           percentile(loops, 0.9999, scale), (double)ticks_max / scale, (unsigned long long)over);
+    printf("{\"loops\": %llu, \"mean_ns\": %.3f, \"kept_mean_ns\": %.3f, ",
+           (unsigned long long)loops, total / (double)loops, kept_mean(loops, scale));
+    printf("\"p50_ns\": %.1f, \"p99_ns\": %.1f, \"p999_ns\": %.1f, \"p9999_ns\": %.1f, ",
+           percentile(loops, 0.5, scale), percentile(loops, 0.99, scale),
+           percentile(loops, 0.999, scale), percentile(loops, 0.9999, scale));
+    printf("\"max_ns\": %.1f, \"over\": %llu}\n", (double)ticks_max / scale,
+           (unsigned long long)over);
     return 0;
 }

@@ -250,3 +250,14 @@ void rtscope_unregister_(struct rtscope_object *object)
         !in_use(process.file.header))
         unlink(process.file.path);
 }
+
+void rtscope_forget(void)
+{
+    struct rtscope_wishes wishes;
+    struct rtscope_settings settings = process.settings;
+    settings.events = NULL;
+    rtscope_wishes_read(&wishes, &settings);
+    /* A recorder that is there wants to read what we leave, and removes it. */
+    if (wishes.length == 0 && process.file.header && process.file.header->pid == (int)getpid())
+        unlink(process.file.path);
+}

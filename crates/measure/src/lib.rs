@@ -2,6 +2,7 @@
 //!
 //! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
 //! [`gaps`] looks for moments in which a thread that never sleeps did not run.
+//! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
 //! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
 //! from sleeping too deep to wake in time.
 //!
@@ -15,6 +16,7 @@ pub mod counter;
 pub mod cyclic;
 pub mod gaps;
 pub mod histogram;
+pub mod looping;
 pub mod power;
 pub mod steal;
 pub mod task;

@@ -10,6 +10,7 @@ mod diagnosis_text;
 mod events_text;
 mod gaps;
 mod hit_json;
+mod looping;
 mod reports;
 mod trace_facts;
 
@@ -22,6 +23,7 @@ pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
 pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
+pub use looping::{loop_file, loop_json, loop_text};
 pub use reports::{
     Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
 };

@@ -16,9 +16,11 @@ pub struct Measure {
 #[derive(Debug, Subcommand)]
 pub enum MeasureWhat {
     /// Threads that sleep until an instant: how late they run, and who made them late
-    Cyclic(Cyclic),
+    Cyclic(Box<Cyclic>),
     /// Moments in which a thread that never sleeps did not run, and who took them
     Hw(Hw),
+    /// A loop that only reads the counter: what the machine, and an event, do to it (npt)
+    Loop(super::Loop),
 }
 
 /// What was typed after `measure cyclic`.

@@ -67,6 +67,10 @@ struct rtscope_place_ {
     uint32_t attempts;
 };
 
+/* Removes this process's rings, whatever they hold, unless a recorder is there to read them: for a
+ * program that recorded for itself alone. */
+void rtscope_forget(void);
+
 /* In the library. */
 void rtscope_register_(struct rtscope_object *object, const char *events_begin,
                        const char *events_end, struct rtscope_switch *switches_begin,
@@ -92,19 +96,33 @@ extern struct rtscope_switch rtscope_switches_end_[] __asm__("__stop_rtscope_swi
 
 __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object_;
 
-/* Before the constructors of the program, so that they can be traced; and after its destructors. */
-static __attribute__((constructor(101), used)) void rtscope_construct_(void)
+/* Makes this program's or library's events known; a program that defines RTSCOPE_NO_CONSTRUCTOR in
+ * all its files calls it when it wants to be traced, and has no rings before. */
+static inline void rtscope_attach(void)
 {
     if (rtscope_object_.constructed++ == 0)
         rtscope_register_(&rtscope_object_, rtscope_events_begin_, rtscope_events_end_,
                           rtscope_switches_begin_, rtscope_switches_end_);
 }
 
-static __attribute__((destructor(101), used)) void rtscope_destruct_(void)
+static inline void rtscope_detach(void)
 {
     if (--rtscope_object_.constructed == 0)
         rtscope_unregister_(&rtscope_object_);
 }
+
+#ifndef RTSCOPE_NO_CONSTRUCTOR
+/* Before the constructors of the program, so that they can be traced; and after its destructors. */
+static __attribute__((constructor(101), used)) void rtscope_construct_(void)
+{
+    rtscope_attach();
+}
+
+static __attribute__((destructor(101), used)) void rtscope_destruct_(void)
+{
+    rtscope_detach();
+}
+#endif
 
 static inline __attribute__((always_inline)) struct rtscope_ring *
 rtscope_ring_(const struct rtscope_object *object, uint32_t cpu)

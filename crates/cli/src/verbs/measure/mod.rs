@@ -4,6 +4,7 @@ mod cyclic;
 mod cyclictest;
 mod explained;
 mod gaps;
+mod looping;
 
 use event::Result;
 
@@ -19,5 +20,6 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
             None => cyclic::run(typed, paint),
         },
         MeasureWhat::Hw(typed) => gaps::run(typed),
+        MeasureWhat::Loop(typed) => looping::run(typed),
     }
 }

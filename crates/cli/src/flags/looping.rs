@@ -1,0 +1,52 @@
+//! `rtscope measure loop`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// What was typed after `measure loop`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Loop {
+    /// The CPU to loop on (default: the last that we may use)
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<u32>,
+    /// Real-time priority (SCHED_FIFO), 1 to 99: nobody else runs on the CPU then (default: none)
+    #[arg(long, value_name = "PRIO", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub prio: Option<u32>,
+    /// Iterations to count
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub loops: u64,
+    /// Iterations before those, which are not counted
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub drop: u64,
+    /// Iterations per second (default: as fast as it goes)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub events_per_second: Option<u64>,
+    /// What each iteration records
+    #[arg(long, value_enum, value_name = "TRACER", default_value = "none")]
+    pub tracer: Tracer,
+    /// Write the histogram, in npt's format
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// For programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who records an event in each iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tracer {
+    /// Nobody.
+    None,
+    /// The probe: an event npt:loop with two numbers, kept in a flight recorder or recorded by
+    /// `rtscope record --user npt`.
+    Rtscope,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rtscope measure loop                         what this machine does to a busy loop
+  rtscope measure loop --tracer rtscope        what an event of an application adds
+  rtscope record --user npt -- rtscope measure loop --tracer rtscope --events-per-second 100000";
