@@ -2,14 +2,17 @@
 //! beyond the least is what the machine, or an event recorded in it, did to the loop.
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration as StdDuration, Instant as StdInstant};
+use std::time::Duration as StdDuration;
 
 use event::{Cpu, Error, ErrorKind, Result};
 
+use crate::counter::{Counter, Line};
 use crate::task::{self, Policy};
 
 /// Ticks that have a bin of their own: half a millisecond at 2 GHz.
 const BINS: usize = 1 << 20;
+/// Nanoseconds per second.
+const NS_PER_S: i64 = 1_000_000_000;
 /// How long the counter is held against the clock.
 const CALIBRATION: StdDuration = StdDuration::from_millis(100);
 
@@ -132,7 +135,6 @@ struct Loop {
 }
 
 unsafe extern "C" {
-    safe fn rtscope_loop_counter() -> u64;
     safe fn rtscope_loop_attach();
     safe fn rtscope_loop_detach(forget: i32);
     fn rtscope_loop_run(run: *mut Loop, stop: *const AtomicBool);
@@ -194,17 +196,17 @@ fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
 
 /// Ticks of the counter in a nanosecond.
 fn calibrate() -> Result<f64> {
-    let (begin, first) = (StdInstant::now(), rtscope_loop_counter());
+    let begin = Counter::Processor.pair();
     std::thread::sleep(CALIBRATION);
-    let ticks = rtscope_loop_counter().saturating_sub(first);
-    let ns = begin.elapsed().as_nanos() as f64;
-    if ticks == 0 {
+    let line = Line::through(begin, Counter::Processor.pair());
+    let ticks = line.map_or(0, |line| line.counts(NS_PER_S));
+    if ticks <= 0 {
         return Err(Error::new(
             ErrorKind::Unsupported,
             "the CPU's counter stands still",
         ));
     }
-    Ok(ticks as f64 / ns)
+    Ok(ticks as f64 / NS_PER_S as f64)
 }
 
 #[cfg(test)]

@@ -21,11 +21,6 @@ struct rtscope_loop {
     uint64_t ticks_max;
 };
 
-uint64_t rtscope_loop_counter(void)
-{
-    return rtscope_counter_();
-}
-
 /* Makes the loop's events known, and switches them on unless the user said which. Without a
  * recorder the newest are kept, and then forgotten. */
 void rtscope_loop_attach(void)
