@@ -177,6 +177,17 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
     return result;
 }
 
+int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where)
+{
+    const int fd = open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    void *const map = mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                           (off_t)offset);
+    close(fd);
+    return map == MAP_FAILED ? -1 : 0;
+}
+
 void rtscope_file_unmap(struct rtscope_file *file)
 {
     if (file->header)

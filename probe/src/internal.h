@@ -43,6 +43,8 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
                         uint32_t rseq);
 /* Gives pages of the file memory now, so that no store can fail later. */
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
+/* Maps a part of the file at `where`, over what is there. */
+int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where);
 /* Drops the mapping; the file stays. */
 void rtscope_file_unmap(struct rtscope_file *file);
 /* The directory of `settings`; -1 when it is not there or not to be trusted. */

@@ -131,7 +131,7 @@ static void describe(const struct rtscope_object *object, const char *at, const 
 }
 
 /* Maps the file's switches over the object's. A shared mapping is doubled by mremap of no bytes,
- * so that no descriptor must stay open. */
+ * so that no descriptor must stay open; an emulator that cannot do that gets the file anew. */
 static int map_switches(struct rtscope_object *object)
 {
     struct rtscope_header *const header = process.file.header;
@@ -142,8 +142,9 @@ static int map_switches(struct rtscope_object *object)
         return -1;
     object->switches_offset = header->switches_offset + process.switches_used;
     if (rtscope_file_populate(&process.file, object->switches_offset, bytes) != 0 ||
-        mremap((char *)header + object->switches_offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-               object->switches) == MAP_FAILED)
+        (mremap((char *)header + object->switches_offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                object->switches) == MAP_FAILED &&
+         rtscope_file_map(&process.file, object->switches_offset, bytes, object->switches) != 0))
         return -1;
     (void)madvise(object->switches, bytes, MADV_WILLNEED);
     process.switches_used += bytes;
