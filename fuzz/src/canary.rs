@@ -2,11 +2,11 @@
 
 use crate::guard;
 
-/// What ends a panic's canary; no random input of four bytes is it by chance.
-const WORD: &[u8; 4] = b"rtfz";
+/// What ends a panic's canary.
+const WORD: &[u8; 3] = b"rtf";
 
-/// Panics when the input begins with a certain word: a byte at a time, so that only coverage leads
-/// there.
+/// Panics when the input begins with a certain word: a byte at a time, so that coverage leads there
+/// long before chance does.
 pub fn panics(input: &[u8]) {
     let mut known = 0;
     if input.first() == Some(&WORD[0]) {
@@ -14,10 +14,7 @@ pub fn panics(input: &[u8]) {
         if input.get(1) == Some(&WORD[1]) {
             known += 1;
             if input.get(2) == Some(&WORD[2]) {
-                known += 1;
-                if input.get(3) == Some(&WORD[3]) {
-                    panic!("the planted bug");
-                }
+                panic!("the planted bug");
             }
         }
     }

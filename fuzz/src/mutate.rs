@@ -29,8 +29,12 @@ const NUMBERS: [u64; 16] = [
 /// Changes `input` in a few places; `others` are inputs to take pieces from, `words` belong to the
 /// reader's language.
 pub fn mutate(input: &mut Vec<u8>, others: &[Vec<u8>], words: &[&[u8]], random: &mut Random) {
-    for _ in 0..=random.below(CHANGES_MAX) {
+    // One change as often as several: what was reached is easily lost again.
+    for _ in 0..CHANGES_MAX {
         change(input, others, words, random);
+        if random.one_in(2) {
+            break;
+        }
     }
     input.truncate(INPUT_BYTES_MAX);
 }

@@ -38,7 +38,7 @@ const fn planted(name: &'static str, run: fn(&[u8])) -> Reader {
     Reader {
         name,
         what: "a planted bug",
-        seeds: |_| vec![vec![0; 8]],
+        seeds: |_| vec![vec![0; 4]],
         grammar: None,
         run,
     }
