@@ -70,8 +70,11 @@ pub fn compare(expected: &[Expectation], diagnosis: &Value, truth: &str) -> Answ
         if expectation.is_left_open(culprit) {
             return Answer::Missed(format!("the name is left open: {sentence}"));
         }
-        if !expectation.agrees(culprit, verdict) {
+        if !expectation.agrees(culprit) {
             return Answer::Wrong(sentence);
+        }
+        if !expectation.is_advised(verdict) {
+            return Answer::Missed(format!("the advice is not given: {sentence}"));
         }
         let measured = expectation.measure(culprit, truth, activation);
         let excess = |answer: &Answer| match answer {
@@ -128,13 +131,15 @@ impl Expectation {
             && claims.any(|(key, _)| culprit.get(key) == Some(&Value::Null))
     }
 
-    fn agrees(&self, culprit: &Value, verdict: &Value) -> bool {
+    fn agrees(&self, culprit: &Value) -> bool {
         let claim = |(key, value): &(String, String)| attribute(culprit, key).starts_with(value);
+        kind_of(culprit) == self.kind && self.claims.iter().all(claim)
+    }
+
+    fn is_advised(&self, verdict: &Value) -> bool {
         let rules = verdict["advice"].as_array().into_iter().flatten();
         let advised = |rule: &String| rules.clone().any(|advice| advice["rule"] == *rule.as_str());
-        kind_of(culprit) == self.kind
-            && self.claims.iter().all(claim)
-            && self.advice.as_ref().is_none_or(advised)
+        self.advice.as_ref().is_none_or(advised)
     }
 
     fn measure(&self, culprit: &Value, truth: &str, activation: &Value) -> Answer {
