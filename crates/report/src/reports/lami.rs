@@ -183,12 +183,19 @@ fn series_of(first: &Table, tables: &[&Table]) -> Value {
     });
     json!({
         "class": {
-            "title": format!("{}s", first.class.title),
+            "title": format!("{}s", plural(first.class.title)),
             "column-descriptions": bounds.chain(counts).collect::<Vec<Value>>(),
         },
         "time-range": range(first.begin_ns, first.end_ns),
         "data": data.collect::<Vec<Vec<Value>>>(),
     })
+}
+
+/// What a distribution is of, in the plural.
+fn plural(title: &str) -> String {
+    title
+        .replacen("latency ", "latencies ", 1)
+        .replacen("handler ", "handlers ", 1)
 }
 
 fn range(begin_ns: i64, end_ns: i64) -> Value {
@@ -271,4 +278,33 @@ fn quoted(text: &str) -> String {
     }
     quoted.push(quote);
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_are_written_as_python_writes_them() {
+        let check = |kept: Kept, expect: &str| {
+            let captures = vec![("x".to_owned(), Some(kept)), ("y".to_owned(), None)];
+            assert_eq!(captured(&captures), format!("{{'x': {expect}, 'y': None}}"));
+        };
+        let text = |text: &str| Kept::Text(text.as_bytes().into());
+        check(Kept::Integer(-5), "-5");
+        check(Kept::Float(2.0), "2.0");
+        check(text("jackd"), "'jackd'");
+        check(text("it's"), "\"it's\"");
+        check(text("a'b\"c\\\n"), "'a\\'b\"c\\\\\\n'");
+    }
+
+    #[test]
+    fn a_series_is_called_in_the_plural() {
+        let check = |title: &str, expect: &str| assert_eq!(plural(title), expect);
+        check(
+            "Scheduling latency frequency",
+            "Scheduling latencies frequency",
+        );
+        check("Interrupt handler duration", "Interrupt handlers duration");
+    }
 }
