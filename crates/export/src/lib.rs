@@ -14,6 +14,8 @@ mod json;
 mod output;
 mod perfetto;
 mod sink;
+#[cfg(feature = "arrow")]
+mod tables;
 mod value;
 
 pub use sink::{Format, Sink, sink};

@@ -10,6 +10,8 @@ use crate::csv::Csv;
 use crate::ctf_sink::CtfSink;
 use crate::json::JsonLines;
 use crate::perfetto::Perfetto;
+#[cfg(feature = "arrow")]
+use crate::tables::{TableFormat, Tables};
 
 /// A format that a trace can be converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +26,12 @@ pub enum Format {
     Csv,
     /// Perfetto's protobuf trace, for its UI.
     Perfetto,
+    /// Parquet files by host, date and event class.
+    #[cfg(feature = "arrow")]
+    Parquet,
+    /// The same as files of Arrow.
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
 
 /// Where the items of a walk go, in the order of the walk.
@@ -71,6 +79,10 @@ pub fn sink<'t>(format: Format, trace: &'t Trace, output: &Path) -> Result<Box<d
         Format::Json => Box::new(JsonLines::create(trace, output)?),
         Format::Csv => Box::new(Csv::create(trace, output)?),
         Format::Perfetto => Box::new(Perfetto::create(trace, output)?),
+        #[cfg(feature = "arrow")]
+        Format::Parquet => Box::new(Tables::create(trace, output, TableFormat::Parquet)?),
+        #[cfg(feature = "arrow")]
+        Format::Arrow => Box::new(Tables::create(trace, output, TableFormat::Arrow)?),
     })
 }
 

@@ -40,6 +40,12 @@ pub enum To {
     Csv,
     /// A file that ui.perfetto.dev opens
     Perfetto,
+    /// Parquet files by host, date and event class
+    #[cfg(feature = "arrow")]
+    Parquet,
+    /// The same as files of Arrow
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
 
 const EXAMPLES: &str = "\

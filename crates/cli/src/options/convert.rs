@@ -38,6 +38,10 @@ impl ConvertOptions {
                 To::Json => Format::Json,
                 To::Csv => Format::Csv,
                 To::Perfetto => Format::Perfetto,
+                #[cfg(feature = "arrow")]
+                To::Parquet => Format::Parquet,
+                #[cfg(feature = "arrow")]
+                To::Arrow => Format::Arrow,
             },
             output: typed.output.clone(),
             window: WindowOptions::new(&typed.window)?,
