@@ -42,7 +42,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Measure(typed)) => verbs::measure::run(&typed, paint),
         Some(Command::Watch(watch)) => verbs::watch::run(&watch, paint),
         Some(Command::Diagnose(typed)) => verbs::diagnose::run(&typed, paint),
-        Some(Command::Cat(cat)) => verbs::cat::run(&cat),
+        Some(Command::Cat(cat)) => verbs::cat::run(&cat, paint),
         Some(Command::Convert(typed)) => verbs::convert::run(&typed),
         Some(Command::Info(info)) => verbs::info::run(&info),
         Some(Command::Report(report)) => verbs::report::run(&report),

@@ -282,11 +282,16 @@ fn a_truncated_trace_is_read_as_far_as_it_goes_and_says_so() {
         .expect("opens");
     file.set_len(length * 2 / 3 + 1).expect("truncated");
     let output = run(&["cat", "t"], folder.path());
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        String::from_utf8_lossy(&output.stdout).contains("# unreadable: "),
-        "{output:?}"
+        said.contains(" at byte ") && said.contains("--keep-going"),
+        "{said}"
     );
+    let output = run(&["cat", "t", "--keep-going"], folder.path());
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("warning: unreadable: "), "{said}");
     let output = run(&["diagnose", "t"], folder.path());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout);

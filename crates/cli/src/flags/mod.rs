@@ -1,5 +1,6 @@
 //! What was typed. Parsing touches no system; `crate::options` says what it means.
 
+mod cat;
 mod convert;
 mod cyclictest;
 mod demo;
@@ -17,13 +18,14 @@ use std::sync::LazyLock;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub use cat::{Cat, FieldWord, NameWord};
 pub use convert::{Convert, To};
 pub use cyclictest::{Cyclictest, CyclictestPolicy};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use looping::{Loop, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
-pub use read::{Cat, Diagnose, Info, Window};
+pub use read::{Diagnose, Info, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use watch::{Until, Watch};

@@ -1,4 +1,4 @@
-//! Verbs that read a trace: `rtscope diagnose`, `rtscope cat` and `rtscope info`.
+//! Verbs that read a trace: `rtscope diagnose` and `rtscope info`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,11 @@ use clap::Args;
 /// The part of a trace to look at; the same words for every verb.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Window {
-    /// From here: seconds of the trace's clock (530.25), or after its start (+1.5s)
+    /// From here: seconds of the trace's clock (530.25) or since 1970, after its start (+1.5s), or
+    /// of the wall clock (12:30:05.25, '2026-01-30 12:30:05')
     #[arg(long, value_name = "TIME")]
     pub begin: Option<String>,
-    /// Up to here
+    /// Up to and with here
     #[arg(long, value_name = "TIME")]
     pub end: Option<String>,
     /// Only these CPUs, as in 0-3,8
@@ -41,22 +42,6 @@ pub struct Diagnose {
     /// JSON, schema rtscope.diagnose version 1
     #[arg(long)]
     pub json: bool,
-}
-
-/// What was typed after `cat`.
-#[derive(Clone, Debug, Args)]
-pub struct Cat {
-    /// The trace or snapshot
-    pub trace: PathBuf,
-    /// The part to print.
-    #[command(flatten)]
-    pub window: Window,
-    /// Only events that match, as in 'next_comm == "jack*" && next_prio < 0'; see docs/filter.md
-    #[arg(long, value_name = "EXPR")]
-    pub filter: Option<String>,
-    /// Times as seconds of the trace's clock instead of the local time of day
-    #[arg(long)]
-    pub clock_seconds: bool,
 }
 
 /// What was typed after `info`.

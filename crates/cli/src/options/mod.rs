@@ -1,5 +1,6 @@
 //! What the flags mean: values with units, checked against each other and against this machine.
 
+mod cat;
 mod convert;
 mod gaps;
 mod measure;
@@ -10,10 +11,11 @@ mod wall;
 mod watch;
 mod words;
 
+pub use cat::CatOptions;
 pub use convert::ConvertOptions;
 pub use gaps::GapOptions;
 pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
-pub use read::{CatOptions, DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
+pub use read::{DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use report::{Output, ReportRequest, ReportVerb};
 pub use wall::WallWord;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
-use expr::Expr;
 
 use super::{WallWord, positive_duration};
 use crate::flags;
@@ -122,34 +121,6 @@ impl DiagnoseOptions {
             worst: typed.worst,
             window: WindowOptions::new(&typed.window)?,
             json: typed.json,
-        })
-    }
-}
-
-/// A print-out, decided.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CatOptions {
-    /// The trace.
-    pub trace: PathBuf,
-    /// Where to look.
-    pub window: WindowOptions,
-    /// Only events that match.
-    pub filter: Option<Expr>,
-    /// Seconds of the trace's clock instead of the wall clock.
-    pub clock_seconds: bool,
-}
-
-impl CatOptions {
-    /// From what was typed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a word without a meaning.
-    pub fn new(typed: &flags::Cat) -> Result<Self> {
-        Ok(CatOptions {
-            trace: typed.trace.clone(),
-            window: WindowOptions::new(&typed.window)?,
-            filter: typed.filter.as_deref().map(Expr::parse).transpose()?,
-            clock_seconds: typed.clock_seconds,
         })
     }
 }

@@ -24,11 +24,14 @@ pub enum WallWord {
 }
 
 impl WallWord {
-    /// Reads `hh:mm:ss[.n]`, the same after `yyyy-mm-dd ` or `yyyy-mm-ddT`, or nanoseconds since
-    /// 1970; none for anything else.
+    /// Reads `hh:mm:ss[.n]`, the same after `yyyy-mm-dd ` or `yyyy-mm-ddT`, or seconds or
+    /// nanoseconds since 1970; none for anything else.
     pub fn parse(text: &str) -> Option<WallWord> {
         if text.len() >= EPOCH_DIGITS_MIN && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().ok().map(WallWord::SinceEpoch);
+        }
+        if let Some(ns) = epoch_seconds(text) {
+            return Some(WallWord::SinceEpoch(ns));
         }
         let (date, time) = match text.split_once([' ', 'T', 't']) {
             Some((date, time)) => (Some(parse_date(date)?), time),
@@ -72,6 +75,24 @@ impl WallWord {
         };
         Ok(Instant::from_ns(wall_ns) - trace.info().wall_offset)
     }
+}
+
+/// Seconds since 1970, from 2001 on: no machine has been up for so long.
+fn epoch_seconds(text: &str) -> Option<i64> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !(10..=11).contains(&seconds.len()) || fraction.len() > 9 {
+        return None;
+    }
+    if !digits(seconds) || !digits(fraction) {
+        return None;
+    }
+    let ns: i64 = format!("{fraction:0<9}").parse().ok()?;
+    seconds
+        .parse::<i64>()
+        .ok()?
+        .checked_mul(1_000_000_000)?
+        .checked_add(ns)
 }
 
 /// The day of a trace that does not go over midnight.

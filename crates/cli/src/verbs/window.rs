@@ -1,6 +1,6 @@
 //! The part of a trace that a verb looks at.
 
-use event::{Cpu, Error, ErrorKind, Instant, Result, TimeRange};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use trace::{Item, Trace};
 
 use crate::options::{TimeWord, WindowOptions};
@@ -22,7 +22,11 @@ pub fn resolve(window: &WindowOptions, trace: &Trace) -> Result<TimeRange> {
     };
     let range = TimeRange {
         begin: window.begin.map_or(Ok(Instant::MIN), instant)?,
-        end: window.end.map_or(Ok(Instant::MAX), instant)?,
+        // What happens at that very instant is still inside, as it is for the peers.
+        end: match window.end {
+            Some(word) => instant(word)? + Duration::from_ns(1),
+            None => Instant::MAX,
+        },
     };
     if range.begin >= range.end {
         return Err(
