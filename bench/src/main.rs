@@ -6,6 +6,7 @@ mod build_time;
 mod calls;
 mod child;
 mod diagnose;
+mod engine;
 mod late;
 mod load;
 mod machine;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[String]) -> Result<()> {
+    if let Some((engine::walk::WORD, rest)) = words.split_first().map(|(w, r)| (w.as_str(), r)) {
+        return engine::walk::run(rest);
+    }
     let options = Options::parse(words)?;
     let machine = Machine::read(&options.rtscope)?;
     let mut reports = Vec::new();
@@ -64,6 +68,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Watch => watch::measure(options),
         Subject::Snapshot => snapshot::measure(options),
         Subject::Diagnose => diagnose::measure(options),
+        Subject::Engine => engine::measure(options),
         Subject::Reports => reports::measure(options),
         Subject::Python => python::measure(options),
         Subject::Probe => probe::measure(options),

@@ -10,6 +10,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
   diagnose   time and memory for a million events
+  engine     reading traces, beside babeltrace2
   reports    the reports, beside lttng-analyses
   python     tables and events in Python, beside babeltrace2's bindings
   probe      an event of an application, beside LTTng-UST
@@ -29,6 +30,8 @@ pub enum Subject {
     Snapshot,
     /// Reading a trace.
     Diagnose,
+    /// The trace engine.
+    Engine,
     /// The reports.
     Reports,
     /// Reading a trace in Python.
@@ -45,6 +48,7 @@ impl Subject {
         Subject::Watch,
         Subject::Snapshot,
         Subject::Diagnose,
+        Subject::Engine,
         Subject::Reports,
         Subject::Python,
         Subject::Probe,
@@ -58,6 +62,7 @@ impl Subject {
             Subject::Watch => "watch",
             Subject::Snapshot => "snapshot",
             Subject::Diagnose => "diagnose",
+            Subject::Engine => "engine",
             Subject::Reports => "reports",
             Subject::Python => "python",
             Subject::Probe => "probe",

@@ -87,6 +87,11 @@ fn the_reports_are_timed_one_by_one_and_together() {
 }
 
 #[test]
+fn traces_are_read_in_all_ways_beside_the_peer() {
+    check("engine", &[6]);
+}
+
+#[test]
 fn a_build_into_an_empty_folder_is_timed() {
     check("build", &[1]);
 }
