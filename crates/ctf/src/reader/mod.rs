@@ -26,6 +26,7 @@ mod parser;
 mod pass;
 mod places;
 mod references;
+mod resume;
 mod scale;
 mod schema;
 mod sizes;

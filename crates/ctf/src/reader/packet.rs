@@ -6,7 +6,7 @@ use super::schema::Schema;
 use super::walk::{Content, State, Stop};
 
 /// CTF's magic number at the start of every packet.
-const MAGIC: u64 = 0xC1FC_1FC1;
+pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
 
 /// An open packet.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ fn members(
 /// together from parts, and every reader accepts them.
 fn check_magic(state: &State) -> Result<(), Refusal> {
     match state.facts.magic {
-        Some(magic) if magic != MAGIC => {
+        Some(magic) if magic != u64::from(MAGIC) => {
             let found = format!("{magic:#x} in place of a packet's magic number");
             Err(Refusal::Wrong(0, found))
         }

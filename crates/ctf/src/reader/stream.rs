@@ -9,6 +9,7 @@ use super::index::{Edge, PacketIndex};
 use super::layout::{ClassLayout, Node, NodeKind, ScopeLayout};
 use super::packet::{self, Packet, Refusal};
 use super::pass::Passing;
+use super::resume;
 use super::scale::TimeScale;
 use super::schema::Schema;
 use super::walk::{Content, State, Stop};
@@ -369,8 +370,10 @@ impl<'a> StreamReader<'a> {
         match self.read_packet(rest) {
             Ok(packet) => self.open_packet(packet),
             Err((offset, reason)) => {
-                self.done = true;
                 let offset_bytes = self.packet_offset.saturating_add(offset);
+                let next = resume::next_packet(&mut self.window, self.schema, self.packet_offset);
+                self.done = next.is_none();
+                self.packet_offset = next.unwrap_or(self.packet_offset);
                 Some(Step::Damage(BadBytes {
                     offset_bytes,
                     reason,
