@@ -43,7 +43,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    const ALL: [Subject; 8] = [
+    const ALL: &[Subject] = &[
         Subject::Calls,
         Subject::Watch,
         Subject::Snapshot,
@@ -150,7 +150,7 @@ mod tests {
             &format!("watch calls {this}"),
             Ok(&[Subject::Watch, Subject::Calls]),
         );
-        check(&format!("all --json {this}"), Ok(&Subject::ALL));
+        check(&format!("all --json {this}"), Ok(Subject::ALL));
         check(&format!("--json {this}"), Err("nothing to measure"));
         check("wach", Err("'wach' is nothing to measure"));
         check("calls --rtscope", Err("needs a path"));
