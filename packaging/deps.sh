@@ -37,6 +37,7 @@ test_needs() {
 ^babeltrace2$ command -v babeltrace2
 ^util-linux$ command -v setpriv
 ^rt-tests$ command -v hackbench
+^trace-cmd$ command -v trace-cmd
 ^g\+\+$ command -v c++
 ^valgrind$ command -v valgrind
 ^python3$ command -v python3
