@@ -24,9 +24,10 @@ fn tick() -> Duration {
 /// `cpuN user nice system idle iowait irq softirq steal …`, in ticks.
 fn parse(stat: &str, tick: Duration) -> Vec<(Cpu, Duration)> {
     let line = |line: &str| {
-        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
-        let cpu = Cpu(words.next()?.parse().ok()?);
-        let ticks: i64 = words.nth(7)?.parse().ok()?;
+        // The first line is of all CPUs and has no number.
+        let (number, figures) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let cpu = Cpu(number.parse().ok()?);
+        let ticks: i64 = figures.split_ascii_whitespace().nth(7)?.parse().ok()?;
         Some((cpu, Duration::from_ns(ticks.saturating_mul(tick.as_ns()))))
     };
     stat.lines().filter_map(line).collect()

@@ -123,8 +123,10 @@ impl Session {
     /// Starts what `options` ask for.
     pub(super) fn start(options: &CyclicOptions) -> Result<Session> {
         signals::take_over()?;
-        if options.lock_memory {
-            task::lock_memory()?;
+        if options.lock_memory
+            && let Err(error) = task::lock_memory()
+        {
+            eprintln!("page faults may be among the latencies: {error}; run it with sudo");
         }
         let wake_latency = options.wake_latency.map(WakeLatency::request);
         let run = Run::start(&options.plan)?;
