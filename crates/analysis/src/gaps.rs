@@ -13,8 +13,9 @@ use trace::Trace;
 use crate::model::{Model, Slice, What};
 use crate::{Query, TaskFilter};
 
-/// What an entry into the kernel and back costs at most around the events of one handler: it was
-/// 0.3 to 1.9 µs on the machines where it was looked at, with cold caches.
+/// What an entry into the kernel and back may cost around the events of one handler: a choice, not
+/// a measurement. Where a hypervisor takes part in each interrupt more lies there (about 15 µs on
+/// one such machine), and that is the hypervisor's.
 const EDGES_MAX: Duration = Duration::from_us(3);
 
 /// A gap to be explained.
