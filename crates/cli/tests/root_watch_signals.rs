@@ -166,6 +166,25 @@ fn the_first_signal_reports_and_the_second_discards() {
     assert_eq!(instances(), before);
 }
 
+/// Waits until the armed thread sleeps: a signal wakes only who does.
+fn wait_until_it_sleeps(watch: &Child) {
+    let name = format!("rtscope/{}", watch.id());
+    let tasks = Path::new("/proc").join(watch.id().to_string()).join("task");
+    let sleeps = || {
+        std::fs::read_dir(&tasks)
+            .expect("it lives")
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok())
+            .any(|stat| stat.contains(&format!("({name}) S")))
+    };
+    for _ in 0..500 {
+        if sleeps() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the armed thread did not go to sleep");
+}
+
 /// Waits until the recorder of the watch is on, or off.
 fn wait_for_recorder(watch: &Child, on: &str) {
     let name = format!("rtscope-{}-0", watch.id());
@@ -187,6 +206,7 @@ fn a_watch_that_was_stopped_for_a_while_records_again() {
     let mut watch = start(folder.path(), &["--over", "10s"]);
     wait_until_armed(&mut watch);
     wait_for_recorder(&watch, "1");
+    wait_until_it_sleeps(&watch);
     // The signal wakes the armed thread, which the recorder's trigger takes for a hit.
     send(&watch, Signal::STOP);
     wait_for_recorder(&watch, "0");

@@ -155,6 +155,10 @@ fn options(tracefs: &Tracefs, instance: &Instance) -> String {
 fn the_kernels_table_of_names_is_left_alone_while_somebody_records() {
     let _lock = testkit::privileged();
     let tracefs = Tracefs::find().expect("tracefs is mounted");
+    // What a killed run left behind may record still.
+    for leftover in Leftover::list(&tracefs).expect("a list") {
+        leftover.remove().expect("it is removed");
+    }
     let first = Instance::create(&tracefs).expect("an instance");
     let without = options(&tracefs, &first).contains("norecord-cmd");
     first.enable(&event("sched:sched_switch")).expect("exists");
