@@ -85,13 +85,13 @@ unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *te
 unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
                                   size_t length);
 
-extern const char rtscope_events_begin_[] __asm__("__start_rtscope_events")
+/* The linker's names for the ends of the sections. They must be spelt as they are: under another
+ * name (asm) gcc forgets that they are hidden, and a library without events finds another's. */
+extern const char __start_rtscope_events[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_rtscope_events[] __attribute__((weak, visibility("hidden")));
+extern struct rtscope_switch __start_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
-extern const char rtscope_events_end_[] __asm__("__stop_rtscope_events")
-    __attribute__((weak, visibility("hidden")));
-extern struct rtscope_switch rtscope_switches_begin_[] __asm__("__start_rtscope_switches")
-    __attribute__((weak, visibility("hidden")));
-extern struct rtscope_switch rtscope_switches_end_[] __asm__("__stop_rtscope_switches")
+extern struct rtscope_switch __stop_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
 
 __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object_;
@@ -101,8 +101,8 @@ __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object
 static inline void rtscope_attach(void)
 {
     if (rtscope_object_.constructed++ == 0)
-        rtscope_register_(&rtscope_object_, rtscope_events_begin_, rtscope_events_end_,
-                          rtscope_switches_begin_, rtscope_switches_end_);
+        rtscope_register_(&rtscope_object_, __start_rtscope_events, __stop_rtscope_events,
+                          __start_rtscope_switches, __stop_rtscope_switches);
 }
 
 static inline void rtscope_detach(void)

@@ -1,0 +1,131 @@
+//! Programs recorded by the whole tool: `rtscope record --user`, then `rtscope cat`; and the
+//! probe as applications get it, from its Makefile.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The repository's `probe`.
+pub fn probe() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe")
+}
+
+/// Where this test file's programs go.
+pub fn scratch() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    folder.join(format!("recorded-{}", std::process::id()))
+}
+
+/// The folder of the probe's libraries, built once for each test file.
+pub fn libraries() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = scratch().join("libraries");
+        let out = format!("OUT={}", folder.display());
+        run(Command::new("make")
+            .args(["-s", "-C"])
+            .arg(probe())
+            .args([&out, "CFLAGS=-O2 -g -Werror"]));
+        folder
+    })
+}
+
+/// Runs a command that must succeed and gives what it wrote to stdout.
+pub fn run(command: &mut Command) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&stderr);
+    let text = String::from_utf8_lossy(&stdout).into_owned();
+    assert!(status.success(), "{command:?}: {status}\n{text}{said}");
+    text
+}
+
+/// Whether a program of this name can be started.
+pub fn exists(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+}
+
+/// Compiles `source` (C, or C++ by a compiler that ends so) to the program `name`.
+pub fn compile(compiler: &str, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let folder = scratch().join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let cpp = compiler.ends_with("++");
+    let file = folder.join(if cpp { "main.cpp" } else { "main.c" });
+    std::fs::write(&file, source).expect("the program's text");
+    let program = folder.join(name);
+    let mut command = Command::new(compiler);
+    command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
+    run(command.arg(&program).arg(&file).args(flags));
+    program
+}
+
+/// Where programs have their rings, and where their trace goes.
+pub struct Scene {
+    folder: tempfile::TempDir,
+    shared: tempfile::TempDir,
+}
+
+impl Scene {
+    pub fn new() -> Scene {
+        Scene {
+            folder: tempfile::tempdir().expect("a folder"),
+            shared: tempfile::tempdir_in("/dev/shm").expect("a folder in shared memory"),
+        }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> PathBuf {
+        self.folder.path().join("trace")
+    }
+
+    /// Records `command`, with more words for `record`; gives what `record` said.
+    pub fn record<S: AsRef<OsStr>>(&self, words: &[&str], command: &[S]) -> String {
+        std::fs::remove_dir_all(self.trace()).ok();
+        let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        rtscope.arg("record").args(words);
+        rtscope.arg("-o").arg(self.trace()).arg("--").args(command);
+        rtscope.env("RTSCOPE_DIR", self.shared.path());
+        rtscope.env("RTSCOPE_RING_SIZE", "4M");
+        rtscope.env_remove("RTSCOPE_EVENTS");
+        let said = run(&mut rtscope);
+        assert!(said.contains(" 0 lost"), "{said}");
+        said
+    }
+
+    /// The trace's events, a line each, without times, host and CPU: `provider:name: { … }`.
+    pub fn events(&self) -> Vec<String> {
+        let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        let text = run(rtscope.arg("cat").arg(self.trace()));
+        text.lines().map(bare).collect()
+    }
+
+    /// babeltrace2 reads the trace without a warning.
+    pub fn check_babeltrace(&self, test: &str) {
+        let Ok(output) = Command::new("babeltrace2").arg(self.trace()).output() else {
+            testkit::skip(test, "babeltrace2 is not installed");
+            return;
+        };
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+/// `[time] (+delta) host provider:name: { cpu_id = 0 }, { vpid… }, { fields }` from the name on,
+/// with the payload alone.
+pub fn bare(line: &str) -> String {
+    let name = line
+        .split(' ')
+        .find(|word| word.len() > 1 && word.ends_with(':'));
+    let name = name.unwrap_or_else(|| panic!("no name: {line}"));
+    let payload = line.rsplit_once("}, {").map_or("", |(_, payload)| payload);
+    format!("{name} {{{payload}")
+}
