@@ -174,7 +174,7 @@ fn near_matches(term: &str, available: &[EventName]) -> Vec<String> {
     let mut near: Vec<_> = sets
         .chain(full)
         .filter_map(|(name, shown)| {
-            let distance = edit_distance(bare, name);
+            let distance = expr::edit_distance(bare, name);
             let inside = bare.len() >= 4 && name.contains(bare);
             (distance <= 1 + bare.len() / 5 || inside).then_some((distance, shown))
         })
@@ -184,22 +184,6 @@ fn near_matches(term: &str, available: &[EventName]) -> Vec<String> {
         .take(NEAR_MATCHES)
         .map(|(_, shown)| shown)
         .collect()
-}
-
-/// How many single letters must be typed otherwise.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<_> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let change = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

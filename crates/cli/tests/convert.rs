@@ -4,17 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
-use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer};
-
-fn class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
-    EventClass {
-        id: ClassId(id),
-        name: name.to_owned(),
-        stream: 0,
-        fields,
-    }
-}
+use ctf::writer::{PayloadWriter, TraceMeta, TraceWriter};
+use event::{Cpu, Field, FieldType, Instant, Integer};
+use testkit::{event_class, one_stream_class};
 
 /// On each of two CPUs a wake-up at 10 µs × CPU and interrupt 24 five later; 7 events are lost
 /// between the two on CPU 1.
@@ -26,20 +18,12 @@ fn write(dir: &Path) {
         Field::payload("tid", tid.clone()),
     ];
     let classes = vec![
-        class(0, "sched_waking", waking),
-        class(1, "irq_handler_entry", vec![Field::payload("irq", tid)]),
+        event_class(0, "sched_waking", waking),
+        event_class(1, "irq_handler_entry", vec![Field::payload("irq", tid)]),
     ];
     let meta = TraceMeta {
         environment: vec![("hostname".to_owned(), "vm".into())],
-        uuid: [1; 16],
-        clocks: vec![ClockMeta::monotonic(1_000_000_000)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            header: HeaderKind::Large,
-            classes,
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
+        ..one_stream_class(classes, 1_000_000_000)
     };
     let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
     for cpu in [0, 1] {

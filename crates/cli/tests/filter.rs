@@ -3,17 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
-use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer};
-
-fn class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
-    EventClass {
-        id: ClassId(id),
-        name: name.to_owned(),
-        stream: 0,
-        fields,
-    }
-}
+use ctf::writer::{PayloadWriter, TraceWriter};
+use event::{Cpu, Field, FieldType, Instant, Integer};
+use testkit::{event_class, one_stream_class};
 
 fn integer(name: &str) -> Field {
     Field::payload(name, FieldType::Integer(Integer::le(32, true)))
@@ -34,21 +26,10 @@ fn write(dir: &Path) {
         integer("next_prio"),
     ];
     let classes = vec![
-        class(0, "sched_switch", switch),
-        class(1, "irq_handler_entry", vec![integer("irq")]),
+        event_class(0, "sched_switch", switch),
+        event_class(1, "irq_handler_entry", vec![integer("irq")]),
     ];
-    let meta = TraceMeta {
-        environment: Vec::new(),
-        uuid: [1; 16],
-        clocks: vec![ClockMeta::monotonic(0)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            header: HeaderKind::Large,
-            classes,
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
-    };
+    let meta = one_stream_class(classes, 0);
     let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
     for (cpu, task) in [(0, "jackd"), (1, "hog")] {
         let mut stream = trace.stream(0, Cpu(cpu)).expect("a stream");

@@ -44,18 +44,10 @@ fn check_refused(output: &Output, what: &str) {
     );
 }
 
-fn instances() -> Vec<String> {
-    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").expect("tracefs is mounted");
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("rtscope-")).collect()
-}
-
 #[test]
 fn words_without_a_meaning_are_refused_with_a_remedy() {
     let _alone = testkit::privileged();
-    let before = instances();
+    let before = testkit::tracefs_instances();
     let folder = tempfile::tempdir().expect("a folder");
     let check = |words: &[&str], what: &str| check_refused(&run(words, folder.path()), what);
     check(&["watch", "--over", "0ms"], "--over of zero");
@@ -80,7 +72,11 @@ fn words_without_a_meaning_are_refused_with_a_remedy() {
         "the filter cannot be read",
     );
     check(&["demo", "hog", "--cpu", "8000"], "there is no CPU 8000");
-    assert_eq!(instances(), before, "something is left in tracefs");
+    assert_eq!(
+        testkit::tracefs_instances(),
+        before,
+        "something is left in tracefs"
+    );
 }
 
 #[test]

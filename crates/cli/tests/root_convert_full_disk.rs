@@ -4,28 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
-use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant};
+use ctf::writer::{PayloadWriter, TraceWriter};
+use event::{Cpu, Field, FieldType, Instant};
+use testkit::{event_class, one_stream_class};
 
 /// More events than the disk has room for, in every format.
 fn write(dir: &Path) {
-    let class = EventClass {
-        id: ClassId(0),
-        name: "note".to_owned(),
-        stream: 0,
-        fields: vec![Field::payload("text", FieldType::String)],
-    };
-    let meta = TraceMeta {
-        uuid: [1; 16],
-        clocks: vec![ClockMeta::monotonic(0)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            header: HeaderKind::Large,
-            classes: vec![class],
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
-    };
+    let text = Field::payload("text", FieldType::String);
+    let meta = one_stream_class(vec![event_class(0, "note", vec![text])], 0);
     let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
     let mut stream = trace.stream(0, Cpu(0)).expect("a stream");
     for number in 0..20_000 {

@@ -5,17 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
+use testkit::Leftovers;
 
-fn instances() -> Vec<String> {
-    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").expect("tracefs is mounted");
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names
-}
+const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 
 /// Whether a task called `name` lives; one that is dead and not yet reaped does not.
 fn lives(name: &str) -> bool {
@@ -51,10 +43,7 @@ fn kill_after(delay: Duration, folder: &Path) {
 fn what_a_killed_run_leaves_is_removed() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    // What others left is not ours to find later.
-    let clean = Command::new(RTSCOPE).args(["doctor", "--clean"]).output();
-    assert!(clean.expect("rtscope starts").status.success());
-    let before = instances();
+    let before = Leftovers::before(Path::new(RTSCOPE));
     let mut delay_ms = u64::from(std::process::id()) % 97;
     for _ in 0..testkit::runs(10) {
         // Spread over the life of a demo, which lasts about a second.
@@ -69,25 +58,6 @@ fn what_a_killed_run_leaves_is_removed() {
             );
             std::thread::sleep(Duration::from_millis(10));
         }
-        let mut doctor = Command::new(RTSCOPE);
-        doctor.args(["doctor", "--clean", "--output", "rtscope-snapshots"]);
-        let cleaned = doctor
-            .current_dir(folder.path())
-            .output()
-            .expect("rtscope starts");
-        assert!(cleaned.status.success(), "{cleaned:?}");
-        assert_eq!(
-            instances(),
-            before,
-            "killed after {delay_ms} ms: {cleaned:?}"
-        );
+        before.check_removed(folder.path(), delay_ms);
     }
-    let snapshots = std::fs::read_dir(folder.path().join("rtscope-snapshots"));
-    let half = snapshots.map_or(0, |entries| {
-        let names = entries
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.contains(".partial-")).count()
-    });
-    assert_eq!(half, 0, "half-written snapshots are left");
 }

@@ -8,6 +8,7 @@ use cli::demo::process::{Part, PartSpec};
 use cli::flags::PartRole;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use testkit::{Leftovers, tracefs_instances};
 
 const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 
@@ -56,24 +57,11 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(json).collect()
 }
 
-fn instances() -> Vec<String> {
-    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").expect("tracefs is mounted");
-    let names = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn what_a_killed_watch_leaves_is_removed() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    // What others left is not ours to find later.
-    let clean = Command::new(RTSCOPE).args(["doctor", "--clean"]).output();
-    assert!(clean.expect("rtscope starts").status.success());
-    let before = instances();
+    let before = Leftovers::before(Path::new(RTSCOPE));
     let _victim = victim();
     let mut delay_ms = u64::from(std::process::id()) % 53;
     for _ in 0..20 {
@@ -83,34 +71,15 @@ fn what_a_killed_watch_leaves_is_removed() {
         std::thread::sleep(Duration::from_millis(delay_ms));
         watch.kill().expect("killed");
         watch.wait().expect("reaped");
-        let mut doctor = Command::new(RTSCOPE);
-        doctor.args(["doctor", "--clean", "--output", "rtscope-snapshots"]);
-        let cleaned = doctor
-            .current_dir(folder.path())
-            .output()
-            .expect("rtscope starts");
-        assert!(cleaned.status.success(), "{cleaned:?}");
-        assert_eq!(
-            instances(),
-            before,
-            "killed after {delay_ms} ms: {cleaned:?}"
-        );
+        before.check_removed(folder.path(), delay_ms);
     }
-    let snapshots = std::fs::read_dir(folder.path().join("rtscope-snapshots"));
-    let mut names = snapshots
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name());
-    let half = names.find(|name| name.to_string_lossy().contains(".partial"));
-    assert_eq!(half, None, "a half-written snapshot is left");
 }
 
 #[test]
 fn two_watches_see_the_same_at_once() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    let before = instances();
+    let before = tracefs_instances();
     let _victim = victim();
     let words = ["--for", "1s", "--over", "1us", "--rate", "5/s"];
     let watches = [start(folder.path(), &words), start(folder.path(), &words)];
@@ -133,13 +102,13 @@ fn two_watches_see_the_same_at_once() {
             );
         }
     }
-    assert_eq!(instances(), before);
+    assert_eq!(tracefs_instances(), before);
 }
 
 #[test]
 fn the_first_signal_reports_and_the_second_discards() {
     let _alone = testkit::privileged();
-    let before = instances();
+    let before = tracefs_instances();
     for signal in [Signal::INT, Signal::TERM] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut watch = start(folder.path(), &["--over", "10s"]);
@@ -163,7 +132,7 @@ fn the_first_signal_reports_and_the_second_discards() {
         let output = watch.wait_with_output().expect("it ends");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
-    assert_eq!(instances(), before);
+    assert_eq!(tracefs_instances(), before);
 }
 
 /// Waits until the armed thread sleeps: a signal wakes only who does.

@@ -40,7 +40,7 @@ pub use ast::{
     Pseudo, Root, Step, Text, UnaryOp,
 };
 pub use filter::Filter;
-pub use notes::nearest;
+pub use notes::{edit_distance, nearest};
 pub use pattern::{Glob, GlobPart};
 pub use program::{Program, Wants};
 pub use span::Span;

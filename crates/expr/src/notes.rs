@@ -136,15 +136,16 @@ pub fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str>) -> Option<
         let longest = typed.len().max(name.len());
         let shortest = typed.len().min(name.len());
         let plausible = longest <= NAME_BYTES_MAX && longest - shortest <= DISTANCE_MAX;
-        let distance = plausible.then(|| distance(typed.as_bytes(), name.as_bytes()))?;
+        let distance = plausible.then(|| edit_distance(typed, name))?;
         // Short names are all near to each other.
         (distance <= DISTANCE_MAX && distance * 2 < shortest).then_some((distance, name))
     };
     names.filter_map(within).min().map(|(_, name)| name)
 }
 
-/// How many bytes must be changed, added or removed.
-fn distance(from: &[u8], to: &[u8]) -> usize {
+/// How many bytes must be changed, added or removed; upper and lower case are the same.
+pub fn edit_distance(from: &str, to: &str) -> usize {
+    let (from, to) = (from.as_bytes(), to.as_bytes());
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
         let mut diagonal = row[0];

@@ -1,12 +1,16 @@
 //! Helpers of tests; no product code depends on them.
 
 pub mod dat;
+mod leftovers;
 mod privileged;
 mod probe;
 mod sample;
+mod small_trace;
 mod synthetic;
 
+pub use leftovers::{Leftovers, tracefs_instances};
 pub use privileged::{Privileged, privileged, runs, skip};
 pub use probe::{Traced, build_traced};
 pub use sample::{SAMPLE_EVENTS, write_sample};
+pub use small_trace::{event_class, one_stream_class};
 pub use synthetic::{SyntheticTrace, Task};

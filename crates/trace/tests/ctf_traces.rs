@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, TraceWriter};
+use ctf::writer::{PayloadWriter, TraceMeta, TraceWriter};
 use event::{
     ClassId, Clock, Cpu, Duration, ErrorKind, EventClass, Field, FieldType, Instant, Integer,
     TimeRange,
 };
+use testkit::{event_class, one_stream_class};
 use trace::{Item, OpenOptions, Root, Trace};
 
 /// A trace in `dir` with one class, `tick { value }`: CPUs with the times of their events. A time
@@ -15,27 +16,13 @@ use trace::{Item, OpenOptions, Root, Trace};
 fn write(dir: &Path, wall_offset_ns: i64, domain: &str, cpus: &[(u32, &[i64])]) {
     let value = Field::payload("value", FieldType::Integer(Integer::le(64, true)));
     let comm = Field::payload("comm", FieldType::Text { size_bytes: 16 });
-    let name = format!("{domain}_tick");
-    let class = EventClass {
-        id: ClassId(0),
-        name,
-        stream: 0,
-        fields: vec![value, comm],
-    };
+    let class = event_class(0, &format!("{domain}_tick"), vec![value, comm]);
     let meta = TraceMeta {
         environment: vec![
             ("hostname".to_owned(), "vm".into()),
             ("domain".to_owned(), domain.into()),
         ],
-        uuid: [1; 16],
-        clocks: vec![ClockMeta::monotonic(wall_offset_ns)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            header: HeaderKind::Large,
-            classes: vec![class],
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
+        ..one_stream_class(vec![class], wall_offset_ns)
     };
     let mut trace = TraceWriter::create(dir, &meta).unwrap();
     for (cpu, times) in cpus {
@@ -376,29 +363,13 @@ fn a_float_is_loaded_as_itself_and_every_field_through_the_common_face() {
         align_bits: 8,
         big_endian: false,
     };
-    let class = EventClass {
-        id: ClassId(0),
-        name: "load".to_owned(),
-        stream: 0,
-        fields: vec![
-            Field::payload("name", FieldType::String),
-            Field::payload("short", float(32)),
-            Field::payload("long", float(64)),
-            Field::payload("count", FieldType::Integer(Integer::le(8, true))),
-        ],
-    };
-    let meta = TraceMeta {
-        environment: Vec::new(),
-        uuid: [1; 16],
-        clocks: vec![ClockMeta::monotonic(0)],
-        streams: vec![StreamMeta {
-            name: "channel0".to_owned(),
-            header: HeaderKind::Large,
-            classes: vec![class],
-            ..StreamMeta::default()
-        }],
-        ..TraceMeta::default()
-    };
+    let fields = vec![
+        Field::payload("name", FieldType::String),
+        Field::payload("short", float(32)),
+        Field::payload("long", float(64)),
+        Field::payload("count", FieldType::Integer(Integer::le(8, true))),
+    ];
+    let meta = one_stream_class(vec![event_class(0, "load", fields)], 0);
     let mut writer = TraceWriter::create(root.path(), &meta).unwrap();
     let mut stream = writer.stream(0, Cpu(2)).unwrap();
     let mut payload = PayloadWriter::new();
