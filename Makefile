@@ -44,6 +44,7 @@ test-all:
 	cargo build --release --package cli
 	cargo xtask lock tests/peers/lttng_analyses.sh $(RTSCOPE)
 	cargo xtask lock tests/peers/perfetto.sh $(RTSCOPE)
+	cargo xtask lock tests/peers/babeltrace2_ctf2.sh $(RTSCOPE)
 	cargo build --release --package cli --features arrow --target-dir $(TARGET_DIR)/arrow
 	cargo xtask lock tests/peers/duckdb.sh $(TARGET_DIR)/arrow/release/rtscope
 

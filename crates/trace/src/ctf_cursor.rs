@@ -35,7 +35,7 @@ impl<'a> CtfCursor<'a> {
     /// empty.
     pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool]) -> Self {
         let mut lanes = Vec::new();
-        for part in &ctf.parts {
+        for part in ctf.parts_by_uuid() {
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
@@ -44,7 +44,8 @@ impl<'a> CtfCursor<'a> {
                 Some(wanted) => reader.with_wanted(wanted.clone()).until(end_ns),
                 None => reader,
             };
-            for (place, stream) in part.files.streams().iter().enumerate() {
+            for place in part.files.places_by_id() {
+                let stream = &part.files.streams()[place];
                 let file = format!("{}{}", part.prefix, stream.name());
                 let readers = part.files.readers_from(place, begin_ns).into_iter();
                 lanes.extend(readers.map(|reader| CtfLane {

@@ -87,6 +87,17 @@ impl CtfTrace {
         Ok(CtfTrace { parts })
     }
 
+    /// The parts in the order that events of one instant have: by UUID, those without one last; as
+    /// babeltrace2 orders them.
+    pub fn parts_by_uuid(&self) -> Vec<&Part> {
+        let mut parts: Vec<&Part> = self.parts.iter().collect();
+        parts.sort_by_key(|part| {
+            let uuid = part.files.schema().uuid;
+            (uuid.is_none(), uuid)
+        });
+        parts
+    }
+
     /// Classes of all parts, numbered through.
     pub fn classes(&self) -> Vec<EventClass> {
         let mut classes = Vec::new();

@@ -102,6 +102,16 @@ fn streams_are_merged_by_time_and_equal_times_keep_their_streams_order() {
 }
 
 #[test]
+fn equal_times_are_in_the_order_of_stream_ids_whatever_the_files_are_called() {
+    let root = tempfile::tempdir().unwrap();
+    let cpus: [(u32, &[i64]); 3] = [(10, &[1, 5]), (2, &[5]), (0, &[5, 6])];
+    write(root.path(), 0, "kernel", &cpus);
+    let trace = Trace::open(root.path()).unwrap();
+    let expect = ["10@1", "0@5", "2@5", "10@5", "0@6"];
+    assert_eq!(walk(&trace, TimeRange::ALL), expect);
+}
+
+#[test]
 fn a_loss_stands_between_the_events_around_it() {
     let root = tempfile::tempdir().unwrap();
     write(

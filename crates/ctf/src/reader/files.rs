@@ -120,6 +120,15 @@ impl TraceFiles {
         })
     }
 
+    /// Places in [`TraceFiles::streams`] in the order that events of one instant have: by the ids
+    /// of stream class and stream, then by name; as babeltrace2 orders them.
+    pub fn places_by_id(&self) -> Vec<usize> {
+        let indexes = self.indexes();
+        let mut places: Vec<usize> = (0..indexes.len()).collect();
+        places.sort_by_key(|place| (indexes[*place].stream_class, indexes[*place].stream));
+        places
+    }
+
     /// A reader at the start of a stream file, in the order of its packets.
     pub fn reader<'a>(&'a self, stream: &'a StreamFile) -> StreamReader<'a> {
         StreamReader::from_source(&self.schema, stream.source(), self.piece_bytes())

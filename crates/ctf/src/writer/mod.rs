@@ -75,6 +75,11 @@ impl<'m> Lowered<'m> {
     }
 }
 
+/// The first instance id of files with a name of their own; below it, the id is the CPU, so that
+/// events of one instant are in the order of their CPUs whoever came first (readers put equal times
+/// in the order of the ids).
+const NAMED_FILES_ID: u64 = 1 << 32;
+
 /// Writes one CTF trace: a directory with `metadata`, stream files and `index/`.
 #[derive(Debug)]
 pub struct TraceWriter {
@@ -82,7 +87,7 @@ pub struct TraceWriter {
     uuid: [u8; 16],
     streams: Arc<[StreamMeta]>,
     encoders: Vec<StreamEncoder>,
-    files: u64,
+    named_files: u64,
 }
 
 impl TraceWriter {
@@ -111,7 +116,7 @@ impl TraceWriter {
             uuid: meta.uuid,
             streams: meta.streams.clone().into(),
             encoders,
-            files: 0,
+            named_files: 0,
         })
     }
 
@@ -144,7 +149,7 @@ impl TraceWriter {
     pub fn stream(&mut self, stream_index: usize, cpu: Cpu) -> Result<StreamWriter> {
         let name = self.streams.get(stream_index).map_or("", |meta| &meta.name);
         let file = format!("{name}_{}", cpu.0);
-        self.stream_file(stream_index, &file, cpu)
+        self.start(stream_index, &file, cpu, u64::from(cpu.0))
     }
 
     /// Starts the file `file` of stream `stream_index`, whose packets belong to `cpu`.
@@ -157,6 +162,18 @@ impl TraceWriter {
         stream_index: usize,
         file: &str,
         cpu: Cpu,
+    ) -> Result<StreamWriter> {
+        let instance_id = NAMED_FILES_ID + self.named_files;
+        self.named_files += 1;
+        self.start(stream_index, file, cpu, instance_id)
+    }
+
+    fn start(
+        &mut self,
+        stream_index: usize,
+        file: &str,
+        cpu: Cpu,
+        instance_id: u64,
     ) -> Result<StreamWriter> {
         let found = self
             .streams
@@ -177,12 +194,10 @@ impl TraceWriter {
             packet_context: Arc::clone(&encoder.packet_context),
             uuid: self.uuid,
             stream_id: stream_index as u32,
-            instance_id: self.files,
+            instance_id,
             cpu: (!meta.has_no_cpu).then_some(cpu),
         };
-        let writer = StreamWriter::create(start)?;
-        self.files += 1;
-        Ok(writer)
+        StreamWriter::create(start)
     }
 }
 
