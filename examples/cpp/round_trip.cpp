@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Writes a trace, then shows every field of every event of it.
-// usage: round_trip NEW-DIRECTORY
+// usage: round_trip NEW-DIRECTORY [ctf1|ctf2]
 
 #include <cstdio>
 #include <string>
 
 #include <rtscope.hpp>
 
-static void write(const std::string &path)
+static void write(const std::string &path, const std::string &format)
 {
 	rtscope::writer writer = rtscope::create(path);
+	writer.set_format(format);
 	std::uint32_t stream = writer.add_stream("app");
 	std::uint32_t step = writer.add_class(stream, "app:step");
 	std::uint32_t level = writer.add_field(step, "level", "u8{LOW=0..9,HIGH=10..19}");
@@ -43,11 +44,11 @@ static void show(const rtscope::trace &trace, const rtscope::item &item)
 
 int main(int argc, char **argv)
 try {
-	if (argc != 2) {
-		std::fprintf(stderr, "usage: %s NEW-DIRECTORY\n", argv[0]);
+	if (argc != 2 && argc != 3) {
+		std::fprintf(stderr, "usage: %s NEW-DIRECTORY [ctf1|ctf2]\n", argv[0]);
 		return 1;
 	}
-	write(argv[1]);
+	write(argv[1], argc == 3 ? argv[2] : "ctf1");
 	rtscope::trace trace = rtscope::open(argv[1]);
 	for (const rtscope::item &item : trace.items()) {
 		if (auto loss = item.lost())

@@ -46,8 +46,9 @@ def create(
     *,
     environment: Optional[Mapping[str, object]] = None,
     wall_offset_ns: int = 0,
+    format: Literal["ctf1", "ctf2"] = "ctf1",
 ) -> Writer:
-    """Begins a trace (CTF 1.8) that appears at `path` when it is finished.
+    """Begins a trace that appears at `path` when it is finished, as CTF 1.8 or as CTF 2.
 
     `wall_offset_ns` is the wall clock, in nanoseconds since 1970 (UTC), at time 0.
     """

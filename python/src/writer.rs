@@ -12,16 +12,18 @@ use crate::error::raised;
 
 /// Begins a trace that appears at `path` when it is finished.
 #[pyfunction]
-#[pyo3(signature = (path, *, environment=None, wall_offset_ns=0))]
+#[pyo3(signature = (path, *, environment=None, wall_offset_ns=0, format="ctf1"))]
 pub(crate) fn create(
     py: Python<'_>,
     path: PathBuf,
     environment: Option<&Bound<'_, PyDict>>,
     wall_offset_ns: i64,
+    format: &str,
 ) -> PyResult<Writer> {
     let begin = || {
         let mut writer = face::Writer::create(&path)?;
         writer.wall_offset_ns(wall_offset_ns)?;
+        writer.format(format)?;
         Ok(writer)
     };
     let mut writer = begin().map_err(|error: Error| raised(py, &error))?;

@@ -225,20 +225,24 @@ class Writing(unittest.TestCase):
             "i": 7,
         }
         types = ["u8", "i64", "x64", "f32", "string", "i16[]", "u64[]", "f64[]", "u8{LOW=0..9}"]
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "trace")
-            with rtscope.create(path, environment={"a": 1}, wall_offset_ns=5) as writer:
-                stream = writer.add_stream("app")
-                event = writer.add_class(stream, "app:all", dict(zip(values, types)))
-                writer.write(event, 10, values)
-                writer.discarded(stream, 3)
-                writer.write(event, 20)
-            trace = rtscope.open(path)
-            first, lost, second = trace.items()
-            self.assertEqual({name: first[name] for name in values}, values)
-            self.assertEqual((first.label("i"), lost.count), ("LOW", 3))
-            self.assertEqual([second[name] for name in "aefi"], [0, "", [], 0])
-            self.assertEqual((trace.environment["a"], trace.wall_ns(10)), ("1", 15))
+        for form, version in [("ctf1", b"/* CTF 1.8"), ("ctf2", b"\x1e")]:
+            with self.subTest(form), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "trace")
+                options = {"environment": {"a": 1}, "wall_offset_ns": 5, "format": form}
+                with rtscope.create(path, **options) as writer:
+                    stream = writer.add_stream("app")
+                    event = writer.add_class(stream, "app:all", dict(zip(values, types)))
+                    writer.write(event, 10, values)
+                    writer.discarded(stream, 3)
+                    writer.write(event, 20)
+                with open(os.path.join(path, "metadata"), "rb") as metadata:
+                    self.assertTrue(metadata.read().startswith(version))
+                trace = rtscope.open(path)
+                first, lost, second = trace.items()
+                self.assertEqual({name: first[name] for name in values}, values)
+                self.assertEqual((first.label("i"), lost.count), ("LOW", 3))
+                self.assertEqual([second[name] for name in "aefi"], [0, "", [], 0])
+                self.assertEqual((trace.environment["a"], trace.wall_ns(10)), ("1", 15))
 
     def test_a_trace_that_fails_does_not_appear(self):
         with tempfile.TemporaryDirectory() as folder:

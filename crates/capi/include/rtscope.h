@@ -306,6 +306,9 @@ int rtscope_add_environment(struct rtscope_writer *writer, const char *key, cons
 /* The wall clock, in nanoseconds since 1970 (UTC), at time 0. */
 int rtscope_set_wall_offset_ns(struct rtscope_writer *writer, int64_t offset_ns,
 			       struct rtscope_error **error);
+/* "ctf1" (CTF 1.8, also without this call) or "ctf2". */
+int rtscope_set_format(struct rtscope_writer *writer, const char *format,
+		       struct rtscope_error **error);
 /* These return numbers. */
 int64_t rtscope_add_stream(struct rtscope_writer *writer, const char *name,
 			   struct rtscope_error **error);

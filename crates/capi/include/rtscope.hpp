@@ -446,6 +446,7 @@ public:
 	{
 		run(rtscope_set_wall_offset_ns, offset_ns);
 	}
+	void set_format(const std::string &format) { run(rtscope_set_format, format.c_str()); }
 	std::uint32_t add_stream(const std::string &name)
 	{
 		return std::uint32_t(run(rtscope_add_stream, name.c_str()));

@@ -101,6 +101,24 @@ pub unsafe extern "C" fn rtscope_set_wall_offset_ns(
     })
 }
 
+/// Chooses what is written: `ctf1`, or `ctf2`.
+///
+/// # Safety
+/// As [`rtscope_finish`]; `format` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rtscope_set_format(
+    writer: *mut CWriter,
+    format: *const c_char,
+    error: *mut *mut CError,
+) -> c_int {
+    call(error, || {
+        // SAFETY: as the caller promises.
+        let (writer, format) = unsafe { (writing(writer)?, text(format)?) };
+        writer.format(format)?;
+        Ok(0)
+    })
+}
+
 /// Declares a stream and returns its number.
 ///
 /// # Safety

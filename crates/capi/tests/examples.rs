@@ -116,7 +116,9 @@ fn the_examples_print_what_they_should() {
     check(&bench.program("c/columns.c"), &["sample", "status"], SUM);
     let latency = ["sample", "app:request_begin", "app:request_end", "id"];
     check(&bench.program("cpp/latency.cpp"), &latency, LATENCY);
-    check(&bench.program("cpp/round_trip.cpp"), &["there"], ROUND_TRIP);
+    let round_trip = bench.program("cpp/round_trip.cpp");
+    check(&round_trip, &["there"], ROUND_TRIP);
+    check(&round_trip, &["again", "ctf2"], ROUND_TRIP);
     check(&bench.program("c/write_trace.c"), &["new"], "");
     check(&counts, &["new"], "      10  app:request\n       0  lost\n");
 }

@@ -24,8 +24,9 @@ const TYPES: [&str; 9] = [
 ];
 
 /// Two events of all types, a loss, and an event of another stream.
-fn write(path: &Path) {
+fn write(path: &Path, format: &str) {
     let mut writer = Writer::create(path).unwrap();
+    writer.format(format).unwrap();
     writer.environment("hostname", "here").unwrap();
     writer.wall_offset_ns(1_000).unwrap();
     let app = writer.stream("app").unwrap();
@@ -88,10 +89,16 @@ fn read(walk: &mut Walk) -> (Vec<Seen>, u64) {
 
 #[test]
 fn a_written_trace_reads_back_with_all_types_streams_cpus_and_losses() {
+    check("ctf1", "1.8");
+    check("ctf2", "2");
+}
+
+fn check(format: &str, version: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
-    write(&path);
+    write(&path, format);
     let trace = Arc::new(Trace::open(&path).unwrap());
+    assert_eq!(trace.parts()[0].format_version, version);
     assert_eq!(trace.info().environment["hostname"], "here");
     assert_eq!(trace.wall_ns(at(10)), 1_010);
     let mut walk = Walk::new(&trace, Selection::default()).unwrap();
@@ -141,6 +148,7 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing_behind() {
         assert_eq!(result.unwrap_err().kind(), expect);
     };
     let invalid = ErrorKind::InvalidInput;
+    check(writer.format("tsdl"), invalid);
     check(writer.stream("a/b").map(drop), invalid);
     check(writer.class(0, "early").map(drop), ErrorKind::NotFound);
     let stream = writer.stream("app").unwrap();
@@ -162,6 +170,7 @@ fn what_cannot_be_written_is_refused_and_leaves_nothing_behind() {
     writer.event(class, Cpu(0), at(10)).unwrap();
     check(writer.event(class, Cpu(0), at(9)), invalid);
     check(writer.stream("late").map(drop), invalid);
+    check(writer.format("ctf2"), invalid);
     drop(writer);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

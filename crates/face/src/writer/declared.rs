@@ -2,7 +2,7 @@
 
 use ctf::LOSSES_BETWEEN;
 use ctf::LOSSES_KEY;
-use ctf::writer::{ClockMeta, EnvValue, HeaderKind, PayloadWriter, StreamMeta, TraceMeta};
+use ctf::writer::{ClockMeta, Dialect, EnvValue, HeaderKind, PayloadWriter, StreamMeta, TraceMeta};
 use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Integer, Result};
 
 use super::{Given, spelling};
@@ -17,6 +17,7 @@ const FIELDS_MAX: usize = 1 << 15;
 pub(super) struct Declared {
     environment: Vec<(String, EnvValue)>,
     pub wall_offset_ns: i64,
+    pub dialect: Dialect,
     /// Their names.
     streams: Vec<String>,
     classes: Vec<Class>,
@@ -185,6 +186,7 @@ impl Declared {
         environment.push((LOSSES_KEY.to_owned(), LOSSES_BETWEEN.into()));
         Ok(TraceMeta {
             environment,
+            dialect: self.dialect,
             uuid: ctf::writer::random_uuid()?,
             clocks: vec![ClockMeta::monotonic(self.wall_offset_ns)],
             streams: self.streams.iter().enumerate().map(stream).collect(),

@@ -7,7 +7,7 @@ mod spelling;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ctf::writer::{PayloadWriter, StagedDir, StreamWriter, TraceWriter};
+use ctf::writer::{Dialect, PayloadWriter, StagedDir, StreamWriter, TraceWriter};
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 
 use declared::Declared;
@@ -86,6 +86,25 @@ impl Writer {
     /// [`ErrorKind::InvalidInput`] after the first event.
     pub fn wall_offset_ns(&mut self, offset_ns: i64) -> Result<()> {
         self.declared()?.wall_offset_ns = offset_ns;
+        Ok(())
+    }
+
+    /// Chooses what is written: `ctf1` (CTF 1.8, which every reader knows, and what is written
+    /// without this) or `ctf2`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] after the first event, or for another word.
+    pub fn format(&mut self, word: &str) -> Result<()> {
+        self.declared()?.dialect = match word {
+            "ctf1" => Dialect::Ctf18,
+            "ctf2" => Dialect::Ctf2,
+            _ => {
+                let what = "a trace is written as ctf1 or as ctf2";
+                return Err(Error::new(ErrorKind::InvalidInput, what)
+                    .found(format!("'{word}'"))
+                    .mend("leave the format out for CTF 1.8, or say ctf2"));
+            }
+        };
         Ok(())
     }
 
