@@ -2,13 +2,13 @@
 //!
 //! Always over a sample trace; over all traces of a corpus when RTSCOPE_CORPUS names its directory.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use ctf::is_packet_bookkeeping;
 use event::{FieldId, TimeRange, Value};
 use export::Format;
+use testkit::Corpus;
 use trace::{EventView, Item, Trace};
 
 /// What a format keeps of an item, as a text.
@@ -188,26 +188,15 @@ fn a_trace_is_the_same_after_a_round_trip_and_its_losses_too() {
     }
 }
 
-fn find(dir: &Path, found: &mut Vec<PathBuf>) {
-    if dir.join("metadata").is_file() {
-        return found.push(dir.to_owned());
-    }
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut dirs: Vec<_> = entries.map(|entry| entry.path()).collect();
-    dirs.retain(|path| path.is_dir());
-    dirs.sort();
-    dirs.iter().for_each(|dir| find(dir, found));
-}
-
 #[test]
 #[ignore = "needs the corpus of traces (RTSCOPE_CORPUS)"]
 fn real_traces_are_the_same_after_a_round_trip() {
-    let corpus = std::env::var_os("RTSCOPE_CORPUS").expect("RTSCOPE_CORPUS names a directory");
-    let mut traces = Vec::new();
-    find(Path::new(&corpus), &mut traces);
+    let Some(corpus) = Corpus::find("real traces after a round trip") else {
+        return;
+    };
     let mut wrong = Vec::new();
     let mut tried = 0;
-    for trace in traces {
+    for (_, trace) in corpus.ctf_traces() {
         // What cannot be opened has nothing to convert.
         if Trace::open(&trace).is_err() {
             continue;

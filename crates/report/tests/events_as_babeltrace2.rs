@@ -1,34 +1,24 @@
 //! Our text of events against babeltrace2's, byte for byte, on every CTF 1.8 trace of a corpus, by
 //! default and with each of its options.
 //!
-//! The corpus is not part of the project: name its directory in RTSCOPE_CORPUS. Archives in it are
-//! left alone; unpack them into it first.
+//! The corpus is not part of the project: name its directory in RTSCOPE_CORPUS; archives in it are
+//! read too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use event::TimeRange;
 use report::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
+use testkit::Corpus;
 use trace::{Item, Trace};
 
 /// The trace on which we differ: its names hold bytes that are not UTF-8, which we replace.
 const EXCUSED: &str = "metadata-pass/string-literal-escape";
 
-/// The directories with CTF 1.8 metadata at or below `dir`.
-fn find(dir: &Path, found: &mut Vec<PathBuf>) {
-    let is_ctf2 = |text: Vec<u8>| text.first() == Some(&0x1e);
-    if let Ok(text) = std::fs::read(dir.join("metadata")) {
-        if !is_ctf2(text) {
-            found.push(dir.to_owned());
-        }
-        return;
-    }
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    dirs.sort();
-    dirs.iter()
-        .filter(|path| path.is_dir())
-        .for_each(|path| find(path, found));
+/// Whether babeltrace2 before 2.1 knows its metadata.
+fn is_ctf1(dir: &Path) -> bool {
+    let text = std::fs::read(dir.join("metadata"));
+    text.is_ok_and(|text| text.first() != Some(&0x1e))
 }
 
 /// What we print; nothing for what cannot be opened.
@@ -165,9 +155,11 @@ fn origin(word: &str) -> EventOrigin {
 #[test]
 #[ignore = "needs the corpus of traces (RTSCOPE_CORPUS) and babeltrace2"]
 fn every_trace_of_the_corpus_prints_as_babeltrace2_prints_it() {
-    let corpus = std::env::var_os("RTSCOPE_CORPUS").expect("RTSCOPE_CORPUS names the corpus");
-    let mut traces = Vec::new();
-    find(Path::new(&corpus), &mut traces);
+    let Some(corpus) = Corpus::find("events as babeltrace2 prints them") else {
+        return;
+    };
+    let traces = corpus.ctf_traces().into_iter().map(|(_, dir)| dir);
+    let traces: Vec<PathBuf> = traces.filter(|dir| is_ctf1(dir)).collect();
     assert!(!traces.is_empty(), "no trace below RTSCOPE_CORPUS");
     let mut different = Vec::new();
     for way in WAYS {

@@ -1,5 +1,6 @@
 //! Helpers of tests; no product code depends on them.
 
+mod corpus;
 pub mod dat;
 mod leftovers;
 mod privileged;
@@ -8,6 +9,7 @@ mod sample;
 mod small_trace;
 mod synthetic;
 
+pub use corpus::Corpus;
 pub use leftovers::{Leftovers, tracefs_instances};
 pub use privileged::{Privileged, privileged, runs, skip};
 pub use probe::{Traced, build_traced};

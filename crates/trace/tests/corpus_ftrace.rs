@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use event::{FieldType, Scope, TimeRange, Value};
+use testkit::Corpus;
 use trace::{Item, Trace};
 
 /// One event as both sides can show it.
@@ -160,32 +160,13 @@ fn check(recording: &Path, text: &Path) -> (u64, u64) {
     (count, fields)
 }
 
-fn corpus(what: &str) -> Option<PathBuf> {
-    let corpus = std::env::var_os("RTSCOPE_CORPUS").map(PathBuf::from);
-    if corpus.is_none() {
-        testkit::skip(what, "RTSCOPE_CORPUS is not set");
-    }
-    corpus
-}
-
-fn unpacked(corpus: &Path, name: &str, scratch: &Path) -> PathBuf {
-    let mut tar = Command::new("tar");
-    tar.arg("-xf")
-        .arg(corpus.join(format!("lab/{name}.tar.xz")))
-        .arg("-C")
-        .arg(scratch);
-    assert!(tar.status().is_ok_and(|status| status.success()));
-    scratch.join(name)
-}
-
 #[test]
 fn raw_pages_hold_what_their_kernel_printed() {
-    let Some(corpus) = corpus("raw pages against the kernel's text, field by field") else {
+    let Some(corpus) = Corpus::find("raw pages against the kernel's text, field by field") else {
         return;
     };
-    let scratch = tempfile::tempdir().expect("a directory");
     for name in ["jack-rt612-single-ftrace", "memcached-rt612-ftrace"] {
-        let root = unpacked(&corpus, name, scratch.path());
+        let root = corpus.unpack(&format!("lab/{name}.tar.xz"));
         let (events, fields) = check(&root, &root.join("trace.txt"));
         println!("{name}: {events} events, {fields} fields as in the kernel's text");
         assert!(events > 10_000 && fields > events);
@@ -194,24 +175,23 @@ fn raw_pages_hold_what_their_kernel_printed() {
 
 #[test]
 fn trace_dats_hold_what_trace_cmd_reported() {
-    let Some(corpus) = corpus("trace.dat against trace-cmd report, field by field") else {
+    let Some(corpus) = Corpus::find("trace.dat against trace-cmd report, field by field") else {
         return;
     };
-    let scratch = tempfile::tempdir().expect("a directory");
-    let root = unpacked(&corpus, "jack-rt612-trace.dat", scratch.path());
+    let root = corpus.unpack("lab/jack-rt612-trace.dat.tar.xz");
     for name in ["trace", "trace-v6", "trace-func", "trace-timerlat"] {
         let (dat, text) = (format!("{name}.dat"), format!("{name}.report.txt"));
         let (events, fields) = check(&root.join(&dat), &root.join(text));
         println!("{dat}: {events} events, {fields} fields as in trace-cmd's report");
         assert!(events > 100);
     }
-    for file in files(&corpus.join("kernelshark")) {
+    for file in files(&corpus.path().join("kernelshark")) {
         let name = file
             .file_name()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let mut texts = files(&corpus.join("expected"));
+        let mut texts = files(&corpus.path().join("expected"));
         texts.retain(|text| text.to_string_lossy().ends_with(&format!("{name}.txt")));
         let Some(text) = texts.first() else { continue };
         let (events, fields) = check(&file, text);
