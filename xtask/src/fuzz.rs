@@ -9,8 +9,6 @@ use crate::run;
 
 /// Seconds for each reader in the quick gate.
 const SMOKE_SECONDS: u64 = 1;
-/// The compiler that has sanitizers.
-const NIGHTLY: &str = "+nightly";
 
 /// What was asked for.
 #[derive(Debug, PartialEq)]
@@ -56,21 +54,17 @@ fn fuzz(root: &Path, options: &Options) -> Result<()> {
         true => "fuzz-sanitizer",
         false => "fuzz",
     });
-    let mut build = match options.sanitizer {
-        // The compiler that runs us is a certain one; this asks for another.
-        true => Command::new("cargo"),
-        false => run::cargo(root),
-    };
-    build.current_dir(root);
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut build = run::cargo(root);
     if options.sanitizer {
-        if !has_nightly() {
-            eprintln!("skipped: sanitizer fuzzing: no nightly compiler (rustup install nightly)");
+        if !has_sanitizer(&triple) {
+            println!("skipped: sanitizer fuzzing: this compiler came without AddressSanitizer");
             return Ok(());
         }
-        build.arg(NIGHTLY).env("RUSTFLAGS", "-Zsanitizer=address");
-        build.env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
+        // A stable compiler has the sanitizer and its runtime; only the option is for nightly ones.
+        build.env("RUSTC_BOOTSTRAP", "1");
+        build.env("RUSTFLAGS", "-Zsanitizer=address");
     }
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     build
         .args(["build", "--quiet", "--package", "fuzz", "--profile", "fuzz"])
         .args(["--target", &triple])
@@ -86,13 +80,17 @@ fn fuzz(root: &Path, options: &Options) -> Result<()> {
     run::must_succeed(&mut fuzzer)
 }
 
-/// Whether the toolchain with sanitizers is installed.
-fn has_nightly() -> bool {
-    let version = Command::new("cargo")
-        .args([NIGHTLY, "--version"])
-        .env_remove("RUSTUP_TOOLCHAIN")
+/// Whether the sanitizer's runtime lies beside the compiler's libraries.
+fn has_sanitizer(triple: &str) -> bool {
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler)
+        .args(["--print", "target-libdir", "--target", triple])
         .output();
-    version.is_ok_and(|output| output.status.success())
+    let Ok(output) = output else { return false };
+    let libraries = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let entries = std::fs::read_dir(libraries).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.any(|name| name.ends_with("_rt.asan.a"))
 }
 
 /// Where cargo builds.
