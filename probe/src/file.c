@@ -57,16 +57,23 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     header->version = RTSCOPE_LAYOUT_VERSION;
     header->header_bytes = sizeof *header;
     header->begin_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    if (settings->clock == RTSCOPE_CLOCK_COUNTER)
+        header->begin_counter = rtscope_counter_();
     header->pid = (int32_t)getpid();
     header->clock = settings->clock;
     header->mode = settings->mode;
+    header->block_ns = settings->block_ns;
     header->rseq = rseq;
     header->rings_length = rings_length;
     header->controls_offset = align(sizeof *header);
     header->switches_offset =
         align(header->controls_offset + rings_length * sizeof(struct rtscope_ring));
     header->switches_bytes = RTSCOPE_SWITCHES_BYTES;
-    header->table_offset = align(header->switches_offset + RTSCOPE_SWITCHES_BYTES);
+    header->filters_offset = align(header->switches_offset + RTSCOPE_SWITCHES_BYTES);
+    header->filters_bytes = RTSCOPE_FILTERS_BYTES;
+    header->objects_offset = align(header->filters_offset + RTSCOPE_FILTERS_BYTES);
+    header->objects_bytes = RTSCOPE_OBJECTS_BYTES;
+    header->table_offset = align(header->objects_offset + RTSCOPE_OBJECTS_BYTES);
     header->table_bytes = RTSCOPE_TABLE_BYTES;
     header->data_offset = align(header->table_offset + RTSCOPE_TABLE_BYTES);
     header->ring_bytes = settings->ring_bytes;
@@ -125,7 +132,8 @@ int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint
     return 0;
 }
 
-static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan)
+static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan,
+                int huge_pages)
 {
     const uint64_t front = plan->switches_offset;
     if (ftruncate(fd, (off_t)plan->file_bytes) != 0 || posix_fallocate(fd, 0, (off_t)front) != 0)
@@ -135,6 +143,10 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
     if (map == MAP_FAILED)
         return -1;
     file->header = map;
+    /* Where the machine gives shared memory no huge pages, small ones do. */
+    if (huge_pages)
+        (void)madvise((char *)map + plan->data_offset, plan->file_bytes - plan->data_offset,
+                      MADV_HUGEPAGE);
     /* The mapping keeps the lock when the descriptor is closed: it ends with the process. */
     if (rtscope_file_populate(file, 0, front) != 0 || flock(fd, LOCK_SH | LOCK_NB) != 0) {
         munmap(map, plan->file_bytes);
@@ -167,7 +179,7 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
         const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         const int fd = openat(folder, name, flags, 0600);
         if (fd >= 0) {
-            result = fill(file, fd, &plan);
+            result = fill(file, fd, &plan, settings->huge_pages);
             if (result != 0)
                 unlinkat(folder, name, 0);
             close(fd);

@@ -9,6 +9,8 @@
 
 /* Room for so many bytes of switches and descriptions; sparse until it is needed. */
 #define RTSCOPE_SWITCHES_BYTES ((size_t)8 << 20)
+#define RTSCOPE_FILTERS_BYTES ((size_t)1 << 20)
+#define RTSCOPE_OBJECTS_BYTES ((size_t)1 << 20)
 #define RTSCOPE_TABLE_BYTES ((size_t)4 << 20)
 #define RTSCOPE_PATH_MAX 256
 
@@ -22,8 +24,10 @@ struct rtscope_settings {
     uint64_t subbuffer_bytes;
     uint32_t mode;
     uint32_t clock;
+    uint32_t block_ns;
     int rseq;
     int disabled;
+    int huge_pages;
 };
 
 /* The shared file of this process, mapped as a whole; no descriptor stays open. */
@@ -58,11 +62,25 @@ struct rtscope_wishes {
     char patterns[4096];
 };
 void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings);
-int rtscope_wishes_match(const struct rtscope_wishes *wishes, const char *provider,
+int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,
                          const char *name);
+
+/* objects.c: notes programs and libraries that are loaded and not yet known. */
+void rtscope_objects_note(const struct rtscope_file *file);
 
 /* write.c */
 extern uint32_t rtscope_write_clock;
+extern uint32_t rtscope_write_block_ns;
 extern volatile uint32_t *rtscope_write_mode;
+
+/* filter.c */
+struct rtscope_filters_ {
+    const unsigned char *at;
+    size_t bytes;
+};
+extern struct rtscope_filters_ rtscope_filters_;
+
+/* register.c: the calling thread's id, 0 where it cannot be known without a system call. */
+uint32_t rtscope_own_tid(void);
 
 #endif

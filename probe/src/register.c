@@ -21,12 +21,23 @@ struct site {
     uint32_t text_bytes;
     /* From here. */
     int32_t switch_distance;
+    int32_t code_distance;
 };
+
+/* Held by whoever adds to the table or takes from the list of objects; never by the recording path.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The switch of late events where nothing is traced: always off. */
+static struct rtscope_switch off;
 
 static struct {
     struct rtscope_settings settings;
     struct rtscope_file file;
     struct rtscope_object *objects;
+    struct rtscope_late *late;
+    /* What writes the late events: the library's own view of the rings. */
+    struct rtscope_object own;
     ptrdiff_t area_offset;
     ptrdiff_t tid_offset;
     uint64_t switches_used;
@@ -58,99 +69,6 @@ static ptrdiff_t find_rseq_area(void)
     return (int32_t)((const volatile uint32_t *)(const void *)area)[1] >= 0 ? __rseq_offset : 0;
 }
 
-/* Makes the file; without one, nothing can be enabled and nothing else happens. */
-static int begin_process(void)
-{
-    process.switches_used = 0;
-    process.next_id = RTSCOPE_ID_FIRST;
-    process.file.header = NULL;
-    if (process.settings.disabled ||
-        rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
-        return -1;
-    rtscope_write_clock = process.settings.clock;
-    rtscope_write_mode = &process.file.header->mode;
-    return 0;
-}
-
-/* Appends to the table; returns the bytes that the entry takes, 0 when there is no room. */
-static uint64_t append(struct rtscope_header *header, uint64_t used, const struct site *site,
-                       uint32_t id, uint64_t switch_offset)
-{
-    struct rtscope_entry entry;
-    const uint64_t bytes = (sizeof entry + site->text_bytes + 7) & ~UINT64_C(7);
-    if (bytes > header->table_bytes - used || id > UINT16_MAX ||
-        rtscope_file_populate(&process.file, header->table_offset + used, bytes) != 0)
-        return 0;
-    memset(&entry, 0, sizeof entry);
-    entry.entry_bytes = (uint32_t)bytes;
-    entry.text_bytes = site->text_bytes;
-    entry.id = id;
-    entry.switch_offset = switch_offset;
-    char *const at = (char *)header + header->table_offset + used;
-    memcpy(at, &entry, sizeof entry);
-    memcpy(at + sizeof entry, site + 1, site->text_bytes);
-    return bytes;
-}
-
-/* Describes all events of an object, and enables those that are wanted already. */
-static void describe(const struct rtscope_object *object, const char *at, const char *end)
-{
-    struct rtscope_header *const header = process.file.header;
-    uint64_t used = header->table_used;
-    struct rtscope_switch *const first = object->switches;
-    const uint64_t begin = used;
-    for (const char *place = at; place < end;) {
-        const struct site *const site = (const struct site *)(const void *)place;
-        const char *const own = (const char *)&site->switch_distance + site->switch_distance;
-        const uint64_t offset = object->switches_offset + (uint64_t)(own - (const char *)first);
-        const uint64_t bytes = append(header, used, site, process.next_id, offset);
-        struct rtscope_switch *const shared =
-            (struct rtscope_switch *)(void *)((char *)header + offset);
-        if (bytes)
-            shared->id = process.next_id++;
-        else
-            header->unregistered++;
-        used += bytes;
-        place += (sizeof *site + site->text_bytes + 7) & ~(size_t)7;
-    }
-    __atomic_store_n(&header->table_used, used, __ATOMIC_RELEASE);
-    /* The table first, the sessions then: a recorder does it the other way round, so that none of
-     * both can miss the other. */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct rtscope_wishes wishes;
-    rtscope_wishes_read(&wishes, &process.settings);
-    const char *const table = (const char *)header + header->table_offset;
-    for (uint64_t place = begin; place < used;) {
-        struct rtscope_entry entry;
-        memcpy(&entry, table + place, sizeof entry);
-        const char *const provider = table + place + sizeof entry + 1;
-        if (rtscope_wishes_match(&wishes, provider, provider + strlen(provider) + 1))
-            ((struct rtscope_switch *)(void *)((char *)header + entry.switch_offset))->enabled = 1;
-        place += entry.entry_bytes;
-    }
-}
-
-/* Maps the file's switches over the object's. A shared mapping is doubled by mremap of no bytes,
- * so that no descriptor must stay open; an emulator that cannot do that gets the file anew. */
-static int map_switches(struct rtscope_object *object)
-{
-    struct rtscope_header *const header = process.file.header;
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t bytes = object->switches_bytes;
-    if (((uintptr_t)object->switches | bytes) & (page - 1) ||
-        bytes > header->switches_bytes - process.switches_used)
-        return -1;
-    object->switches_offset = header->switches_offset + process.switches_used;
-    if (rtscope_file_populate(&process.file, object->switches_offset, bytes) != 0 ||
-        (mremap((char *)header + object->switches_offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                object->switches) == MAP_FAILED &&
-         rtscope_file_map(&process.file, object->switches_offset, bytes, object->switches) != 0))
-        return -1;
-    (void)madvise(object->switches, bytes, MADV_WILLNEED);
-    process.switches_used += bytes;
-    return 0;
-}
-
 static void point_to_rings(struct rtscope_object *object)
 {
     const struct rtscope_header *const header = process.file.header;
@@ -165,8 +83,185 @@ static void point_to_rings(struct rtscope_object *object)
     object->fast = process.area_offset && process.settings.clock == RTSCOPE_CLOCK_COUNTER;
 }
 
-/* The sections of an object, as its constructor gave them; kept for the child of a fork. */
-static void attach(struct rtscope_object *object, const char *begin, const char *end)
+/* Makes the file; without one, nothing can be enabled and nothing else happens. */
+static int begin_process(void)
+{
+    process.switches_used = 0;
+    process.next_id = RTSCOPE_ID_FIRST;
+    process.file.header = NULL;
+    if (process.settings.disabled ||
+        rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
+        return -1;
+    const struct rtscope_header *const header = process.file.header;
+    rtscope_write_clock = process.settings.clock;
+    rtscope_write_block_ns = process.settings.block_ns;
+    rtscope_write_mode = &process.file.header->mode;
+    rtscope_filters_.at = (const unsigned char *)header + header->filters_offset;
+    rtscope_filters_.bytes = header->filters_bytes;
+    point_to_rings(&process.own);
+    return 0;
+}
+
+/* What an entry says besides its description. */
+struct facts {
+    uint32_t kind;
+    uint64_t switch_offset;
+    uint64_t code_address;
+};
+
+/* Room at the end of the table for a description of `text_bytes`, behind an entry that is filled in
+ * already; NULL when there is none. An event gets its id. */
+static char *append(uint32_t text_bytes, const struct facts *facts, uint64_t *used)
+{
+    struct rtscope_header *const header = process.file.header;
+    struct rtscope_entry entry;
+    const int is_event = facts->kind == RTSCOPE_ENTRY_EVENT;
+    const uint64_t bytes = (sizeof entry + text_bytes + 7) & ~UINT64_C(7);
+    if (bytes > header->table_bytes - *used || (is_event && process.next_id > UINT16_MAX) ||
+        rtscope_file_populate(&process.file, header->table_offset + *used, bytes) != 0) {
+        header->unregistered += is_event;
+        return NULL;
+    }
+    memset(&entry, 0, sizeof entry);
+    entry.entry_bytes = (uint32_t)bytes;
+    entry.text_bytes = text_bytes;
+    entry.kind = facts->kind;
+    entry.switch_offset = facts->switch_offset;
+    entry.code_address = facts->code_address;
+    if (is_event) {
+        struct rtscope_switch *const shared =
+            (struct rtscope_switch *)(void *)((char *)header + facts->switch_offset);
+        entry.id = process.next_id++;
+        shared->id = (uint16_t)entry.id;
+    }
+    char *const at = (char *)header + header->table_offset + *used;
+    memcpy(at, &entry, sizeof entry);
+    *used += bytes;
+    return at + sizeof entry;
+}
+
+/* The entries of an enumeration: its name, then two bounds and a text for each label. */
+static void append_enumeration(const struct rtscope_enumeration_ *enumeration, uint64_t *used)
+{
+    const struct facts facts = {RTSCOPE_ENTRY_ENUMERATION, 0, 0};
+    size_t bytes = strlen(enumeration->name) + 1;
+    for (size_t place = 0; place < enumeration->length; place++)
+        bytes += 16 + strlen(enumeration->labels[place].text) + 1;
+    char *at = bytes <= UINT32_MAX ? append((uint32_t)bytes, &facts, used) : NULL;
+    if (!at)
+        return;
+    at = stpcpy(at, enumeration->name) + 1;
+    for (size_t place = 0; place < enumeration->length; place++) {
+        const struct rtscope_label_ *const label = &enumeration->labels[place];
+        memcpy(at, &label->first, 8);
+        memcpy(at + 8, &label->last, 8);
+        at = stpcpy(at + 16, label->text) + 1;
+    }
+}
+
+/* Makes the entries up to `used` known, and enables those that are wanted already. */
+static void publish(uint64_t used)
+{
+    struct rtscope_header *const header = process.file.header;
+    const uint64_t begin = header->table_used;
+    __atomic_store_n(&header->table_used, used, __ATOMIC_RELEASE);
+    /* The table first, the sessions then: a recorder does it the other way round, so that none of
+     * both can miss the other. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    struct rtscope_wishes wishes;
+    rtscope_wishes_read(&wishes, &process.settings);
+    const char *const table = (const char *)header + header->table_offset;
+    for (uint64_t place = begin; place < used;) {
+        struct rtscope_entry entry;
+        memcpy(&entry, table + place, sizeof entry);
+        const char *const text = table + place + sizeof entry;
+        const char *const provider = text + 1;
+        if (entry.kind == RTSCOPE_ENTRY_EVENT &&
+            rtscope_wishes_match(&wishes, (uint8_t)text[0], provider,
+                                 provider + strlen(provider) + 1))
+            ((struct rtscope_switch *)(void *)((char *)header + entry.switch_offset))->enabled =
+                RTSCOPE_ENABLED;
+        place += entry.entry_bytes;
+    }
+}
+
+/* Describes all events of an object. */
+static void describe(const struct rtscope_object *object)
+{
+    const struct rtscope_sections_ *const sections = object->sections;
+    uint64_t used = process.file.header->table_used;
+    for (const struct rtscope_enumeration_ *one = sections->enumerations_begin;
+         one != sections->enumerations_end; one++)
+        append_enumeration(one, &used);
+    for (const char *place = sections->events_begin; place < sections->events_end;) {
+        const struct site *const site = (const struct site *)(const void *)place;
+        const char *const own = (const char *)&site->switch_distance + site->switch_distance;
+        const struct facts facts = {
+            RTSCOPE_ENTRY_EVENT,
+            object->switches_offset + (uint64_t)(own - (const char *)object->switches),
+            (uint64_t)(uintptr_t)((const char *)&site->code_distance + site->code_distance)};
+        char *const at = append(site->text_bytes, &facts, &used);
+        if (at)
+            memcpy(at, site + 1, site->text_bytes);
+        place += (sizeof *site + site->text_bytes + 7) & ~(size_t)7;
+    }
+    publish(used);
+}
+
+/* Describes an entry that is made at run time. Its switch lies in the file alone. */
+static void describe_late(struct rtscope_late *late)
+{
+    struct rtscope_header *const header = process.file.header;
+    struct facts facts = {late->kind, 0, 0};
+    const uint64_t place = process.switches_used;
+    late->state = &off;
+    if (!header)
+        return;
+    if (late->kind == RTSCOPE_ENTRY_EVENT) {
+        facts.switch_offset = header->switches_offset + place;
+        if (place + sizeof *late->state > header->switches_bytes ||
+            rtscope_file_populate(&process.file, facts.switch_offset, sizeof *late->state) != 0) {
+            header->unregistered++;
+            return;
+        }
+    }
+    uint64_t used = header->table_used;
+    char *const at = append(late->text_bytes, &facts, &used);
+    if (!at)
+        return;
+    memcpy(at, late->text, late->text_bytes);
+    if (late->kind == RTSCOPE_ENTRY_EVENT) {
+        late->state = (struct rtscope_switch *)(void *)((char *)header + facts.switch_offset);
+        process.switches_used += sizeof *late->state;
+    }
+    publish(used);
+}
+
+/* Maps the file's switches over the object's. A shared mapping is doubled by mremap of no bytes,
+ * so that no descriptor must stay open; an emulator that cannot do that gets the file anew. */
+static int map_switches(struct rtscope_object *object)
+{
+    struct rtscope_header *const header = process.file.header;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t bytes = object->switches_bytes;
+    /* Late events may have left a page in the middle. */
+    process.switches_used = (process.switches_used + page - 1) & ~(page - 1);
+    if (((uintptr_t)object->switches | bytes) & (page - 1) ||
+        process.switches_used > header->switches_bytes ||
+        bytes > header->switches_bytes - process.switches_used)
+        return -1;
+    object->switches_offset = header->switches_offset + process.switches_used;
+    if (rtscope_file_populate(&process.file, object->switches_offset, bytes) != 0 ||
+        (mremap((char *)header + object->switches_offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                object->switches) == MAP_FAILED &&
+         rtscope_file_map(&process.file, object->switches_offset, bytes, object->switches) != 0))
+        return -1;
+    (void)madvise(object->switches, bytes, MADV_WILLNEED);
+    process.switches_used += bytes;
+    return 0;
+}
+
+static void attach(struct rtscope_object *object)
 {
     if (!process.file.header)
         return;
@@ -175,12 +270,13 @@ static void attach(struct rtscope_object *object, const char *begin, const char 
         return;
     }
     point_to_rings(object);
-    describe(object, begin, end);
+    describe(object);
+    rtscope_objects_note(&process.file);
 }
 
 /* A child has rings of its own. Its switches are still the parent's pages until they are mapped
  * anew; where that fails they are replaced by private zeros, and it is not traced. */
-static void after_fork_in_child(void)
+static void fork_in_child(void)
 {
     struct rtscope_file parent = process.file;
     if (!parent.header)
@@ -190,35 +286,94 @@ static void after_fork_in_child(void)
         mmap(object->switches, object->switches_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (!failed)
-            attach(object, object->events_begin, object->events_end);
+            attach(object);
+    }
+    /* The newest is the first of the list, and an enumeration comes before what means it. */
+    struct rtscope_late *reversed = NULL, *next;
+    for (struct rtscope_late *late = process.late; late; late = next) {
+        next = late->next;
+        late->next = reversed;
+        reversed = late;
+    }
+    process.late = NULL;
+    for (struct rtscope_late *late = reversed; late; late = next) {
+        next = late->next;
+        describe_late(late);
+        late->next = process.late;
+        process.late = late;
     }
     rtscope_file_unmap(&parent);
 }
 
-void rtscope_register_(struct rtscope_object *object, const char *events_begin,
-                       const char *events_end, struct rtscope_switch *switches_begin,
-                       struct rtscope_switch *switches_end)
+static void before_fork(void)
 {
-    if (events_begin == events_end)
-        return;
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void)
+{
+    fork_in_child();
+    pthread_mutex_unlock(&lock);
+}
+
+/* The process's file, made for the first description; without one nothing is traced. */
+static int begin(void)
+{
     if (!process.begun) {
         process.begun = 1;
         rtscope_settings_read(&process.settings);
         process.area_offset = find_rseq_area();
         process.tid_offset = find_tid();
         if (begin_process() == 0)
-            pthread_atfork(NULL, NULL, after_fork_in_child);
+            pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
-    if (!process.file.header)
+    return process.file.header != NULL;
+}
+
+void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections)
+{
+    if (sections->events_begin == sections->events_end)
         return;
-    object->events_begin = events_begin;
-    object->events_end = events_end;
-    object->switches = switches_begin;
-    object->switches_bytes =
-        (uint64_t)((const char *)switches_end - (const char *)switches_begin);
-    object->next = process.objects;
-    process.objects = object;
-    attach(object, events_begin, events_end);
+    pthread_mutex_lock(&lock);
+    if (begin()) {
+        object->sections = sections;
+        object->switches = sections->switches_begin;
+        object->switches_bytes =
+            (uint64_t)((const char *)sections->switches_end - (const char *)object->switches);
+        object->next = process.objects;
+        process.objects = object;
+        attach(object);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void rtscope_add(struct rtscope_late *entry)
+{
+    pthread_mutex_lock(&lock);
+    begin();
+    describe_late(entry);
+    entry->next = process.late;
+    process.late = entry;
+    pthread_mutex_unlock(&lock);
+}
+
+void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, size_t payload_bytes)
+{
+    /* A process without rings has no switch that is on. */
+    if (process.own.rings)
+        rtscope_write_(&process.own, event->state->id, payload, payload_bytes);
+}
+
+uint32_t rtscope_own_tid(void)
+{
+    return process.tid_offset
+               ? *(volatile uint32_t *)(rtscope_thread_pointer_() + process.tid_offset)
+               : 0;
 }
 
 /* Whether anything was recorded, or still may be. */
@@ -242,6 +397,7 @@ static int in_use(const struct rtscope_header *header)
  * file in which nothing was recorded goes; any other is the recorder's to remove. */
 void rtscope_unregister_(struct rtscope_object *object)
 {
+    pthread_mutex_lock(&lock);
     struct rtscope_object **link = &process.objects;
     while (*link && *link != object)
         link = &(*link)->next;
@@ -250,6 +406,7 @@ void rtscope_unregister_(struct rtscope_object *object)
     if (!process.objects && process.file.header && process.file.header->pid == (int)getpid() &&
         !in_use(process.file.header))
         unlink(process.file.path);
+    pthread_mutex_unlock(&lock);
 }
 
 void rtscope_forget(void)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,18 +81,35 @@ void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_set
         add_sessions(wishes, path);
 }
 
-/* A pattern without a colon is one for the provider. */
-int rtscope_wishes_match(const struct rtscope_wishes *wishes, const char *provider,
+/* A pattern is `provider:name`, or a provider alone; a third part is the gravest level that is not
+ * wanted any more, as a number. A filter that follows (behind a space) is the recorder's to give:
+ * until it has done so, the event is off. */
+static int matches(const char *pattern, unsigned level, const char *provider, const char *full)
+{
+    char own[256];
+    const size_t length = strlen(pattern);
+    if (length >= sizeof own || strchr(pattern, ' '))
+        return 0;
+    memcpy(own, pattern, length + 1);
+    char *const name = strchr(own, ':');
+    char *const wanted = name ? strchr(name + 1, ':') : NULL;
+    if (wanted) {
+        *wanted = '\0';
+        if (level > strtoul(wanted + 1, NULL, 10))
+            return 0;
+    }
+    return fnmatch(own, name ? full : provider, 0) == 0;
+}
+
+int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,
                          const char *name)
 {
     char full[512];
     const int length = snprintf(full, sizeof full, "%s:%s", provider, name);
     if (length < 0 || (size_t)length >= sizeof full)
         return 0;
-    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1) {
-        const char *const pattern = wishes->patterns + at;
-        if (fnmatch(pattern, strchr(pattern, ':') ? full : provider, 0) == 0)
+    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1)
+        if (matches(wishes->patterns + at, level, provider, full))
             return 1;
-    }
     return 0;
 }

@@ -10,6 +10,8 @@
 
 #define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
 #define SUBBUFFERS_DEFAULT 8u
+#define BLOCK_US_DEFAULT 100u
+#define BLOCK_US_MAX 1000000u
 
 /* Reads a small file into `text`; returns its length, or -1. */
 static long read_small(const char *path, char *text, size_t size)
@@ -65,6 +67,8 @@ void rtscope_settings_read(struct rtscope_settings *settings)
 {
     /* secure_getenv: who runs a set-uid program must not choose where it writes. */
     const char *const clock = secure_getenv("RTSCOPE_CLOCK");
+    const char *const mode = secure_getenv("RTSCOPE_MODE");
+    const uint64_t block_us = parse_size(secure_getenv("RTSCOPE_BLOCK_US"), BLOCK_US_DEFAULT);
     const uint64_t wanted = parse_size(secure_getenv("RTSCOPE_RING_SIZE"), RING_BYTES_DEFAULT);
     uint64_t count = parse_size(secure_getenv("RTSCOPE_SUBBUFFERS"), SUBBUFFERS_DEFAULT);
     count = power_of_two(count < 2 ? 2 : count);
@@ -75,8 +79,11 @@ void rtscope_settings_read(struct rtscope_settings *settings)
     settings->subbuffer_bytes = settings->ring_bytes / count;
     settings->events = secure_getenv("RTSCOPE_EVENTS");
     settings->directory = secure_getenv("RTSCOPE_DIR");
-    settings->mode = equals(secure_getenv("RTSCOPE_MODE"), "overwrite") ? RTSCOPE_MODE_OVERWRITE
-                                                                         : RTSCOPE_MODE_DISCARD;
+    settings->mode = equals(mode, "overwrite") ? RTSCOPE_MODE_OVERWRITE
+                     : equals(mode, "block")   ? RTSCOPE_MODE_BLOCK
+                                               : RTSCOPE_MODE_DISCARD;
+    settings->block_ns = (uint32_t)(block_us < BLOCK_US_MAX ? block_us : BLOCK_US_MAX) * 1000;
+    settings->huge_pages = secure_getenv("RTSCOPE_HUGE_PAGES") != NULL;
     settings->clock = equals(clock, "monotonic") ? RTSCOPE_CLOCK_MONOTONIC : best_clock();
     settings->rseq = !equals(secure_getenv("RTSCOPE_RSEQ"), "off");
     settings->disabled = secure_getenv("RTSCOPE_DISABLE") != NULL;

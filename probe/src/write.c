@@ -4,20 +4,27 @@
 #include "internal.h"
 
 #include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 /* The process's clock, and where its mode stands in shared memory. */
 uint32_t rtscope_write_clock;
 volatile uint32_t *rtscope_write_mode;
+uint32_t rtscope_write_block_ns;
+
+/* The vDSO answers; no system call. */
+static uint64_t monotonic_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
 
 static uint64_t now(void)
 {
-    struct timespec time;
-    if (rtscope_write_clock == RTSCOPE_CLOCK_COUNTER)
-        return rtscope_counter_();
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return rtscope_write_clock == RTSCOPE_CLOCK_COUNTER ? rtscope_counter_() : monotonic_ns();
 }
 
 /* Rare, so an atomic may be paid: the thread has no area, or never gets through its section. */
@@ -39,6 +46,22 @@ static void count(const struct rtscope_object *object, void *area, int cause)
             return;
     }
     count_atomically(object, 0, cause);
+}
+
+/*
+ * In the mode block: spins until a reader has made room, at most the time that one event may wait.
+ * Returns whether it is worth another attempt.
+ */
+static int wait_for_room(uint64_t *until_ns, const struct rtscope_ring *ring, uint64_t tail)
+{
+    if (*rtscope_write_mode != RTSCOPE_MODE_BLOCK)
+        return 0;
+    if (*until_ns == 0)
+        *until_ns = monotonic_ns() + rtscope_write_block_ns;
+    while (*(const volatile uint64_t *)&ring->tail == tail)
+        if (monotonic_ns() >= *until_ns)
+            return 0;
+    return 1;
 }
 
 /*
@@ -73,6 +96,8 @@ int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place
     }
     if (end - tail > object->ring_bytes) {
         if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE) {
+            if (wait_for_room(&place->wait_until_ns, ring, tail))
+                return 1;
             count(object, place->area, RTSCOPE_LOSS_FULL);
             return 0;
         }
@@ -88,6 +113,19 @@ int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place
     return 1;
 }
 
+/* Whether a ring of this thread's can grow to `end`, in the mode block after some waiting. */
+static int has_room(const struct rtscope_object *object, const struct rtscope_ring *ring,
+                    uint64_t end, uint64_t *until_ns)
+{
+    for (;;) {
+        const uint64_t tail = *(const volatile uint64_t *)&ring->tail;
+        if (end - tail <= object->ring_bytes)
+            return 1;
+        if (!wait_for_room(until_ns, ring, tail))
+            return 0;
+    }
+}
+
 /* One record into a ring that this thread alone may write now. */
 static int write_owned(const struct rtscope_object *object, uint32_t index, uint64_t first,
                        const uint64_t *payload, uint64_t words)
@@ -95,18 +133,18 @@ static int write_owned(const struct rtscope_object *object, uint32_t index, uint
     struct rtscope_ring *const ring = rtscope_ring_(object, index);
     unsigned char *const data = object->data + index * object->ring_bytes;
     const uint64_t mask = object->subbuffer_bytes - 1, ring_mask = object->ring_bytes - 1;
-    uint64_t head = ring->head;
+    uint64_t head = ring->head, until_ns = 0;
     if ((head ^ (head + words * 8 - 1)) > mask) {
         const uint64_t end = (head | mask) + 1;
-        if (end - *(volatile uint64_t *)&ring->tail > object->ring_bytes &&
-            *rtscope_write_mode != RTSCOPE_MODE_OVERWRITE)
+        if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE &&
+            !has_room(object, ring, end, &until_ns))
             return RTSCOPE_LOSS_FULL;
         memset(data + (head & ring_mask), 0, 8);
         __atomic_store_n(&ring->head, end, __ATOMIC_RELEASE);
         head = end;
     }
     const uint64_t end = head + words * 8;
-    if (end - *(volatile uint64_t *)&ring->tail > object->ring_bytes) {
+    if (!has_room(object, ring, end, &until_ns)) {
         if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE)
             return RTSCOPE_LOSS_FULL;
         __atomic_store_n(&ring->tail, ((end + mask) & ~mask) - object->ring_bytes,
@@ -167,6 +205,7 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
     }
     struct rtscope_place_ place;
     place.attempts = 0;
+    place.wait_until_ns = 0;
     while (rtscope_claim_(object, &place, words)) {
         if (rtscope_write_clock != RTSCOPE_CLOCK_COUNTER)
             place.time = now();
@@ -176,16 +215,35 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
     }
 }
 
+/* As many elements as there is room for, behind their number. */
+unsigned char *rtscope_put_sequence_(unsigned char *at, size_t *room, const void *elements,
+                                     size_t length, size_t element_bytes)
+{
+    const size_t most = *room / element_bytes;
+    const uint16_t kept = (uint16_t)(!elements ? 0 : length < most ? length : most);
+    const size_t bytes = kept * element_bytes;
+    memcpy(at, &kept, sizeof kept);
+    if (kept)
+        memcpy(at + sizeof kept, elements, bytes);
+    *room -= bytes;
+    return at + sizeof kept + bytes;
+}
+
+const char *rtscope_print_(char *text, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (vsnprintf(text, RTSCOPE_PAYLOAD_BYTES_MAX, format, values) < 0)
+        text[0] = '\0';
+    va_end(values);
+    return text;
+}
+
 /* The length first, then as much as there is room for. */
 unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
                                   size_t length)
 {
-    const uint16_t kept = (uint16_t)(!bytes ? 0 : length < *room ? length : *room);
-    memcpy(at, &kept, sizeof kept);
-    if (kept)
-        memcpy(at + sizeof kept, bytes, kept);
-    *room -= kept;
-    return at + sizeof kept + kept;
+    return rtscope_put_sequence_(at, room, bytes, length, 1);
 }
 
 unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *text,

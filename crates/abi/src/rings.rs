@@ -7,7 +7,7 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 pub const ID_PADDING: u16 = 0;
 pub const OWNER_NO_RING: u64 = u64::MAX;
 pub const SUBBUFFERS_MAX: u64 = 64;
@@ -20,6 +20,9 @@ pub const CLOCK_COUNTER: u32 = 0;
 pub const CLOCK_MONOTONIC: u32 = 1;
 pub const MODE_DISCARD: u32 = 0;
 pub const MODE_OVERWRITE: u32 = 1;
+pub const MODE_BLOCK: u32 = 2;
+pub const ENABLED: u8 = 1;
+pub const FILTERED: u8 = 2;
 pub const LOSSES: usize = 6;
 
 pub const FIELD_END: u8 = 0;
@@ -30,6 +33,14 @@ pub const FIELD_F32: u8 = 13;
 pub const FIELD_F64: u8 = 14;
 pub const FIELD_TEXT: u8 = 15;
 pub const FIELD_BYTES: u8 = 16;
+pub const FIELD_HIDDEN: u8 = 64;
+pub const FIELD_BIG_ENDIAN: u8 = 65;
+pub const FIELD_ENUMERATION: u8 = 66;
+pub const FIELD_ARRAY: u8 = 67;
+pub const FIELD_SEQUENCE: u8 = 68;
+
+pub const ENTRY_EVENT: u32 = 0;
+pub const ENTRY_ENUMERATION: u32 = 1;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,21 +50,30 @@ pub struct Header {
     pub header_bytes: u32,
     pub file_bytes: u64,
     pub begin_ns: u64,
+    pub begin_counter: u64,
+    pub pair_counter: u64,
+    pub pair_ns: u64,
     pub pid: i32,
     pub clock: u32,
     pub mode: u32,
     pub rseq: u32,
     pub rings_length: u32,
-    pub padding: u32,
+    pub block_ns: u32,
     pub controls_offset: u64,
     pub switches_offset: u64,
     pub switches_bytes: u64,
+    pub filters_offset: u64,
+    pub filters_bytes: u64,
+    pub objects_offset: u64,
+    pub objects_bytes: u64,
     pub table_offset: u64,
     pub table_bytes: u64,
     pub data_offset: u64,
     pub ring_bytes: u64,
     pub subbuffer_bytes: u64,
     pub table_used: u64,
+    pub filters_used: u64,
+    pub objects_used: u64,
     pub unregistered: u64,
     pub name: [u8; 16],
 }
@@ -72,8 +92,9 @@ pub struct Ring {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Switch {
     pub enabled: u8,
-    pub padding: [u8; 3],
-    pub id: u32,
+    pub padding: u8,
+    pub id: u16,
+    pub filter: u32,
 }
 
 #[repr(C)]
@@ -91,8 +112,20 @@ pub struct Entry {
     pub entry_bytes: u32,
     pub text_bytes: u32,
     pub id: u32,
-    pub padding: u32,
+    pub kind: u32,
     pub switch_offset: u64,
+    pub code_address: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loaded {
+    pub entry_bytes: u32,
+    pub build_id_bytes: u16,
+    pub path_bytes: u16,
+    pub begin: u64,
+    pub bytes: u64,
+    pub bias: u64,
 }
 
 /// A record of plain integers, so that any bytes are a value of it.
@@ -110,4 +143,5 @@ impl Plain for Header {}
 impl Plain for Ring {}
 impl Plain for Record {}
 impl Plain for Entry {}
+impl Plain for Loaded {}
 impl Plain for u64 {}

@@ -19,38 +19,72 @@ fn claims() -> Claims {
             header_bytes,
             file_bytes,
             begin_ns,
+            begin_counter,
+            pair_counter,
+            pair_ns,
             pid,
             clock,
             mode,
             rseq,
             rings_length,
-            padding,
+            block_ns,
             controls_offset,
             switches_offset,
             switches_bytes,
+            filters_offset,
+            filters_bytes,
+            objects_offset,
+            objects_bytes,
             table_offset,
             table_bytes,
             data_offset,
             ring_bytes,
             subbuffer_bytes,
             table_used,
+            filters_used,
+            objects_used,
             unregistered,
             name,
         ]
     );
+    claims.extend(parts());
+    claims
+}
+
+/// What a ring file holds besides its header.
+fn parts() -> Claims {
+    let mut claims = Claims::new();
     claim!(
         claims,
         Ring,
         "rtscope_ring",
         [head, owner, lost, tail, padding_reader]
     );
-    claim!(claims, Switch, "rtscope_switch", [enabled, padding, id]);
+    claim!(
+        claims,
+        Switch,
+        "rtscope_switch",
+        [enabled, padding, id, filter]
+    );
     claim!(claims, Record, "rtscope_record", [words, id, tid, time]);
     claim!(
         claims,
         Entry,
         "rtscope_entry",
-        [entry_bytes, text_bytes, id, padding, switch_offset]
+        [
+            entry_bytes,
+            text_bytes,
+            id,
+            kind,
+            switch_offset,
+            code_address
+        ]
+    );
+    claim!(
+        claims,
+        Loaded,
+        "rtscope_loaded",
+        [entry_bytes, build_id_bytes, path_bytes, begin, bytes, bias]
     );
     claims
 }
@@ -71,6 +105,9 @@ fn values() -> Claims {
         ("RTSCOPE_CLOCK_MONOTONIC", CLOCK_MONOTONIC as usize),
         ("RTSCOPE_MODE_DISCARD", MODE_DISCARD as usize),
         ("RTSCOPE_MODE_OVERWRITE", MODE_OVERWRITE as usize),
+        ("RTSCOPE_MODE_BLOCK", MODE_BLOCK as usize),
+        ("RTSCOPE_ENABLED", usize::from(ENABLED)),
+        ("RTSCOPE_FILTERED", usize::from(FILTERED)),
         ("RTSCOPE_LOSSES", LOSSES),
         ("RTSCOPE_FIELD_END", usize::from(FIELD_END)),
         ("RTSCOPE_FIELD_U8", usize::from(FIELD_U8)),
@@ -83,6 +120,13 @@ fn values() -> Claims {
         ("RTSCOPE_FIELD_F64", usize::from(FIELD_F64)),
         ("RTSCOPE_FIELD_TEXT", usize::from(FIELD_TEXT)),
         ("RTSCOPE_FIELD_BYTES", usize::from(FIELD_BYTES)),
+        ("RTSCOPE_FIELD_HIDDEN", usize::from(FIELD_HIDDEN)),
+        ("RTSCOPE_FIELD_BIG_ENDIAN", usize::from(FIELD_BIG_ENDIAN)),
+        ("RTSCOPE_FIELD_ENUMERATION", usize::from(FIELD_ENUMERATION)),
+        ("RTSCOPE_FIELD_ARRAY", usize::from(FIELD_ARRAY)),
+        ("RTSCOPE_FIELD_SEQUENCE", usize::from(FIELD_SEQUENCE)),
+        ("RTSCOPE_ENTRY_EVENT", ENTRY_EVENT as usize),
+        ("RTSCOPE_ENTRY_ENUMERATION", ENTRY_ENUMERATION as usize),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

@@ -69,6 +69,8 @@ fn stream(entropy: &mut Entropy<'_>, clock: usize) -> StreamMeta {
         name: format!("stream{clock}"),
         header: kinds[usize::from(entropy.below(3))],
         classes: (0..3).map(|place| class(entropy, place)).collect(),
+        // The last class has none, and the list need not reach it.
+        log_levels: vec![Some(i64::from(entropy.below(15))), None],
         event_context: shared.clone(),
         packet_context: packet,
         clock,
@@ -124,20 +126,32 @@ fn kept(value: &Value<'_>, dialect: Dialect) -> String {
     }
 }
 
-fn check(bytes: &[u8], dialect: Dialect) {
-    let mut entropy = Entropy(bytes.iter());
-    let root = tempfile::tempdir().unwrap();
-    let clocks = vec![
+fn level(files: &TraceFiles, class: ClassId) -> Option<i64> {
+    files.schema().remarks(class).unwrap().log_level
+}
+
+fn declared_level(declared: &StreamMeta, class: ClassId) -> Option<i64> {
+    let place = class.0 as usize % declared.classes.len();
+    declared.log_levels.get(place).copied().flatten()
+}
+
+fn clocks() -> Vec<ClockMeta> {
+    vec![
         ClockMeta::monotonic(-5),
         ClockMeta {
             name: "other".to_owned(),
             ..ClockMeta::monotonic(-5)
         },
-    ];
+    ]
+}
+
+fn check(bytes: &[u8], dialect: Dialect) {
+    let mut entropy = Entropy(bytes.iter());
+    let root = tempfile::tempdir().unwrap();
     let meta = TraceMeta {
         dialect,
         uuid: [9; 16],
-        clocks,
+        clocks: clocks(),
         streams: (0..2).map(|clock| stream(&mut entropy, clock)).collect(),
         ..TraceMeta::default()
     };
@@ -158,6 +172,10 @@ fn check(bytes: &[u8], dialect: Dialect) {
                     let expect_event = events.next().expect("no more events than were written");
                     let event = reader.event().unwrap();
                     let class = &files.schema().classes[event.class().0 as usize];
+                    assert_eq!(
+                        level(&files, event.class()),
+                        declared_level(declared, event.class())
+                    );
                     let count = expect_event.values.len();
                     for (field, value) in expect_event.values.iter().enumerate() {
                         let got = event.value(FieldId(field as u16));

@@ -222,6 +222,10 @@ fn stream_meta(id: u32, classes: Vec<EventClass>, info: &PartInfo, trace: &Trace
         event_context: of_scope(Scope::StreamContext),
         packet_context: packet,
         clock: 0,
+        log_levels: classes
+            .iter()
+            .map(|class| trace.class_facts(class.id).log_level)
+            .collect(),
         has_no_cpu: is_ctf && !own.iter().any(|field| field.name == "cpu_id"),
         classes,
     }

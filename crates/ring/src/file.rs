@@ -168,6 +168,7 @@ impl RingFile {
         self.read(&mut bytes, offset_of!(Header, mode) as u64)?;
         Ok(match u32::from_le_bytes(bytes) {
             rings::MODE_OVERWRITE => Mode::Overwrite,
+            rings::MODE_BLOCK => Mode::Block,
             _ => Mode::Discard,
         })
     }
@@ -180,6 +181,7 @@ impl RingFile {
         let value = match mode {
             Mode::Discard => rings::MODE_DISCARD,
             Mode::Overwrite => rings::MODE_OVERWRITE,
+            Mode::Block => rings::MODE_BLOCK,
         };
         self.write(&value.to_le_bytes(), offset_of!(Header, mode) as u64)
     }

@@ -22,6 +22,8 @@ pub enum Mode {
     Discard,
     /// The oldest sub-buffer is given up.
     Overwrite,
+    /// A writer waits for a reader, for a bounded time; then as discard.
+    Block,
 }
 
 /// Where everything is in a ring file. Every area lies inside the file, every length is bounded.
@@ -33,6 +35,10 @@ pub struct Layout {
     pub name: String,
     /// When the file was made, in nanoseconds of CLOCK_MONOTONIC.
     pub begin_ns: u64,
+    /// The counter at that moment; 0 when it is not the clock.
+    pub begin_counter: u64,
+    /// The counter and CLOCK_MONOTONIC at a later moment, when a recorder was there; else zeros.
+    pub pair: (u64, u64),
     /// The clock of all records.
     pub clock: ClockKind,
     /// Whether its threads write through restartable sequences.
@@ -50,6 +56,10 @@ pub struct Layout {
     pub(crate) controls_offset: u64,
     pub(crate) switches_offset: u64,
     pub(crate) switches_bytes: u64,
+    pub(crate) filters_offset: u64,
+    pub(crate) filters_bytes: u64,
+    pub(crate) objects_offset: u64,
+    pub(crate) objects_bytes: u64,
     pub(crate) data_offset: u64,
 }
 
@@ -102,6 +112,8 @@ impl Layout {
             pid: header.pid,
             name: String::from_utf8_lossy(name).into_owned(),
             begin_ns: header.begin_ns,
+            begin_counter: header.begin_counter,
+            pair: (header.pair_counter, header.pair_ns),
             clock,
             rseq: header.rseq != 0,
             rings: header.rings_length,
@@ -112,6 +124,10 @@ impl Layout {
             controls_offset: header.controls_offset,
             switches_offset: header.switches_offset,
             switches_bytes: header.switches_bytes,
+            filters_offset: header.filters_offset,
+            filters_bytes: header.filters_bytes,
+            objects_offset: header.objects_offset,
+            objects_bytes: header.objects_bytes,
             data_offset: header.data_offset,
         })
     }
@@ -162,6 +178,8 @@ fn check_areas(header: &Header, file_bytes: u64) -> Result<()> {
     let areas = [
         (header.controls_offset, rings * size_of::<Ring>() as u64),
         (header.switches_offset, header.switches_bytes),
+        (header.filters_offset, header.filters_bytes),
+        (header.objects_offset, header.objects_bytes),
         (header.table_offset, header.table_bytes),
         (header.data_offset, rings * header.ring_bytes),
     ];

@@ -20,7 +20,9 @@ pub use directory::Directory;
 pub use file::{Liveness, RingFile};
 pub use layout::{ClockKind, Layout, Mode};
 pub use records::{Record, Records};
-pub use table::{EventDescription, FieldDescription, FieldKind, Table, TableProblem};
+pub use table::{
+    EventDescription, FieldDescription, FieldKind, Number, NumberKind, Table, TableProblem,
+};
 pub use window::{Window, overwritten_before, readable};
 
 /// The causes of losses, in the order of their counters.

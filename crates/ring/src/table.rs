@@ -1,61 +1,102 @@
 //! The table of events: what each record of an id means.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use abi::rings::{self, Entry, Plain};
+use event::IntegerMapping;
 
 /// No event has more fields; the macro that makes descriptions allows fewer.
 const FIELDS_MAX: usize = 64;
 
-/// The type of a field.
+/// A number as it lies in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// 1, 2, 4 or 8.
+    pub size_bytes: u8,
+    /// What the bytes mean.
+    pub kind: NumberKind,
+    /// Whether they are in network order.
+    pub big_endian: bool,
+    /// As the probe calls its type, without what stands before it.
+    pub code: u8,
+}
+
+/// What the bytes of a number mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberKind {
+    /// An integer without a sign.
+    Unsigned,
+    /// An integer with one.
+    Signed,
+    /// An integer that people want to see in hexadecimal.
+    Hexadecimal,
+    /// A floating point number.
+    Float,
+}
+
+impl Number {
+    fn from_code(code: u8, big_endian: bool) -> Option<Number> {
+        let number = |first: u8, smallest: u8, kind| Number {
+            size_bytes: smallest << (code - first),
+            kind,
+            big_endian,
+            code,
+        };
+        Some(match code {
+            rings::FIELD_U8..rings::FIELD_I8 => number(rings::FIELD_U8, 1, NumberKind::Unsigned),
+            rings::FIELD_I8..rings::FIELD_X8 => number(rings::FIELD_I8, 1, NumberKind::Signed),
+            rings::FIELD_X8..rings::FIELD_F32 => {
+                number(rings::FIELD_X8, 1, NumberKind::Hexadecimal)
+            }
+            rings::FIELD_F32..rings::FIELD_TEXT => number(rings::FIELD_F32, 4, NumberKind::Float),
+            _ => return None,
+        })
+    }
+
+    fn is_integer(self) -> bool {
+        self.kind != NumberKind::Float
+    }
+}
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// An integer of this many bytes.
-    Integer {
-        /// 1, 2, 4 or 8.
-        size_bytes: u8,
-        /// Whether it is signed.
-        signed: bool,
-        /// Whether it is printed in hexadecimal.
-        hexadecimal: bool,
-    },
-    /// A floating point number of 4 or 8 bytes.
-    Float {
-        /// 4 or 8.
-        size_bytes: u8,
-    },
+    /// A number.
+    Number(Number),
+    /// An integer whose values have labels.
+    Enumeration(Number, Arc<[IntegerMapping]>),
     /// A text behind its length.
     Text,
-    /// Bytes behind their number.
-    Bytes,
+    /// A text of at most so many bytes, which are all there.
+    Characters(u32),
+    /// So many numbers.
+    Array(Number, u32),
+    /// Numbers behind their count.
+    Sequence(Number),
 }
 
 impl FieldKind {
-    fn from_code(code: u8) -> Option<FieldKind> {
-        let integer = |first: u8, signed, hexadecimal| FieldKind::Integer {
-            size_bytes: 1 << (code - first),
-            signed,
-            hexadecimal,
-        };
-        match code {
-            rings::FIELD_U8..rings::FIELD_I8 => Some(integer(rings::FIELD_U8, false, false)),
-            rings::FIELD_I8..rings::FIELD_X8 => Some(integer(rings::FIELD_I8, true, false)),
-            rings::FIELD_X8..rings::FIELD_F32 => Some(integer(rings::FIELD_X8, false, true)),
-            rings::FIELD_F32 => Some(FieldKind::Float { size_bytes: 4 }),
-            rings::FIELD_F64 => Some(FieldKind::Float { size_bytes: 8 }),
-            rings::FIELD_TEXT => Some(FieldKind::Text),
-            rings::FIELD_BYTES => Some(FieldKind::Bytes),
-            _ => None,
+    /// Its bytes; nothing where they vary.
+    pub fn size_bytes(&self) -> Option<usize> {
+        match self {
+            FieldKind::Number(number) | FieldKind::Enumeration(number, _) => {
+                Some(usize::from(number.size_bytes))
+            }
+            FieldKind::Characters(count) => Some(*count as usize),
+            FieldKind::Array(number, count) => {
+                Some(usize::from(number.size_bytes) * *count as usize)
+            }
+            FieldKind::Text | FieldKind::Sequence(_) => None,
         }
     }
 
-    /// Its bytes; nothing where they vary.
-    pub fn size_bytes(self) -> Option<usize> {
+    /// The bytes of one element of what varies.
+    pub fn element_bytes(&self) -> usize {
         match self {
-            FieldKind::Integer { size_bytes, .. } | FieldKind::Float { size_bytes } => {
-                Some(usize::from(size_bytes))
-            }
-            FieldKind::Text | FieldKind::Bytes => None,
+            FieldKind::Sequence(number) => usize::from(number.size_bytes),
+            _ => 1,
         }
     }
 }
@@ -67,6 +108,8 @@ pub struct FieldDescription {
     pub name: String,
     /// Its type.
     pub kind: FieldKind,
+    /// Whether filters alone see it: it is in no record.
+    pub hidden: bool,
 }
 
 /// An event at one place of the code.
@@ -80,8 +123,10 @@ pub struct EventDescription {
     pub provider: String,
     /// Its name.
     pub name: String,
-    /// Its fields, in the order of the payload.
+    /// Its fields, in the order of the payload; those that are hidden lie behind it.
     pub fields: Vec<FieldDescription>,
+    /// Where its place in the code is in the process's memory; 0 when it has none.
+    pub code_address: u64,
     /// Where its switch is.
     pub(crate) switch_offset: u64,
 }
@@ -101,13 +146,13 @@ impl EventDescription {
         mut each: impl FnMut(&FieldDescription, &'a [u8]),
     ) -> bool {
         let mut rest = payload;
-        for field in &self.fields {
+        for field in self.fields.iter().filter(|field| !field.hidden) {
             let size = match field.kind.size_bytes() {
                 Some(size) => size,
                 None => match rest.split_first_chunk::<2>() {
                     Some((length, behind)) => {
                         rest = behind;
-                        usize::from(u16::from_le_bytes(*length))
+                        usize::from(u16::from_le_bytes(*length)) * field.kind.element_bytes()
                     }
                     None => return false,
                 },
@@ -140,6 +185,8 @@ pub struct Table {
     pub problems: Vec<TableProblem>,
     /// Bytes that were read.
     pub read_bytes: usize,
+    /// By name, the last that was described.
+    enumerations: HashMap<String, Arc<[IntegerMapping]>>,
 }
 
 impl Table {
@@ -160,7 +207,18 @@ impl Table {
                 at = bytes.len();
                 break;
             };
-            match described(&entry, &body[header..header + text]) {
+            let text = &body[header..header + text];
+            if entry.kind == rings::ENTRY_ENUMERATION {
+                match enumeration(text) {
+                    Ok((name, labels)) => {
+                        self.enumerations.insert(name, labels);
+                    }
+                    Err(what) => self.problem(at, what),
+                }
+                at += total;
+                continue;
+            }
+            match described(&entry, text, &self.enumerations) {
                 Ok(event) if self.events.iter().any(|known| known.id == event.id) => {
                     self.problem(at, "an id for the second time");
                 }
@@ -179,7 +237,36 @@ impl Table {
     }
 }
 
-fn described(entry: &Entry, text: &[u8]) -> Result<EventDescription, &'static str> {
+/// The text of an enumeration: its name, then first, last and label, over and over.
+fn enumeration(text: &[u8]) -> Result<(String, Arc<[IntegerMapping]>), &'static str> {
+    let mut rest = text;
+    let name = identifier(&mut rest)?;
+    let mut labels = Vec::new();
+    while let Some((first, behind)) = rest.split_first_chunk::<8>() {
+        let (last, behind) = behind.split_first_chunk().ok_or("a label without an end")?;
+        rest = behind;
+        labels.push(IntegerMapping {
+            label: String::from_utf8_lossy(zero_ended(&mut rest)?).into_owned(),
+            first: i64::from_le_bytes(*first),
+            last: i64::from_le_bytes(*last),
+        });
+    }
+    match rest {
+        [] => Ok((name, labels.into())),
+        _ => Err("a label that is cut off"),
+    }
+}
+
+type Enumerations = HashMap<String, Arc<[IntegerMapping]>>;
+
+fn described(
+    entry: &Entry,
+    text: &[u8],
+    enumerations: &Enumerations,
+) -> Result<EventDescription, &'static str> {
+    if entry.kind != rings::ENTRY_EVENT {
+        return Err("an entry of unknown kind");
+    }
     let id = u16::try_from(entry.id).map_err(|_| "an id that is too large")?;
     if id == rings::ID_PADDING {
         return Err("the id of padding");
@@ -188,21 +275,14 @@ fn described(entry: &Entry, text: &[u8]) -> Result<EventDescription, &'static st
     let provider = identifier(&mut rest)?;
     let name = identifier(&mut rest)?;
     let mut fields: Vec<FieldDescription> = Vec::new();
-    loop {
-        let (code, behind) = rest.split_first().ok_or("no end of the fields")?;
-        rest = behind;
-        if *code == rings::FIELD_END {
-            break;
-        }
-        let kind = FieldKind::from_code(*code).ok_or("a field of unknown type")?;
-        let name = identifier(&mut rest)?;
+    while let Some(field) = described_field(&mut rest, enumerations)? {
         if fields.len() == FIELDS_MAX {
             return Err("too many fields");
         }
-        if fields.iter().any(|field| field.name == name) {
+        if fields.iter().any(|known| known.name == field.name) {
             return Err("two fields of one name");
         }
-        fields.push(FieldDescription { name, kind });
+        fields.push(field);
     }
     Ok(EventDescription {
         id,
@@ -210,18 +290,79 @@ fn described(entry: &Entry, text: &[u8]) -> Result<EventDescription, &'static st
         provider,
         name,
         fields,
+        code_address: entry.code_address,
         switch_offset: entry.switch_offset,
     })
 }
 
+/// One field, or none at the end of all.
+fn described_field(
+    rest: &mut &[u8],
+    enumerations: &Enumerations,
+) -> Result<Option<FieldDescription>, &'static str> {
+    let (mut hidden, mut big_endian, mut sequence) = (false, false, false);
+    let (mut count, mut labels) = (None, None);
+    let code = loop {
+        let (code, behind) = rest.split_first().ok_or("no end of the fields")?;
+        *rest = behind;
+        match *code {
+            rings::FIELD_HIDDEN => hidden = true,
+            rings::FIELD_BIG_ENDIAN => big_endian = true,
+            rings::FIELD_SEQUENCE => sequence = true,
+            rings::FIELD_ARRAY => {
+                let (number, behind) =
+                    rest.split_first_chunk().ok_or("an array without a count")?;
+                *rest = behind;
+                count = Some(u32::from_le_bytes(*number));
+            }
+            rings::FIELD_ENUMERATION => {
+                let name = identifier(rest)?;
+                // Without its labels it is still a number.
+                labels = enumerations
+                    .get(&name)
+                    .cloned()
+                    .or_else(|| Some(Arc::new([])));
+            }
+            other => break other,
+        }
+    };
+    if code == rings::FIELD_END {
+        return Ok(None);
+    }
+    if count.is_some_and(|count| count > rings::PAYLOAD_BYTES_MAX as u32) {
+        return Err("an array that fits no payload");
+    }
+    let number = Number::from_code(code, big_endian);
+    let kind = match (code, number, count) {
+        (rings::FIELD_TEXT, None, None) => FieldKind::Text,
+        (rings::FIELD_TEXT, None, Some(count)) => FieldKind::Characters(count),
+        (rings::FIELD_BYTES, None, None) => {
+            let byte = Number::from_code(rings::FIELD_X8, false);
+            FieldKind::Sequence(byte.ok_or("no bytes")?)
+        }
+        (_, Some(number), Some(count)) => FieldKind::Array(number, count),
+        (_, Some(number), None) if sequence => FieldKind::Sequence(number),
+        (_, Some(number), None) => match labels {
+            Some(labels) if number.is_integer() => FieldKind::Enumeration(number, labels),
+            _ => FieldKind::Number(number),
+        },
+        _ => return Err("a field of unknown type"),
+    };
+    let name = identifier(rest)?;
+    Ok(Some(FieldDescription { name, kind, hidden }))
+}
+
+/// The bytes up to the next zero.
+fn zero_ended<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
+    let end = rest.iter().position(|byte| *byte == 0);
+    let (text, behind) = rest.split_at(end.ok_or("a name without an end")?);
+    *rest = &behind[1..];
+    Ok(text)
+}
+
 /// A name up to its zero: letters, digits and underscores, as C and trace formats want them.
 fn identifier(rest: &mut &[u8]) -> Result<String, &'static str> {
-    let end = rest
-        .iter()
-        .position(|byte| *byte == 0)
-        .ok_or("a name without an end")?;
-    let (name, behind) = rest.split_at(end);
-    *rest = &behind[1..];
+    let name = zero_ended(rest)?;
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     match std::str::from_utf8(name) {
         Ok(text) if !text.is_empty() && name.iter().all(plain) => Ok(text.to_owned()),

@@ -32,7 +32,7 @@ pub fn readable(layout: &Layout, mode: Mode, window: Window) -> Option<Range<u64
     }
     match mode {
         Mode::Overwrite => Some(overwritten_before(layout, head)..head),
-        Mode::Discard => {
+        Mode::Discard | Mode::Block => {
             let held = head.checked_sub(tail)?;
             (tail.is_multiple_of(8) && held <= layout.ring_bytes).then_some(tail..head)
         }

@@ -1,36 +1,43 @@
 //! Check that no bytes of a traced process make the reader panic, loop or read outside.
 
-use abi::rings;
+use std::mem::offset_of;
+
+use abi::rings::{self, Header};
 use proptest::prelude::*;
 use ring::{Layout, Mode, Records, Table, Window, overwritten_before, readable};
 
+/// Bytes of a header.
+const HEADER_BYTES: usize = size_of::<Header>();
+
 /// A header that is sound, as bytes in the order of the C structure.
 fn sound_header() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let (ring, rings_length) = (64u64 << 10, 2u64);
-    bytes.extend(rings::MAGIC.to_le_bytes());
-    bytes.extend(rings::LAYOUT_VERSION.to_le_bytes());
-    bytes.extend(152u32.to_le_bytes());
-    bytes.extend((1u64 << 20).to_le_bytes());
-    bytes.extend(5u64.to_le_bytes());
-    for word in [77u32, 0, 0, 1, rings_length as u32, 0] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for word in [
-        4096u64,
-        8192,
-        4096,
-        16384,
-        4096,
-        32768,
-        ring,
-        ring / 8,
-        0,
-        0,
+    let mut bytes = vec![0; HEADER_BYTES];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    let ring_bytes = 64u64 << 10;
+    put(0, &rings::MAGIC.to_le_bytes());
+    put(
+        offset_of!(Header, version),
+        &rings::LAYOUT_VERSION.to_le_bytes(),
+    );
+    put(offset_of!(Header, pid), &77u32.to_le_bytes());
+    put(offset_of!(Header, rings_length), &2u32.to_le_bytes());
+    for (at, value) in [
+        (offset_of!(Header, controls_offset), 4096u64),
+        (offset_of!(Header, switches_offset), 8192),
+        (offset_of!(Header, switches_bytes), 4096),
+        (offset_of!(Header, filters_offset), 12288),
+        (offset_of!(Header, filters_bytes), 2048),
+        (offset_of!(Header, objects_offset), 14336),
+        (offset_of!(Header, objects_bytes), 2048),
+        (offset_of!(Header, table_offset), 16384),
+        (offset_of!(Header, table_bytes), 4096),
+        (offset_of!(Header, data_offset), 32768),
+        (offset_of!(Header, ring_bytes), ring_bytes),
+        (offset_of!(Header, subbuffer_bytes), ring_bytes / 8),
     ] {
-        bytes.extend(word.to_le_bytes());
+        put(at, &value.to_le_bytes());
     }
-    bytes.extend(*b"worker\0\0\0\0\0\0\0\0\0\0");
+    put(offset_of!(Header, name), b"worker");
     bytes
 }
 
@@ -57,16 +64,23 @@ fn a_header_is_refused_with_its_reason() {
         assert!(error.to_string().contains(expect), "{error}");
     };
     check(0, 7, "another magic number: 0x7");
-    check(8, 9, "version 9, known is 1");
-    check(56, u64::MAX - 8, "an area that is not in the file");
-    check(64, 4100, "an area that is not in the file");
-    check(96, 1 << 40, "an area that is not in the file");
-    check(104, 100, "impossible rings");
-    check(112, 0, "impossible rings");
-    check(48, 0, "an impossible number of rings");
+    check(8, 9, "version 9, known is 2");
+    let outside = "an area that is not in the file";
+    check(offset_of!(Header, switches_offset), u64::MAX - 8, outside);
+    check(offset_of!(Header, switches_bytes), 4100, outside);
+    check(offset_of!(Header, filters_bytes), 1 << 40, outside);
+    check(offset_of!(Header, objects_offset), 0, outside);
+    check(offset_of!(Header, data_offset), 1 << 40, outside);
+    check(offset_of!(Header, ring_bytes), 100, "impossible rings");
+    check(offset_of!(Header, subbuffer_bytes), 0, "impossible rings");
+    check(
+        offset_of!(Header, rings_length),
+        0,
+        "an impossible number of rings",
+    );
     let error = Layout::parse(&sound_header(), 40_000).expect_err("a truncated file");
     assert!(error.to_string().contains("not in the file"));
-    let unfinished = Layout::parse(&[0; 152], 1 << 20).expect("no error");
+    let unfinished = Layout::parse(&[0; HEADER_BYTES], 1 << 20).expect("no error");
     assert_eq!(unfinished, None);
 }
 
@@ -125,7 +139,11 @@ fn what_may_be_overwritten_is_never_readable() {
 
 proptest! {
     #[test]
-    fn any_header_is_refused_or_bounded(at in 0usize..144, value: u64, size in 0u64..(1 << 22)) {
+    fn any_header_is_refused_or_bounded(
+        at in 0usize..HEADER_BYTES - 8,
+        value: u64,
+        size in 0u64..(1 << 22),
+    ) {
         let mut bytes = sound_header();
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         if let Ok(Some(layout)) = Layout::parse(&bytes, size) {
@@ -157,7 +175,7 @@ proptest! {
     fn any_window_is_refused_or_within_the_ring(head: u64, tail: u64) {
         let layout = layout();
         let window = Window { head, tail };
-        for mode in [Mode::Discard, Mode::Overwrite] {
+        for mode in [Mode::Discard, Mode::Overwrite, Mode::Block] {
             if let Some(range) = readable(&layout, mode, window) {
                 prop_assert!(range.end - range.start <= layout.ring_bytes);
             }

@@ -13,8 +13,11 @@ type Event = (String, Vec<String>);
 
 const ALL_TYPES: &str = r#"
 #include <rtscope/event.h>
+enum light { RED, GREEN };
+RTSCOPE_ENUMERATION(light, RTSCOPE_LABEL("red", RED), RTSCOPE_LABELS("green", GREEN, 2));
 int main(void)
 {
+    const short numbers[] = {1, -2, 3};
     for (int i = 0; i < 2; i++)
         RTSCOPE_EVENT(app, numbers, u8("a", 1), u16("b", 2), u32("c", 3), u64("d", 4), i8("e", -1),
                       i16("f", -2), i32("g", -3), i64("h", -4));
@@ -22,6 +25,12 @@ int main(void)
                   f64("f", -0.25));
     RTSCOPE_EVENT_LEVEL(RTSCOPE_LEVEL_INFO, app, texts, text("s", "hello"), u8("n", 7),
                         text_n("t", "abcdef", 3), bytes("b", "\1\2", 2), text("none", (char *)0));
+    RTSCOPE_EVENT(app, rows, array("a", i16, numbers, 2), chars("c", "abc", 4),
+                  sequence("s", u16, numbers, 3), n32("n", 0x01020304), e8("light", light, GREEN),
+                  nowrite(u64("hidden", 9)), nowrite(text("unseen", "x")));
+    RTSCOPE_BEGIN(app, work, 7, u8("a", 1));
+    RTSCOPE_END(app, work, 7);
+    RTSCOPE_PRINT(app, words, "%d of %s", 3, "three");
     RTSCOPE_EVENT(app, nothing);
     RTSCOPE_EVENT(other, never, u8("a", 1));
     return 0;
@@ -125,6 +134,25 @@ fn expected() -> Vec<Event> {
         numbers,
         event("app:hex", &hex),
         event("app:texts", &texts),
+        event(
+            "app:rows",
+            &[
+                "a=[1, 0, 254, 255]",
+                "c=[97, 98, 99, 0]",
+                "s=[1, 0, 254, 255, 3, 0]",
+                "n=[4, 3, 2, 1]",
+                "light=[1]",
+            ],
+        ),
+        event(
+            "app:work_begin",
+            &["cookie=[7, 0, 0, 0, 0, 0, 0, 0]", "a=[1]"],
+        ),
+        event("app:work_end", &["cookie=[7, 0, 0, 0, 0, 0, 0, 0]"]),
+        event(
+            "app:words",
+            &["msg=[51, 32, 111, 102, 32, 116, 104, 114, 101, 101]"],
+        ),
         event("app:nothing", &[]),
     ]
 }

@@ -35,8 +35,9 @@ pub fn build_traced(folder: &Path, name: &str, program: Traced<'_>) -> PathBuf {
     std::fs::create_dir_all(&folder).expect("a folder for the program");
     let include = format!("-I{}", probe.join("include").display());
     let mut objects = Vec::new();
-    for file in ["file", "register", "sessions", "settings", "write"] {
-        let object = folder.join(format!("{file}.o"));
+    for source in sources(&probe) {
+        let name = source.file_stem().expect("a name");
+        let object = folder.join(name).with_extension("o");
         let mut compile = Command::new("cc");
         compile.args([
             "-O2",
@@ -47,7 +48,7 @@ pub fn build_traced(folder: &Path, name: &str, program: Traced<'_>) -> PathBuf {
             "-Werror",
         ]);
         compile.arg(&include).arg("-c").arg("-o").arg(&object);
-        run(compile.arg(probe.join("src").join(file).with_extension("c")));
+        run(compile.arg(source));
         objects.push(object);
     }
     let cpp = program.compiler.ends_with("++");
@@ -62,6 +63,15 @@ pub fn build_traced(folder: &Path, name: &str, program: Traced<'_>) -> PathBuf {
         .arg(&output);
     run(link.arg(&source).args(&objects));
     output
+}
+
+/// The library's files.
+fn sources(probe: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(probe.join("src")).expect("the probe's sources");
+    let paths = entries.map(|entry| entry.expect("a name").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|end| end == "c"))
+        .collect()
 }
 
 fn run(command: &mut Command) {

@@ -3,10 +3,12 @@
  * The bytes that a traced process shares with a recorder: one file per process in a directory of
  * the user's own. This is the only definition; crates/abi has its Rust view, compared by a test.
  *
- *   header | ring controls, one per possible CPU | switches | table of events | ring data, per CPU
+ *   header | ring controls, one per possible CPU | switches | filters | objects |
+ *   table of events | ring data, per CPU
  *
- * Every area begins at a page. All numbers are in the machine's byte order, which is little-endian
- * on every machine that we know. Offsets count bytes from the start of the file.
+ * docs/format/rings.md says it in words. Every area begins at a page. All numbers are in the
+ * machine's byte order, which is little-endian on every machine that we know. Offsets count bytes
+ * from the start of the file.
  *
  * A process holds a shared flock on its file for as long as it maps it, so that a recorder that
  * gets the exclusive lock knows that nobody writes any more, in whatever pid namespace it lives.
@@ -23,7 +25,7 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 1u
+#define RTSCOPE_LAYOUT_VERSION 2u
 
 /* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
 #define RTSCOPE_ID_FIRST 1u
@@ -49,6 +51,15 @@ enum rtscope_mode {
     RTSCOPE_MODE_DISCARD = 0,
     /* A full ring gives up its oldest sub-buffer: a flight recorder. */
     RTSCOPE_MODE_OVERWRITE = 1,
+    /* A thread that finds its ring full waits for a reader, at most `block_ns`; then as discard. */
+    RTSCOPE_MODE_BLOCK = 2,
+};
+
+/* The bits of a switch. */
+enum rtscope_enabled {
+    RTSCOPE_ENABLED = 1,
+    /* Only events that the switch's filter lets pass. */
+    RTSCOPE_FILTERED = 2,
 };
 
 /* Why an event was not recorded. */
@@ -68,8 +79,11 @@ enum rtscope_loss {
     RTSCOPE_LOSSES = 6,
 };
 
-/* The types of fields, as they stand in descriptors. A payload has its fields one after the other,
- * without gaps: numbers as they are, text and bytes behind a uint16_t that counts their bytes. */
+/*
+ * The types of fields, as they stand in descriptors, and what may stand before a type. A payload
+ * has its fields one after the other, without gaps: numbers as they are, texts, bytes and sequences
+ * behind a uint16_t that counts their bytes or elements, arrays without a count.
+ */
 enum rtscope_field {
     RTSCOPE_FIELD_END = 0,
     RTSCOPE_FIELD_U8 = 1,
@@ -91,6 +105,22 @@ enum rtscope_field {
     RTSCOPE_FIELD_TEXT = 15,
     /* Bytes of no further type. */
     RTSCOPE_FIELD_BYTES = 16,
+    /* Before a type: the field is in no record; filters alone see it. */
+    RTSCOPE_FIELD_HIDDEN = 64,
+    /* Before a number: its bytes are in network order. */
+    RTSCOPE_FIELD_BIG_ENDIAN = 65,
+    /* Before an integer: the name of an enumeration (ended by a zero), whose labels it has. */
+    RTSCOPE_FIELD_ENUMERATION = 66,
+    /* Before a number, or before TEXT (characters up to a zero): a uint32_t, as many of them. */
+    RTSCOPE_FIELD_ARRAY = 67,
+    /* Before a number: any number of them. */
+    RTSCOPE_FIELD_SEQUENCE = 68,
+};
+
+/* What an entry of the table describes. */
+enum rtscope_entry_kind {
+    RTSCOPE_ENTRY_EVENT = 0,
+    RTSCOPE_ENTRY_ENUMERATION = 1,
 };
 
 /* The first bytes of the file. */
@@ -101,6 +131,11 @@ struct rtscope_header {
     uint64_t file_bytes;
     /* When the file was made, on CLOCK_MONOTONIC. */
     uint64_t begin_ns;
+    /* The CPU's counter at that moment; 0 when it is not the clock. */
+    uint64_t begin_counter;
+    /* Both clocks at a later moment, from a recorder: for whom finds the file after a crash. */
+    uint64_t pair_counter;
+    uint64_t pair_ns;
     /* As the process itself sees its id; other namespaces see another. */
     int32_t pid;
     /* enum rtscope_clock */
@@ -111,10 +146,15 @@ struct rtscope_header {
     uint32_t rseq;
     /* Rings, one per possible CPU. */
     uint32_t rings_length;
-    uint32_t padding;
+    /* In the mode block: how long an event waits at most. */
+    uint32_t block_ns;
     uint64_t controls_offset;
     uint64_t switches_offset;
     uint64_t switches_bytes;
+    uint64_t filters_offset;
+    uint64_t filters_bytes;
+    uint64_t objects_offset;
+    uint64_t objects_bytes;
     uint64_t table_offset;
     uint64_t table_bytes;
     uint64_t data_offset;
@@ -123,6 +163,10 @@ struct rtscope_header {
     uint64_t subbuffer_bytes;
     /* Bytes of the table that are complete; grows when libraries are loaded. */
     uint64_t table_used;
+    /* Bytes of the area of filters that are complete; a recorder moves it, and never back. */
+    uint64_t filters_used;
+    /* Bytes of the area of objects that are complete. */
+    uint64_t objects_used;
     /* Events that found no room in the table or among the switches and cannot be enabled. */
     uint64_t unregistered;
     /* The process's name when the file was made, ended by a zero. */
@@ -144,10 +188,12 @@ struct rtscope_ring {
 /* The state of one event at one place in the code. A page of them is mapped over the section
  * rtscope_switches of the program. */
 struct rtscope_switch {
+    /* enum rtscope_enabled */
     uint8_t enabled;
-    uint8_t padding[3];
-    /* The event's id, 16 bits wide. */
-    uint32_t id;
+    uint8_t padding;
+    uint16_t id;
+    /* Where its filter is in the area of filters, in 8 bytes. */
+    uint32_t filter;
 };
 
 /* A record: this header, the payload, and zeros to a multiple of 8 bytes. No record crosses the
@@ -161,16 +207,40 @@ struct rtscope_record {
     uint64_t time;
 };
 
-/* An entry of the table of events. Behind it, `text_bytes` of description: the level (one byte),
- * provider and name (each ended by a zero), then for each field its type (one byte) and its name
- * (ended by a zero), and RTSCOPE_FIELD_END; then zeros to a multiple of 8 bytes. */
+/*
+ * An entry of the table. Behind it, `text_bytes` of description, then zeros to a multiple of 8
+ * bytes.
+ *
+ * Of an event: the level (one byte), provider and name (each ended by a zero), then for each field
+ * its type (one byte, behind what may stand before it) and its name (ended by a zero), and
+ * RTSCOPE_FIELD_END.
+ *
+ * Of an enumeration, whose id is 0: its name (ended by a zero), then for each label the first and
+ * the last value that it stands for (int64_t each) and itself (ended by a zero). Events that come
+ * later mean the last enumeration of a name.
+ */
 struct rtscope_entry {
     uint32_t entry_bytes;
     uint32_t text_bytes;
     uint32_t id;
-    uint32_t padding;
+    /* enum rtscope_entry_kind */
+    uint32_t kind;
     /* Where its switch is in the file. */
     uint64_t switch_offset;
+    /* Where its place in the code is in the process's memory; 0 when it has none. */
+    uint64_t code_address;
+};
+
+/* A program or library that the process had loaded. Behind it the build id, then the path, then
+ * zeros to a multiple of 8 bytes. */
+struct rtscope_loaded {
+    uint32_t entry_bytes;
+    uint16_t build_id_bytes;
+    uint16_t path_bytes;
+    /* Where it begins in the process's memory, and what is added to the addresses of its file. */
+    uint64_t begin;
+    uint64_t bytes;
+    uint64_t bias;
 };
 
 #ifdef __cplusplus

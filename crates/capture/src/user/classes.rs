@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctf::writer::PayloadWriter;
 use event::{ClassId, EventClass, Field, FieldType, Integer, Scope};
-use ring::{EventDescription, FieldKind};
+use ring::{EventDescription, FieldKind, Number, NumberKind};
 
 /// The fields that every event carries: who it was.
 pub(super) fn context() -> Vec<Field> {
@@ -20,39 +20,30 @@ pub(super) fn context() -> Vec<Field> {
 /// The class of an event, at `place` in its stream.
 pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
     let mut fields = Vec::new();
-    for field in &event.fields {
-        let add = |fields: &mut Vec<Field>, name: &str, ty| fields.push(Field::payload(name, ty));
-        let name = &field.name;
-        match field.kind {
-            FieldKind::Integer {
-                size_bytes,
-                signed,
-                hexadecimal,
-            } => {
-                let integer = match hexadecimal {
-                    true => Integer::hex(size_bytes * 8),
-                    false => Integer::le(size_bytes * 8, signed),
-                };
-                add(&mut fields, name, FieldType::Integer(integer));
+    for field in event.fields.iter().filter(|field| !field.hidden) {
+        let ty = match &field.kind {
+            FieldKind::Number(number) => scalar(*number),
+            FieldKind::Enumeration(number, labels) => {
+                FieldType::Enum(integer(*number), Arc::clone(labels))
             }
-            FieldKind::Float { size_bytes } => {
-                let ty = FieldType::Float {
-                    size_bits: size_bytes * 8,
-                    align_bits: 8,
-                    big_endian: false,
-                };
-                add(&mut fields, name, ty);
-            }
-            FieldKind::Text => add(&mut fields, name, FieldType::String),
-            FieldKind::Bytes => {
+            FieldKind::Text => FieldType::String,
+            FieldKind::Characters(count) => FieldType::Text { size_bytes: *count },
+            FieldKind::Array(number, count) => FieldType::Array {
+                element: Arc::new(scalar(*number)),
+                count: *count,
+            },
+            FieldKind::Sequence(number) => {
                 // As LTTng names the length of its sequences.
-                let length = format!("_{name}_length");
-                let integer = Integer::le(16, false);
-                add(&mut fields, &length, FieldType::Integer(integer));
-                let element = Arc::new(FieldType::Integer(Integer::hex(8)));
-                add(&mut fields, name, FieldType::Sequence { element, length });
+                let length = format!("_{}_length", field.name);
+                let count = FieldType::Integer(Integer::le(16, false));
+                fields.push(Field::payload(&length, count));
+                FieldType::Sequence {
+                    element: Arc::new(scalar(*number)),
+                    length,
+                }
             }
-        }
+        };
+        fields.push(Field::payload(&field.name, ty));
     }
     EventClass {
         id: ClassId(place as u32),
@@ -62,14 +53,38 @@ pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
     }
 }
 
+fn scalar(number: Number) -> FieldType {
+    match number.kind {
+        NumberKind::Float => FieldType::Float {
+            size_bits: number.size_bytes * 8,
+            align_bits: 8,
+            big_endian: number.big_endian,
+        },
+        _ => FieldType::Integer(integer(number)),
+    }
+}
+
+fn integer(number: Number) -> Integer {
+    let bits = number.size_bytes * 8;
+    Integer {
+        big_endian: number.big_endian,
+        ..match number.kind {
+            NumberKind::Hexadecimal => Integer::hex(bits),
+            kind => Integer::le(bits, kind == NumberKind::Signed),
+        }
+    }
+}
+
 /// Puts a record's fields behind what `payload` holds. False when the record is not what its
 /// description says.
 pub(super) fn encode(event: &EventDescription, bytes: &[u8], payload: &mut PayloadWriter) -> bool {
     event.split(bytes, |field, value| {
         match field.kind {
             FieldKind::Text => payload.string_bytes(value),
-            FieldKind::Bytes => payload.u16(value.len() as u16).raw(value),
-            FieldKind::Integer { .. } | FieldKind::Float { .. } => payload.raw(value),
+            FieldKind::Sequence(number) => payload
+                .u16((value.len() / usize::from(number.size_bytes)) as u16)
+                .raw(value),
+            _ => payload.raw(value),
         };
     })
 }

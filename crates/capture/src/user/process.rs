@@ -90,7 +90,9 @@ impl Process {
     /// Takes the process over: its wanted events are switched on, full rings lose new events.
     pub fn attach(directory: Rc<Directory>, file: RingFile, common: &Common) -> Result<Self> {
         let mode_before = file.mode()?;
-        file.set_mode(Mode::Discard)?;
+        if mode_before == Mode::Overwrite {
+            file.set_mode(Mode::Discard)?;
+        }
         let mut lanes = Vec::new();
         for ring in 0..file.layout().rings {
             let Some((window, losses)) = file.control(ring)? else {
@@ -102,7 +104,7 @@ impl Process {
                 ring,
                 next: match mode_before {
                     Mode::Overwrite => window.tail.max(kept),
-                    Mode::Discard => window.tail,
+                    Mode::Discard | Mode::Block => window.tail,
                 },
                 counter: 0,
                 ns: 0,
@@ -187,9 +189,10 @@ impl Process {
                 self.file.switch(event, true)?;
             }
         }
-        let classes = self.classes();
+        let (classes, log_levels) = (self.classes(), self.log_levels());
         if let Some((writer, meta)) = &mut self.trace {
             meta.streams[0].classes = classes;
+            meta.streams[0].log_levels = log_levels;
             writer.update(meta)?;
             for stream in self
                 .lanes
@@ -207,6 +210,11 @@ impl Process {
         events
             .map(|(place, event)| classes::class(event, place))
             .collect()
+    }
+
+    fn log_levels(&self) -> Vec<Option<i64>> {
+        let events = self.file.table().events.iter();
+        events.map(|event| Some(i64::from(event.level))).collect()
     }
 
     /// Writes what a lane holds.
@@ -295,6 +303,7 @@ impl Process {
                 name: "channel0".to_owned(),
                 header: HeaderKind::Large,
                 classes: self.classes(),
+                log_levels: self.log_levels(),
                 event_context: classes::context(),
                 ..StreamMeta::default()
             }],

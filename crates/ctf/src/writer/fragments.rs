@@ -32,7 +32,8 @@ pub(super) fn metadata(meta: &TraceMeta, streams: &[Lowered<'_>]) -> Result<Stri
         fragments.push(stream_class(id, stream, meta)?);
         let classes = stream.meta.classes.iter().zip(&stream.classes);
         for (class_id, (class, wire)) in classes.enumerate() {
-            fragments.push(event_class((id, class_id), &class.name, wire)?);
+            let level = stream.meta.log_level(class_id);
+            fragments.push(event_class((id, class_id), (&class.name, level), wire)?);
         }
     }
     let texts = fragments
@@ -153,13 +154,20 @@ fn event_header(kind: HeaderKind) -> Json {
     header
 }
 
-fn event_class((stream_id, id): (usize, usize), name: &str, wire: &ClassWire) -> Result<Json> {
+fn event_class(
+    (stream_id, id): (usize, usize),
+    (name, log_level): (&str, Option<i64>),
+    wire: &ClassWire,
+) -> Result<Json> {
     let mut class = json!({
         "type": "event-record-class",
         "id": id,
         "data-stream-class-id": stream_id,
         "name": name,
     });
+    if let Some(level) = log_level {
+        class["attributes"] = json!({"lttng.org,2009": {"log-level": level}});
+    }
     for (scope, members) in BODY.into_iter().zip(&wire.scopes) {
         let key = match scope {
             Scope::EventContext if !members.is_empty() => "specific-context-field-class",

@@ -94,6 +94,9 @@ pub struct StreamMeta {
     /// Fields of the scopes payload and event context are its own; those of the stream's contexts
     /// may be listed too and are written by what stands below.
     pub classes: Vec<EventClass>,
+    /// How grave the events of each class are (LTTng's log level), in the order of `classes`; those
+    /// beyond its end have none.
+    pub log_levels: Vec<Option<i64>>,
     /// Fields that every event carries before its own (CTF: `stream.event.context`).
     pub event_context: Vec<Field>,
     /// Fields of the packet's context behind those that the writer makes itself.
@@ -102,6 +105,13 @@ pub struct StreamMeta {
     pub clock: usize,
     /// Whether its packets belong to no CPU.
     pub has_no_cpu: bool,
+}
+
+impl StreamMeta {
+    /// The log level of the class at `place`.
+    pub(super) fn log_level(&self, place: usize) -> Option<i64> {
+        self.log_levels.get(place).copied().flatten()
+    }
 }
 
 /// All that the metadata says.

@@ -76,7 +76,8 @@ pub(super) fn metadata(meta: &TraceMeta, streams: &[Lowered<'_>]) -> Result<Stri
         stream_block(&mut text, id, stream, meta)?;
         let classes = stream.meta.classes.iter().zip(&stream.classes);
         for (class_id, (class, wire)) in classes.enumerate() {
-            event_block(&mut text, (id, class_id), &class.name, wire)?;
+            let level = stream.meta.log_level(class_id);
+            event_block(&mut text, (id, class_id), (&class.name, level), wire)?;
         }
     }
     Ok(text)
@@ -233,7 +234,7 @@ fn stream_block(
 fn event_block(
     text: &mut String,
     (stream_id, id): (usize, usize),
-    name: &str,
+    (name, log_level): (&str, Option<i64>),
     wire: &ClassWire,
 ) -> Result<()> {
     push(
@@ -241,6 +242,9 @@ fn event_block(
         format_args!("event {{\n\tname = {};\n\tid = {id};\n", quoted(name)),
     );
     push(text, format_args!("\tstream_id = {stream_id};\n"));
+    if let Some(level) = log_level {
+        push(text, format_args!("\tloglevel = {level};\n"));
+    }
     for (scope, members) in BODY.into_iter().zip(&wire.scopes) {
         match scope {
             Scope::EventContext if !members.is_empty() => text.push_str("\tcontext := "),

@@ -16,11 +16,11 @@
             ".subsection 1\n771:\n.zero 8\n"                                                      \
             ".subsection 2\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
             ".popsection\n"                                                                       \
-            ".pushsection rtscope_events,\"a\",@progbits\n.balign 8\n"                            \
-            "772:\n.long 774f-773f\n.long 771b-.\n"                                               \
+            ".pushsection rtscope_events,\"a?\",@progbits\n.balign 8\n"                           \
+            "772:\n.long 774f-773f\n.long 771b-.\n.long 776f-.\n"                                \
             "773:\n" description "774:\n.balign 8\n.popsection\n"                                 \
             ".reloc ., R_AARCH64_NONE, 772b\n"                                                    \
-            "adrp %0, 771b\n"                                                                     \
+            "776:\nadrp %0, 771b\n"                                                               \
             "add %0, %0, :lo12:771b"                                                              \
             : "=r"(address))
 

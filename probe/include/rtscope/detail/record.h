@@ -6,6 +6,7 @@
 #ifndef RTSCOPE_DETAIL_RECORD_H
 #define RTSCOPE_DETAIL_RECORD_H
 
+#include <rtscope/detail/fields.h>
 #include <rtscope/layout.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,11 +48,35 @@ struct rtscope_object {
     uint32_t constructed;
     /* For the library alone: what to map again in a fork's child. */
     struct rtscope_object *next;
-    const char *events_begin;
-    const char *events_end;
+    const struct rtscope_sections_ *sections;
     struct rtscope_switch *switches;
     uint64_t switches_bytes;
     uint64_t switches_offset;
+};
+
+/* Where the linker put a program's or library's descriptions. */
+struct rtscope_sections_ {
+    const char *events_begin;
+    const char *events_end;
+    struct rtscope_switch *switches_begin;
+    struct rtscope_switch *switches_end;
+    const struct rtscope_enumeration_ *enumerations_begin;
+    const struct rtscope_enumeration_ *enumerations_end;
+};
+
+/*
+ * An entry of the table that is made at run time: for generated code and for other languages. The
+ * memory, that of the text too, is the library's from then on: it is needed in fork's children.
+ */
+struct rtscope_late {
+    /* Given back for an event; never NULL after rtscope_add, and off where nothing is traced. */
+    struct rtscope_switch *state;
+    /* The description, as layout.h says. */
+    const char *text;
+    uint32_t text_bytes;
+    /* enum rtscope_entry_kind */
+    uint32_t kind;
+    struct rtscope_late *next;
 };
 
 /* A place for one record. */
@@ -65,17 +90,27 @@ struct rtscope_place_ {
     uint32_t cpu;
     uint32_t tid;
     uint32_t attempts;
+    /* In the mode block: until when this event waits, in nanoseconds of CLOCK_MONOTONIC; 0: it does
+     * not wait yet. */
+    uint64_t wait_until_ns;
 };
 
 /* Removes this process's rings, whatever they hold, unless a recorder is there to read them: for a
  * program that recorded for itself alone. */
 void rtscope_forget(void);
 
+/* Adds an entry to the table of this process; an enumeration before the events that mean it. Makes
+ * system calls and takes a lock. */
+void rtscope_add(struct rtscope_late *entry);
+/* Writes an event that was added: `payload` has room for RTSCOPE_PAYLOAD_BYTES_MAX bytes. To be
+ * called when the switch is on, and passed when it is filtered (rtscope_pass_). */
+void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, size_t payload_bytes);
+
 /* In the library. */
-void rtscope_register_(struct rtscope_object *object, const char *events_begin,
-                       const char *events_end, struct rtscope_switch *switches_begin,
-                       struct rtscope_switch *switches_end);
+void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections);
 void rtscope_unregister_(struct rtscope_object *object);
+int rtscope_pass_(const struct rtscope_switch *state, const void *payload, size_t payload_bytes,
+                  const void *hidden, size_t hidden_bytes);
 void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
                     size_t payload_bytes);
 int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
@@ -84,6 +119,11 @@ unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *te
                                  size_t length_max);
 unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
                                   size_t length);
+unsigned char *rtscope_put_sequence_(unsigned char *at, size_t *room, const void *elements,
+                                     size_t length, size_t element_bytes);
+/* Prints into `text`, RTSCOPE_PAYLOAD_BYTES_MAX bytes large; returns it. */
+const char *rtscope_print_(char *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The linker's names for the ends of the sections. They must be spelt as they are: under another
  * name (asm) gcc forgets that they are hidden, and a library without events finds another's. */
@@ -93,6 +133,10 @@ extern struct rtscope_switch __start_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
 extern struct rtscope_switch __stop_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
+extern const struct rtscope_enumeration_ __start_rtscope_enumerations[]
+    __attribute__((weak, visibility("hidden")));
+extern const struct rtscope_enumeration_ __stop_rtscope_enumerations[]
+    __attribute__((weak, visibility("hidden")));
 
 __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object_;
 
@@ -100,9 +144,16 @@ __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object
  * all its files calls it when it wants to be traced, and has no rings before. */
 static inline void rtscope_attach(void)
 {
-    if (rtscope_object_.constructed++ == 0)
-        rtscope_register_(&rtscope_object_, __start_rtscope_events, __stop_rtscope_events,
-                          __start_rtscope_switches, __stop_rtscope_switches);
+    static struct rtscope_sections_ sections;
+    if (rtscope_object_.constructed++ != 0)
+        return;
+    sections.events_begin = __start_rtscope_events;
+    sections.events_end = __stop_rtscope_events;
+    sections.switches_begin = __start_rtscope_switches;
+    sections.switches_end = __stop_rtscope_switches;
+    sections.enumerations_begin = __start_rtscope_enumerations;
+    sections.enumerations_end = __stop_rtscope_enumerations;
+    rtscope_register_(&rtscope_object_, &sections);
 }
 
 static inline void rtscope_detach(void)

@@ -25,11 +25,11 @@
             ".subsection 1\n771:\n.zero 8\n"                                                      \
             ".subsection 2\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
             ".popsection\n"                                                                       \
-            ".pushsection rtscope_events,\"a\",@progbits\n.balign 8\n"                            \
-            "772:\n.long 774f-773f\n.long 771b-.\n"                                               \
+            ".pushsection rtscope_events,\"a?\",@progbits\n.balign 8\n"                           \
+            "772:\n.long 774f-773f\n.long 771b-.\n.long 776f-.\n"                                \
             "773:\n" description "774:\n.balign 8\n.popsection\n"                                 \
             ".reloc ., R_X86_64_NONE, 772b\n"                                                     \
-            "leaq 771b(%%rip), %0"                                                                \
+            "776:\nleaq 771b(%%rip), %0"                                                          \
             : "=r"(address))
 
 static inline __attribute__((always_inline)) char *rtscope_thread_pointer_(void)
