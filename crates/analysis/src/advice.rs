@@ -251,17 +251,21 @@ fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, format!("chrt -f -p 10 {}", case.late.task.tid)))
 }
 
-/// A real-time task that waits while another CPU idles was not allowed there: it would have gone.
+/// A real-time task that waits while another CPU idles, or runs what it beats, was not allowed
+/// there: it would have gone.
 fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
     behind(case)?;
     let late = case.late;
     late.task.prio.is_real_time().then_some(())?;
-    let idle = late.idle_meanwhile.first()?;
-    let mut cpus = late.idle_meanwhile.clone();
+    let free = late.free_meanwhile.first()?;
+    let mut cpus = late.free_meanwhile.clone();
     cpus.push(late.cpu);
     cpus.sort();
     let list: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
-    let because = format!("{idle} idled meanwhile, and {} stayed here", late.task.comm);
+    let because = format!(
+        "{free} was free for it meanwhile, and {} stayed here",
+        late.task.comm
+    );
     let command = format!("taskset -pc {} {}", list.join(","), late.task.tid);
     Some((because, command))
 }

@@ -8,7 +8,7 @@ use trace::{Trace, TraceInfo};
 use crate::crosscheck::align;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
-use crate::model::{Candidate, Families, Model, What};
+use crate::model::{Candidate, Families, Model, Version, What};
 use crate::query::Query;
 use crate::verdict;
 use event::evidence::PreemptionModel;
@@ -147,7 +147,8 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         hit: Some(hit.clone()),
         checks,
         ledger,
-        idle_meanwhile: idle_meanwhile(model, range, cpu),
+        page_faults: model.page_faults_of(hit.task.tid.0, range),
+        free_meanwhile: free_meanwhile(model, range, cpu, hit.task.prio),
         stolen_max,
     }
 }
@@ -189,6 +190,8 @@ fn from_candidate(
     let (hit, checks, steps_left_out) = (None, vec![], 0);
     let range = TimeRange { begin: origin, end };
     let stolen_max = stolen_max(model, range, cpu, &steps);
+    let page_faults = model.page_faults_of(task.tid.0, range);
+    let free_meanwhile = free_meanwhile(model, range, cpu, task.prio);
     Some(LateActivation {
         task,
         origin,
@@ -199,7 +202,8 @@ fn from_candidate(
         hit,
         checks,
         ledger,
-        idle_meanwhile: idle_meanwhile(model, range, cpu),
+        page_faults,
+        free_meanwhile,
         stolen_max,
     })
 }
@@ -335,26 +339,29 @@ fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Dura
     timers.map(|(place, _)| most(place)).sum()
 }
 
-/// The other CPUs that idled for at least this share of an activation could have served it.
-const IDLE_SHARE_MIN: f64 = 0.95;
+/// The other CPUs that were free for at least this share of an activation could have served it.
+const FREE_SHARE_MIN: f64 = 0.95;
 
-/// The CPUs but `here` that idled nearly all the time.
-fn idle_meanwhile(model: &Model, range: TimeRange, here: Cpu) -> Vec<Cpu> {
-    let idled = |cpu: &Cpu| {
+/// The CPUs but `here` that nearly all the time idled or, for a real-time task, ran what it beats.
+fn free_meanwhile(model: &Model, range: TimeRange, here: Cpu, prio: Prio) -> Vec<Cpu> {
+    let gives_way = |version: &Version| {
+        version.tid.is_idle() || prio.is_real_time() && prio.beats(version.prio)
+    };
+    let is_free = |cpu: &Cpu| {
         let Some(timeline) = model.timeline(*cpu) else {
             return false;
         };
-        let mut idle_ns = 0;
+        let mut free_ns = 0;
         timeline.slices(range.begin.as_ns(), range.end.as_ns(), |slice| {
             let version = model.tasks.version(slice.task);
-            if slice.occupant.what() == What::Task && version.is_some_and(|v| v.tid.is_idle()) {
-                idle_ns += slice.end_ns - slice.begin_ns;
+            if slice.occupant.what() == What::Task && version.is_some_and(gives_way) {
+                free_ns += slice.end_ns - slice.begin_ns;
             }
         });
-        Duration::from_ns(idle_ns).share_of(range.end - range.begin) >= IDLE_SHARE_MIN
+        Duration::from_ns(free_ns).share_of(range.end - range.begin) >= FREE_SHARE_MIN
     };
     let cpus = (0..model.timelines.len() as u32).map(Cpu);
-    cpus.filter(|cpu| *cpu != here).filter(idled).collect()
+    cpus.filter(|cpu| *cpu != here).filter(is_free).collect()
 }
 
 fn missing_families(families: &Families) -> Option<String> {

@@ -99,8 +99,11 @@ pub struct LateActivation {
     pub checks: Vec<StepCheck>,
     /// Where its time went.
     pub ledger: Ledger,
-    /// CPUs that idled nearly all of that time.
-    pub idle_meanwhile: Vec<Cpu>,
+    /// Page faults of its task in it. What they took without a device is its own run: the kernel
+    /// has no event for their end.
+    pub page_faults: usize,
+    /// Other CPUs that nearly all of that time idled or, for a real-time task, ran what it beats.
+    pub free_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
     pub stolen_max: Duration,
 }

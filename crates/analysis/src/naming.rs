@@ -408,10 +408,9 @@ impl Namer<'_> {
         let end = Instant::from_ns(self.phase.end_ns);
         self.model.evidence.hits.iter().position(|hit| {
             let here = hit.steps.last().is_some_and(|step| step.cpu == self.cpu);
-            let by_task = hit.culprit.as_ref().is_some_and(|by| by.tid == tid);
             let now = (hit.end - end).as_ns().abs() <= SKEW_MAX_NS;
-            let shown = || kept_function(self.model, hit, PreemptionModel::Unknown).is_some();
-            here && by_task && now && shown()
+            let shown = || kept_function(self.model, hit, tid, PreemptionModel::Unknown).is_some();
+            here && now && shown()
         })
     }
 

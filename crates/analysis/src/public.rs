@@ -1,5 +1,6 @@
 //! From the ledger's keys to its public names, with the functions that stacks show.
 
+use event::Tid;
 use event::evidence::{Hit, PreemptionModel, PreemptionOff, StepKind, TaskRef};
 
 use crate::evidence::{interrupted_function, section_function, section_that_ended, was_preempted};
@@ -51,9 +52,11 @@ pub(crate) fn public(
             kept_by(task(id), function, preemption)
         }
         Key::Kept(id, hit) => {
-            let hit = model.evidence.hits.get(hit);
-            let function = hit.and_then(|hit| kept_function(model, hit, preemption));
-            kept_by(task(id), function, preemption)
+            let (hit, task) = (model.evidence.hits.get(hit), task(id));
+            let function = hit
+                .zip(task.as_ref())
+                .and_then(|(hit, task)| kept_function(model, hit, task.tid, preemption));
+            kept_by(task, function, preemption)
         }
         Key::Throttled(id) => TermKind::Throttled {
             ran: id.and_then(task),
@@ -87,25 +90,29 @@ fn unknown() -> TermKind {
     TermKind::Unexplained(Reason::Contradiction)
 }
 
-/// The function in which the culprit of `hit` kept the CPU. With full preemption, it is preempted
+/// The function in which `task` kept the CPU before `hit`. With full preemption, it is preempted
 /// where its section ends. Without, it is at the next preemption point, which may be far from what
-/// took the time: then the function that the wake-up's interrupt found says more.
+/// took the time: then the function that the wake-up's interrupt found says more. So it does where
+/// another task, such as a stop-class thread, came between: the stack at the hit is that one's.
 pub(crate) fn kept_function<'a>(
     model: &Model,
     hit: &'a Hit,
+    task: Tid,
     preemption: PreemptionModel,
 ) -> Option<&'a str> {
-    let at_end =
-        || section_that_ended(&hit.culprit_stack).filter(|_| was_preempted(&hit.culprit_stack));
+    let at_end = || {
+        let left = hit.culprit.as_ref().is_some_and(|by| by.tid == task);
+        let preempted = left && was_preempted(&hit.culprit_stack);
+        section_that_ended(&hit.culprit_stack).filter(|_| preempted)
+    };
     let at_wake_up = || {
-        let culprit = hit.culprit.as_ref()?;
         let cpu = hit.steps.last()?.cpu;
         let waking = hit
             .steps
             .iter()
             .rfind(|step| step.kind == StepKind::Waking)?;
         let current = model.timeline(cpu)?.at(waking.time.as_ns()).task;
-        let found = model.tasks.version(current)?.tid == culprit.tid && waking.cpu == cpu;
+        let found = model.tasks.version(current)?.tid == task && waking.cpu == cpu;
         interrupted_function(&hit.waker_stack).filter(|_| found)
     };
     if preemption.is_full() {
@@ -136,6 +143,6 @@ fn off_function<'a>(
     let mut hits = model.evidence.hits.iter();
     let shown = hits.find(same_switch);
     shown
-        .and_then(|hit| kept_function(model, hit, preemption))
+        .and_then(|hit| kept_function(model, hit, off.task.tid, preemption))
         .or_else(at_end)
 }

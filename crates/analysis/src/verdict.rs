@@ -101,7 +101,7 @@ fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit
     match late.ledger.grade {
         Grade::Lossy => false,
         Grade::Censored => carries,
-        Grade::Complete => carries || late.ledger.is_good(),
+        Grade::Complete => carries || late.ledger.is_good() && !is_own_doing(late),
     }
 }
 
@@ -212,6 +212,9 @@ fn sentence(
     let stolen = culprits
         .first()
         .and_then(|first| hypervisor(info, late, first));
+    if is_own_doing(late) && late.ledger.grade == Grade::Complete && stolen.is_none() {
+        return format!("{head}, and nobody can be named: {}.", own_doing(late));
+    }
     let why = match (late.ledger.grade, stolen) {
         (Grade::Lossy, _) => "events were lost inside it".to_owned(),
         (_, Some(stolen)) => stolen,
@@ -222,6 +225,28 @@ fn sentence(
         return format!("{head}, and nobody can be named: {why}.");
     }
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// For how long the task ran itself.
+fn own_run(late: &LateActivation) -> Duration {
+    let own = late.ledger.terms.iter();
+    let own = own.filter(|term| term.kind == TermKind::OwnRun);
+    own.map(|term| term.duration).sum()
+}
+
+/// Whether most of it is the task's own run: then no other can be blamed for it.
+fn is_own_doing(late: &LateActivation) -> bool {
+    own_run(late).share_of(late.latency()) >= CARRYING_SHARE
+}
+
+/// Nobody else's doing; what page faults took of it is not known.
+fn own_doing(late: &LateActivation) -> String {
+    let faults = match late.page_faults {
+        0 => String::new(),
+        1 => ", with a page fault in it".to_owned(),
+        faults => format!(", with {faults} page faults in it"),
+    };
+    format!("it ran itself for {}{faults}", own_run(late))
 }
 
 /// What one culprit did; its CPU only where it is not `here`.

@@ -2,7 +2,7 @@
 //! their owners, devices, page faults on the way. And for a task whose quota is used up.
 
 use analysis::{Query, TaskFilter, diagnose};
-use event::Tid;
+use event::{Tid, Value};
 use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
@@ -41,7 +41,12 @@ fn check(trace: SyntheticTrace, victim: Task, expect: &[(&str, i64)]) {
 
 /// The victim comes on CPU 0 at 1010 µs, woken at 1000 µs, ahead of the owner of the lock.
 fn activated() -> SyntheticTrace {
-    SyntheticTrace::new()
+    activated_after(SyntheticTrace::new())
+}
+
+/// The same behind other events.
+fn activated_after(trace: SyntheticTrace) -> SyntheticTrace {
+    trace
         .at(10)
         .block(VICTIM, Task::IDLE)
         .after(10)
@@ -229,4 +234,25 @@ fn an_interrupts_thread_is_woken_by_it_although_its_handler_has_ended() {
         ("wake-up delivery", 2),
     ];
     check(trace, VICTIM, &expect);
+}
+
+#[test]
+fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
+    let fault = |trace: SyntheticTrace| {
+        let trace = trace.after(500);
+        trace.event("page_fault_user", &[("address", Value::Unsigned(4096))])
+    };
+    let other = Task::fair(400, "compile");
+    let before = SyntheticTrace::new().cpu(1).at(5).run(other).cpu(0);
+    let trace = fault(fault(activated_after(before)));
+    // Another task's, at the same time.
+    let trace = fault(trace.cpu(1)).cpu(0);
+    let query = Query::default();
+    let diagnosis = diagnose(&ends(trace, VICTIM, 4010).build(), &query).expect("a diagnosis");
+    let verdict = diagnosis.verdict().expect("the victim was activated");
+    assert_eq!(
+        verdict.sentence,
+        "victim (tid 100, rt 50) was late by 3.010 ms on CPU 0, and nobody can be named: \
+         it ran itself for 3.000 ms, with 2 page faults in it."
+    );
 }

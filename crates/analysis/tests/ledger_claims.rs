@@ -462,6 +462,25 @@ fn a_stop_class_thread_is_no_ordinary_wait() {
 }
 
 #[test]
+fn a_function_is_known_by_what_the_wake_up_interrupted_where_a_stop_class_thread_came_between() {
+    let steps = [(1_005_000, 7, 0, VICTIM.tid), (2_105_000, 8, 0, VICTIM.tid)];
+    let waker = ["asm_sysvec_apic_timer_interrupt+0x1a", "walk_list+0x9"];
+    let trace = timer_wakes_victim(idle_machine().at(500).run(FAIR), 1000);
+    let trace = trace
+        .at(2005)
+        .preempt(FAIR, STOPPER)
+        .at(2105)
+        .block(STOPPER, VICTIM)
+        .hit_woken_from(1, VICTIM, STOPPER, &steps, &waker);
+    let kept = "preemption off or no preemption point in walk_list by compile (tid 300, nice 0)";
+    let expect = [
+        (kept, 1_000_000),
+        ("stop class: migration/0 (tid 20, rt 99)", 100_000),
+    ];
+    check(trace, &expect, Grade::Complete);
+}
+
+#[test]
 fn a_task_that_is_moved_while_it_waits_owes_to_one_cpu_after_the_other() {
     let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
     let trace = trace

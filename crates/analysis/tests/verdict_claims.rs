@@ -82,6 +82,20 @@ fn one_hog_is_named_with_its_length_and_share_in_one_sentence() {
     assert_eq!(diagnosis.groups[0].signature, "run_queue_wait:burner");
 }
 
+#[test]
+fn another_cpu_is_offered_where_it_ran_nothing_of_the_victims_rank() {
+    let check = |there: Task, offered: bool| {
+        let trace = burning().at(600).cpu(1).run(there);
+        let trace = interrupt(trace, 1000).at(101_000).block(HOG, VICTIM);
+        let diagnosis = ask(trace, &victim());
+        let verdict = diagnosis.verdict().expect("the victim was activated");
+        let widened = verdict.advice.iter().any(|a| a.rule == "widen-affinity");
+        assert_eq!(widened, offered, "{}", there.comm);
+    };
+    check(Task::fair(301, "link"), true);
+    check(SECOND, false);
+}
+
 /// The commands that are advised, in order.
 fn check_advice(diagnosis: &Diagnosis, expect: &[&str]) {
     let advice = &diagnosis.verdict().expect("something was late").advice;

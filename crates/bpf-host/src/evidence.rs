@@ -1,6 +1,7 @@
 //! Reading the evidence rings, which the kernel overwrites while we read.
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use abi::raw;
@@ -22,9 +23,11 @@ pub struct Evidence {
     pub overwritten: u64,
 }
 
-/// The mapped rings of all CPUs.
-pub(crate) struct EvidenceRings {
-    mapping: Mmap,
+/// The mapped rings of all CPUs. A clone reads the same rings, from any thread, without a system
+/// call, and what they held last when the watch is gone.
+#[derive(Clone)]
+pub struct EvidenceRings {
+    mapping: Arc<Mmap>,
     cpus: usize,
     model: PreemptionModel,
 }
@@ -43,14 +46,14 @@ impl EvidenceRings {
         let mapping = unsafe { MmapOptions::new().len(cpus * RING_BYTES).map(fd) }
             .map_err(|cause| Error::io("cannot map the evidence rings", cause))?;
         Ok(EvidenceRings {
-            mapping,
+            mapping: Arc::new(mapping),
             cpus,
             model: kernel::preemption_model(),
         })
     }
 
-    /// All whole records.
-    pub(crate) fn read(&self) -> Evidence {
+    /// All whole records that the rings hold now: the newest 128 of each CPU.
+    pub fn read(&self) -> Evidence {
         let mut found = Evidence::default();
         for cpu in 0..self.cpus {
             let ring = cpu * RING_BYTES;

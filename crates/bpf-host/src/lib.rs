@@ -24,7 +24,7 @@ mod watch;
 pub use abi::VERSION as ABI_VERSION;
 pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, measure_cost};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, EvidenceRings};
 pub use features::{Features, TracepointFact};
 pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};

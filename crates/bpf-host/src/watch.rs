@@ -9,7 +9,7 @@ use event::{Duration, Error, ErrorKind, Result};
 use libbpf_rs::{Iter, Link, Object};
 
 use crate::config::WatchConfig;
-use crate::evidence::{Evidence, EvidenceRings};
+use crate::evidence::EvidenceRings;
 use crate::features::{Features, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
@@ -120,9 +120,9 @@ impl Watch {
         statistics::program_costs(&self.object)
     }
 
-    /// The evidence that the rings hold now: the newest 128 records of each CPU.
-    pub fn evidence(&self) -> Evidence {
-        self.evidence.read()
+    /// The rings of evidence, for whoever must read them before they are overwritten.
+    pub fn evidence(&self) -> EvidenceRings {
+        self.evidence.clone()
     }
 
     /// The number of programs that are attached.

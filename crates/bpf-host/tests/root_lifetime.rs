@@ -76,14 +76,14 @@ fn evidence_is_whole_and_says_what_was_interrupted() {
     let (watch, _hits) = Watch::start(&config).unwrap();
     hog(20, Time::from_millis(100));
     // At once: on a busy machine the next stage would overwrite it.
-    let of_hog = watch.evidence();
+    let of_hog = watch.evidence().read();
     // The victim puts this one aside every 2 ms.
     let busy = std::thread::spawn(|| {
         become_task("scene-busy", STAGE, 0);
         spin(Time::from_millis(100));
     });
     busy.join().unwrap();
-    let of_busy = watch.evidence();
+    let of_busy = watch.evidence().read();
     let (mut late_in_user, mut preempted) = (0, 0);
     for record in of_hog.records.iter().chain(&of_busy.records) {
         match record {

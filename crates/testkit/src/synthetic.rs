@@ -370,6 +370,18 @@ impl SyntheticTrace {
     /// Evidence: a hit that ends now, over a threshold of 1 ms, as `do_burn` of the culprit is
     /// preempted, with steps of (time in ns, kind, CPU, id).
     pub fn hit(self, id: u64, task: Task, culprit: Task, steps: &[(i64, u8, u32, i32)]) -> Self {
+        self.hit_woken_from(id, task, culprit, steps, &[])
+    }
+
+    /// The same with the stack of the waker at the last wake-up.
+    pub fn hit_woken_from(
+        self,
+        id: u64,
+        task: Task,
+        culprit: Task,
+        steps: &[(i64, u8, u32, i32)],
+        waker_stack: &[&'static str],
+    ) -> Self {
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {
             Value::Struct(vec![
@@ -400,7 +412,7 @@ impl SyntheticTrace {
                 ("culprit_prio", Value::Signed(culprit.lttng_prio())),
                 ("culprit_comm", text(culprit.comm)),
                 ("steps", Value::Array(steps.iter().map(step).collect())),
-                ("waker_stack", frames(&[])),
+                ("waker_stack", frames(waker_stack)),
                 ("wakee_stack", frames(&[])),
                 (
                     "culprit_stack",

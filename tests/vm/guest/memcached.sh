@@ -1,7 +1,8 @@
 # From the network card's interrupt to the request's handling: memcached behind one card, its client
 # behind another on the same cable. On one CPU first nothing but requests, then a hog above the
 # interrupt's thread; on two a long interrupt of another driver on memcached's CPU, while the
-# network has the other one. The host judges the diagnoses.
+# network has the other one, and then a log that goes to a slow device. The host judges the
+# diagnoses.
 . /lib/vm.sh
 
 network_cpu=$(($(nproc) - 1))
@@ -24,16 +25,20 @@ for number in $(awk -F: '/eth[01]/ { gsub(/ /, "", $1); print $1 }' /proc/interr
     echo $network_cpu > "/proc/irq/$number/smp_affinity_list"
 done
 
-taskset -c 0 memcached -u root -t 1 -l 10.9.0.1 -m 16 > /out/memcached.log 2>&1 &
-server=$!
-sleep 1
-for task in /proc/$server/task/*; do echo "$(cat "$task/comm") $(basename "$task")"; done
+# serve COMMAND...: memcached, or what starts it.
+serve() {
+    taskset -c 0 "$@" -u root -t 1 -l 10.9.0.1 -m 16 > /out/memcached.log 2>&1 &
+    server=$!
+    sleep 1
+    for task in /proc/$server/task/*; do echo "$(cat "$task/comm") $(basename "$task")"; done
+}
 
-# watched NAME OVER: what mc-worker suffers from the interrupt on, while stdin's commands run.
+# watched NAME OVER [END]: what mc-worker suffers from the interrupt to its switch-in, or to END,
+# while stdin's commands run.
 watched() {
     mkdir "/out/$1"
-    rtscope watch --task mc-worker --irq "$irq" --over "$2" --max-hits 1 --for 20s --json \
-        -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
+    rtscope watch --task mc-worker --irq "$irq" --over "$2" --until "${3:-switch-in}" --max-hits 1 \
+        --for 20s --json -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
     watch=$!
     tries=0
     until grep -q watching "/out/$1/watch.log" || [ $tries = 100 ]; do
@@ -61,17 +66,25 @@ watched() {
 }
 
 if [ $network_cpu = 0 ]; then
+    serve memcached
     say "requests alone"
     echo "sleep 1" | watched requests 20us
     say "a hog"
     echo "injector-user hog --name rt-hog --cpu 0 --prio 60 --policy rr --length 300000 \
         --period 20000 --lead 1000" |
         watched hog 50ms
+    kill $server
 else
+    serve memcached
     say "a long interrupt"
     echo "injector-user kernel --fault 'hardirq lab_device' --cpu 0 --length 50000 \
         --period 20000 --lead 5000; cat /dev/rtscope-inject" |
         watched interrupt 20ms
+    kill $server
+    wait $server
+    say "a log on a slow device"
+    serve injector-user logged --file /dev/vdb -- memcached -vv
+    echo "sleep 1" | watched logging 15ms block
+    kill $server
 fi
-kill $server
 check "nothing is left in tracefs" test -z "$(ls /sys/kernel/tracing/instances)"

@@ -27,8 +27,8 @@ begin() {
     dir=/out/watch-$1
     mkdir "$dir"
     # shellcheck disable=SC2086 # a word for each option
-    injector-user $4 --name lab-victim --cpu 0 --period $period_us --count 1000000 \
-        > "$dir/victim" &
+    injector-user ${4%% *} --name lab-victim --cpu 0 --period $period_us --count 1000000 \
+        ${4#* } > "$dir/victim" &
     victim=$!
     # Its first activations fault pages in.
     sleep 0.2

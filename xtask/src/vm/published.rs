@@ -50,11 +50,18 @@ pub fn memcached(result: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// A packet's chain waits for a CPU that a long interrupt of another driver has.
+/// A packet's chain waits for a CPU that a long interrupt of another driver has; and the handling of
+/// a request for the device that its log goes to.
 pub fn memcached_interrupt(result: &Path) -> Result<Vec<Claim>> {
     let irq = fact(result, "irq")?;
     let verdict = Verdict::first(&result.join("interrupt"))?;
+    let logging = Verdict::first(&result.join("logging"))?;
     Ok(vec![
+        packet_claim("logging", &irq, &logging),
+        claim(
+            format!("the log's device: {}", logging.sentence()),
+            logging.is_conclusive() && logging.culprit()["kind"] == "block_io",
+        ),
         packet_claim("interrupt", &irq, &verdict),
         claim(
             format!("the other driver's interrupt: {}", verdict.sentence()),

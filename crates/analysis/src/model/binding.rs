@@ -70,6 +70,8 @@ pub(crate) enum Known {
     Nmi {
         delta_ns: FieldId,
     },
+    /// User code touched a page that was not there.
+    PageFault,
     Hit,
     LateTimer,
     PreemptionOff,
@@ -189,6 +191,7 @@ fn known(class: &EventClass) -> Option<Known> {
         "nmi_handler" => Known::Nmi {
             delta_ns: field("delta_ns")?,
         },
+        "x86_exceptions_page_fault_user" | "page_fault_user" => Known::PageFault,
         "rtscope_hit" => Known::Hit,
         "rtscope_late_timer" => Known::LateTimer,
         "rtscope_preemption_off" => Known::PreemptionOff,

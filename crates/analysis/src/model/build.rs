@@ -80,6 +80,7 @@ pub(super) struct Builder {
     pub(super) irq_names: BTreeMap<i32, String>,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
+    page_faults: Vec<(i64, VersionId)>,
     candidates: Candidates,
     /// No wake-up from before survives it unquestioned.
     last_loss_ns: i64,
@@ -97,6 +98,7 @@ impl Builder {
             irq_names: BTreeMap::new(),
             losses: vec![],
             evidence: Evidence::default(),
+            page_faults: vec![],
             candidates: Candidates::new(query),
             last_loss_ns: i64::MIN,
             basis: Basis::default(),
@@ -152,12 +154,20 @@ impl Builder {
                 );
                 self.set_prio(cpu, time_ns, tid, prio);
             }
+            Known::PageFault => self.page_fault(cpu, time_ns),
             Known::Hit => self.evidence.add_hit(event, classes),
             Known::LateTimer => self.evidence.add_late_timer(Cpu(cpu), event, classes),
             Known::PreemptionOff => self.evidence.add_preemption_off(Cpu(cpu), event, classes),
             Known::Blocked => self.evidence.add_blocked(Cpu(cpu), event, classes),
             Known::Throttled => self.evidence.add_throttled(Cpu(cpu), event, classes),
             _ => self.handler(known, cpu, time_ns, event),
+        }
+    }
+
+    fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+        if let Some(task) = self.cpu(cpu).current {
+            let version = self.tasks.state(task).version;
+            self.page_faults.push((time_ns, version));
         }
     }
 
@@ -513,6 +523,7 @@ impl Builder {
             irq_names: self.irq_names,
             losses: self.losses,
             evidence: self.evidence,
+            page_faults: self.page_faults,
             candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,

@@ -37,6 +37,8 @@ pub(crate) struct Model {
     pub irq_names: BTreeMap<i32, String>,
     pub losses: Vec<Lost>,
     pub evidence: Evidence,
+    /// When which task touched a page that was not there, in time order.
+    pub page_faults: Vec<(i64, VersionId)>,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
@@ -104,6 +106,21 @@ impl Model {
         self.begins_ns
             .iter()
             .any(|first_ns| begin_ns < *first_ns && *first_ns < end_ns)
+    }
+
+    /// How many page faults a task had in this time. Only their begin is an event.
+    pub fn page_faults_of(&self, tid: i32, range: TimeRange) -> usize {
+        let before = |instant: Instant| {
+            let faults = &self.page_faults;
+            faults.partition_point(|(time_ns, _)| *time_ns < instant.as_ns())
+        };
+        let first = before(range.begin);
+        let those = &self.page_faults[first..before(range.end).max(first)];
+        let by = |version| self.tasks.version(version).map(|version| version.tid.0);
+        let those = those
+            .iter()
+            .filter(|(_, version)| by(*version) == Some(tid));
+        those.count()
     }
 
     /// The moments of a task between two instants.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use bpf_host::HitRing;
-use event::evidence::Hit;
+use bpf_host::{EvidenceRings, HitRing};
+use event::evidence::{Evidence, Hit};
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
@@ -25,6 +25,9 @@ pub(super) struct Caught {
     pub(super) hits: Vec<Hit>,
     /// None without a recorder.
     pub(super) pages: Option<Pages>,
+    /// What the rings held then, for a snapshot: on a busy machine newer records take the place of
+    /// those of this hit long before it is written.
+    pub(super) evidence: Vec<Evidence>,
     /// Whether the recorder stood still already when we came.
     pub(super) stopped_by_kernel: bool,
     /// When the recorder ran again.
@@ -48,7 +51,7 @@ impl Armed {
     /// Starts the thread; from now on it owns the ring and the recorder.
     pub(super) fn start(
         ring: HitRing,
-        recorder: Option<Recorder>,
+        recorder: Option<(Recorder, EvidenceRings)>,
         cpus: &[Cpu],
         sender: Sender<Caught>,
     ) -> Result<Armed> {
@@ -96,7 +99,7 @@ struct Bell {
 
 fn wait_and_catch(
     mut ring: HitRing,
-    mut recorder: Option<Recorder>,
+    mut recorder: Option<(Recorder, EvidenceRings)>,
     bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
@@ -105,11 +108,15 @@ fn wait_and_catch(
         let mut caught = Caught {
             hits,
             pages: None,
+            evidence: vec![],
             stopped_by_kernel: false,
             running: clock::monotonic(),
         };
-        if let Some(recorder) = &mut recorder {
+        if let Some((recorder, evidence)) = &mut recorder {
             catch(recorder, &mut caught)?;
+            if !caught.hits.is_empty() {
+                caught.evidence = evidence.read().records;
+            }
         }
         if !caught.hits.is_empty() && sender.send(caught).is_err() {
             break;

@@ -159,6 +159,7 @@ pub fn run(
     let (watch, ring) = Watch::start(&options.watch)?;
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
+    let recorder = recorder.map(|recorder| (recorder, watch.evidence()));
     let armed = Armed::start(ring, recorder, &cpus, sender)?;
     let mut session = Session {
         options,
@@ -256,8 +257,7 @@ impl Session<'_> {
     }
 
     fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
-        let evidence = self.watch.evidence().records;
-        for report in self.desk.reports(caught, evidence) {
+        for report in self.desk.reports(caught) {
             self.hits += 1;
             observer.hit(&report)?;
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use event::evidence::{Evidence, Hit};
+use event::evidence::Hit;
 use event::{Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::Formats;
 use trace::Symbols;
@@ -92,7 +92,7 @@ impl Snapshots {
     }
 
     /// One snapshot for the hits of one moment; none beyond the number asked for.
-    fn write(&mut self, caught: &Caught, evidence: &[Evidence]) -> Result<Option<Snapshot>> {
+    fn write(&mut self, caught: &Caught) -> Result<Option<Snapshot>> {
         let Some(pages) = caught.pages.clone() else {
             return Ok(None);
         };
@@ -112,7 +112,7 @@ impl Snapshots {
             .max()
             .unwrap_or(Instant::MIN);
         let window = self.history.overlapping(window(&caught.hits, &pages));
-        let summary = self.write_free(caught, &window, evidence)?;
+        let summary = self.write_free(caught, &window)?;
         self.written += 1;
         let timing = SnapshotTiming {
             stopped_after: stopped.map_or(Duration::ZERO, |stopped| stopped - end),
@@ -128,18 +128,13 @@ impl Snapshots {
     }
 
     /// Writes under the first free name. Another watch may take it meanwhile: then under the next.
-    fn write_free(
-        &self,
-        caught: &Caught,
-        window: &Pages,
-        evidence: &[Evidence],
-    ) -> Result<SnapshotSummary> {
+    fn write_free(&self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
         let mut first = caught.hits.first().map_or(0, |hit| hit.id);
         loop {
             let (number, path) = self.free_path(first)?;
             let formats = &self.formats;
-            let written =
-                write_snapshot(&path, window, formats, &caught.hits, evidence, &self.facts);
+            let Caught { hits, evidence, .. } = caught;
+            let written = write_snapshot(&path, window, formats, hits, evidence, &self.facts);
             match written {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => first = number + 1,
                 written => return written,
@@ -202,23 +197,18 @@ impl Desk {
     }
 
     /// The reports on what was caught, in the order of the hits.
-    pub(super) fn reports(
-        &mut self,
-        mut caught: Caught,
-        mut evidence: Vec<Evidence>,
-    ) -> Vec<HitReport> {
+    pub(super) fn reports(&mut self, mut caught: Caught) -> Vec<HitReport> {
         let name = |address: u64| {
             let found = self.symbols.lookup(address);
             found.map_or_else(String::new, |(name, offset)| format!("{name}+{offset:#x}"))
         };
         caught.hits.iter_mut().for_each(|hit| hit.symbolise(name));
-        evidence
-            .iter_mut()
-            .for_each(|record| record.symbolise(name));
+        let evidence = caught.evidence.iter_mut();
+        evidence.for_each(|record| record.symbolise(name));
         let written = self
             .snapshots
             .as_mut()
-            .map(|snapshots| snapshots.write(&caught, &evidence));
+            .map(|snapshots| snapshots.write(&caught));
         let (snapshot, failure) = match written {
             None | Some(Ok(None)) => (None, None),
             Some(Ok(Some(snapshot))) => (Some(Arc::new(snapshot)), None),

@@ -23,6 +23,7 @@ struct options {
 	const char *name;    /* of the process; the kind's name when not given */
 	const char *fault;   /* for the kernel module: `KIND FUNCTION` */
 	const char *source;  /* of activations: "clock", "device" or "cpuN", a thread there */
+	char **command;      /* what follows the options: a program and its arguments */
 	const char *cgroup;  /* below the root of cgroup2, to live in; empty for none */
 };
 
@@ -63,5 +64,6 @@ void run_victim(const char *kind, const struct options *options);
 void run_pages(const char *kind, const struct options *options);
 void run_write(const char *kind, const struct options *options);
 void run_client(const char *kind, const struct options *options);
+void run_logged(const char *kind, const struct options *options);
 
 #endif

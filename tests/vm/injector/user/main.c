@@ -17,7 +17,7 @@ static const struct {
 	{ "kernel", run_kernel },       { "hog", run_hog },       { "neighbour", run_hog },
 	{ "inversion", run_inversion }, { "victim", run_victim }, { "pages", run_pages },
 	{ "write", run_write },         { "two", run_two },       { "bandwidth", run_bandwidth },
-	{ "quota", run_quota },         { "client", run_client },
+	{ "quota", run_quota },         { "client", run_client }, { "logged", run_logged },
 };
 
 static uint64_t number(const char *name, const char *text)
@@ -85,6 +85,7 @@ static void parse(struct options *options, int argc, char **argv)
 			exit(1); /* getopt has said why */
 		set(options, known[index].name, optarg);
 	}
+	options->command = argv + optind;
 }
 
 static void stop(int signal)
@@ -124,6 +125,6 @@ int main(int argc, char **argv)
 		truth_print();
 		return 0;
 	}
-	fprintf(stderr, "usage: injector-user KIND [--cpu N] [--prio N] [--length US] …\n");
+	fprintf(stderr, "usage: injector-user KIND [--cpu N] [--prio N] [--length US] … [-- COMMAND]\n");
 	return 1;
 }
