@@ -49,7 +49,9 @@ static __always_inline rts_u64 steal_since(struct cpu_state *cpu, const void *cp
 }
 
 // A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled,
-// or another interrupt came after the expiry: then the timer was not pending here.
+// or another interrupt came after the expiry: then the timer was not pending here. One that was
+// served right before it says nothing, but where the clock was set: that is an interrupt too, which
+// makes timers of the wall clock late at once.
 static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu,
 		struct hrtimer *timer, rts_u64 expiry_ns)
 {
@@ -60,6 +62,8 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 	struct pt_regs *regs;
 
 	if (!config.irq_regs_offset || expiry_ns <= frame->previous_ns)
+		return;
+	if (frame->burst_ns != frame->entry_ns && timer->base->offset)
 		return;
 	regs = (struct pt_regs *)per_cpu_word(cpu_base, config.irq_regs_offset);
 	if (!regs)

@@ -11,6 +11,15 @@
 #define IRQ_WAKE_THREAD 2
 // The kernel wakes it right after the handler.
 #define THREAD_WAKE_NS_MAX 100000
+// Of interrupts that were pending together, those that other CPUs ask for go before the timer's;
+// none of them works for long.
+#define BURST_NS_MAX 50000
+
+// Whether what begins now was pending while `frame`'s interrupt was, as far as one can tell.
+static __always_inline bool joins_burst(const struct hardirq_frame *frame, rts_u64 now_ns)
+{
+	return frame->irq < RTS_IRQ_LOCAL_TIMER && now_ns - frame->burst_ns < BURST_NS_MAX;
+}
 
 static __always_inline bool on_irq_entry(rts_s32 irq)
 {
@@ -31,7 +40,10 @@ static __always_inline bool on_irq_entry(rts_s32 irq)
 	frame->late_seen = 0;
 	frame->hrtimer.active = 0;
 	now_ns = bpf_ktime_get_ns();
-	frame->previous_ns = frame->entry_ns;
+	if (!joins_burst(frame, now_ns)) {
+		frame->previous_ns = frame->entry_ns;
+		frame->burst_ns = now_ns;
+	}
 	frame->entry_ns = now_ns;
 	frame->irq = irq;
 	frame->nmi_ns = 0;

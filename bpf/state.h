@@ -36,7 +36,8 @@ struct hrtimer_frame {
 struct hardirq_frame {
 	rts_u64 entry_ns;
 	rts_u64 nmi_ns; // entry of the NMI that it follows; 0: none
-	rts_u64 previous_ns; // entry of the interrupt before it: interrupts were on then
+	rts_u64 previous_ns; // entry of the interrupt before the burst: interrupts were on then
+	rts_u64 burst_ns;    // entry of the first of those that came at once, one behind the other
 	rts_u64 exit_ns;     // of a handler that asked for its thread
 	rts_s32 thread_tid;  // that thread, until it is woken; 0: none
 	rts_s32 irq;

@@ -50,8 +50,8 @@ pub fn memcached(result: &Path) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// A packet's chain waits for a CPU that a long interrupt of another driver has; and the handling of
-/// a request for the device that its log goes to.
+/// A packet's chain waits for a CPU that a long interrupt of another driver has; and the handling
+/// of a request for the device that its log goes to.
 pub fn memcached_interrupt(result: &Path) -> Result<Vec<Claim>> {
     let irq = fact(result, "irq")?;
     let verdict = Verdict::first(&result.join("interrupt"))?;

@@ -125,6 +125,6 @@ int main(int argc, char **argv)
 		truth_print();
 		return 0;
 	}
-	fprintf(stderr, "usage: injector-user KIND [--cpu N] [--prio N] [--length US] … [-- COMMAND]\n");
+	fprintf(stderr, "usage: injector-user KIND [--cpu N] [--length US] … [-- COMMAND]\n");
 	return 1;
 }
