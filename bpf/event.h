@@ -29,6 +29,7 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_CPU_WORDS 16
 #define RTS_EVIDENCE_SLOTS 128
 #define RTS_SOFTIRQS_MAX 10
+#define RTS_PHASE_THREADS_MAX 1024
 
 // Log-linear histogram: values below 16 ns have a bucket each, then 16 buckets per octave, up to
 // 2^41 ns (36 minutes); what is longer falls into the last bucket.
@@ -200,6 +201,15 @@ struct rts_profile {
 	rts_u64 total_ns;
 	rts_u64 max_ns;
 	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
+// The last activation of one measuring thread, in an array that user space maps. Each has a cache
+// line of its own. 0: not seen.
+struct rts_phases {
+	rts_u64 entry_ns;  // its timer's function began
+	rts_u64 wakeup_ns; // it came on a run queue
+	rts_u64 switch_ns; // it came on a CPU
+	rts_u64 padding[5];
 };
 
 // A name pattern as a bit-parallel automaton: bit i of the state means that i elements matched.

@@ -15,6 +15,7 @@ pub const TIDS_MAX: usize = 64;
 pub const PATTERNS_MAX: usize = 8;
 pub const CPU_WORDS: usize = 16;
 pub const EVIDENCE_SLOTS: usize = 128;
+pub const PHASE_THREADS_MAX: usize = 1024;
 pub const SUB_BITS: u32 = 4;
 pub const OCTAVES_MAX: u32 = 41;
 pub const BUCKETS_MAX: usize = ((OCTAVES_MAX - SUB_BITS + 1) << SUB_BITS) as usize;
@@ -129,6 +130,15 @@ pub struct Profile {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    pub entry_ns: u64,
+    pub wakeup_ns: u64,
+    pub switch_ns: u64,
+    pub padding: [u64; 5],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct Pattern {
     pub accept: [u32; 256],
     pub loops: u32,
@@ -185,6 +195,7 @@ plain!(
     EvidenceRing,
     Counters,
     Profile,
+    Phases,
     Pattern,
     Config
 );

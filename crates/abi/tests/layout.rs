@@ -103,6 +103,12 @@ fn counters(claims: &mut Claims) {
         "rts_profile",
         [calls, total_ns, max_ns, buckets]
     );
+    claim!(
+        claims,
+        Phases,
+        "rts_phases",
+        [entry_ns, wakeup_ns, switch_ns, padding]
+    );
 }
 
 /// The configuration.
@@ -148,6 +154,7 @@ fn values(claims: &mut Claims) {
         ("RTS_BUCKETS_MAX", BUCKETS_MAX),
         ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
         ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),
+        ("RTS_PHASE_THREADS_MAX", PHASE_THREADS_MAX),
         (
             "RTS_STEP_BLOCKED",
             event::evidence::StepKind::Blocked as usize,

@@ -10,6 +10,8 @@ use crate::features::Features;
 
 /// The watch's programs, as `build.rs` compiled them.
 pub(crate) const WATCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
+/// The programs that split a measuring thread's latency.
+pub(crate) const PHASES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/phases.bpf.o"));
 /// The empty programs.
 pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 

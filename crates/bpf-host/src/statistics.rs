@@ -105,6 +105,7 @@ fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
 }
 
 /// The kernel counts the run time of BPF programs while this lives.
+#[derive(Debug)]
 pub(crate) struct RunTimeStatistics {
     _fd: OwnedFd,
 }

@@ -12,7 +12,7 @@ fn rtscope(words: &[&str]) -> Output {
 
 /// Verbs that people type.
 const VERBS: &[&str] = &[
-    "doctor", "demo", "watch", "diagnose", "record", "cat", "convert", "info", "report",
+    "doctor", "demo", "watch", "shield", "diagnose", "record", "cat", "convert", "info", "report",
 ];
 
 /// Compares the help that `words` print with the golden file `name`.

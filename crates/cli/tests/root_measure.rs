@@ -155,3 +155,75 @@ fn without_events_a_gap_has_a_length_and_no_taker() {
         "a tick is a gap: {found}"
     );
 }
+
+#[test]
+fn a_lock_that_does_not_inherit_is_named_and_one_that_does_is_not() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |mutex: &str, expect_code: i32, expect_defects: usize| {
+        let words = [
+            "measure", "preempt", "--cpu", "0", "--rounds", "20", "--mutex", mutex, "--json",
+        ];
+        let output = rtscope(&words, folder.path());
+        assert_eq!(output.status.code(), Some(expect_code), "{output:?}");
+        let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+        let defects = found["defects"].as_array().expect("defects");
+        assert_eq!(defects.len(), expect_defects, "{found}");
+        for defect in defects {
+            let what = defect["what"].as_str().expect("a sentence");
+            assert!(what.starts_with("priority inversion on CPU 0"), "{what}");
+        }
+        let messages = found["messages"].as_array().expect("messages");
+        let tried = messages.len() + found["skipped"].as_array().map_or(0, Vec::len);
+        assert_eq!(tried, 6, "{found}");
+    };
+    check("inherit", 0, 0);
+    check("plain", 2, 1);
+}
+
+#[test]
+fn the_phases_of_the_longest_sample_are_the_sample() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [
+        "measure",
+        "cyclic",
+        "--samples",
+        "300",
+        "--phases",
+        "--json",
+    ];
+    let output = rtscope(&words, folder.path());
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert!(found["phases_cost_ns"].as_i64() > Some(0), "{found}");
+    for thread in found["threads"].as_array().expect("threads") {
+        let phases = &thread["phases"];
+        let parts = phases["longest"].as_object().expect("parts").values();
+        let sum: i64 = parts.filter_map(Value::as_i64).sum();
+        let unsplit = phases["unsplit"].as_u64().expect("a number");
+        let split = phases["parts"]["timer"]["samples"]
+            .as_u64()
+            .expect("a number");
+        assert_eq!(
+            unsplit + split,
+            300,
+            "every sample is split, or said not to be"
+        );
+        assert!(split > 200, "{phases}");
+        // The longest of all is the longest of those that were split, when all were.
+        assert!(
+            sum > 0 && (unsplit > 0 || Some(sum) == thread["max_ns"].as_i64()),
+            "{thread}"
+        );
+        let means: i64 = ["timer", "wakeup", "switch", "return"]
+            .iter()
+            .filter_map(|name| phases["parts"][name]["mean_ns"].as_i64())
+            .sum();
+        let off = (means - thread["mean_ns"].as_i64().expect("a mean")).abs();
+        assert!(
+            unsplit > 0 || off <= 4,
+            "the means are rounded each: {thread}"
+        );
+    }
+}

@@ -73,9 +73,79 @@ impl Clock {
     }
 }
 
+/// A step of the clock is longer than what slewing it can do between two looks: 0.05 % is the
+/// kernel's limit (adjtimex(2)), and two clocks are not read in one instant.
+const STEP_NS_MIN: i64 = 1_000_000;
+const SLEW_PARTS: i64 = 1_000;
+
+/// Notices that a clock was set: looks at it beside CLOCK_MONOTONIC, which nobody sets.
+#[derive(Clone, Copy, Debug)]
+pub struct StepWatch {
+    clock: Clock,
+    monotonic_ns: i64,
+    offset_ns: i64,
+    stepped_ns: i64,
+}
+
+impl StepWatch {
+    /// From now on.
+    pub fn new(clock: Clock) -> StepWatch {
+        let monotonic_ns = Clock::Monotonic.now_ns();
+        StepWatch {
+            clock,
+            monotonic_ns,
+            offset_ns: clock.now_ns() - monotonic_ns,
+            stepped_ns: 0,
+        }
+    }
+
+    /// Looks; the more often, the shorter the steps that it tells from slewing.
+    pub fn look(&mut self) {
+        let monotonic_ns = Clock::Monotonic.now_ns();
+        let now_ns = self.clock.now_ns();
+        self.add(monotonic_ns, now_ns);
+    }
+
+    fn add(&mut self, monotonic_ns: i64, now_ns: i64) {
+        let offset_ns = now_ns - monotonic_ns;
+        let moved_ns = offset_ns - self.offset_ns;
+        let limit_ns = STEP_NS_MIN + (monotonic_ns - self.monotonic_ns) / SLEW_PARTS;
+        if moved_ns.abs() > limit_ns && moved_ns.abs() > self.stepped_ns.abs() {
+            self.stepped_ns = moved_ns;
+        }
+        (self.monotonic_ns, self.offset_ns) = (monotonic_ns, offset_ns);
+    }
+
+    /// The longest step that was seen, forwards or (negative) backwards.
+    pub fn stepped(&self) -> Option<event::Duration> {
+        (self.stepped_ns != 0).then(|| event::Duration::from_ns(self.stepped_ns))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_told_from_one_that_is_slewed() {
+        let check = |looks_ms: &[(i64, i64)], expect_ms: Option<i64>| {
+            let mut watch = StepWatch {
+                clock: Clock::Realtime,
+                monotonic_ns: 0,
+                offset_ns: 0,
+                stepped_ns: 0,
+            };
+            for (monotonic_ms, now_ms) in looks_ms {
+                watch.add(monotonic_ms * 1_000_000, now_ms * 1_000_000);
+            }
+            let found = watch.stepped().map(|step| step.as_ns() / 1_000_000);
+            assert_eq!(found, expect_ms, "{looks_ms:?}");
+        };
+        check(&[(250, 250), (500, 500)], None);
+        check(&[(250, 251), (500, 502)], None);
+        check(&[(250, 250), (500, 4_500)], Some(4_000));
+        check(&[(250, -750), (500, -500)], Some(-1_000));
+    }
 
     #[test]
     fn a_sleep_ends_at_its_instant_or_later() {

@@ -3,6 +3,10 @@
 //! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
 //! [`gaps`] looks for moments in which a thread that never sleeps did not run.
 //! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
+//! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a lock,
+//! when a message comes.
+//! [`shield`] keeps CPUs free for real-time tasks, and gives them back.
+//! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show.
 //! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
 //! from sleeping too deep to wake in time.
 //!
@@ -16,7 +20,12 @@ pub mod counter;
 pub mod cyclic;
 pub mod gaps;
 pub mod histogram;
+pub mod load;
 pub mod looping;
 pub mod power;
+pub mod preempt;
+pub mod shield;
 pub mod steal;
+pub mod tail;
 pub mod task;
+mod worker;

@@ -22,6 +22,7 @@ fn plan(threads: Vec<ThreadPlan>) -> Plan {
         bucket: Duration::from_us(1),
         buckets: 1000,
         aligned: None,
+        phases: None,
     }
 }
 

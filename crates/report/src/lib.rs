@@ -11,6 +11,7 @@ mod events_text;
 mod gaps;
 mod hit_json;
 mod looping;
+mod preempt;
 mod reports;
 mod trace_facts;
 
@@ -24,6 +25,7 @@ pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextO
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
 pub use looping::{loop_file, loop_json, loop_text};
+pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use reports::{
     Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
 };

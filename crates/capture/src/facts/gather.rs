@@ -157,6 +157,7 @@ fn machine() -> Machine {
             ))
         })
         .collect();
+    let isolated = cpus("/sys/devices/system/cpu/isolated");
     let cpuinfo = text("/proc/cpuinfo");
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     Machine {
@@ -165,13 +166,47 @@ fn machine() -> Machine {
             .to_string_lossy()
             .into_owned(),
         cpus_allowed: cpus_allowed(&online),
-        cpus_isolated: cpus("/sys/devices/system/cpu/isolated"),
         clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         virtualised: Path::new("/sys/hypervisor/type").exists()
             || flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         governors: governors.into_iter().collect(),
+        command_line: word("/proc/cmdline").unwrap_or_default(),
+        smt_active: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
+        idle_exit_us_max: idle_exit_us_max(),
+        irqs_on_isolated: irqs_on(&isolated),
+        cpus_isolated: isolated,
         cpus_online: online,
     }
+}
+
+/// Of CPU 0, whose states are those of all, as far as we look.
+fn idle_exit_us_max() -> Option<i64> {
+    let states = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cpuidle").ok()?;
+    let allowed = states.flatten().map(|state| state.path());
+    let allowed = allowed.filter(|state| number(state.join("disable")) == Some(0));
+    allowed
+        .filter_map(|state| number(state.join("latency")))
+        .max()
+}
+
+/// The interrupts that may come on one of these CPUs.
+fn irqs_on(cpus: &[Cpu]) -> Vec<u32> {
+    if cpus.is_empty() {
+        return Vec::new();
+    }
+    let folders = std::fs::read_dir("/proc/irq")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let irqs = folders.filter_map(|folder| {
+        let irq: u32 = folder.file_name().to_str()?.parse().ok()?;
+        let list = text(folder.path().join("smp_affinity_list"));
+        let allowed = Cpu::parse_list(&list).unwrap_or_default();
+        allowed.iter().any(|cpu| cpus.contains(cpu)).then_some(irq)
+    });
+    let mut irqs: Vec<u32> = irqs.collect();
+    irqs.sort_unstable();
+    irqs
 }
 
 fn cpus_allowed(online: &[Cpu]) -> Vec<Cpu> {

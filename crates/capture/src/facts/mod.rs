@@ -176,6 +176,14 @@ pub struct Machine {
     pub virtualised: bool,
     /// The frequency governors in use, each once; empty where there are none.
     pub governors: Vec<String>,
+    /// What the kernel was started with.
+    pub command_line: String,
+    /// Whether threads share cores, where the kernel says it.
+    pub smt_active: Option<bool>,
+    /// The longest that leaving an idle state may take, in µs, of the states that are allowed.
+    pub idle_exit_us_max: Option<i64>,
+    /// Interrupts that may come on an isolated CPU.
+    pub irqs_on_isolated: Vec<u32>,
 }
 
 fn numbers<S: serde::Serializer>(cpus: &[Cpu], serializer: S) -> Result<S::Ok, S::Error> {

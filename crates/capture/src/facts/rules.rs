@@ -5,6 +5,11 @@ use serde::Serialize;
 
 use super::{Facts, Preemption};
 
+/// An idle state that takes longer to leave makes tasks late.
+const IDLE_EXIT_US_FINE: i64 = 20;
+/// Clocksources whose reading goes through a device.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
+
 /// What a person wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,6 +20,8 @@ pub enum Verb {
     Record,
     /// Measure how late threads of our own run.
     Measure,
+    /// Keep CPUs free for real-time tasks.
+    Shield,
     /// Show a late activation that we make ourselves.
     Demo,
     /// The demo with the real jackd.
@@ -27,10 +34,11 @@ pub enum Verb {
 
 impl Verb {
     /// All of them, in the order in which people meet them.
-    pub const ALL: [Verb; 7] = [
+    pub const ALL: [Verb; 8] = [
         Verb::Watch,
         Verb::Record,
         Verb::Measure,
+        Verb::Shield,
         Verb::Demo,
         Verb::DemoJack,
         Verb::Diagnose,
@@ -43,6 +51,7 @@ impl Verb {
             Verb::Watch => "watch",
             Verb::Record => "record",
             Verb::Measure => "measure cyclic",
+            Verb::Shield => "shield",
             Verb::Demo => "demo hog",
             Verb::DemoJack => "demo jack",
             Verb::Diagnose => "diagnose",
@@ -147,6 +156,10 @@ impl Facts {
                     Rung::UserSpace
                 }
             }
+            Verb::Shield => {
+                lacks.extend(self.settings_lack());
+                Rung::UserSpace
+            }
             Verb::Diagnose | Verb::Cat => Rung::File,
         };
         let stopped = lacks.iter().any(|lack| lack.effect == Effect::Stops);
@@ -202,6 +215,7 @@ impl Facts {
                         /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
             doubts.push(doubt(what, format!("governor {governor}"), mend));
         }
+        doubts.extend(self.settings_doubts());
         let preemption = self.scheduler.preemption;
         if matches!(preemption, Preemption::None | Preemption::Voluntary) {
             let what = "the kernel does not preempt itself: system calls of others delay your task";
@@ -213,6 +227,72 @@ impl Facts {
             ));
         }
         doubts
+    }
+
+    /// What the machine is set to that makes tasks late.
+    fn settings_doubts(&self) -> Vec<Lack> {
+        let machine = &self.machine;
+        let mut doubts = Vec::new();
+        let mut doubt = |what: &str, found: String, mend: String| {
+            doubts.push(Lack {
+                effect: Effect::Doubts,
+                what: what.into(),
+                found,
+                mend,
+                kind: ErrorKind::Unsupported,
+            });
+        };
+        if machine.smt_active == Some(true) {
+            let what = "another thread of the same core takes a part of it";
+            let mend = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+            doubt(what, "SMT is on".into(), mend.into());
+        }
+        let deep = machine
+            .idle_exit_us_max
+            .filter(|us| *us > IDLE_EXIT_US_FINE);
+        if let Some(exit_us) = deep {
+            let what = "idle CPUs sleep so deep that they are late to wake";
+            let found = format!("an idle state takes {exit_us} us to leave");
+            doubt(
+                what,
+                found,
+                format!("sudo cpupower idle-set -D {IDLE_EXIT_US_FINE}"),
+            );
+        }
+        let slow = |source: &&String| SLOW_CLOCKS.contains(&source.as_str());
+        if let Some(source) = machine.clocksource.as_ref().filter(slow) {
+            let what = "reading the clock takes a microsecond or more";
+            let mend = "boot with tsc=reliable, if the machine's TSC is";
+            doubt(what, format!("clocksource {source}"), mend.into());
+        }
+        if !machine.irqs_on_isolated.is_empty() {
+            let what = "interrupts come on isolated CPUs";
+            let list = |cpus: &[event::Cpu]| -> String {
+                let numbers: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+                numbers.join(",")
+            };
+            let cpus = list(&machine.cpus_isolated);
+            let found = format!("{} interrupts on {cpus}", machine.irqs_on_isolated.len());
+            doubt(
+                what,
+                found,
+                format!("sudo rtscope shield --cpu {cpus} --apply"),
+            );
+        }
+        doubts
+    }
+
+    /// What RT throttling does to a real-time task that wants this share of its CPU for itself.
+    pub fn throttling_doubt(&self, share: f64) -> Option<Lack> {
+        let (runtime_us, period_us) = (self.scheduler.rt_runtime_us?, self.scheduler.rt_period_us?);
+        let granted = runtime_us as f64 / period_us.max(1) as f64;
+        (runtime_us >= 0 && share > granted).then(|| Lack {
+            effect: Effect::Doubts,
+            what: "RT throttling may stop a real-time task that does not sleep".into(),
+            found: format!("kernel.sched_rt_runtime_us={runtime_us} of {period_us}"),
+            mend: "sudo sysctl kernel.sched_rt_runtime_us=-1".into(),
+            kind: ErrorKind::PermissionDenied,
+        })
     }
 
     fn bpf_lacks(&self) -> Option<Lack> {
@@ -410,6 +490,17 @@ impl Facts {
             );
         }
         None
+    }
+
+    /// What keeps us from the machine's settings, which belong to root.
+    fn settings_lack(&self) -> Option<Lack> {
+        (self.privileges.uid != 0).then(|| Lack {
+            effect: Effect::Stops,
+            what: "the machine's settings are not ours to write".into(),
+            found: format!("uid {}", self.privileges.uid),
+            mend: "run it with sudo".into(),
+            kind: ErrorKind::PermissionDenied,
+        })
     }
 
     /// What keeps a hog of ours from a machine that must go on meanwhile.

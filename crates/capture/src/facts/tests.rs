@@ -217,3 +217,69 @@ fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
     ];
     assert_eq!(found, expect);
 }
+
+#[test]
+fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
+    let check = |change: fn(&mut Machine), expect: Option<(&str, &str)>| {
+        let mut facts = able();
+        change(&mut facts.machine);
+        let doubts = facts.doubts();
+        let parts = doubts
+            .first()
+            .map(|one| (one.found.as_str(), one.mend.as_str()));
+        assert_eq!(parts, expect);
+    };
+    check(|_| (), None);
+    check(|machine| machine.smt_active = Some(false), None);
+    check(
+        |machine| machine.smt_active = Some(true),
+        Some((
+            "SMT is on",
+            "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+        )),
+    );
+    check(|machine| machine.idle_exit_us_max = Some(2), None);
+    check(
+        |machine| machine.idle_exit_us_max = Some(133),
+        Some((
+            "an idle state takes 133 us to leave",
+            "sudo cpupower idle-set -D 20",
+        )),
+    );
+    check(|machine| machine.clocksource = Some("tsc".into()), None);
+    check(
+        |machine| machine.clocksource = Some("hpet".into()),
+        Some((
+            "clocksource hpet",
+            "boot with tsc=reliable, if the machine's TSC is",
+        )),
+    );
+    check(
+        |machine| {
+            machine.cpus_isolated = vec![Cpu(2), Cpu(3)];
+            machine.irqs_on_isolated = vec![9];
+        },
+        Some((
+            "1 interrupts on 2,3",
+            "sudo rtscope shield --cpu 2,3 --apply",
+        )),
+    );
+}
+
+#[test]
+fn throttling_is_in_the_way_of_whoever_wants_more_than_it_grants() {
+    let check = |runtime_us: Option<i64>, share: f64, expect: bool| {
+        let mut facts = able();
+        facts.scheduler.rt_runtime_us = runtime_us;
+        facts.scheduler.rt_period_us = Some(1_000_000);
+        assert_eq!(
+            facts.throttling_doubt(share).is_some(),
+            expect,
+            "{runtime_us:?} {share}"
+        );
+    };
+    check(Some(950_000), 0.5, false);
+    check(Some(950_000), 0.99, true);
+    check(Some(-1), 0.99, false);
+    check(None, 0.99, false);
+}

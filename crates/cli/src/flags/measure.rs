@@ -21,6 +21,8 @@ pub enum MeasureWhat {
     Hw(Hw),
     /// A loop that only reads the counter: what the machine, and an event, do to it (npt)
     Loop(super::Loop),
+    /// Whether the urgent one runs at once: when woken, when waiting for a lock, at a message
+    Preempt(super::Preempt),
 }
 
 /// What was typed after `measure cyclic`.
@@ -67,6 +69,9 @@ pub struct Cyclic {
     /// Explain each sample that is longer: who made it late, and what to change (BPF)
     #[arg(long, value_name = "DUR", help_heading = "What to say")]
     pub over: Option<String>,
+    /// Split each sample: timer, wake-up, switch, return to user space (BPF); its cost is said
+    #[arg(long, help_heading = "What to say")]
+    pub phases: bool,
     /// Width of a histogram's bucket
     #[arg(
         long,
@@ -187,6 +192,7 @@ const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure cyclic --for 60s
   sudo rtscope measure cyclic --over 100us     who made the late samples late
+  sudo rtscope measure cyclic --phases         which part of the way is slow
   sudo rtscope measure cyclic --cpu 3 --prio 95 --interval 250us --for 10m --json
   sudo rtscope measure cyclic --cyclictest -S -m -p 95 -h 100 -q -D 60";
 

@@ -7,9 +7,11 @@ mod demo;
 mod doctor;
 mod looping;
 mod measure;
+mod preempt;
 mod read;
 mod record;
 mod report;
+mod shield;
 mod watch;
 
 use std::process::ExitCode;
@@ -25,9 +27,11 @@ pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use looping::{Loop, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
+pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
+pub use shield::Shield;
 pub use watch::{Until, Watch};
 
 use crate::exit::{Outcome, stdout_error};
@@ -76,6 +80,8 @@ pub enum Command {
     Watch(Box<Watch>),
     /// Measure this machine: how late its tasks run, and why
     Measure(Measure),
+    /// Keep CPUs free for real-time tasks, and take that back
+    Shield(Shield),
     /// Find the late activations of a trace, who made them late and what to change
     Diagnose(Diagnose),
     /// Record events of the kernel and of applications, until a time, a command's end or Ctrl-C
@@ -105,9 +111,7 @@ pub enum Color {
 }
 
 const EXAMPLES: &str = "\
-Examples:
-  sudo rtscope demo                   a late task of our own making, and the answer
-  sudo rtscope watch --task jackd --over 25ms";
+Example: sudo rtscope demo makes a task late, and says who did it";
 
 const CONTRACT: &str = "\
 Examples:
@@ -120,6 +124,7 @@ Examples:
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
   sudo rtscope measure cyclic --over 100us
                                       cyclictest, and who made the late samples late
+  sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json

@@ -20,6 +20,8 @@ const UNASKED_BUCKETS: usize = 1000;
 pub struct CyclicOptions {
     /// What to measure.
     pub plan: Plan,
+    /// Whether samples are split into phases.
+    pub phases: bool,
     /// End after this.
     pub run_for: Option<Duration>,
     /// How long an idle state may take to leave; none for whatever the machine is set to.
@@ -95,7 +97,9 @@ impl CyclicOptions {
                 bucket,
                 buckets: buckets(bucket, range)?,
                 aligned: aligned.transpose()?,
+                phases: None,
             },
+            phases: typed.phases,
             run_for: optional("--for", &typed.run_for)?,
             wake_latency: (typed.power == Power::Shallow).then_some(Duration::ZERO),
             lock_memory: true,
@@ -147,7 +151,9 @@ impl CyclicOptions {
                 },
                 buckets: histogram.unwrap_or(UNASKED_BUCKETS),
                 aligned: aligned.map(|offset| us(offset.unwrap_or(0))),
+                phases: None,
             },
+            phases: false,
             run_for,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
             lock_memory: typed.mlockall,

@@ -8,5 +8,6 @@ pub mod info;
 pub mod measure;
 pub mod record;
 pub mod report;
+pub mod shield;
 pub mod watch;
 mod window;

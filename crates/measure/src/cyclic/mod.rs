@@ -9,6 +9,7 @@
 //! - An instant that has passed already is skipped and counted, not made up for: a thread that is
 //!   late by three periods is late once.
 
+mod phases;
 mod thread;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use event::{Cpu, Duration, Error, ErrorKind, Result, Tid};
+
+pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
 
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
@@ -41,6 +44,8 @@ pub struct Plan {
     pub buckets: usize,
     /// The first instant is a multiple of a second, each thread this much after the one before.
     pub aligned: Option<Duration>,
+    /// Who knows what the kernel did, when samples are to be split into phases.
+    pub phases: Option<Arc<dyn PhaseSource>>,
 }
 
 /// One thread of a measurement.
@@ -65,6 +70,8 @@ pub struct Reading {
     pub latency: Histogram,
     /// Instants that had passed before the thread could sleep towards them.
     pub missed: u64,
+    /// The samples split into phases, when that was asked.
+    pub phases: Option<PhaseFigures>,
 }
 
 /// A sample that ended the measurement.
@@ -90,7 +97,7 @@ struct Running {
     plan: ThreadPlan,
     tid: Tid,
     figures: Arc<Figures>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Option<()>>,
 }
 
 /// What one thread writes.
@@ -98,6 +105,7 @@ struct Running {
 struct Figures {
     latency: Recorder,
     missed: AtomicU64,
+    phases: Option<phases::Splitter>,
 }
 
 /// What all threads see.
@@ -225,6 +233,7 @@ impl Figures {
             plan,
             latency: self.latency.read(),
             missed: self.missed.load(Ordering::Relaxed),
+            phases: self.phases.as_ref().map(phases::Splitter::read),
         }
     }
 }
@@ -235,6 +244,12 @@ fn check(plan: &Plan) -> Result<()> {
             Error::new(ErrorKind::InvalidInput, "no thread to measure with")
                 .mend("name a CPU that is on, as in --cpu 0"),
         );
+    }
+    if plan.phases.is_some() && plan.clock != Clock::Monotonic {
+        let what = "phases are known on the clock of the kernel's own instants alone";
+        return Err(Error::new(ErrorKind::InvalidInput, what)
+            .found(format!("the clock {}", plan.clock.name()))
+            .mend("choose --clock monotonic, or go without --phases"));
     }
     let finest_ns = plan.clock.resolution_ns();
     let shortest = plan.threads.iter().map(|thread| thread.interval).min();

@@ -1,13 +1,14 @@
 //! One measuring thread: how it becomes what it is to be, and its loop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 
-use event::{Duration, Error, Result, Tid};
+use event::{Duration, Result};
 
+use super::phases::Splitter;
 use super::{Break, Figures, Plan, Running, Shared, ThreadPlan};
 use crate::histogram::Recorder;
-use crate::task;
+use crate::worker;
 
 /// Starts thread `number` and waits until it has its CPU and its priority.
 pub(super) fn start(
@@ -19,52 +20,36 @@ pub(super) fn start(
     let figures = Arc::new(Figures {
         latency: Recorder::new(plan.bucket, plan.buckets),
         missed: AtomicU64::new(0),
+        phases: plan
+            .phases
+            .as_ref()
+            .map(|source| Splitter::new(number, source, plan.bucket, plan.buckets)),
     });
     let offset_ns = plan.aligned.map_or(0, Duration::as_ns) * number as i64;
-    let (ready, is_ready) = mpsc::channel();
     let (own_plan, own_figures, own_shared) = (one.clone(), figures.clone(), shared.clone());
     let body = move || {
-        let prepared = prepare(&own_plan);
-        let failed = prepared.is_err();
-        if ready.send(prepared).is_err() || failed {
-            return;
-        }
         let begin_ns = wait_for_begin(&own_shared) + offset_ns;
         let interval_ns = own_plan.interval.as_ns();
         measure(number, begin_ns, interval_ns, &own_figures, &own_shared);
     };
-    let thread = std::thread::Builder::new()
-        .name(format!("rtscope-cyc{number}"))
-        .spawn(body)
-        .map_err(|error| Error::io("cannot start a measuring thread", error))?;
-    let gone = |_| {
-        Err(Error::io(
-            "a measuring thread panicked",
-            std::io::Error::other("start"),
-        ))
-    };
-    match is_ready.recv().unwrap_or_else(gone) {
-        Ok(tid) => Ok(Running {
-            plan: one.clone(),
-            tid,
-            figures,
-            thread,
-        }),
-        Err(error) => {
-            thread.join().ok();
-            Err(error)
-        }
+    let name = format!("rtscope-cyc{number}");
+    let (tid, thread) = worker::start(name, one.cpu, one.policy, body)?;
+    if let Some(source) = &plan.phases
+        && let Err(error) = source.follow(number, tid)
+    {
+        // It waits for the begin, and ends at once then.
+        shared.stop.store(true, Ordering::Relaxed);
+        shared.begin_ns.get_or_init(|| 0);
+        thread.thread().unpark();
+        thread.join().ok();
+        return Err(error);
     }
-}
-
-fn prepare(plan: &ThreadPlan) -> Result<Tid> {
-    // Signals are for the thread that reads.
-    task::block_signals();
-    if let Some(cpu) = plan.cpu {
-        task::stay_on(cpu)?;
-    }
-    task::schedule(plan.policy)?;
-    Ok(Tid(rustix::thread::gettid().as_raw_nonzero().get()))
+    Ok(Running {
+        plan: one.clone(),
+        tid,
+        figures,
+        thread,
+    })
 }
 
 fn wait_for_begin(shared: &Shared) -> i64 {
@@ -87,6 +72,9 @@ fn measure(number: usize, begin_ns: i64, interval_ns: i64, figures: &Figures, sh
         let now_ns = clock.now_ns();
         let latency_ns = now_ns - at_ns;
         figures.latency.add(latency_ns);
+        if let Some(phases) = &figures.phases {
+            phases.add(at_ns, now_ns);
+        }
         if latency_ns > shared.break_over_ns {
             shared.broken.get_or_init(|| Break {
                 thread: number,

@@ -1,7 +1,8 @@
 //! A cyclic measurement as JSON, schema rtscope.cyclic version 1.
 
 use event::Duration;
-use measure::cyclic::Reading;
+use measure::cyclic::{PHASES, PhaseFigures, Reading};
+use measure::histogram::Histogram;
 use serde_json::{Value, json};
 
 use super::{Cyclic, QUANTILES, carried};
@@ -28,17 +29,52 @@ pub fn cyclic_json(cyclic: &Cyclic) -> Value {
         "preemption": cyclic.preemption,
         "warnings": cyclic.warnings,
         "ended_by": broken,
+        "complete": cyclic.complete,
+        "phases_cost_ns": cyclic.phases_cost.map(Duration::as_ns),
         "threads": cyclic.readings.iter().map(thread).collect::<Value>(),
     })
 }
 
 fn thread(reading: &Reading) -> Value {
     let latency = &reading.latency;
+    let mut thread = json!({
+        "tid": reading.tid.0,
+        "cpu": reading.plan.cpu.map(|cpu| cpu.0),
+        "policy": reading.plan.policy.name(),
+        "priority": reading.plan.policy.prio(),
+        "interval_ns": reading.plan.interval.as_ns(),
+        "missed": reading.missed,
+        "before_their_instant": latency.below_zero,
+    });
+    if let (Value::Object(thread), Value::Object(latency)) = (&mut thread, latency_json(latency)) {
+        thread.extend(latency);
+    }
+    if let Some(phases) = &reading.phases {
+        thread["phases"] = phases_json(phases);
+    }
+    thread
+}
+
+/// The parts of the samples, and those of the longest.
+fn phases_json(phases: &PhaseFigures) -> Value {
+    let parts = PHASES.iter().zip(&phases.parts);
+    let parts = parts.map(|(name, part)| ((*name).to_owned(), latency_json(part)));
+    let longest = PHASES.iter().zip(phases.longest);
+    let longest = longest.map(|(name, part)| (format!("{name}_ns"), part.as_ns().into()));
+    json!({
+        "parts": parts.collect::<serde_json::Map<_, _>>(),
+        "longest": longest.collect::<serde_json::Map<_, _>>(),
+        "unsplit": phases.unsplit,
+    })
+}
+
+/// What every distribution of latencies says of itself: its figures and its histogram.
+pub(crate) fn latency_json(latency: &Histogram) -> Value {
     let extremes = latency.extremes;
     let ns = |duration: Option<Duration>| duration.map(Duration::as_ns);
     let quantiles: serde_json::Map<_, _> = QUANTILES
         .iter()
-        .map(|(share, name)| ((*name).to_owned(), ns(carried(reading, *share)).into()))
+        .map(|(share, name)| ((*name).to_owned(), ns(carried(latency, *share)).into()))
         .collect();
     let filled = latency.buckets.iter().enumerate();
     let filled = filled.filter(|(_, samples)| **samples > 0);
@@ -46,20 +82,13 @@ fn thread(reading: &Reading) -> Value {
         .map(|(bucket, samples)| json!([bucket as i64 * latency.width.as_ns(), samples]))
         .collect();
     json!({
-        "tid": reading.tid.0,
-        "cpu": reading.plan.cpu.map(|cpu| cpu.0),
-        "policy": reading.plan.policy.name(),
-        "priority": reading.plan.policy.prio(),
-        "interval_ns": reading.plan.interval.as_ns(),
         "samples": latency.samples,
-        "missed": reading.missed,
         "min_ns": ns(extremes.map(|extremes| extremes.min)),
         "max_ns": ns(extremes.map(|extremes| extremes.max)),
         "max_sample": extremes.map(|extremes| extremes.max_sample),
         "mean_ns": ns(latency.mean()),
         "deviation_ns": ns(latency.deviation()),
         "quantiles_ns": quantiles,
-        "before_their_instant": latency.below_zero,
         "bucket_ns": latency.width.as_ns(),
         "histogram": histogram,
         "overflows": latency.overflows,

@@ -7,10 +7,13 @@ mod table;
 use event::Duration;
 use measure::clock::Clock;
 use measure::cyclic::{Break, Reading};
+use measure::histogram::Histogram;
 
 pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 pub use json::cyclic_json;
+pub(crate) use json::latency_json;
 pub use table::cyclic_text;
+pub(crate) use table::us;
 
 /// A cyclic measurement, finished or not.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +32,16 @@ pub struct Cyclic<'a> {
     pub kernel: &'a str,
     /// The preemption model in force.
     pub preemption: &'a str,
+    /// Whether it went on for as long as was asked.
+    pub complete: bool,
+    /// What splitting samples into phases took of all CPUs, when that was asked and is known.
+    pub phases_cost: Option<Duration>,
     /// What makes the figures doubtful here.
     pub warnings: &'a [String],
 }
 
 /// A share of all samples, and the latency that they do not exceed.
-const QUANTILES: [(f64, &str); 4] = [
+pub(crate) const QUANTILES: [(f64, &str); 4] = [
     (0.5, "p50"),
     (0.99, "p99"),
     (0.999, "p99.9"),
@@ -45,11 +52,11 @@ const QUANTILES: [(f64, &str); 4] = [
 const ABOVE_MIN: f64 = 10.0;
 
 /// A quantile that this many samples can carry; none where too few lie above it.
-fn carried(reading: &Reading, share: f64) -> Option<Duration> {
-    let above = reading.latency.samples as f64 * (1.0 - share);
+pub(crate) fn carried(latency: &Histogram, share: f64) -> Option<Duration> {
+    let above = latency.samples as f64 * (1.0 - share);
     // Rounding must not cost the exact case: 10 000 samples carry p99.9.
     (above >= ABOVE_MIN - 1e-6)
-        .then(|| reading.latency.quantile(share))
+        .then(|| latency.quantile(share))
         .flatten()
 }
 
@@ -77,6 +84,7 @@ mod tests {
             },
             latency: recorder.read(),
             missed: 2,
+            phases: None,
         }
     }
 
@@ -89,6 +97,8 @@ mod tests {
             broken: None,
             kernel: "6.12.1-rt",
             preemption: "rt",
+            complete: true,
+            phases_cost: None,
             warnings,
         }
     }
@@ -96,7 +106,7 @@ mod tests {
     #[test]
     fn a_quantile_is_given_only_where_ten_samples_lie_above_it() {
         let check = |samples: i64, share: f64, expect: bool| {
-            let found = carried(&reading((0..samples).map(|n| n % 4)), share);
+            let found = carried(&reading((0..samples).map(|n| n % 4)).latency, share);
             assert_eq!(found.is_some(), expect, "{samples} {share}");
         };
         check(19, 0.5, false);

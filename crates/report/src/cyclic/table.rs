@@ -1,7 +1,7 @@
 //! A cyclic measurement as a table for people.
 
 use event::Duration;
-use measure::cyclic::Reading;
+use measure::cyclic::{PHASES, Reading};
 use measure::histogram::Histogram;
 
 use super::{Cyclic, QUANTILES, carried};
@@ -24,6 +24,7 @@ pub fn cyclic_text(cyclic: &Cyclic) -> String {
     }
     text += "in us; picture: 0.5 us to 16 ms, a cell doubles the one before, a step is ten times \
              the samples\n";
+    text += &phases(cyclic);
     if let Some(broken) = cyclic.broken {
         let thread = cyclic.readings.get(broken.thread);
         let tid = thread.map_or(0, |reading| reading.tid.0);
@@ -33,6 +34,9 @@ pub fn cyclic_text(cyclic: &Cyclic) -> String {
         );
     }
     text += &basis(cyclic);
+    if !cyclic.complete {
+        text += "interrupted: what stands here was measured until then\n";
+    }
     for warning in cyclic.warnings {
         text += &format!("doubtful: {warning}\n");
     }
@@ -50,6 +54,49 @@ fn heading() -> String {
     text + &format!(" {:>9} {:>6}  {}\n", "max", "missed", "picture")
 }
 
+/// The parts of the samples of each thread: average, longest, and those of the longest sample.
+fn phases(cyclic: &Cyclic) -> String {
+    let mut text = String::new();
+    for reading in cyclic.readings {
+        let Some(phases) = &reading.phases else {
+            continue;
+        };
+        let cells = |of: &dyn Fn(usize) -> Option<Duration>| -> String {
+            let cell = |phase: usize| format!(" {:>9}", us(of(phase)));
+            (0..PHASES.len()).map(cell).collect()
+        };
+        let part = |phase: usize| &phases.parts[phase];
+        let rows = [
+            ("avg", cells(&|phase| part(phase).mean())),
+            (
+                "max",
+                cells(&|phase| part(phase).extremes.map(|one| one.max)),
+            ),
+            (
+                "of the longest",
+                cells(&|phase| Some(phases.longest[phase])),
+            ),
+        ];
+        let names: String = PHASES.iter().map(|name| format!(" {name:>9}")).collect();
+        text += &format!("phases of thread {:<8}{names}\n", reading.tid.0);
+        for (name, cells) in rows {
+            text += &format!("  {name:<23}{cells}\n");
+        }
+        if phases.unsplit > 0 {
+            text += &format!("  {} samples could not be split\n", phases.unsplit);
+        }
+    }
+    if let Some(cost) = cyclic.phases_cost {
+        let samples: u64 = cyclic.readings.iter().map(|one| one.latency.samples).sum();
+        let each = cost.as_ns() / samples.max(1).cast_signed();
+        text += &format!(
+            "the phases cost {each} ns of CPU time a sample, in the kernel, with what they cost the \
+             others' wake-ups and switches\n"
+        );
+    }
+    text
+}
+
 fn row(reading: &Reading) -> String {
     let plan = &reading.plan;
     let cpu = plan.cpu.map_or("any".to_owned(), |cpu| cpu.0.to_string());
@@ -63,13 +110,14 @@ fn row(reading: &Reading) -> String {
         us(latency.mean()),
     );
     for &(share, _) in SHOWN {
-        text += &format!(" {:>7}", us(carried(reading, share)));
+        text += &format!(" {:>7}", us(carried(latency, share)));
     }
     let max = us(extremes.map(|extremes| extremes.max));
     text + &format!(" {max:>9} {:>6}  {}\n", reading.missed, picture(latency))
 }
 
-fn us(duration: Option<Duration>) -> String {
+/// Microseconds with a decimal; `–` for what is not known.
+pub(crate) fn us(duration: Option<Duration>) -> String {
     duration.map_or("–".to_owned(), |duration| {
         format!("{:.1}", duration.as_ns() as f64 / 1000.0)
     })

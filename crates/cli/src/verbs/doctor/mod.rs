@@ -5,15 +5,18 @@ mod cost;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 
 use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
 use capture::leftovers::{self, Leftover};
 use event::Result;
+use measure::shield::{self, Shield};
 use serde_json::{Value, json};
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Doctor;
 use crate::paint::Paint;
+use crate::verbs::shield::state_text;
 use cost::Costs;
 
 /// The schema of `--json`.
@@ -25,6 +28,7 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     let facts = facts::gather();
     let mut report = Report {
         facts: &facts,
+        shield: shield::state(Path::new("/"))?,
         removed: None,
         costs: None,
     };
@@ -56,6 +60,8 @@ fn clean(typed: &Doctor) -> Result<Vec<Leftover>> {
 
 struct Report<'a> {
     facts: &'a Facts,
+    /// The shield that is up.
+    shield: Option<Shield>,
     /// What `--clean` removed; none without it.
     removed: Option<Vec<Leftover>>,
     /// What `--cost` measured; none without it.
@@ -75,6 +81,7 @@ impl Report<'_> {
             "facts": self.facts,
             "verbs": verbs,
             "doubts": self.facts.doubts(),
+            "shielded_cpus": self.shield.as_ref().map(|shield| &shield.cpus),
         });
         if let Some(removed) = &self.removed {
             report["removed"] = json!(removed);
@@ -90,6 +97,10 @@ impl Report<'_> {
         text.push_str("\nverb       stands on  what is missing\n");
         for verb in Verb::ALL {
             text.push_str(&verb_lines(&self.facts.stand(verb), paint));
+        }
+        if let Some(shield) = &self.shield {
+            text.push('\n');
+            text.push_str(&state_text(shield));
         }
         let doubts = self.facts.doubts();
         if !doubts.is_empty() {
@@ -204,6 +215,7 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         let facts = Facts::default();
         let report = Report {
             facts: &facts,
+            shield: None,
             removed: Some(Vec::new()),
             costs: None,
         }

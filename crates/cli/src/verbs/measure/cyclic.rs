@@ -4,14 +4,16 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use capture::facts::{self, Facts, Verb};
+use capture::facts::{self, Facts, Lack, Verb};
 use event::{Duration, Error, Result};
+use measure::clock::StepWatch;
 use measure::cyclic::{Break, Reading, Run};
 use measure::power::WakeLatency;
 use measure::task;
 use report::{Cyclic, cyclic_json, cyclic_text, cyclictest_histogram};
 
 use super::explained;
+use super::phases::{self, Phases};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags;
 use crate::live::LiveTable;
@@ -25,6 +27,7 @@ const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250)
 /// A measurement and what it rests on.
 pub(super) struct Session {
     pub(super) run: Run,
+    clock: StepWatch,
     begin: Instant,
     run_for: Option<Duration>,
     /// While this lives, CPUs sleep lightly.
@@ -36,19 +39,23 @@ pub(super) struct Found {
     pub(super) readings: Vec<Reading>,
     pub(super) broken: Option<Break>,
     elapsed: Duration,
+    /// Whether it went on for as long as was asked.
+    complete: bool,
+    /// By how much the clock was set meanwhile.
+    stepped: Option<Duration>,
 }
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     let facts = facts::gather();
     let machine = &facts.machine;
-    let options = CyclicOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
+    let mut options = CyclicOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
     let CyclicOutput::Own {
         json,
         explain,
         histogram,
         live,
-    } = &options.output
+    } = options.output.clone()
     else {
         unreachable!("cyclictest's output is asked for by its own options");
     };
@@ -56,10 +63,11 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if explain.is_some() {
         facts.require(Verb::Watch)?;
     }
+    let phases = phases::arm(&mut options)?;
     let mut session = Session::start(&options)?;
-    let mut table = LiveTable::new(*live);
-    let explained = match explain {
-        Some(explain) => explained::watch(&mut session, explain, &facts, paint, *json)?,
+    let mut table = LiveTable::new(live);
+    let explained = match &explain {
+        Some(explain) => explained::watch(&mut session, explain, &facts, paint, json)?,
         None => {
             session.until_over(|session| table.show(&session.text(&facts)));
             0
@@ -71,10 +79,11 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     let found = session.finish();
-    if let Some(path) = histogram {
+    if let Some(path) = &histogram {
         write_file(path, &cyclictest_histogram(&found.readings, false, false))?;
     }
-    let text = render(&found, &options, &facts, *json);
+    let cost = phases.as_deref().and_then(Phases::cost);
+    let text = render(&found, &options, &facts, cost, json);
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
     Ok(if found.broken.is_some() || explained > 0 {
@@ -84,8 +93,18 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     })
 }
 
-fn render(found: &Found, options: &CyclicOptions, facts: &Facts, json: bool) -> String {
-    let warnings = warnings(facts);
+fn render(
+    found: &Found,
+    options: &CyclicOptions,
+    facts: &Facts,
+    phases_cost: Option<Duration>,
+    json: bool,
+) -> String {
+    let mut warnings = warnings(facts);
+    warnings.extend(found.stepped.iter().map(|step| {
+        let clock = options.plan.clock.name();
+        format!("the clock {clock} was set by {step} while it ran; measure on monotonic")
+    }));
     let cyclic = Cyclic {
         readings: &found.readings,
         clock: options.plan.clock,
@@ -94,6 +113,8 @@ fn render(found: &Found, options: &CyclicOptions, facts: &Facts, json: bool) -> 
         broken: found.broken,
         kernel: &facts.machine.kernel_release,
         preemption: facts.scheduler.preemption.name(),
+        complete: found.complete,
+        phases_cost,
         warnings: &warnings,
     };
     if json {
@@ -105,10 +126,12 @@ fn render(found: &Found, options: &CyclicOptions, facts: &Facts, json: bool) -> 
 
 /// What makes figures of this machine doubtful, a line each.
 pub(super) fn warnings(facts: &Facts) -> Vec<String> {
-    let doubts = facts.doubts().into_iter();
-    doubts
-        .map(|doubt| format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend))
-        .collect()
+    facts.doubts().iter().map(warning).collect()
+}
+
+/// A doubt as one line.
+pub(super) fn warning(doubt: &Lack) -> String {
+    format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend)
 }
 
 /// Writes a result file.
@@ -132,6 +155,7 @@ impl Session {
         let run = Run::start(&options.plan)?;
         Ok(Session {
             run,
+            clock: StepWatch::new(options.plan.clock),
             begin: Instant::now(),
             run_for: options.run_for,
             _wake_latency: wake_latency.transpose()?.flatten(),
@@ -149,13 +173,14 @@ impl Session {
     }
 
     /// Waits until it is over, and calls `look` meanwhile.
-    pub(super) fn until_over(&self, mut look: impl FnMut(&Session)) {
+    pub(super) fn until_over(&mut self, mut look: impl FnMut(&Session)) {
         while !self.is_over() {
             let left = self.run_for.map_or(LOOK_INTERVAL, |limit| {
                 let left_ns = limit.as_ns() - self.elapsed().as_ns();
                 std::time::Duration::from_nanos(left_ns.max(0).cast_unsigned())
             });
             std::thread::sleep(left.min(LOOK_INTERVAL));
+            self.clock.look();
             look(self);
         }
     }
@@ -172,6 +197,8 @@ impl Session {
             broken: self.run.broken(),
             kernel: &facts.machine.kernel_release,
             preemption: facts.scheduler.preemption.name(),
+            complete: true,
+            phases_cost: None,
             warnings: &[],
         });
         let seconds = self.elapsed().as_ns() / 1_000_000_000;
@@ -186,6 +213,8 @@ impl Session {
         let elapsed = self.elapsed();
         let broken = self.run.broken();
         Found {
+            complete: signals::wish() == Wish::GoOn || self.run_for.is_none(),
+            stepped: self.clock.stepped(),
             readings: self.run.finish(),
             broken,
             elapsed,

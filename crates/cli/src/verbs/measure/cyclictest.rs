@@ -51,7 +51,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
         eprintln!("# /dev/cpu_dma_latency {dma}");
     }
     let start_time = date();
-    let session = Session::start(&options)?;
+    let mut session = Session::start(&options)?;
     let mut table = LiveTable::new(!output.quiet);
     session.until_over(|session| {
         table.show(&cyclictest_status(&session.run.read(), output.in_ns));

@@ -15,7 +15,7 @@ use measure::steal;
 use report::{Gaps, gaps_json, gaps_text};
 use trace::Trace;
 
-use super::cyclic::warnings;
+use super::cyclic::{warning, warnings};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags;
 use crate::live::LiveLine;
@@ -51,7 +51,12 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let warnings = warnings(&facts);
+    let mut warnings = warnings(&facts);
+    let share = options.plan.width.share_of(options.plan.window);
+    let throttled = (typed.prio > 0)
+        .then(|| facts.throttling_doubt(share))
+        .flatten();
+    warnings.extend(throttled.as_ref().map(warning));
     let gaps = Gaps {
         readings: &readings,
         explained: explained.as_deref(),

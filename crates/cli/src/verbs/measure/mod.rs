@@ -5,6 +5,8 @@ mod cyclictest;
 mod explained;
 mod gaps;
 mod looping;
+mod phases;
+mod preempting;
 
 use event::Result;
 
@@ -21,5 +23,6 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
         },
         MeasureWhat::Hw(typed) => gaps::run(typed),
         MeasureWhat::Loop(typed) => looping::run(typed),
+        MeasureWhat::Preempt(typed) => preempting::run(typed),
     }
 }

@@ -1,0 +1,89 @@
+//! `rtscope measure preempt`: does the urgent one run at once?
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use capture::facts::{self, Verb};
+use event::{Duration, ErrorKind, Result};
+use measure::preempt::messages::Mechanism;
+use measure::preempt::{Findings, chain, inheritance, messages};
+use measure::task;
+use report::{Preempt, preempt_json, preempt_text};
+
+use super::cyclic::warnings;
+use crate::exit::{Outcome, stdout_error};
+use crate::flags;
+use crate::live::LiveLine;
+use crate::options::PreemptOptions;
+use crate::signals::{self, Wish};
+
+/// Runs the verb.
+pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
+    let facts = facts::gather();
+    let machine = &facts.machine;
+    let options = PreemptOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
+    facts.require(Verb::Measure)?;
+    let stop = signals::take_over()?;
+    task::lock_memory()?;
+    let begin = Instant::now();
+    let findings = experiments(&options, &stop)?;
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let warnings = warnings(&facts);
+    let preempt = Preempt {
+        findings: &findings,
+        complete: signals::wish() == Wish::GoOn,
+        over: options.over,
+        elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
+        kernel: &facts.machine.kernel_release,
+        preemption: facts.scheduler.preemption.name(),
+        warnings: &warnings,
+    };
+    let text = if options.json {
+        format!("{}\n", preempt_json(&preempt))
+    } else {
+        preempt_text(&preempt)
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    if !findings.defects().is_empty() || preempt.exceeded() {
+        return Ok(Outcome::Exceeded);
+    }
+    Ok(Outcome::Fine)
+}
+
+/// One after the other, so that none is in another's way.
+fn experiments(options: &PreemptOptions, stop: &Arc<AtomicBool>) -> Result<Findings> {
+    let line = LiveLine::new(!options.json);
+    let mut findings = Findings::default();
+    let goes_on = || signals::wish() == Wish::GoOn;
+    for plan in options.chains.iter().take_while(|_| goes_on()) {
+        line.show(&format!("a chain of wake-ups on {}", plan.cpu));
+        findings.chains.push((plan.cpu, chain::run(plan, stop)?));
+    }
+    if goes_on() {
+        line.show("an urgent thread that waits for a lock, on all CPUs");
+        let found = inheritance::run(&options.lock, stop)?;
+        findings.locks = Some((options.lock.protocol, found));
+    }
+    for plan in &options.messages {
+        for mechanism in Mechanism::ALL.into_iter().take_while(|_| goes_on()) {
+            let (from, to) = (plan.sender, plan.receiver);
+            line.show(&format!("{} from {from} to {to}", mechanism.name()));
+            match messages::run(mechanism, plan, stop) {
+                Ok(found) => findings.messages.push(found),
+                // A kernel without it, or a container that forbids it, has the other ways.
+                Err(error) if error.kind() != ErrorKind::InvalidInput => {
+                    findings.absent.push((mechanism.name(), error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    line.clear();
+    Ok(findings)
+}

@@ -1,0 +1,185 @@
+//! Threads of rising priority on one CPU, each woken by the one below it.
+//!
+//! The waker looks as soon as its call returns: a more urgent thread of the same CPU must have run
+//! by then. A waker that was not preempted insists for a while, so that the delay shows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+
+use super::gate::Gate;
+use super::{INSIST_NS, spin};
+use crate::clock::Clock;
+use crate::histogram::{Histogram, Recorder};
+use crate::task::Policy;
+use crate::worker;
+
+/// What to try.
+#[derive(Clone, Debug)]
+pub struct ChainPlan {
+    /// Where all threads stay.
+    pub cpu: Cpu,
+    /// Their real-time priorities (SCHED_FIFO); each wakes the next.
+    pub prios: Vec<u32>,
+    /// How often the chain runs.
+    pub rounds: u64,
+    /// From one round to the next.
+    pub interval: Duration,
+    /// The width of a histogram's bucket.
+    pub bucket: Duration,
+    /// How many buckets there are.
+    pub buckets: usize,
+}
+
+/// One step of the chain: a thread that wakes another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Priority of the waker.
+    pub waker_prio: u32,
+    /// Priority of who is woken.
+    pub wakee_prio: u32,
+    /// From just before the waker's call to the first instruction of who was woken.
+    pub latency: Histogram,
+    /// Wake-ups that returned before who was woken had run.
+    pub not_at_once: u64,
+}
+
+struct Link {
+    gate: Gate,
+    begun_ns: AtomicI64,
+    /// Rounds in which who is woken has run.
+    ran: AtomicU32,
+    latency: Recorder,
+    not_at_once: AtomicU64,
+}
+
+struct Shared {
+    links: Vec<Link>,
+    /// For the threads: this is the end.
+    over: AtomicBool,
+}
+
+/// Runs the chain until its rounds are over or `stop` is raised.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for fewer than two threads; else what kept a thread from its CPU or
+/// priority.
+pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Vec<Step>> {
+    if plan.prios.len() < 2 {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "one thread has nobody to preempt")
+                .found(format!("{} threads", plan.prios.len()))
+                .mend("choose --threads 2 or more"),
+        );
+    }
+    let link = |_| Link {
+        gate: Gate::default(),
+        begun_ns: AtomicI64::new(0),
+        ran: AtomicU32::new(0),
+        latency: Recorder::new(plan.bucket, plan.buckets),
+        not_at_once: AtomicU64::new(0),
+    };
+    let shared = Arc::new(Shared {
+        links: (1..plan.prios.len()).map(link).collect(),
+        over: AtomicBool::new(false),
+    });
+    let mut threads = Vec::new();
+    let started = start(plan, stop, &shared, &mut threads);
+    // The conductor is the last, and ends by itself; the others are told.
+    if started.is_ok()
+        && let Some(conductor) = threads.pop()
+    {
+        conductor.join().ok();
+    }
+    shared.over.store(true, Ordering::Release);
+    for link in &shared.links {
+        link.gate.open();
+    }
+    for thread in threads {
+        thread.join().ok();
+    }
+    started?;
+    let step = |(number, link): (usize, &Link)| Step {
+        waker_prio: plan.prios[number],
+        wakee_prio: plan.prios[number + 1],
+        latency: link.latency.read(),
+        not_at_once: link.not_at_once.load(Ordering::Relaxed),
+    };
+    Ok(shared.links.iter().enumerate().map(step).collect())
+}
+
+type Thread = std::thread::JoinHandle<Option<()>>;
+
+fn start(
+    plan: &ChainPlan,
+    stop: &Arc<AtomicBool>,
+    shared: &Arc<Shared>,
+    threads: &mut Vec<Thread>,
+) -> Result<()> {
+    let name = |number: usize| format!("rtscope-pre{number}");
+    let cpu = Some(plan.cpu);
+    for number in (1..plan.prios.len()).rev() {
+        let own = shared.clone();
+        let policy = Policy::Fifo(plan.prios[number]);
+        let body = move || be_woken(&own, number - 1);
+        threads.push(worker::start(name(number), cpu, policy, body)?.1);
+    }
+    let (own, stop, plan) = (shared.clone(), stop.clone(), plan.clone());
+    let policy = Policy::Fifo(plan.prios[0]);
+    let body = move || conduct(&own, &plan, &stop);
+    threads.push(worker::start(name(0), cpu, policy, body)?.1);
+    Ok(())
+}
+
+/// The lowest thread: begins each round, and waits until it has reached the top.
+fn conduct(shared: &Shared, plan: &ChainPlan, stop: &AtomicBool) {
+    let mut at_ns = Clock::Monotonic.now_ns();
+    let top = &shared.links[shared.links.len() - 1];
+    for round in 1..=plan.rounds {
+        wake(&shared.links[0]);
+        loop {
+            at_ns = (at_ns + plan.interval.as_ns()).max(Clock::Monotonic.now_ns());
+            Clock::Monotonic.sleep_until(at_ns);
+            if top.ran.load(Ordering::Acquire) == round as u32 {
+                break;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+fn be_woken(shared: &Shared, number: usize) {
+    let link = &shared.links[number];
+    let mut opened = 0;
+    loop {
+        opened = link.gate.wait(opened);
+        let now_ns = Clock::Monotonic.now_ns();
+        if shared.over.load(Ordering::Acquire) {
+            return;
+        }
+        link.ran.fetch_add(1, Ordering::Release);
+        let begun_ns = link.begun_ns.load(Ordering::Relaxed);
+        link.latency.add(now_ns - begun_ns);
+        if let Some(next) = shared.links.get(number + 1) {
+            wake(next);
+        }
+    }
+}
+
+fn wake(link: &Link) {
+    let before = link.ran.load(Ordering::Acquire);
+    let has_run = || link.ran.load(Ordering::Acquire) != before;
+    let now_ns = Clock::Monotonic.now_ns();
+    link.begun_ns.store(now_ns, Ordering::Relaxed);
+    link.gate.open();
+    if !has_run() {
+        link.not_at_once.fetch_add(1, Ordering::Relaxed);
+        spin(Clock::Monotonic.now_ns() + INSIST_NS, has_run);
+    }
+}

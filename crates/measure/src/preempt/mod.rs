@@ -1,0 +1,25 @@
+//! Does the urgent task run at once? Three experiments on real-time threads of our own.
+//!
+//! [`chain`]: each thread wakes a more urgent one on its CPU, which must take it at once
+//! (preempt-test). [`inheritance`]: an urgent thread waits for a lock, and whoever holds it must
+//! not wait for a third (pi_stress). [`messages`]: how long a message takes from one thread to
+//! another, by each way that the kernel has (ptsematest, pmqtest, sigwaittest and kin).
+
+pub mod chain;
+mod channel;
+mod defect;
+mod gate;
+pub mod inheritance;
+pub mod messages;
+
+pub use defect::{Defect, Findings};
+
+/// How long a thread that should have been preempted goes on, for the others to see.
+const INSIST_NS: i64 = 100_000;
+
+/// Runs on the CPU until the clock shows `until_ns` or `enough` is true.
+fn spin(until_ns: i64, enough: impl Fn() -> bool) {
+    while !enough() && crate::clock::Clock::Monotonic.now_ns() < until_ns {
+        std::hint::spin_loop();
+    }
+}
