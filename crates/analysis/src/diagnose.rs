@@ -6,9 +6,10 @@ use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
 use trace::{Trace, TraceInfo};
 
 use crate::crosscheck::align;
+use crate::facts::Families;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
-use crate::model::{Candidate, Families, Model, Version, What};
+use crate::model::{Candidate, Model, Version, What};
 use crate::query::Query;
 use crate::verdict;
 use event::evidence::PreemptionModel;

@@ -12,6 +12,7 @@ mod advice;
 mod crosscheck;
 mod diagnose;
 mod evidence;
+mod facts;
 mod finding;
 mod gaps;
 mod inside;

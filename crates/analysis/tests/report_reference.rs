@@ -122,8 +122,10 @@ impl Story {
                 (format!("{prefix}_prio"), Value::Signed(20)),
             ]
         };
+        let state = Value::Signed(self.random.below(2) as i64);
         let all: Vec<_> = side("prev", prev)
             .into_iter()
+            .chain([("prev_state".to_owned(), state)])
             .chain(side("next", next))
             .collect();
         let fields: Vec<_> = all

@@ -1,4 +1,4 @@
-//! Findings as text and JSON: no analysis here, and no printing either.
+//! Findings as text, JSON, pages and pictures: no analysis here, and no printing either.
 //!
 //! # Design constraints
 //! - JSON is versioned; times and lengths are integer nanoseconds with `_ns` in the key.
@@ -27,6 +27,7 @@ pub use hit_json::hit_json;
 pub use looping::{loop_file, loop_json, loop_text};
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use reports::{
-    Calendar, Date, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
+    Calendar, Date, LAMI_VERSION, Picture, lami_error, lami_metadata, lami_results, picture,
+    report_html, report_json, report_text,
 };
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use super::functions::FunctionId;
 use super::process::ProcId;
 use super::syscalls::Request;
+use super::waker::{CpuWhat, Waker};
+use crate::facts::FutexCommand;
 
 /// A change of the kernel's state. Instants are nanoseconds of the wall clock, like `now_ns` of
 /// the model.
@@ -12,12 +15,41 @@ pub(crate) enum Change<'a> {
     /// Another task runs.
     Switch {
         cpu: u32,
+        prev: ProcId,
+        /// It stays on the run queue.
+        prev_runnable: bool,
         prev_tid: i32,
         prev_comm: &'a [u8],
         next: ProcId,
         /// When the next task was woken, if it was since it ran last.
         woken_ns: Option<i64>,
         waker: Option<ProcId>,
+        /// Since when the next task waited for a CPU, if it was seen to.
+        waited_since_ns: Option<i64>,
+    },
+    /// A task waits for something no more.
+    Woken {
+        process: ProcId,
+        by: Waker,
+        /// Since when it waited, if it was seen to.
+        blocked_since_ns: Option<i64>,
+    },
+    /// A CPU does something else now; only told when [`super::Kernel::new`] was asked to follow.
+    CpuStayed {
+        cpu: u32,
+        what: CpuWhat,
+        /// The task on it.
+        process: Option<ProcId>,
+        since_ns: i64,
+    },
+    /// An event that was asked for happened.
+    Matched { cpu: u32 },
+    /// A function was called.
+    FunctionEntry { tid: i32, function: FunctionId },
+    /// A function returned; which one, when the event says it.
+    FunctionExit {
+        tid: i32,
+        function: Option<FunctionId>,
     },
     /// A task has another priority than it had, on LTTng's scale.
     Prio { tid: i32, prio: i32 },
@@ -33,6 +65,12 @@ pub(crate) enum Change<'a> {
         vec: i64,
         raised_ns: Option<i64>,
         begin_ns: i64,
+    },
+    /// A system call begins.
+    CallEntry {
+        process: ProcId,
+        /// When it is one on a futex: what it does, and the futex's address.
+        futex: Option<(FutexCommand, u64)>,
     },
     /// A system call returned.
     CallExit {

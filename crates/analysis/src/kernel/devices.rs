@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use trace::EventView;
 
-use super::bind::Known;
 use super::process::FileKind;
-use super::syscalls::Operation;
 use super::{Block, Change, Kernel, Sink};
+use crate::facts::{Device, Operation};
 
 /// Requests that never complete are forgotten beyond so many.
 const PENDING_MAX: usize = 1 << 16;
@@ -51,9 +50,15 @@ impl Disks {
 }
 
 impl Kernel {
-    pub(super) fn block<S: Sink>(&mut self, event: &EventView<'_>, known: Known, sink: &mut S) {
-        match known {
-            Known::BlockRemap {
+    pub(super) fn device<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        device: Device,
+        sink: &mut S,
+    ) {
+        match device {
+            Device::BlockRemap {
                 dev,
                 sector,
                 old_dev,
@@ -63,11 +68,11 @@ impl Kernel {
                 self.disks
                     .remap(to, (event.u64(old_dev), event.u64(old_sector)));
             }
-            Known::BlockMerge { dev, sector } => {
+            Device::BlockMerge { dev, sector } => {
                 let at = (event.u64(dev), event.u64(sector));
                 self.disks.remaps.retain(|remap| remap.to != at);
             }
-            Known::BlockIssue {
+            Device::BlockIssue {
                 dev,
                 sector,
                 sectors,
@@ -90,7 +95,7 @@ impl Kernel {
                 };
                 self.disks.pending.insert((dev, at.1), block);
             }
-            Known::BlockComplete {
+            Device::BlockComplete {
                 dev,
                 sector,
                 sectors,
@@ -98,7 +103,17 @@ impl Kernel {
                 let at = (event.u64(dev), event.u64(sector));
                 self.block_done(at, event.u64(sectors), sink);
             }
-            _ => {}
+            Device::Sent { name, len } => {
+                let (interface, bytes) = (event.text(name), event.u64(len));
+                sink.change(self, &Change::Sent { interface, bytes });
+                self.packet_left(cpu);
+            }
+            Device::Received { name, len } => {
+                let (interface, bytes) = (event.text(name), event.u64(len));
+                sink.change(self, &Change::Received { interface, bytes });
+            }
+            Device::PageAlloc => self.page_taken(cpu, sink),
+            Device::PageFree => self.page_given_back(cpu, sink),
         }
     }
 
@@ -126,7 +141,7 @@ impl Kernel {
     }
 
     /// A packet left while a task wrote to a descriptor of unknown kind: perhaps through it.
-    pub(super) fn packet_left(&mut self, cpu: u32) {
+    fn packet_left(&mut self, cpu: u32) {
         let Some(id) = self.current(cpu) else { return };
         let request = self
             .processes
@@ -146,19 +161,21 @@ impl Kernel {
         }
     }
 
-    pub(super) fn page<S: Sink>(&mut self, cpu: u32, known: Known, sink: &mut S) {
-        let process = self.current(cpu);
-        if matches!(known, Known::PageAlloc) {
-            self.pages += 1;
-            if let Some(process) = process {
-                sink.change(self, &Change::PageAllocated { process, cpu });
-            }
-        } else if self.pages > 0 {
-            // Pages that were taken before the trace began are not counted when they come back.
-            self.pages -= 1;
-            if let Some(process) = process {
-                sink.change(self, &Change::PageFreed { process, cpu });
-            }
+    fn page_taken<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        self.pages += 1;
+        if let Some(process) = self.current(cpu) {
+            sink.change(self, &Change::PageAllocated { process, cpu });
+        }
+    }
+
+    /// Pages that were taken before the trace began are not counted when they come back.
+    fn page_given_back<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        if self.pages == 0 {
+            return;
+        }
+        self.pages -= 1;
+        if let Some(process) = self.current(cpu) {
+            sink.change(self, &Change::PageFreed { process, cpu });
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use trace::EventView;
 
-use super::bind::Known;
 use super::{Change, Kernel, Sink};
+use crate::facts::Handler;
 
 /// Vectors above are no softirqs: the kernel has ten.
 const VECTORS_MAX: usize = 64;
@@ -36,36 +36,42 @@ impl Kernel {
         &mut self,
         event: &EventView<'_>,
         cpu: u32,
-        known: Known,
+        handler: Handler,
         sink: &mut S,
     ) {
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
-        match known {
-            Known::IrqEntry { irq, name } => {
+        state
+            .handlers
+            .event(handler, number(event, handler), now_ns);
+        match handler {
+            Handler::IrqEntry { irq, name } => {
                 let irq = event.i64(irq);
                 state.irq = Some((irq, now_ns));
                 let name = name.map_or(&b""[..], |name| event.text(name));
+                self.irq_names
+                    .entry(irq)
+                    .or_insert_with(|| String::from_utf8_lossy(name).into_owned());
                 sink.change(self, &Change::IrqEntry { irq, name });
             }
-            Known::IrqExit { irq } => {
+            Handler::IrqExit { irq } => {
                 let irq = event.i64(irq);
                 let Some((_, begin_ns)) = state.irq.take().filter(|(open, _)| *open == irq) else {
                     return;
                 };
                 sink.change(self, &Change::IrqExit { cpu, irq, begin_ns });
             }
-            Known::SoftirqRaise { vec } => {
+            Handler::SoftirqRaise { vec } => {
                 if let Some(softirq) = state.softirqs.vector(event.i64(vec)) {
                     softirq.raised_ns.get_or_insert(now_ns);
                 }
             }
-            Known::SoftirqEntry { vec } => {
+            Handler::SoftirqEntry { vec } => {
                 if let Some(softirq) = state.softirqs.vector(event.i64(vec)) {
                     softirq.running = Some((softirq.raised_ns.take(), now_ns));
                 }
             }
-            Known::SoftirqExit { vec } => {
+            Handler::SoftirqExit { vec } => {
                 let vec = event.i64(vec);
                 let softirq = state.softirqs.vector(vec);
                 let Some((raised_ns, begin_ns)) =
@@ -83,5 +89,16 @@ impl Kernel {
             }
             _ => {}
         }
+    }
+}
+
+/// The number of the interrupt or the softirq that an event is about.
+fn number(event: &EventView<'_>, handler: Handler) -> i64 {
+    match handler {
+        Handler::IrqEntry { irq, .. } | Handler::IrqExit { irq } => event.i64(irq),
+        Handler::SoftirqRaise { vec }
+        | Handler::SoftirqEntry { vec }
+        | Handler::SoftirqExit { vec } => event.i64(vec),
+        _ => 0,
     }
 }

@@ -4,30 +4,35 @@
 //! # Design constraints
 //! - What is kept is bounded by the threads and files that were seen, not by the events.
 //! - Fields are bound once; an event that no question needs costs a look into a table.
-//! - Every generation of LTTng's names is understood, see [`bind`].
+//! - Every generation of LTTng's names is understood, see [`crate::facts`].
 
-mod bind;
 mod change;
 mod devices;
+mod follow;
+mod functions;
 mod irq;
 mod process;
 mod sched;
 mod statedump;
 mod syscalls;
 mod tid_map;
+mod waker;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trace::{EventView, Trace};
+use trace::{EventView, Symbols, Trace};
 
-use bind::{Binding, Known};
+use crate::facts::{Binding, Known};
+
 use devices::Disks;
 use process::Processes;
 
 pub(crate) use change::{Block, Change, Sink};
+pub(crate) use functions::FunctionId;
 pub(crate) use process::{Comm, FileKind, ProcId, Process};
-pub(crate) use syscalls::{Operation, Request};
+pub(crate) use syscalls::Request;
+pub(crate) use waker::{CpuWhat, Waker};
 
 /// The kernel can be built for fewer; bounds what a hostile trace makes us keep.
 const CPUS_MAX: u32 = 8192;
@@ -42,6 +47,10 @@ struct CpuState {
     /// The interrupt handler that runs: its number and when it began.
     irq: Option<(i64, i64)>,
     softirqs: irq::Softirqs,
+    handlers: waker::Handlers,
+    /// A switch was seen.
+    switched: bool,
+    stretch: follow::Stretch,
 }
 
 /// The state.
@@ -57,13 +66,28 @@ pub(crate) struct Kernel {
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
     tables: HashMap<u64, i32>,
     unknown: Arc<str>,
+    irq_names: HashMap<i64, String>,
+    symbols: Option<Symbols>,
+    /// Wake-ups come in two events: one that wakes, one when the task is on a run queue.
+    has_wakeup: bool,
+    /// Interrupts of timers are shown, or their expiries.
+    sees_timers: bool,
+    follows: bool,
 }
 
 impl Kernel {
-    /// Nothing is known yet.
-    pub fn new(trace: &Trace) -> Kernel {
+    /// Nothing is known yet. Whether it `follows` what each CPU does, stretch by stretch, is up to
+    /// the questions.
+    pub fn new(trace: &Trace, follows: bool) -> Kernel {
+        let binding = Binding::new(trace);
+        let families = binding.families();
         Kernel {
-            binding: Binding::new(trace),
+            symbols: functions::symbols(trace, binding.has_functions()),
+            has_wakeup: families.wakeup,
+            sees_timers: families.vector || families.timer,
+            binding,
+            irq_names: HashMap::new(),
+            follows,
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
@@ -91,12 +115,19 @@ impl Kernel {
         self.processes.find(tid)
     }
 
+    /// All threads that were seen.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcId, &Process)> {
+        self.processes.iter()
+    }
+
+    /// The name of an interrupt; empty when no event said it.
+    pub fn irq_name(&self, irq: i64) -> &str {
+        self.irq_names.get(&irq).map_or("", String::as_str)
+    }
+
     /// The name of a system call.
     pub fn call_name(&self, call: u32) -> &str {
-        self.binding
-            .calls
-            .get(call as usize)
-            .map_or("", String::as_str)
+        self.binding.calls.get(call)
     }
 
     /// How many CPUs events spoke of.
@@ -144,50 +175,17 @@ impl Kernel {
             return;
         };
         match bound.known {
-            Known::CallEntry {
-                call,
-                file_call,
-                connect,
-                pid,
-            } => {
-                if let Some(pid) = pid {
-                    self.group_of_context(cpu, event.i64(pid) as i32);
-                }
-                if let Some(fields) = connect {
-                    self.connect(event, cpu, fields, sink);
-                }
-                self.call_entry(event, cpu, call, file_call, sink);
-            }
-            Known::CallExit { ret } => {
-                let value = |(ret, signed)| match (event.i64(ret), signed) {
-                    (ret, false) if ret < 0 => i64::MAX,
-                    (ret, _) => ret,
-                };
-                self.call_exit(cpu, ret.map(value), sink);
-            }
-            Known::IrqEntry { .. }
-            | Known::IrqExit { .. }
-            | Known::SoftirqRaise { .. }
-            | Known::SoftirqEntry { .. }
-            | Known::SoftirqExit { .. } => self.interrupt(event, cpu, bound.known, sink),
-            Known::DumpProcess { .. } | Known::DumpFile { .. } | Known::DumpDisk { .. } => {
-                self.state_dump(event, bound.known, sink)
-            }
-            Known::BlockRemap { .. }
-            | Known::BlockMerge { .. }
-            | Known::BlockIssue { .. }
-            | Known::BlockComplete { .. } => self.block(event, bound.known, sink),
-            Known::Sent { name, len } => {
-                let (interface, bytes) = (event.text(name), event.u64(len));
-                sink.change(self, &Change::Sent { interface, bytes });
-                self.packet_left(cpu);
-            }
-            Known::Received { name, len } => {
-                let (interface, bytes) = (event.text(name), event.u64(len));
-                sink.change(self, &Change::Received { interface, bytes });
-            }
-            Known::PageAlloc | Known::PageFree => self.page(cpu, bound.known, sink),
-            known => self.scheduling(event, cpu, known, sink),
+            Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),
+            Known::Life(life) => self.life(event, life, sink),
+            Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
+            Known::Call(call) => self.call(event, cpu, call, sink),
+            Known::Device(device) => self.device(event, cpu, device, sink),
+            Known::Dump(dump) => self.state_dump(event, dump, sink),
+            Known::Function(function) => self.function(event, cpu, function, sink),
+            Known::Evidence(_) => {}
+        }
+        if self.follows {
+            self.settle(cpu, sink);
         }
     }
 }

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 
 use super::syscalls::Call;
 use super::tid_map::TidMap;
+use super::waker::Waker;
 
 /// A thread of the model: its number stays when its name changes, and is not given again when a
 /// fork takes over its thread id.
@@ -100,6 +101,12 @@ pub(crate) struct Process {
     pub woken_ns: Option<i64>,
     /// Who woke it.
     pub waker: Option<i32>,
+    /// Since when it waits for something, as far as events say; the idle task never does.
+    pub blocked_since_ns: Option<i64>,
+    /// Since when it waits for a CPU.
+    pub runnable_since_ns: Option<i64>,
+    /// Woken while it still ran: it will not block, or will be woken at once when it does.
+    pub pending: Option<Waker>,
 }
 
 /// All threads that were seen.
@@ -123,6 +130,12 @@ impl Processes {
     #[inline]
     pub fn get_mut(&mut self, id: ProcId) -> &mut Process {
         &mut self.all[id.0 as usize]
+    }
+
+    /// All, in the order in which they were first seen; some may be no more.
+    pub fn iter(&self) -> impl Iterator<Item = (ProcId, &Process)> {
+        let all = self.all.iter().enumerate();
+        all.map(|(place, process)| (ProcId(place as u32), process))
     }
 
     /// The thread, a new one when it was not seen before.

@@ -3,91 +3,110 @@
 use indexmap::IndexMap;
 use trace::EventView;
 
-use super::bind::Known;
 use super::process::{Comm, Process};
+use super::waker::{Handlers, Waker};
 use super::{Change, Kernel, ProcId, Sink};
+use crate::facts::{Life, Sched, SwitchFields, TaskFields, WakeKind};
 
 impl Kernel {
     pub(super) fn scheduling<S: Sink>(
         &mut self,
         event: &EventView<'_>,
         cpu: u32,
-        known: Known,
+        sched: Sched,
         sink: &mut S,
     ) {
-        match known {
-            Known::Switch { .. } => self.switch(event, cpu, known, sink),
-            Known::Wake {
-                tid,
-                prio,
-                target,
-                offset,
-            } => {
-                let (tid, target) = (event.i64(tid) as i32, event.i64(target) as u32);
-                let prio = (event.i64(prio) as i32).saturating_add(offset);
-                self.wake(tid, prio, cpu, target, sink);
-            }
-            Known::Migrate { tid, prio, comm } => {
-                let tid = event.i64(tid) as i32;
+        match sched {
+            Sched::Switch(fields) => self.switch(event, cpu, &fields, sink),
+            Sched::Wake(kind, fields) => self.wake(event, cpu, kind, &fields, sink),
+            Sched::Migrate(fields) => {
+                let tid = fields.tid(event);
                 let process = match self.processes.find(tid) {
                     Some(id) => id,
                     None => self.processes.add(Process {
                         tid,
-                        comm: Comm::new(event.text(comm)),
+                        comm: Comm::new(fields.comm(event)),
                         ..Process::default()
                     }),
                 };
                 sink.change(self, &Change::Migrate { process, cpu });
-                self.prio(process, event.i64(prio) as i32, sink);
+                self.prio(process, fields.prio(event), sink);
             }
-            Known::PiSetprio { tid, prio } => {
+            Sched::PiSetprio { tid, prio } => {
                 if let Some(process) = self.processes.find(event.i64(tid) as i32) {
                     self.prio(process, event.i64(prio) as i32, sink);
                 }
             }
-            Known::Fork { .. } => self.fork(event, known, sink),
-            Known::Exec { tid, procname } => {
+        }
+    }
+
+    /// Threads come and become other programs.
+    pub(super) fn life<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
+        match life {
+            Life::Fork { .. } => self.fork(event, life, sink),
+            Life::Exec { tid, procname } => {
                 let process = self.processes.find_or_add(event.i64(tid) as i32);
                 if let Some(procname) = procname {
                     self.processes.get_mut(process).comm = Comm::new(event.text(procname));
                 }
                 self.close_on_exec(process, sink);
             }
-            _ => {}
         }
     }
 
-    fn switch<S: Sink>(&mut self, event: &EventView<'_>, cpu: u32, known: Known, sink: &mut S) {
-        let Known::Switch {
-            prev_tid,
-            prev_comm,
-            prev_prio,
-            next_tid,
-            next_comm,
-            next_prio,
-        } = known
-        else {
-            return;
-        };
-        let (prev_tid, next_tid) = (event.i64(prev_tid) as i32, event.i64(next_tid) as i32);
+    fn switch<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        fields: &SwitchFields,
+        sink: &mut S,
+    ) {
+        let (prev_tid, next_tid) = (fields.prev.tid(event), fields.next.tid(event));
         let prev = self.processes.find_or_add(prev_tid);
         let next = self.processes.find_or_add(next_tid);
         let Some(state) = self.cpu(cpu) else { return };
         state.current = (next_tid != 0).then_some(next);
-        self.processes.get_mut(next).comm = Comm::new(event.text(next_comm));
-        self.prio(prev, event.i64(prev_prio) as i32, sink);
-        self.prio(next, event.i64(next_prio) as i32, sink);
+        state.switched = true;
+        state.handlers = Handlers::default();
+        self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
+        self.prio(prev, fields.prev.prio(event), sink);
+        self.prio(next, fields.next.prio(event), sink);
+        if self.processes.get(next).blocked_since_ns.is_some() {
+            self.woken(next, Waker::Unknown, sink);
+        }
         let woken = self.processes.get_mut(next);
         let (woken_ns, waker) = (woken.woken_ns.take(), woken.waker.take());
+        let waited_since_ns = woken.runnable_since_ns.take();
+        let prev_runnable = fields.stays_runnable(event);
         let change = Change::Switch {
             cpu,
+            prev,
+            prev_runnable,
+            waited_since_ns,
             prev_tid,
-            prev_comm: event.text(prev_comm),
+            prev_comm: fields.prev.comm(event),
             next,
             woken_ns,
             waker: waker.and_then(|waker| self.processes.find(waker)),
         };
         sink.change(self, &change);
+        self.leave(prev, prev_runnable, sink);
+    }
+
+    /// A task has left its CPU.
+    fn leave<S: Sink>(&mut self, id: ProcId, runnable: bool, sink: &mut S) {
+        let (now_ns, has_wakeup) = (self.now_ns, self.has_wakeup);
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 {
+            return;
+        }
+        let pending = process.pending.take().filter(|_| has_wakeup);
+        process.blocked_since_ns = (!runnable).then_some(now_ns);
+        process.runnable_since_ns = runnable.then_some(now_ns);
+        // Woken between its decision to block and this switch.
+        if let Some(by) = pending.filter(|_| !runnable) {
+            self.woken(id, by, sink);
+        }
     }
 
     /// The idle tasks share one number, so that their priority says nothing.
@@ -101,12 +120,26 @@ impl Kernel {
         sink.change(self, &Change::Prio { tid, prio });
     }
 
-    fn wake<S: Sink>(&mut self, tid: i32, prio: i32, cpu: u32, target: u32, sink: &mut S) {
-        self.cpu(target);
+    fn wake<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        kind: WakeKind,
+        fields: &TaskFields,
+        sink: &mut S,
+    ) {
+        if let Some(target) = fields.cpu(event) {
+            self.cpu(target);
+        }
+        let tid = fields.tid(event);
+        let by = self.waker(cpu, fields.comm(event));
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let known = self.processes.find(tid);
         // Who runs is not woken: the wake-up came before the switch was done.
-        if known.is_some() && self.cpus.iter().any(|state| state.current == known) {
+        if let Some(known) = known
+            && self.cpus.iter().any(|state| state.current == Some(known))
+        {
+            self.processes.get_mut(known).pending = (kind == WakeKind::Waking).then_some(by);
             return;
         }
         let id = match known {
@@ -116,7 +149,7 @@ impl Kernel {
                 ..Process::default()
             }),
         };
-        self.prio(id, prio, sink);
+        self.prio(id, fields.prio(event), sink);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
         let process = self.processes.get_mut(id);
         // Only the first of several wake-ups counts.
@@ -124,16 +157,33 @@ impl Kernel {
             process.woken_ns = Some(self.now_ns);
             process.waker = waker.or(process.waker);
         }
+        self.woken(id, by, sink);
     }
 
-    fn fork<S: Sink>(&mut self, event: &EventView<'_>, known: Known, sink: &mut S) {
-        let Known::Fork {
+    /// A task waits for something no more; it waits for a CPU instead.
+    fn woken<S: Sink>(&mut self, id: ProcId, by: Waker, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 || process.runnable_since_ns.is_some() {
+            return;
+        }
+        process.runnable_since_ns = Some(now_ns);
+        let change = Change::Woken {
+            process: id,
+            by,
+            blocked_since_ns: process.blocked_since_ns.take(),
+        };
+        sink.change(self, &change);
+    }
+
+    fn fork<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
+        let Life::Fork {
             parent_pid,
             parent_comm,
             child_tid,
             child_pid,
             child_comm,
-        } = known
+        } = life
         else {
             return;
         };

@@ -2,28 +2,23 @@
 
 use trace::EventView;
 
-use super::bind::Known;
 use super::process::{Comm, File, FileKind, Process};
 use super::{Change, Kernel, ProcId, Sink};
+use crate::facts::Dump;
 
 /// `O_CLOEXEC` of Linux on all machines but alpha, parisc and sparc.
 const O_CLOEXEC: i64 = 0o2_000_000;
 
 impl Kernel {
-    pub(super) fn state_dump<S: Sink>(
-        &mut self,
-        event: &EventView<'_>,
-        known: Known,
-        sink: &mut S,
-    ) {
-        match known {
-            Known::DumpDisk { dev, name } => {
+    pub(super) fn state_dump<S: Sink>(&mut self, event: &EventView<'_>, dump: Dump, sink: &mut S) {
+        match dump {
+            Dump::Disk { dev, name } => {
                 let name = String::from_utf8_lossy(event.text(name));
                 let dev = event.u64(dev);
                 self.disks.name(dev, &name);
                 sink.change(self, &Change::DiskNamed { dev, name: &name });
             }
-            Known::DumpProcess {
+            Dump::Process {
                 tid,
                 pid,
                 name,
@@ -37,7 +32,7 @@ impl Kernel {
                 let prio = prio.map(|prio| event.i64(prio) as i32);
                 self.dumped_process(tid, pid, Comm::new(event.text(name)), prio, sink);
             }
-            Known::DumpFile {
+            Dump::File {
                 pid,
                 table,
                 fd,
@@ -57,7 +52,6 @@ impl Kernel {
                 };
                 self.dumped_file(owner, event.i64(fd), file, sink);
             }
-            _ => {}
         }
     }
 

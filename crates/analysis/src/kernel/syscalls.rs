@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use event::{EventClass, FieldId};
+use event::FieldId;
 use trace::EventView;
+
+use crate::facts::{self, ConnectFields, FileCall, Operation};
 
 use super::process::{File, FileKind, ProcId};
 use super::{Change, Kernel, Sink};
@@ -24,16 +26,6 @@ pub(crate) struct Call {
     pub request: Option<Request>,
 }
 
-/// What a request on a file does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Operation {
-    Open,
-    Read,
-    Write,
-    Close,
-    Sync,
-}
-
 /// A request on a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -52,82 +44,46 @@ pub(crate) struct Request {
     pub file: Option<File>,
 }
 
-/// How a system call on files is read, by its name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum FileCall {
-    OpenPath {
-        filename: FieldId,
-        flags: FieldId,
-    },
-    Socket,
-    Dup {
-        old: FieldId,
-        new: Option<FieldId>,
-        flags: Option<FieldId>,
-    },
-    DupFcntl {
-        fd: FieldId,
-        cmd: FieldId,
-    },
-    OnFile(Operation, FieldId),
-    SyncAll,
-    /// It is on files, but asks for nothing that is followed.
-    Other,
-}
-
-impl FileCall {
-    /// How events of this class, which enter the call `name`, are read.
-    pub fn bind(name: &str, class: &EventClass) -> Option<FileCall> {
-        let field = |field: &str| class.field(field);
-        let on_file = |operation| field("fd").map(|fd| FileCall::OnFile(operation, fd));
-        let bound = match name {
-            "open" | "openat" => match (field("filename"), field("flags")) {
-                (Some(filename), Some(flags)) => Some(FileCall::OpenPath { filename, flags }),
-                _ => None,
-            },
-            "socket" => Some(FileCall::Socket),
-            "dup" => field("fildes").map(|old| FileCall::Dup {
-                old,
-                new: None,
-                flags: None,
-            }),
-            "dup2" | "dup3" => field("oldfd").map(|old| FileCall::Dup {
-                old,
-                new: field("newfd"),
-                flags: field("flags").filter(|_| name == "dup3"),
-            }),
-            "fcntl" => match (field("fd"), field("cmd")) {
-                (Some(fd), Some(cmd)) => Some(FileCall::DupFcntl { fd, cmd }),
-                _ => None,
-            },
-            "close" => on_file(Operation::Close),
-            "read" | "recvmsg" | "recvfrom" | "readv" | "pread" | "pread64" | "preadv" => {
-                on_file(Operation::Read)
-            }
-            "write" | "sendmsg" | "sendto" | "writev" | "pwrite" | "pwrite64" | "pwritev" => {
-                on_file(Operation::Write)
-            }
-            "fsync" | "fdatasync" | "sync_file_range" => on_file(Operation::Sync),
-            "sync" => Some(FileCall::SyncAll),
-            "splice" | "sendfile64" => None,
-            _ => return None,
-        };
-        Some(bound.unwrap_or(FileCall::Other))
-    }
-}
-
-/// The fields of `connect` that name the peer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectFields {
-    pub fd: FieldId,
-    pub family: FieldId,
-    pub address: FieldId,
-    pub port: FieldId,
-}
-
 impl Kernel {
+    pub(super) fn call<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        call: facts::Call,
+        sink: &mut S,
+    ) {
+        match call {
+            facts::Call::Entry {
+                call,
+                file_call,
+                connect,
+                futex,
+                pid,
+            } => {
+                if let Some(pid) = pid {
+                    self.group_of_context(cpu, event.i64(pid) as i32);
+                }
+                if let Some(fields) = connect {
+                    self.connect(event, cpu, fields, sink);
+                }
+                self.call_entry(event, cpu, call, file_call, sink);
+                if let Some(process) = self.current(cpu) {
+                    let futex = futex.map(|fields| fields.read(event));
+                    sink.change(self, &Change::CallEntry { process, futex });
+                }
+            }
+            facts::Call::Exit { ret } => {
+                let value = |(ret, signed)| match (event.i64(ret), signed) {
+                    (ret, false) if ret < 0 => i64::MAX,
+                    (ret, _) => ret,
+                };
+                self.call_exit(cpu, ret.map(value), sink);
+            }
+        }
+    }
+
     /// A system call begins on a CPU.
-    pub(super) fn call_entry<S: Sink>(
+    fn call_entry<S: Sink>(
         &mut self,
         event: &EventView<'_>,
         cpu: u32,
@@ -226,7 +182,7 @@ impl Kernel {
     }
 
     /// A system call ends on a CPU.
-    pub(super) fn call_exit<S: Sink>(&mut self, cpu: u32, ret: Option<i64>, sink: &mut S) {
+    fn call_exit<S: Sink>(&mut self, cpu: u32, ret: Option<i64>, sink: &mut S) {
         let Some(id) = self.current(cpu) else { return };
         let Some(call) = self.processes.get_mut(id).call.take() else {
             return;
@@ -292,7 +248,7 @@ impl Kernel {
     }
 
     /// A socket is connected: its descriptor gets the peer's address.
-    pub(super) fn connect<S: Sink>(
+    fn connect<S: Sink>(
         &mut self,
         event: &EventView<'_>,
         cpu: u32,

@@ -6,7 +6,6 @@ use event::{Cpu, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
 use super::Model;
-use super::binding::{Families, Known, SwitchFields, TaskFields};
 use super::candidates::{Candidate, Candidates};
 use super::chain::{Arena, NewNode, NodeId};
 use super::handlers::LeftHandler;
@@ -14,6 +13,7 @@ use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
 use crate::StepKind;
 use crate::evidence::Evidence;
+use crate::facts::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
 use crate::finding::Basis;
 use crate::query::Query;
 
@@ -126,6 +126,9 @@ impl Builder {
 
     pub fn event(&mut self, known: Known, event: &EventView<'_>, classes: &[EventClass]) {
         self.count(event.time());
+        if !is_followed(known) {
+            return;
+        }
         let time_ns = event.time().as_ns();
         let Some(cpu) = event.cpu().map(|cpu| cpu.0).filter(|cpu| *cpu < CPUS_MAX) else {
             return;
@@ -137,34 +140,54 @@ impl Builder {
             self.cpu(cpu).first_ns = time_ns;
         }
         match known {
-            Known::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
-            Known::Waking(fields) => self.waking(cpu, time_ns, event, &fields),
-            Known::Wakeup(fields) => self.wakeup(cpu, time_ns, event, &fields, false),
-            Known::WakeupNew(fields) => self.wakeup(cpu, time_ns, event, &fields, true),
-            Known::Migrate { tid, dest } => {
-                let (tid, dest) = (event.i64(tid) as i32, event.i64(dest) as u32);
-                if let Some(task) = self.tasks.find(tid, cpu) {
+            Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
+            Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
+            Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
+            _ => {}
+        }
+    }
+
+    fn scheduling(&mut self, sched: Sched, cpu: u32, time_ns: i64, event: &EventView<'_>) {
+        match sched {
+            Sched::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
+            Sched::Wake(WakeKind::Waking, fields) => self.waking(cpu, time_ns, event, &fields),
+            Sched::Wake(kind, fields) => {
+                let new = kind == WakeKind::WakeupNew;
+                self.wakeup(cpu, time_ns, event, &fields, new);
+            }
+            Sched::Migrate(fields) => {
+                let task = self.tasks.find(fields.tid(event), cpu);
+                if let (Some(task), Some(dest)) = (task, fields.cpu(event)) {
                     self.log(task, time_ns, dest, MomentKind::Migrate);
                 }
             }
-            Known::PiSetprio { tid, prio } => {
+            Sched::PiSetprio { tid, prio } => {
                 let (tid, prio) = (
                     event.i64(tid) as i32,
                     Prio::from_lttng(event.i64(prio) as i32),
                 );
                 self.set_prio(cpu, time_ns, tid, prio);
             }
-            Known::PageFault => self.page_fault(cpu, time_ns),
-            Known::Hit => self.evidence.add_hit(event, classes),
-            Known::LateTimer => self.evidence.add_late_timer(Cpu(cpu), event, classes),
-            Known::PreemptionOff => self.evidence.add_preemption_off(Cpu(cpu), event, classes),
-            Known::Blocked => self.evidence.add_blocked(Cpu(cpu), event, classes),
-            Known::Throttled => self.evidence.add_throttled(Cpu(cpu), event, classes),
-            _ => self.handler(known, cpu, time_ns, event),
         }
     }
 
-    fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+    fn evidence(
+        &mut self,
+        evidence: facts::Evidence,
+        cpu: Cpu,
+        event: &EventView<'_>,
+        classes: &[EventClass],
+    ) {
+        match evidence {
+            facts::Evidence::Hit => self.evidence.add_hit(event, classes),
+            facts::Evidence::LateTimer => self.evidence.add_late_timer(cpu, event, classes),
+            facts::Evidence::PreemptionOff => self.evidence.add_preemption_off(cpu, event, classes),
+            facts::Evidence::Blocked => self.evidence.add_blocked(cpu, event, classes),
+            facts::Evidence::Throttled => self.evidence.add_throttled(cpu, event, classes),
+        }
+    }
+
+    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
         if let Some(task) = self.cpu(cpu).current {
             let version = self.tasks.state(task).version;
             self.page_faults.push((time_ns, version));
@@ -214,13 +237,9 @@ impl Builder {
     }
 
     fn see(&mut self, cpu: u32, event: &EventView<'_>, fields: &TaskFields) -> TaskIndex {
-        let prio = Prio::from_lttng(event.i64(fields.prio) as i32);
-        self.tasks.see(
-            event.i64(fields.tid) as i32,
-            cpu,
-            event.text(fields.comm),
-            prio,
-        )
+        let prio = Prio::from_lttng(fields.prio(event));
+        let (tid, comm) = (fields.tid(event), fields.comm(event));
+        self.tasks.see(tid, cpu, comm, prio)
     }
 
     fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
@@ -238,7 +257,7 @@ impl Builder {
         }
         self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
         let next = self.see(cpu, event, &fields.next);
-        let runnable = is_runnable(event.i64(fields.prev_state));
+        let runnable = fields.stays_runnable(event);
         let state = self.cpu(cpu);
         // No handler spans a switch: these exits were missed.
         let unpaired = state.frames.len() as u64;
@@ -335,7 +354,7 @@ impl Builder {
 
     fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
         let task = self.see(cpu, event, fields);
-        let target = fields.cpu.map_or(cpu, |field| event.i64(field) as u32);
+        let target = fields.cpu(event).unwrap_or(cpu);
         self.wake(cpu, now_ns, task, target);
     }
 
@@ -392,7 +411,7 @@ impl Builder {
         new: bool,
     ) {
         let task = self.see(cpu, event, fields);
-        let target = fields.cpu.map_or(cpu, |field| event.i64(field) as u32);
+        let target = fields.cpu(event).unwrap_or(cpu);
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
             self.forget(task);
@@ -532,9 +551,10 @@ impl Builder {
     }
 }
 
-/// Whether a task that leaves the CPU in this state stays on the run queue: running, or the
-/// preemption mark of `sched_switch` (`TASK_REPORT_MAX`).
-fn is_runnable(prev_state: i64) -> bool {
-    const TASK_REPORT_MAX: i64 = 0x100;
-    prev_state == 0 || prev_state & TASK_REPORT_MAX != 0
+/// Whether the ledger follows events of this kind.
+fn is_followed(known: Known) -> bool {
+    matches!(
+        known,
+        Known::Sched(_) | Known::Handler(_) | Known::Evidence(_)
+    )
 }

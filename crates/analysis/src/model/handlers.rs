@@ -2,12 +2,12 @@
 
 use trace::EventView;
 
-use super::binding::Known;
 use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
 use super::chain::{NewNode, NodeId};
 use super::tasks::{SoftFrame, VersionId};
 use super::timeline::{Mark, Occupant, Segment, What};
 use crate::StepKind;
+use crate::facts::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
 /// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
 /// the time since 1970, or by the time that the machine slept.
@@ -18,8 +18,6 @@ const LATENESS_MAX_NS: i64 = 10_000_000_000;
 const REBASE_DEPTH_MAX: u8 = 8;
 /// An NMI handler that is said to take longer is not believed.
 const NMI_MAX_NS: i64 = 1_000_000_000;
-/// The kernel wakes a handler's thread right after the handler.
-const THREAD_WAKE_NS_MAX: i64 = 100_000;
 
 /// A hard interrupt whose handler has returned. It may go on to wake the handler's thread.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +28,15 @@ pub(super) struct LeftHandler {
 }
 
 impl Builder {
-    pub(super) fn handler(&mut self, known: Known, cpu: u32, now_ns: i64, event: &EventView<'_>) {
-        match known {
-            Known::IrqEntry { irq, name } => {
+    pub(super) fn handler(
+        &mut self,
+        handler: Handler,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+    ) {
+        match handler {
+            Handler::IrqEntry { irq, name } => {
                 let irq = event.i64(irq) as i32;
                 if let Some(name) = name
                     && !self.irq_names.contains_key(&irq)
@@ -42,24 +46,24 @@ impl Builder {
                 }
                 self.hard_entry(cpu, now_ns, irq);
             }
-            Known::VectorEntry(number) => self.hard_entry(cpu, now_ns, number),
-            Known::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),
-            Known::VectorExit(number) => self.hard_exit(cpu, now_ns, number),
-            Known::SoftirqRaise { vec } => self.raise(cpu, now_ns, event.u64(vec)),
-            Known::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
-            Known::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
-            Known::HrtimerStart { hrtimer, expires } => {
+            Handler::VectorEntry(number) => self.hard_entry(cpu, now_ns, number),
+            Handler::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),
+            Handler::VectorExit(number) => self.hard_exit(cpu, now_ns, number),
+            Handler::SoftirqRaise { vec } => self.raise(cpu, now_ns, event.u64(vec)),
+            Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
+            Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
+            Handler::HrtimerStart { hrtimer, expires } => {
                 self.timers.insert(event.u64(hrtimer), event.i64(expires));
             }
-            Known::HrtimerCancel { hrtimer } => {
+            Handler::HrtimerCancel { hrtimer } => {
                 self.timers.remove(&event.u64(hrtimer));
             }
-            Known::HrtimerExpireEntry { hrtimer, now } => {
+            Handler::HrtimerExpireEntry { hrtimer, now } => {
                 self.timer_entry(cpu, now_ns, event.u64(hrtimer), event.i64(now));
             }
-            Known::HrtimerExpireExit => self.timer_exit(cpu),
-            Known::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
-            _ => {}
+            Handler::HrtimerExpireExit => self.timer_exit(cpu),
+            Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
+            Handler::PageFault => self.page_fault(cpu, now_ns),
         }
     }
 
@@ -119,7 +123,7 @@ impl Builder {
         let state = &mut self.cpus[cpu as usize];
         let left = state.left_handler?;
         let comm = self.tasks.version(wakee)?.comm();
-        if thread_irq(comm) != Some(left.irq) || now_ns - left.end_ns > THREAD_WAKE_NS_MAX {
+        if irq_of_thread(comm) != Some(left.irq) || now_ns - left.end_ns > IRQ_THREAD_WAKE_NS_MAX {
             return None;
         }
         state.left_handler = None;
@@ -285,13 +289,6 @@ impl Builder {
         });
         self.mark(cpu, now_ns, false);
     }
-}
-
-/// The interrupt whose thread is called `irq/N-…`.
-fn thread_irq(comm: &[u8]) -> Option<i32> {
-    let rest = comm.strip_prefix(b"irq/")?;
-    let end = rest.iter().position(|byte| *byte == b'-')?;
-    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
 }
 
 fn vector_place(vector: u64) -> Option<usize> {

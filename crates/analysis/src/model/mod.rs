@@ -1,7 +1,6 @@
 //! The kernel's state, rebuilt from events in one pass: who had each CPU, what happened to each
 //! task, which chain led to each activation.
 
-mod binding;
 mod build;
 mod candidates;
 mod chain;
@@ -16,12 +15,12 @@ use event::{Cpu, Duration, Instant, Result, TimeRange};
 use trace::{Item, Lost, Trace};
 
 use crate::evidence::Evidence;
+use crate::facts::{Binding, Families};
 use crate::finding::Basis;
 use crate::query::Query;
 use crate::term::vector_name;
 use event::evidence::Step;
 
-pub(crate) use binding::{Binding, Families};
 pub(crate) use candidates::Candidate;
 pub(crate) use chain::{Arena, NodeId};
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
@@ -58,7 +57,7 @@ impl Model {
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(event) => match binding.get(event.class()) {
-                    Some(known) => builder.event(known, &event, trace.classes()),
+                    Some(bound) => builder.event(bound.known, &event, trace.classes()),
                     None => builder.count(event.time()),
                 },
                 Item::Lost(lost) => builder.lost(lost),

@@ -3,7 +3,10 @@
 use super::options::{Family, Report, Views};
 use super::table::{Cell, Table, TableClass};
 use super::window::Tick;
-use super::{cputop, io, irq, memtop, periods, sched, syscalls};
+use super::{
+    cputop, critical, dependency, flame, futex, intervals, io, irq, irqs, memtop, periods,
+    resources, rtcheck, sched, states, syscalls,
+};
 
 /// A report that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +143,60 @@ pub const REPORTS: &[Named] = &[
         FREQ,
         "how their durations are distributed",
     ),
+    named(
+        "intervals",
+        Family::Intervals,
+        NONE,
+        "the time between successive events (--filter)",
+    ),
+    named(
+        "irqs",
+        Family::Irqs,
+        NONE,
+        "interrupts by CPU: frequency, period, longest",
+    ),
+    named(
+        "states",
+        Family::States,
+        NONE,
+        "what threads and CPUs did with their time",
+    ),
+    named(
+        "resources",
+        Family::Resources,
+        NONE,
+        "how busy CPUs and interrupts were, over time",
+    ),
+    named(
+        "dependency",
+        Family::Dependency,
+        NONE,
+        "what threads waited for, and who woke them",
+    ),
+    named(
+        "criticalpath",
+        Family::CriticalPath,
+        NONE,
+        "what a task's time went to (--procname, --tid)",
+    ),
+    named(
+        "futex",
+        Family::Futexes,
+        NONE,
+        "who waited for whom at futexes",
+    ),
+    named(
+        "rtcheck",
+        Family::RtCheck,
+        NONE,
+        "tasks that get too little CPU in a period (--rt)",
+    ),
+    named(
+        "flamegraph",
+        Family::Flame,
+        NONE,
+        "call stacks and their time, for flamegraph.pl",
+    ),
 ];
 
 impl Family {
@@ -153,6 +210,15 @@ impl Family {
             Family::Memory => memtop::CLASSES,
             Family::Syscalls => syscalls::CLASSES,
             Family::Periods => periods::CLASSES,
+            Family::Intervals => intervals::CLASSES,
+            Family::Irqs => irqs::CLASSES,
+            Family::Dependency => dependency::CLASSES,
+            Family::CriticalPath => critical::CLASSES,
+            Family::Futexes => futex::CLASSES,
+            Family::RtCheck => rtcheck::CLASSES,
+            Family::States => states::CLASSES,
+            Family::Flame => flame::CLASSES,
+            Family::Resources => resources::CLASSES,
         }
     }
 }
@@ -168,6 +234,7 @@ impl Report {
             Family::Irq => (&["hard-stats", "soft-stats"], &[1]),
             Family::Cpu => (&["total"], &[0]),
             Family::Memory | Family::Syscalls => (&["total"], &[0, 1]),
+            _ => return None,
         };
         let classes = self.family.classes();
         let class = classes.iter().find(|class| class.name == "summary")?;

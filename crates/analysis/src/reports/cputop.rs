@@ -157,7 +157,7 @@ impl CpuTop {
 }
 
 /// The share of the window, 1 for all of it.
-fn share(ns: i64, span: Span) -> f64 {
+pub(super) fn share(ns: i64, span: Span) -> f64 {
     match span.duration_ns() {
         0 => 0.0,
         whole => (ns as f64 * 100.0 / whole as f64) / 100.0,

@@ -92,7 +92,7 @@ const SOFTIRQS: [&str; 10] = [
     "RCU_SOFTIRQ",
 ];
 
-fn softirq_name(vec: i64) -> String {
+pub(super) fn softirq_name(vec: i64) -> String {
     let name = usize::try_from(vec).ok().and_then(|vec| SOFTIRQS.get(vec));
     name.map_or_else(|| format!("softirq {vec}"), |name| (*name).to_owned())
 }
@@ -149,23 +149,11 @@ impl Irq {
         }
     }
 
-    /// An interrupt that was asked for, or any when nothing was.
-    fn wants(&self, hard: bool, nr: i64) -> bool {
-        let (wanted, others) = match hard {
-            true => (&self.options.irqs, &self.options.softirqs),
-            false => (&self.options.softirqs, &self.options.irqs),
-        };
-        match wanted.is_empty() {
-            true => others.is_empty(),
-            false => wanted.contains(&nr),
-        }
-    }
-
     fn handled(&mut self, handled: Handled) {
         let duration_ns = handled.end_ns - handled.begin_ns;
         let wanted = self.options.wants_cpu(handled.cpu)
             && self.options.wants_duration(duration_ns)
-            && self.wants(handled.hard, handled.nr);
+            && self.options.wants_irq(handled.hard, handled.nr);
         if !wanted {
             return;
         }

@@ -1,30 +1,41 @@
-//! The reports of lttng-analyses: who used the CPUs, waited, was interrupted, read and wrote.
+//! The reports of lttng-analyses, LTTV and Trace Compass: who used the CPUs, waited, was
+//! interrupted, read and wrote, and on whom that hung.
 //!
 //! [`run_reports`] walks over a trace once and asks any number of [`Report`]s; what they find are
 //! [`Table`]s of typed cells. Where lttng-analyses errs, `docs/reports.md` says so.
 
 mod catalog;
 mod cputop;
+mod critical;
+mod dependency;
 mod errno;
+mod flame;
+mod futex;
 mod histogram;
+mod intervals;
 mod io;
 mod irq;
+mod irqs;
 mod memtop;
 mod needs;
 mod options;
 mod ordered;
 mod periods;
 mod prios;
+mod resources;
+mod rtcheck;
 mod sched;
+mod states;
 mod statistics;
 mod syscalls;
 mod table;
+mod time_bins;
 mod top;
 mod window;
 
 pub use catalog::{Named, REPORTS};
 pub use histogram::Bins;
 pub use needs::Need;
-pub use options::{Family, Groups, Report, ReportOptions, Views};
+pub use options::{Family, Groups, Report, ReportOptions, RtRule, Views};
 pub use table::{Cell, Column, Kind, Table, TableClass};
 pub use window::{Pass, Tick, run_reports};

@@ -9,7 +9,7 @@ use super::options::Family;
 pub struct Need {
     /// Their names, in all generations; one that ends in `_` begins many names.
     pub names: &'static [&'static str],
-    /// The set of `rtscope record --events` that has them.
+    /// The sets of `rtscope record --events` that have them; none for what only programs emit.
     pub set: &'static str,
 }
 
@@ -45,6 +45,15 @@ const PAGES: Need = Need {
     set: "mm",
 };
 
+const FUNCTIONS: Need = Need {
+    names: &[
+        "lttng_ust_cyg_profile:func_entry",
+        "lttng_ust_cyg_profile_fast:func_entry",
+        "funcgraph_entry",
+    ],
+    set: "",
+};
+
 impl Family {
     /// What its reports need.
     pub fn needs(self) -> &'static [Need] {
@@ -55,7 +64,12 @@ impl Family {
             Family::Io => &[SWITCHES, REQUESTS],
             Family::Memory => &[SWITCHES, PAGES],
             Family::Syscalls => &[SWITCHES, CALLS],
-            Family::Periods => &[],
+            Family::Periods | Family::Intervals => &[],
+            Family::Irqs => &[INTERRUPTS],
+            Family::Dependency | Family::CriticalPath => &[SWITCHES, WAKE_UPS],
+            Family::Futexes => &[SWITCHES, WAKE_UPS, CALLS],
+            Family::RtCheck | Family::States | Family::Resources => &[SWITCHES],
+            Family::Flame => &[FUNCTIONS],
         }
     }
 

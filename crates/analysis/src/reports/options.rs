@@ -1,5 +1,6 @@
 //! What a report is asked: which tables, of what time, of which tasks.
 
+use expr::Expr;
 use expr::period::Periods;
 
 use super::histogram::Bins;
@@ -22,6 +23,24 @@ pub enum Family {
     Syscalls,
     /// Periods that were defined.
     Periods,
+    /// The time between successive events.
+    Intervals,
+    /// Interrupts: how often, how regular.
+    Irqs,
+    /// What threads waited for.
+    Dependency,
+    /// What a task's time went to, through whoever woke it.
+    CriticalPath,
+    /// Who waited for whom at futexes.
+    Futexes,
+    /// Tasks that do not get enough of a CPU within their period.
+    RtCheck,
+    /// What threads and CPUs did with their time.
+    States,
+    /// Call stacks.
+    Flame,
+    /// How busy CPUs, interrupts and softirqs were.
+    Resources,
 }
 
 /// Which tables of a family.
@@ -117,6 +136,21 @@ pub struct ReportOptions {
     pub group_by: Vec<(String, String)>,
     /// A log in which children follow their parents.
     pub by_hierarchy: bool,
+    /// The events that [`Family::Intervals`] is about; none: all.
+    pub events: Option<Expr>,
+    /// What [`Family::RtCheck`] checks.
+    pub rt_rules: Vec<RtRule>,
+}
+
+/// A task needs so much of a CPU in each period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtRule {
+    /// The name of its threads.
+    pub task: String,
+    /// The period, above zero, in nanoseconds.
+    pub period_ns: i64,
+    /// What it needs in each.
+    pub needed_ns: i64,
 }
 
 impl ReportOptions {
@@ -141,8 +175,24 @@ impl ReportOptions {
     /// Whether a thread is wanted.
     pub(crate) fn wants_process(&self, process: &Process) -> bool {
         let named = |name: &String| name.as_bytes() == process.comm.bytes();
-        (self.names.is_empty() || self.names.iter().any(named))
-            && (self.tids.is_empty() || self.tids.contains(&process.tid))
+        (self.names.is_empty() || self.names.iter().any(named)) && self.wants_tid(process.tid)
+    }
+
+    /// Whether a thread of this id is wanted.
+    pub(crate) fn wants_tid(&self, tid: i32) -> bool {
+        self.tids.is_empty() || self.tids.contains(&tid)
+    }
+
+    /// Whether an interrupt was asked for, or any when none was.
+    pub(crate) fn wants_irq(&self, hard: bool, nr: i64) -> bool {
+        let (wanted, others) = match hard {
+            true => (&self.irqs, &self.softirqs),
+            false => (&self.softirqs, &self.irqs),
+        };
+        match wanted.is_empty() {
+            true => others.is_empty(),
+            false => wanted.contains(&nr),
+        }
     }
 
     /// Whether a top with so many rows is full.

@@ -334,7 +334,7 @@ pub(super) fn summary(latencies: &Summary) -> Vec<Cell> {
     ]
 }
 
-fn process(kernel: &Kernel, id: ProcId) -> Cell {
+pub(super) fn process_cell(kernel: &Kernel, id: ProcId) -> Cell {
     let process = kernel.process(id);
     Cell::Process {
         name: Some(process.comm.text()),
@@ -350,9 +350,9 @@ fn row(kernel: &Kernel, wake: &Wake) -> Vec<Cell> {
         Cell::Duration(wake.switch_ns - wake.woken_ns),
         Cell::Number(i64::from(wake.prio)),
         Cell::Cpu(wake.cpu),
-        process(kernel, wake.wakee),
+        process_cell(kernel, wake.wakee),
         wake.waker
-            .map_or(Cell::Empty, |waker| process(kernel, waker)),
+            .map_or(Cell::Empty, |waker| process_cell(kernel, waker)),
     ]
 }
 

@@ -25,6 +25,21 @@ impl Summary {
         self.squares = self.squares.saturating_add(square);
     }
 
+    /// Takes in another summary.
+    pub fn join(&mut self, other: &Summary) {
+        if self.count == 0 || other.count == 0 {
+            if other.count > 0 {
+                *self = *other;
+            }
+            return;
+        }
+        self.count += other.count;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.total_ns += other.total_ns;
+        self.squares = self.squares.saturating_add(other.squares);
+    }
+
     /// The mean; zero when there is nothing.
     pub fn mean_ns(&self) -> f64 {
         match self.count {

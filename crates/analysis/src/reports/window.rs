@@ -2,17 +2,27 @@
 
 use std::rc::Rc;
 
-use event::{Result, TimeRange};
+use event::{Cpu, Result, TimeRange};
+use expr::Filter;
 use trace::{EventView, Item, Trace};
 
 use super::cputop::CpuTop;
+use super::critical::CriticalPath;
+use super::dependency::Dependency;
+use super::flame::Flame;
+use super::futex::Futexes;
+use super::intervals::Intervals;
 use super::io::Io;
 use super::irq::Irq;
+use super::irqs::Irqs;
 use super::memtop::MemTop;
 use super::options::{Family, Report, ReportOptions};
 use super::ordered::Ordered;
 use super::periods::PeriodLog;
+use super::resources::Resources;
+use super::rtcheck::RtCheck;
 use super::sched::Sched;
+use super::states::States;
 use super::syscalls::SyscallStats;
 use super::table::{Span, Table};
 use crate::kernel::{Change, Kernel, Sink};
@@ -79,14 +89,15 @@ impl Sink for Windows {
 /// Walks over a trace once and hands out what each report finds in each window, as windows end.
 ///
 /// # Errors
-/// As [`trace::Cursor::next`]; what `found` returns.
+/// As [`trace::Cursor::next`]; what `found` returns; a filter of events that makes no sense in
+/// this trace.
 pub fn run_reports(
     trace: &Trace,
     reports: &[Report],
     options: &ReportOptions,
     mut found: impl FnMut(Tick) -> Result<()>,
 ) -> Result<Pass> {
-    let mut walk = Walk::new(trace, reports, Rc::new(options.clone()));
+    let mut walk = Walk::new(trace, reports, Rc::new(options.clone()))?;
     let mut pass = Pass::default();
     let offset_ns = trace.info().wall_offset.as_ns();
     let mut cursor = trace.cursor(TimeRange::ALL);
@@ -101,6 +112,7 @@ pub fn run_reports(
                 walk.event(&event, now_ns, &mut found)?;
             }
             Item::Lost(lost) => {
+                walk.lost(lost.cpu);
                 pass.holes += 1;
                 pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
             }
@@ -112,6 +124,21 @@ pub fn run_reports(
     Ok(pass)
 }
 
+/// The events that were asked for; none: all.
+struct Events(Option<Filter>);
+
+impl Events {
+    fn new(options: &ReportOptions, trace: &Trace) -> Result<Events> {
+        let filter = options.events.as_ref();
+        let filter = filter.map(|expr| Filter::new(expr, trace.classes()));
+        Ok(Events(filter.transpose()?))
+    }
+
+    fn matches(&mut self, event: &EventView<'_>) -> bool {
+        self.0.as_mut().is_none_or(|filter| filter.matches(event))
+    }
+}
+
 /// The one window when no period was defined.
 const WHOLE: u64 = 0;
 
@@ -121,6 +148,8 @@ struct Walk<'a> {
     kernel: Kernel,
     windows: Windows,
     matcher: Option<Matcher>,
+    /// The events that intervals are between, when a report is about them.
+    events: Option<Events>,
     /// When a report is about the periods themselves.
     log: Option<PeriodLog>,
     /// From the first event to the last one so far.
@@ -128,20 +157,31 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(trace: &Trace, reports: &'a [Report], options: Rc<ReportOptions>) -> Walk<'a> {
+    fn new(trace: &Trace, reports: &'a [Report], options: Rc<ReportOptions>) -> Result<Walk<'a>> {
+        let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
-        let about_periods = reports
-            .iter()
-            .any(|report| report.family == Family::Periods);
-        Walk {
+        let about_periods = asks(Family::Periods);
+        let follows = asks(Family::States) || asks(Family::Resources);
+        let events = match asks(Family::Intervals) {
+            true => Some(Events::new(&options, trace)?),
+            false => None,
+        };
+        Ok(Walk {
             reports,
-            kernel: Kernel::new(trace),
+            kernel: Kernel::new(trace, follows),
+            events,
             windows: Windows::default(),
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             log: about_periods.then(|| PeriodLog::new(options.clone())),
             seen: None,
             options,
+        })
+    }
+
+    fn lost(&mut self, cpu: Option<Cpu>) {
+        if let Some(Events(Some(filter))) = &mut self.events {
+            filter.lost(cpu);
         }
     }
 
@@ -177,6 +217,12 @@ impl<'a> Walk<'a> {
             }
         }
         self.kernel.event(event, now_ns, &mut self.windows);
+        if let Some(events) = &mut self.events
+            && events.matches(event)
+        {
+            let cpu = event.cpu().map_or(0, |cpu| cpu.0);
+            self.windows.change(&self.kernel, &Change::Matched { cpu });
+        }
         Ok(())
     }
 
@@ -240,6 +286,15 @@ impl<'a> Walk<'a> {
             Family::Memory => Box::new(MemTop::new(options)),
             Family::Syscalls => Box::new(SyscallStats::new(options)),
             Family::Periods => return None,
+            Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
+            Family::Irqs => Box::new(Irqs::new(options)),
+            Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
+            Family::CriticalPath => Box::new(CriticalPath::new(options, begin_ns)),
+            Family::Futexes => Box::new(Futexes::new(options)),
+            Family::RtCheck => Box::new(RtCheck::new(options)),
+            Family::States => Box::new(States::new(options, begin_ns)),
+            Family::Flame => Box::new(Flame::new(options)),
+            Family::Resources => Box::new(Resources::new(options, begin_ns)),
         })
     }
 

@@ -29,21 +29,33 @@ pub struct Report {
     pub gmt: bool,
     /// Which threads and what size of things.
     #[command(flatten)]
-    pub filter: ReportFilter,
+    pub wanted: ReportFilter,
     /// Which tables, and how.
     #[command(flatten)]
     pub tables: ReportTables,
     /// Periods, and what to do with them.
     #[command(flatten)]
     pub periods: ReportPeriods,
+    /// intervals: only between these events; see docs/filter.md
+    #[arg(long, value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// rtcheck: TASK:PERIOD:NEEDED, as in npt:1ms:200us; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub rt: Vec<String>,
     /// Also the time in which not all CPUs have events
     #[arg(long)]
     pub no_intersection: bool,
     /// JSON, schema rtscope.report version 1
     #[arg(long)]
     pub json: bool,
+    /// A page with tables and pictures, into FILE
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
+    /// The first picture of the first report, into FILE
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html"])]
+    pub svg: Option<PathBuf>,
     /// JSON for other programs: LAMI 1.0
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "html", "svg"])]
     pub lami: bool,
     /// With --lami: what the report can say, without a trace
     #[arg(long, requires = "lami", hide_short_help = true)]
@@ -225,7 +237,8 @@ const EXAMPLES: &str = "\
 Examples:
   rtscope report cputop TRACE
   rtscope report schedtop,irqstats TRACE --begin +1.5s --cpu 1
-  rtscope report schedstats TRACE --freq --per-prio --min 100us";
+  rtscope report intervals TRACE --filter '$name == \"irq_handler_entry\"' --cpu 1
+  rtscope report states,irqs,schedstats TRACE --html page.html";
 
 /// The names of all reports, below the long help.
 static NAMES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {

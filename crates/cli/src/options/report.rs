@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use analysis::reports::{Bins, Family, Groups, Named, REPORTS, Report, ReportOptions, Views};
+use analysis::reports::{
+    Bins, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Views,
+};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
+use expr::Expr;
 use expr::period::Periods;
 
 use super::{TimeWord, WindowOptions};
@@ -23,12 +26,16 @@ pub enum ReportVerb {
 }
 
 /// How results are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// As text, window by window.
     Text,
     /// Our own JSON.
     Json,
+    /// A page, into a file.
+    Html(PathBuf),
+    /// A picture, into a file.
+    Svg(PathBuf),
     /// LAMI.
     Lami {
         /// With lines of progress before it.
@@ -77,18 +84,8 @@ impl ReportVerb {
             return Err(refuse("no trace was given", &typed.name)
                 .mend(format!("rtscope report {} TRACE", typed.name)));
         }
-        let periods = &typed.periods;
-        let about_periods = |(_, report): &(_, Report)| report.family == Family::Periods;
-        if reports.iter().any(about_periods)
-            && periods.period.is_empty()
-            && periods.period_begin.is_none()
-        {
-            return Err(refuse("no period was defined", &typed.name).mend(
-                "give --period, as in --period 'irq : $evt.$name == \"irq_handler_entry\" : \
-                 $evt.$name == \"irq_handler_exit\"'",
-            ));
-        }
-        if typed.refresh.is_some() && !periods.period.is_empty() {
+        check_subject(typed, &reports)?;
+        if typed.refresh.is_some() && !typed.periods.period.is_empty() {
             return Err(
                 refuse("--refresh and --period exclude each other", &typed.name)
                     .mend("take one of them"),
@@ -104,16 +101,73 @@ impl ReportVerb {
             window: window(typed)?,
             intersection: !typed.no_intersection,
             options: options(typed)?,
-            output: match (typed.json, typed.lami) {
-                (true, _) => Output::Json,
-                (false, true) => Output::Lami {
-                    progress: typed.output_progress,
-                    test: typed.test_compatibility,
-                },
-                (false, false) => Output::Text,
-            },
+            output: output(typed),
         })))
     }
+}
+
+fn output(typed: &flags::Report) -> Output {
+    match (&typed.html, &typed.svg) {
+        (Some(path), _) => Output::Html(path.clone()),
+        (_, Some(path)) => Output::Svg(path.clone()),
+        _ if typed.json => Output::Json,
+        _ if typed.lami => Output::Lami {
+            progress: typed.output_progress,
+            test: typed.test_compatibility,
+        },
+        _ => Output::Text,
+    }
+}
+
+/// Refuses reports without what they are about.
+fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> Result<()> {
+    let (periods, wanted) = (&typed.periods, &typed.wanted);
+    let no_period = periods.period.is_empty() && periods.period_begin.is_none();
+    let no_task = wanted.procname.is_none() && wanted.tid.is_none();
+    for (name, report) in reports {
+        let (what, mend) = match report.family {
+            Family::Periods if no_period => (
+                "no period was defined",
+                "give --period, as in --period 'irq : $evt.$name == \"irq_handler_entry\" : \
+                 $evt.$name == \"irq_handler_exit\"'",
+            ),
+            Family::CriticalPath if no_task => (
+                "a critical path is that of one task",
+                "name it: --procname NAME or --tid TID",
+            ),
+            Family::RtCheck if typed.rt.is_empty() => (
+                "no task was given to check",
+                "give --rt TASK:PERIOD:NEEDED, as in --rt npt:1ms:200us",
+            ),
+            _ => continue,
+        };
+        return Err(refuse(what, name).mend(mend));
+    }
+    Ok(())
+}
+
+/// As in `npt:1ms:200us`; a name may have colons.
+fn rt_rule(text: &str) -> Result<RtRule> {
+    let wrong = || {
+        refuse("--rt is no rule", text)
+            .mend("give TASK:PERIOD:NEEDED with units, as in --rt npt:1ms:200us")
+    };
+    let mut parts = text.rsplitn(3, ':');
+    let mut duration = || {
+        let part = parts.next().ok_or_else(wrong)?;
+        Duration::parse(part).map_err(|_| wrong())
+    };
+    let (needed_ns, period_ns) = (duration()?.as_ns(), duration()?.as_ns());
+    let task = parts.next().filter(|task| !task.is_empty());
+    let task = task.ok_or_else(wrong)?.to_owned();
+    if period_ns <= 0 || needed_ns > period_ns {
+        return Err(wrong());
+    }
+    Ok(RtRule {
+        task,
+        period_ns,
+        needed_ns,
+    })
 }
 
 fn refuse(what: impl Into<String>, found: &str) -> Error {
@@ -161,7 +215,7 @@ fn window(typed: &flags::Report) -> Result<WindowOptions> {
 }
 
 fn options(typed: &flags::Report) -> Result<ReportOptions> {
-    let (filter, tables) = (&typed.filter, &typed.tables);
+    let (filter, tables) = (&typed.wanted, &typed.tables);
     if tables.freq_resolution == 0 || tables.freq_resolution > BINS_MAX {
         return Err(refuse(
             "--freq-resolution is out of range",
@@ -214,6 +268,12 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         aggregate_by: typed.periods.aggregate_by.as_deref().map(last),
         group_by: groups(&typed.periods.group_by)?,
         by_hierarchy: typed.periods.order_by.as_deref() == Some("hierarchy"),
+        events: typed.filter.as_deref().map(Expr::parse).transpose()?,
+        rt_rules: typed
+            .rt
+            .iter()
+            .map(|text| rt_rule(text))
+            .collect::<Result<_>>()?,
     })
 }
 

@@ -1,11 +1,13 @@
 //! `rtscope report`: the reports of lttng-analyses, any number of them in one pass.
 
 use std::io::Write;
+use std::path::Path;
 
 use analysis::reports::{Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
 use event::{Error, ErrorKind, Instant, Result};
 use report::{
-    Calendar, LAMI_VERSION, lami_error, lami_metadata, lami_results, report_json, report_text,
+    Calendar, LAMI_VERSION, lami_error, lami_metadata, lami_results, picture, report_html,
+    report_json, report_text,
 };
 use trace::{OpenOptions, Root, Trace};
 
@@ -62,11 +64,13 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     let asked = within(request, &trace)?;
     let reports: Vec<Report> = request.reports.iter().map(|(_, report)| *report).collect();
     let blind = warn_of_needs(&reports, &trace);
-    let pass = match request.output {
+    let pass = match &request.output {
         Output::Text => text(request, &trace, &reports, &asked)?,
         Output::Json => json(request, &trace, &reports, &asked)?,
+        Output::Html(path) => html(request, &trace, &reports, &asked, path)?,
+        Output::Svg(path) => svg(request, &trace, &reports, &asked, path)?,
         Output::Lami { test: true, .. } => Pass::default(),
-        Output::Lami { progress, .. } => lami(&trace, &reports, &asked, progress)?,
+        Output::Lami { progress, .. } => lami(&trace, &reports, &asked, *progress)?,
     };
     warn(&pass);
     // What lies in a hole nobody knows, and what was not recorded neither.
@@ -148,6 +152,50 @@ fn json(
     Ok(pass)
 }
 
+fn html(
+    request: &ReportRequest,
+    trace: &Trace,
+    reports: &[Report],
+    asked: &ReportOptions,
+    path: &Path,
+) -> Result<Pass> {
+    let (ticks, pass) = gather(trace, reports, asked)?;
+    let names: Vec<&str> = request.reports.iter().map(|(name, _)| *name).collect();
+    let traces: Vec<_> = request
+        .traces
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let traces = traces.join(" ");
+    let page = report_html(&names, &traces, &ticks, &pass, calendar(request, trace));
+    write_file(path, &page)?;
+    Ok(pass)
+}
+
+fn svg(
+    request: &ReportRequest,
+    trace: &Trace,
+    reports: &[Report],
+    asked: &ReportOptions,
+    path: &Path,
+) -> Result<Pass> {
+    let (ticks, pass) = gather(trace, reports, asked)?;
+    let mut tables = ticks.iter().flat_map(|tick| &tick.tables);
+    let Some(picture) = tables.find_map(picture) else {
+        let what = "the report found nothing to draw";
+        return Err(Error::new(ErrorKind::NotFound, what)
+            .found(format!("'{}'", request.reports[0].0))
+            .mend("look at its text: the same command without --svg"));
+    };
+    write_file(path, &picture.svg)?;
+    Ok(pass)
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    let what = || format!("cannot write {}", path.display());
+    std::fs::write(path, text).map_err(|error| Error::io(what(), error))
+}
+
 fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool) -> Result<Pass> {
     if progress {
         print("0 Starting\n")?;
@@ -186,11 +234,16 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
             false => (*name).to_owned(),
         };
         let names: Vec<String> = need.names.iter().map(star).collect();
+        let mend = match need.set {
+            "" => "build the program with -finstrument-functions, preload \
+                   librtscope-functions.so\n         and rtscope record --user \
+                   lttng_ust_cyg_profile -- ./program"
+                .to_owned(),
+            set => format!("rtscope record --events {set}"),
+        };
         eprintln!(
-            "warning: the trace has no {}: what rests on it is missing\n  mend:  rtscope record \
-             --events {}",
+            "warning: the trace has no {}: what rests on it is missing\n  mend:  {mend}",
             names.join(", no "),
-            need.set
         );
     }
     !missing.is_empty()

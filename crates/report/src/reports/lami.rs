@@ -77,6 +77,59 @@ fn about(family: Family) -> (&'static str, &'static str, &'static [&'static str]
             "Periods that were defined: log, top, statistics, distribution",
             &["period", "stats", "freq", "top", "log"],
         ),
+        _ => about_view(family),
+    }
+}
+
+/// The same for what lttng-analyses does not have.
+fn about_view(family: Family) -> (&'static str, &'static str, &'static [&'static str]) {
+    match family {
+        Family::Intervals => (
+            "Intervals analysis",
+            "The time between successive events of a filter",
+            &["interval", "stats", "freq", "top", "log"],
+        ),
+        Family::Irqs => (
+            "Interrupts by CPU",
+            "Interrupts and softirqs: frequency, period, longest",
+            &["interrupt", "stats"],
+        ),
+        Family::Dependency => (
+            "Dependency analysis",
+            "What threads waited for, and who woke them",
+            &["sched", "block"],
+        ),
+        Family::CriticalPath => (
+            "Critical path",
+            "What a task's time went to, through whoever woke it",
+            &["sched", "critical-path"],
+        ),
+        Family::Futexes => (
+            "Futex contention analysis",
+            "Who waited for whom at futexes",
+            &["futex", "lock", "top"],
+        ),
+        Family::RtCheck => (
+            "Real-time check",
+            "Tasks that do not get enough of a CPU within their period",
+            &["sched", "check"],
+        ),
+        Family::States => (
+            "State statistics",
+            "What threads and CPUs did with their time",
+            &["cpu", "sched", "stats"],
+        ),
+        Family::Flame => (
+            "Call stacks",
+            "Call stacks and their own time",
+            &["call-stack"],
+        ),
+        Family::Resources => (
+            "Resources",
+            "How busy CPUs, interrupts and softirqs were, over time",
+            &["cpu", "interrupt", "stats"],
+        ),
+        _ => ("", "", &[]),
     }
 }
 

@@ -1,16 +1,22 @@
-//! Reports as text, as LAMI and as our own JSON.
+//! Reports as text, as LAMI, as our own JSON, as a page and as pictures.
 
 mod bars;
 mod calendar;
+mod html;
 mod io_text;
 mod irq_text;
 mod json;
 mod lami;
 mod periods_text;
+mod picture;
+mod plain_text;
 mod sched_text;
 mod text;
+mod views_text;
 
 pub use calendar::{Calendar, Date};
+pub use html::report_html;
 pub use json::report_json;
 pub use lami::{LAMI_VERSION, lami_error, lami_metadata, lami_results};
+pub use picture::{Picture, picture};
 pub use text::report_text;

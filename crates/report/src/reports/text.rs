@@ -1,4 +1,4 @@
-//! Tables as the text that lttng-analyses prints, character by character.
+//! Tables as text: those of lttng-analyses as it prints them, character by character.
 
 use std::fmt::Write;
 
@@ -6,14 +6,19 @@ use analysis::reports::{Cell, Family, Report, Table, Tick};
 
 use super::bars::{Bar, bars, histogram};
 use super::calendar::Calendar;
-use super::{io_text, irq_text, periods_text, sched_text};
+use super::{io_text, irq_text, periods_text, sched_text, views_text};
 
 /// What one report found in one window, as text.
 pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
     let mut out = String::new();
+    let page = Page { tick, calendar };
+    if report.family == Family::Flame {
+        // Programs read it, and know no head.
+        views_text::write(&page, &mut out);
+        return out;
+    }
     let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
     let _ = writeln!(out, "Timerange: {range}");
-    let page = Page { tick, calendar };
     match report.family {
         Family::Cpu => cpu(&page, &mut out),
         Family::Sched => sched_text::write(&page, &mut out),
@@ -22,6 +27,7 @@ pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
         Family::Memory => memory(&page, &mut out),
         Family::Syscalls => syscalls(&page, &mut out),
         Family::Periods => periods_text::write(&page, &mut out),
+        _ => views_text::write(&page, &mut out),
     }
     out
 }

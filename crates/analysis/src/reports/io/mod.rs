@@ -12,7 +12,8 @@ use super::statistics::Summary;
 use super::table::{Span, Table, TableClass};
 use super::top::Top;
 use super::window::Question;
-use crate::kernel::{Block, Change, Kernel, Operation, Request};
+use crate::facts::Operation;
+use crate::kernel::{Block, Change, Kernel, Request};
 
 use threads::Threads;
 

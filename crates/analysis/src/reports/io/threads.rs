@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::kernel::{Comm, FileKind, Kernel, Operation, ProcId, Process, Request};
+use crate::facts::Operation;
+use crate::kernel::{Comm, FileKind, Kernel, ProcId, Process, Request};
 use crate::reports::ordered::Ordered;
 
 /// Bytes of one direction.

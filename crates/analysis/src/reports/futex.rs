@@ -1,0 +1,199 @@
+//! Who waited for whom at futexes: by lock, and wait by wait.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::sched::process_cell;
+use super::statistics::Summary;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::top::Top;
+use super::window::Question;
+use crate::facts::FutexCommand;
+use crate::kernel::{Change, Kernel, ProcId, Waker};
+
+const ADDRESS: Column = Column::new("futex", "Futex", Kind::Text);
+const RANGE: Column = Column::new("longest_range", "Longest, from and to", Kind::Range);
+const LOCKS: TableClass = TableClass {
+    name: "locks",
+    title: "Contention by futex",
+    columns: &[
+        ADDRESS,
+        Column::count("count", "Waits", "waits"),
+        Column::new("total", "In all", Kind::Duration),
+        Column::new("avg", "Mean", Kind::Duration),
+        Column::new("longest", "Longest", Kind::Duration),
+        RANGE,
+        Column::count("waiters", "Waiters", "threads"),
+        Column::count("together", "At once", "threads"),
+    ],
+};
+const WAITS: TableClass = TableClass {
+    name: "waits",
+    title: "The longest waits at futexes",
+    columns: &[
+        Column::new("time_range", "From and to", Kind::Range),
+        Column::new("duration", "Duration", Kind::Duration),
+        ADDRESS,
+        Column::new("waiter", "Waiter", Kind::Process),
+        Column::new("woken_by", "Woken by", Kind::Text),
+        Column::count("together", "Waiters then", "threads"),
+    ],
+};
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&LOCKS, &WAITS];
+
+/// A futex: its address in the memory of a process.
+type Futex = (i32, u64);
+
+#[derive(Debug, Default)]
+struct Lock {
+    waits: Summary,
+    longest: (i64, i64),
+    waiters: BTreeSet<u32>,
+    waiting_now: u64,
+    together_max: u64,
+}
+
+/// A thread that is in a call that may wait.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    futex: Futex,
+    begin_ns: i64,
+    woken_by: Option<Waker>,
+    together: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    at: Waiting,
+    end_ns: i64,
+    waiter: ProcId,
+}
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct Futexes {
+    options: Rc<ReportOptions>,
+    locks: Ordered<Futex, Lock>,
+    waiting: Ordered<u32, Waiting>,
+    top: Top<Wait>,
+    count: u64,
+}
+
+impl Futexes {
+    pub fn new(options: Rc<ReportOptions>) -> Futexes {
+        Futexes {
+            top: Top::new(options.limit),
+            options,
+            locks: Ordered::default(),
+            waiting: Ordered::default(),
+            count: 0,
+        }
+    }
+
+    fn enter(&mut self, kernel: &Kernel, id: ProcId, address: u64) {
+        let process = kernel.process(id);
+        let futex = (process.pid.unwrap_or(process.tid), address);
+        let lock = self.locks.entry(futex).or_default();
+        lock.waiting_now += 1;
+        lock.together_max = lock.together_max.max(lock.waiting_now);
+        let waiting = Waiting {
+            futex,
+            begin_ns: kernel.now_ns(),
+            woken_by: None,
+            together: lock.waiting_now,
+        };
+        if let Some(missed) = self.waiting.insert(id.0, waiting) {
+            self.leave(missed.futex);
+        }
+    }
+
+    fn leave(&mut self, futex: Futex) {
+        if let Some(lock) = self.locks.get_mut(&futex) {
+            lock.waiting_now = lock.waiting_now.saturating_sub(1);
+        }
+    }
+
+    fn exit(&mut self, kernel: &Kernel, waiter: ProcId) {
+        let Some(at) = self.waiting.shift_remove(&waiter.0) else {
+            return;
+        };
+        self.leave(at.futex);
+        let end_ns = kernel.now_ns();
+        let ns = end_ns - at.begin_ns;
+        let wanted = self.options.wants_process(kernel.process(waiter));
+        // Who was not woken did not wait: the value had changed, or the lock was free.
+        if at.woken_by.is_none() || !wanted || !self.options.wants_duration(ns) {
+            return;
+        }
+        let lock = self.locks.entry(at.futex).or_default();
+        if lock.waits.count == 0 || ns > lock.longest.1 - lock.longest.0 {
+            lock.longest = (at.begin_ns, end_ns);
+        }
+        lock.waits.add(ns);
+        lock.waiters.insert(waiter.0);
+        self.top.push(ns, self.count, Wait { at, end_ns, waiter });
+        self.count += 1;
+    }
+}
+
+/// As in `0x7f00c0de in 4711`.
+fn futex_text((pid, address): Futex) -> Cell {
+    Cell::Text(format!("{address:#x} in {pid}"))
+}
+
+impl Question for Futexes {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        match *change {
+            Change::CallEntry {
+                process,
+                futex: Some((FutexCommand::Wait, address)),
+                ..
+            } => self.enter(kernel, process, address),
+            Change::CallExit { process, .. } => self.exit(kernel, process),
+            Change::Woken { process, by, .. } => {
+                if let Some(waiting) = self.waiting.get_mut(&process.0) {
+                    waiting.woken_by.get_or_insert(by);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        let mut locks = span.table(&LOCKS);
+        let mut contended: Vec<_> = self.locks.iter().filter(|l| l.1.waits.count > 0).collect();
+        contended.sort_by_key(|(_, lock)| std::cmp::Reverse(lock.waits.total_ns));
+        for (futex, lock) in contended {
+            if self.options.is_full(locks.rows.len()) {
+                break;
+            }
+            locks.rows.push(vec![
+                futex_text(*futex),
+                Cell::Count(lock.waits.count),
+                Cell::Duration(i64::try_from(lock.waits.total_ns).unwrap_or(i64::MAX)),
+                Cell::DurationFloat(lock.waits.mean_ns()),
+                Cell::Duration(lock.waits.max_ns),
+                Cell::Range(lock.longest.0, lock.longest.1),
+                Cell::Count(lock.waiters.len() as u64),
+                Cell::Count(lock.together_max),
+            ]);
+        }
+        let mut waits = span.table(&WAITS);
+        let row = |wait: &Wait| {
+            let by = wait.at.woken_by.map(|by| kernel.waker_text(by));
+            vec![
+                Cell::Range(wait.at.begin_ns, wait.end_ns),
+                Cell::Duration(wait.end_ns - wait.at.begin_ns),
+                futex_text(wait.at.futex),
+                process_cell(kernel, wait.waiter),
+                by.map_or(Cell::Unknown, Cell::Text),
+                Cell::Count(wait.at.together),
+            ]
+        };
+        waits.rows = self.top.sorted().map(row).collect();
+        vec![locks, waits]
+    }
+}

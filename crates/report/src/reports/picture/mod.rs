@@ -1,0 +1,121 @@
+//! Tables as pictures: SVG that stands alone or inside a page.
+
+mod bars;
+mod canvas;
+mod flame;
+mod plot;
+mod strips;
+
+use analysis::reports::{Cell, Column, Kind, Table};
+
+pub(super) use canvas::escaped;
+
+use canvas::Canvas;
+
+/// A picture and what it shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// What it shows.
+    pub title: String,
+    /// An `svg` element.
+    pub svg: String,
+}
+
+/// The picture of a table; none for one that has too little to show.
+pub fn picture(table: &Table) -> Option<Picture> {
+    if table.rows.is_empty() {
+        return None;
+    }
+    let title = super::plain_text::title(table);
+    let mut canvas = Canvas::new(&title);
+    match Shape::of(table)? {
+        Shape::Flame => flame::draw(table, &mut canvas),
+        Shape::Strips { share } => strips::draw(table, share, &mut canvas),
+        Shape::Histogram => bars::draw_histogram(table, &mut canvas),
+        Shape::Plot { range, value } => plot::draw(table, range, value, &mut canvas),
+        Shape::Bars { label, value } => bars::draw(table, label, value, &mut canvas),
+    }
+    let svg = canvas.finish();
+    Some(Picture { title, svg })
+}
+
+/// How a table is drawn: its columns say.
+enum Shape {
+    /// Stacks with their own time.
+    Flame,
+    /// A strip of time for each text of the first column.
+    Strips { share: usize },
+    /// Lower bound, upper bound, count.
+    Histogram,
+    /// A value over time.
+    Plot { range: usize, value: usize },
+    /// A bar for each row.
+    Bars { label: usize, value: usize },
+}
+
+impl Shape {
+    fn of(table: &Table) -> Option<Shape> {
+        let columns = table.class.columns;
+        let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
+        let find = |wanted: &[Kind]| kinds.iter().position(|kind| wanted.contains(kind));
+        if columns[0].key == "stack" {
+            return Some(Shape::Flame);
+        }
+        if let [Kind::Text, Kind::Range, Kind::Ratio] = kinds[..] {
+            return Some(Shape::Strips { share: 2 });
+        }
+        let is_bound = |column: &Column| column.key.ends_with("_lower");
+        if kinds.len() == 3 && is_bound(&columns[0]) {
+            return Some(Shape::Histogram);
+        }
+        if kinds[0] == Kind::Range || kinds[0] == Kind::Time {
+            // The greatest of a stretch is what a peak shows in.
+            let max = columns
+                .iter()
+                .position(|column| column.key.starts_with("max_"));
+            let value = max.or_else(|| find(&[Kind::Duration, Kind::Size]))?;
+            return Some(Shape::Plot { range: 0, value });
+        }
+        let label = find(LABELS)?;
+        let value = find(&[Kind::Ratio])
+            .or_else(|| find(&[Kind::Duration]))
+            .or_else(|| find(&[Kind::Size]))
+            .or_else(|| find(&[Kind::Number]))?;
+        Some(Shape::Bars { label, value })
+    }
+}
+
+/// What a bar can be called.
+const LABELS: &[Kind] = &[
+    Kind::Process,
+    Kind::Irq,
+    Kind::Path,
+    Kind::Disk,
+    Kind::NetIf,
+    Kind::Syscall,
+    Kind::Text,
+    Kind::Cpu,
+];
+
+/// A cell as a number; none when it is none.
+fn number(cell: &Cell) -> Option<f64> {
+    Some(match cell {
+        Cell::Count(count) | Cell::Size(count) => *count as f64,
+        Cell::Number(number) => *number as f64,
+        Cell::Float(number) => *number,
+        Cell::Ratio(share) => share * 100.0,
+        Cell::Duration(ns) => *ns as f64 / 1000.0,
+        Cell::DurationFloat(ns) => ns / 1000.0,
+        _ => return None,
+    })
+}
+
+/// The unit of what [`number`] makes of a column.
+fn unit(column: &Column) -> &'static str {
+    match column.kind {
+        Kind::Duration => "µs",
+        Kind::Ratio => "%",
+        Kind::Size => "bytes",
+        _ => column.unit.unwrap_or(""),
+    }
+}

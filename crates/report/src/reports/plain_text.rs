@@ -1,0 +1,122 @@
+//! Tables of any kind as text: columns as wide as what they hold, units in their heads.
+
+use std::fmt::Write;
+
+use analysis::reports::{Cell, Column, Kind, Table};
+
+use super::calendar::Calendar;
+
+/// Writes a table below its title; nothing when it has no rows.
+pub(super) fn write(table: &Table, calendar: Calendar, out: &mut String) {
+    if table.rows.is_empty() {
+        return;
+    }
+    let columns = table.class.columns;
+    let cells = |row: &Vec<Cell>| -> Vec<String> {
+        row.iter().map(|cell| cell_text(cell, calendar)).collect()
+    };
+    let rows: Vec<Vec<String>> = table.rows.iter().map(cells).collect();
+    let heads: Vec<String> = columns.iter().map(head).collect();
+    let width = |place: usize| {
+        let lengths = rows.iter().map(|row| row[place].chars().count());
+        lengths
+            .chain([heads[place].chars().count()])
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |cells: &[String], out: &mut String| {
+        let mut text = String::new();
+        for ((cell, column), width) in cells.iter().zip(columns).zip(&widths) {
+            let _ = match is_number(column.kind) {
+                true => write!(text, "{cell:>width$}  "),
+                false => write!(text, "{cell:<width$}  "),
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    out.push_str(&title(table));
+    out.push('\n');
+    line(&heads, out);
+    let all = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    let _ = writeln!(out, "{:-<all$}", "");
+    rows.iter().for_each(|row| line(row, out));
+    out.push('\n');
+}
+
+/// The title of a table, with what sets it apart.
+pub(super) fn title(table: &Table) -> String {
+    match &table.subtitle {
+        Some(subtitle) => format!("{}: {subtitle}", table.class.title),
+        None => table.class.title.to_owned(),
+    }
+}
+
+/// Numbers stand to the right.
+pub(super) fn is_number(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Number | Kind::Ratio | Kind::Duration | Kind::Size | Kind::Cpu | Kind::Fd
+    )
+}
+
+/// The name of a column with its unit.
+pub(super) fn head(column: &Column) -> String {
+    let unit = match column.kind {
+        Kind::Duration => Some("µs"),
+        Kind::Ratio => Some("%"),
+        Kind::Size => Some("bytes"),
+        // Counts name what they count, which the title does too.
+        _ => column.unit.filter(|unit| *unit == "Hz"),
+    };
+    match unit {
+        Some(unit) => format!("{} ({unit})", column.title),
+        None => column.title.to_owned(),
+    }
+}
+
+/// A cell as people read it, in the unit of its column's head.
+pub(super) fn cell_text(cell: &Cell, calendar: Calendar) -> String {
+    match cell {
+        Cell::Empty => String::new(),
+        Cell::Unknown => "?".to_owned(),
+        Cell::Bool(truth) => truth.to_string(),
+        Cell::Count(count) | Cell::Size(count) => count.to_string(),
+        Cell::Number(number) | Cell::Fd(number) => number.to_string(),
+        Cell::Float(number) => format!("{number:.3}"),
+        Cell::Text(text)
+        | Cell::Syscall(text)
+        | Cell::Path(text)
+        | Cell::Disk(text)
+        | Cell::NetIf(text) => text.clone(),
+        Cell::Ratio(share) => format!("{:.2}", share * 100.0),
+        Cell::Time(ns) => calendar.time(*ns),
+        Cell::Duration(ns) => format!("{:.3}", *ns as f64 / 1000.0),
+        // Bounds of counts and shares are scaled like those of durations.
+        Cell::DurationFloat(ns) => format!("{:.3}", ns / 1000.0),
+        Cell::Range(begin_ns, end_ns) => calendar.range(*begin_ns, *end_ns),
+        Cell::Process { name, tid, .. } => {
+            let name = name.as_deref().unwrap_or("unknown");
+            match tid {
+                Some(tid) => format!("{name} ({tid})"),
+                None => name.to_owned(),
+            }
+        }
+        Cell::Irq { hard, nr, name } => match (hard, name.as_str()) {
+            (true, "") => format!("IRQ {nr}"),
+            (true, name) => format!("IRQ {nr} {name}"),
+            (false, name) => name.to_owned(),
+        },
+        Cell::Cpu(cpu) => cpu.to_string(),
+        Cell::Captures(captures) => {
+            let one = |(name, value): &(String, Option<_>)| match value {
+                Some(value) => format!("{name} = {value}"),
+                None => format!("{name} = ?"),
+            };
+            let captures: Vec<String> = captures.iter().map(one).collect();
+            captures.join(", ")
+        }
+        _ => String::new(),
+    }
+}
