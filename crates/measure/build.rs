@@ -10,9 +10,9 @@ fn main() {
         // Only a loop that is asked for makes rings.
         .define("RTSCOPE_NO_CONSTRUCTOR", None)
         .file("src/looping/npt.c");
-    for file in ["file", "register", "sessions", "settings", "write"] {
-        build.file(probe.join("src").join(file).with_extension("c"));
-    }
+    let sources = std::fs::read_dir(probe.join("src")).expect("the probe's sources");
+    let sources = sources.map(|entry| entry.expect("a source").path());
+    build.files(sources.filter(|path| path.extension().is_some_and(|end| end == "c")));
     build.compile("rtscope_loop");
     println!("cargo:rerun-if-changed=src/looping/npt.c");
     println!("cargo:rerun-if-changed={}", probe.join("src").display());
