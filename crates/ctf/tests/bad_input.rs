@@ -178,17 +178,12 @@ fn an_unknown_event_id_is_named_and_the_next_packet_is_read() {
 }
 
 #[test]
-fn times_far_beyond_sense_saturate() {
-    let schema = Schema::parse(METADATA).unwrap();
-    let events = [
-        number(u64::MAX, 1),
-        number(1, 2),
-        number(i64::MAX as u64, 3),
-    ]
-    .concat();
-    let (events, damages) = walk(&schema, &packet(&events));
-    let expect = format!("Some(1)@{}", i64::MAX);
-    assert_eq!((events.len(), &events[0], damages.len()), (3, &expect, 0));
+fn times_far_beyond_sense_are_named_and_the_next_packet_is_read() {
+    for time in [u64::MAX, i64::MAX as u64] {
+        let events = [number(5, 20), number(time, 1), number(6, 2)].concat();
+        let reason = format!("an event at {time} ticks of its clock");
+        check(&packet(&events), 1, HEAD_BYTES + 13, &reason, true);
+    }
 }
 
 #[test]

@@ -320,7 +320,7 @@ fn the_dialect_of_release_candidates_is_read() {
 }
 
 #[test]
-fn fragments_without_sense_are_refused_with_their_number() {
+fn fragments_without_sense_are_refused_with_their_number_and_place() {
     let check = |fragments: &[&str], kind: ErrorKind, found: &str| {
         let Err(error) = Schema::parse(&sequence(fragments)) else {
             panic!("{fragments:?} was accepted")
@@ -334,7 +334,7 @@ fn fragments_without_sense_are_refused_with_their_number() {
     check(
         &[stream],
         corrupt,
-        "fragment 1: 'data-stream-class', not the preamble",
+        "fragment 1 at byte 1: 'data-stream-class', not the preamble",
     );
     check(
         &[r#"{"type": "preamble", "version": 3}"#],
@@ -346,18 +346,18 @@ fn fragments_without_sense_are_refused_with_their_number() {
     check(
         &[PREAMBLE, r#"{"type": "new"}"#],
         corrupt,
-        "fragment 2: the unknown type 'new'",
+        "fragment 2 at byte 37: the unknown type 'new'",
     );
-    check(&[PREAMBLE, "{", stream], corrupt, "fragment 2");
+    check(&[PREAMBLE, "{", stream], corrupt, "fragment 2 at byte 37: ");
     check(
         &[PREAMBLE, stream, stream],
         corrupt,
-        "fragment 3: the data stream class 0 twice",
+        "fragment 3 at byte 68: the data stream class 0 twice",
     );
     check(
         &[PREAMBLE, "[]"],
         corrupt,
-        "fragment 2: a fragment that is no object: []",
+        "fragment 2 at byte 37: a fragment that is no object: []",
     );
     let circle = r#"{"type": "field-class-alias", "name": "a", "field-class": "a"}"#;
     check(&[PREAMBLE, circle], corrupt, "the unknown alias 'a'");

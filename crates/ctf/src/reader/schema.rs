@@ -181,9 +181,11 @@ impl Declarations {
         };
         match name {
             "trace" => {
-                let version = (block.number("major"), block.number("minor"));
-                if !matches!(version, (None | Some(1), None | Some(8))) {
-                    return Err(refuse(line, format!("version {version:?} of CTF, not 1.8")));
+                let number = |key: &str, unsaid| block.number(key).unwrap_or(unsaid);
+                let (major, minor) = (number("major", 1), number("minor", 8));
+                if (major, minor) != (1, 8) {
+                    let found = format!("version {major}.{minor} of CTF, not 1.8");
+                    return Err(refuse(line, found));
                 }
                 self.packet_header = block.ty("packet.header").cloned();
                 self.uuid = block.text("uuid").as_deref().and_then(uuid);

@@ -55,6 +55,8 @@ enum BadEvent {
     Stop(Stop),
     UnknownId(u64),
     Empty,
+    /// The clock, in ticks, at which no instant can be.
+    Time(u64),
 }
 
 impl From<Stop> for BadEvent {
@@ -69,6 +71,9 @@ impl std::fmt::Display for BadEvent {
             BadEvent::Stop(stop) => stop.fmt(f),
             BadEvent::UnknownId(id) => write!(f, "the unknown event id {id}"),
             BadEvent::Empty => f.write_str("an event without any byte"),
+            BadEvent::Time(ticks) => {
+                write!(f, "an event at {ticks} ticks of its clock, beyond all time")
+            }
         }
     }
 }
@@ -600,6 +605,10 @@ impl<'a> StreamReader<'a> {
         self.position = position;
         self.class = Some(class);
         self.time_ns = self.scale.ns(self.state.clock);
+        if self.time_ns == i64::MAX {
+            self.position = start;
+            return Err(BadEvent::Time(self.state.clock));
+        }
         Ok(())
     }
 }

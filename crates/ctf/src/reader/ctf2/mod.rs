@@ -31,10 +31,11 @@ pub(super) fn is_ctf2(text: &str) -> bool {
 /// What the fragments declare.
 ///
 /// # Errors
-/// [`ErrorKind::Corrupt`] with the number of the fragment and what was found in it;
+/// [`ErrorKind::Corrupt`] with the number of the fragment, its place and what was found in it;
 /// [`ErrorKind::Unsupported`] for extensions, which change the format in ways that nobody knows.
 pub(super) fn declarations(text: &str) -> Result<Declarations> {
     let mut reader = Fragments::default();
+    let begin = text.as_ptr() as usize;
     let texts = text
         .split(RECORD_SEPARATOR)
         .map(str::trim)
@@ -42,16 +43,22 @@ pub(super) fn declarations(text: &str) -> Result<Declarations> {
     let count = texts.clone().count();
     for (place, text) in texts.enumerate() {
         let number = place + 1;
+        let name = || {
+            format!(
+                "fragment {number} at byte {}",
+                text.as_ptr() as usize - begin
+            )
+        };
         let json: Json = match serde_json::from_str(text) {
             Ok(json) => json,
             // A trace that is still being written may end inside of a fragment.
             Err(cause) if cause.is_eof() && number == count && number > 1 => break,
-            Err(cause) => return Err(refuse(format!("fragment {number}: {cause}"))),
+            Err(cause) => return Err(refuse(format!("{}: {cause}", name()))),
         };
         let within = |found: Error| {
             let reason = found.value_found().unwrap_or_default();
             let named = Error::new(found.kind(), found.what());
-            let named = named.found(format!("fragment {number}: {reason}"));
+            let named = named.found(format!("{}: {reason}", name()));
             match found.mended_by() {
                 Some(mend) => named.mend(mend),
                 None => named,

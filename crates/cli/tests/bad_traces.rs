@@ -1,0 +1,193 @@
+//! `rtscope cat` on traces with one bad packet between two good ones: what is good is printed, then
+//! comes one error that names file and byte; `--keep-going` goes on with the next packet.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; align = 8; } := uint8_t;
+typealias integer { size = 32; align = 8; } := uint32_t;
+typealias integer { size = 64; align = 8; } := uint64_t;
+trace { major = 1; minor = 8; byte_order = le; uuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";
+  packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }; };
+clock { name = "c"; freq = 1000000000; };
+stream { id = 0;
+  packet.context := struct { uint64_t content_size; uint64_t packet_size; };
+  event.header := struct { uint8_t id;
+    integer { size = 64; align = 8; map = clock.c.value; } timestamp; }; };
+event { name = "tick"; id = 1; stream_id = 0; fields := struct { uint32_t n; }; };
+event { name = "text"; id = 2; stream_id = 0; fields := struct {
+  uint64_t length; uint8_t bytes[length]; }; };
+event { name = "huge"; id = 3; stream_id = 0; fields := struct {
+  uint8_t bytes[18446744073709551615]; }; };
+"#;
+
+/// The size of a packet's header and context, and of a tick.
+const HEAD_BYTES: usize = 40;
+const TICK_BYTES: usize = 13;
+/// Where in a packet the ids and sizes are.
+const STREAM_ID: usize = 20;
+const CONTENT_SIZE: usize = 24;
+const PACKET_SIZE: usize = 32;
+
+fn event(id: u8, time_ns: u64, payload: &[u8]) -> Vec<u8> {
+    [&[id][..], &time_ns.to_le_bytes(), payload].concat()
+}
+
+fn tick(time_ns: u64, n: u32) -> Vec<u8> {
+    event(1, time_ns, &n.to_le_bytes())
+}
+
+fn packet(events: &[u8]) -> Vec<u8> {
+    let bits = ((HEAD_BYTES + events.len()) as u64 * 8).to_le_bytes();
+    let magic = 0xC1FC_1FC1u32.to_le_bytes();
+    [&magic[..], &[7; 16], &[0; 4], &bits, &bits, events].concat()
+}
+
+/// A good packet with a tick of number 5, in which the bytes at `at` are others.
+fn changed(at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut changed = packet(&tick(20, 5));
+    changed[at..at + bytes.len()].copy_from_slice(bytes);
+    changed
+}
+
+fn cat(dir: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.arg("cat").args(words).arg(dir);
+    command.output().expect("rtscope starts")
+}
+
+/// The numbers of the ticks that were printed.
+fn ticks(output: &Output) -> Vec<u32> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let number = |line: &str| line.split("n = ").nth(1)?.split(' ').next()?.parse().ok();
+    text.lines().filter_map(number).collect()
+}
+
+/// What is wrong with a packet, and what comes of it.
+struct Bad<'a> {
+    packet: &'a [u8],
+    /// Ticks that are read of it.
+    ticks: &'a [u32],
+    /// The byte in it that is named, and a part of the reason.
+    at: usize,
+    reason: &'a str,
+    /// Whether reading can go on behind it.
+    goes_on: bool,
+}
+
+fn check(bad: &Bad<'_>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = packet(&tick(10, 1));
+    let stream = [&first, bad.packet, &packet(&tick(30, 9))].concat();
+    fs::write(folder.path().join("metadata"), METADATA).expect("written");
+    fs::write(folder.path().join("stream"), stream).expect("written");
+    let place = format!("stream at byte {}: ", first.len() + bad.at);
+
+    let output = cat(folder.path(), &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let good = [&[1], bad.ticks].concat();
+    assert_eq!(ticks(&output), good, "{}: {said}", bad.reason);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("error:").count(), 1, "{said}");
+    assert!(said.contains(&place) && said.contains(bad.reason), "{said}");
+
+    let output = cat(folder.path(), &["--keep-going"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last: &[u32] = if bad.goes_on { &[9] } else { &[] };
+    let reason = bad.reason;
+    assert_eq!(ticks(&output), [&good, last].concat(), "{reason}: {said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("unreadable: {place}")), "{said}");
+}
+
+#[test]
+fn a_header_without_sense_is_named_and_the_next_packet_is_read() {
+    let check = |packet: &[u8], reason: &str| {
+        check(&Bad {
+            packet,
+            ticks: &[],
+            at: 0,
+            reason,
+            goes_on: true,
+        });
+    };
+    check(&changed(0, b"?"), "in place of a packet's magic number");
+    check(&changed(STREAM_ID, &[77]), "unknown stream 77");
+    let size = |at: usize, bits: u64| changed(at, &bits.to_le_bytes());
+    check(&size(PACKET_SIZE, 0), "a packet of 0 bits");
+    check(&size(PACKET_SIZE, 425), "a packet of 425 bits");
+    check(&size(CONTENT_SIZE, 1 << 20), "1048576 bits of content");
+    check(&size(CONTENT_SIZE, u64::MAX), "bits of content");
+}
+
+#[test]
+fn an_event_without_sense_is_named_and_the_next_packet_is_read() {
+    let check = |events: &[u8], reason: &str| {
+        check(&Bad {
+            packet: &packet(&[&tick(20, 5), events].concat()),
+            ticks: &[5],
+            at: HEAD_BYTES + TICK_BYTES,
+            reason,
+            goes_on: true,
+        });
+    };
+    check(&event(200, 6, &[]), "the unknown event id 200");
+    let beyond = "beyond the packet's content";
+    for length in [u64::MAX, 1 << 61, 1 << 40] {
+        check(&event(2, 6, &length.to_le_bytes()), beyond);
+    }
+    check(&event(3, 6, &[0; 64]), beyond);
+    check(&tick(6, 6)[..TICK_BYTES - 1], beyond);
+    check(&tick(u64::MAX, 6), "ticks of its clock, beyond all time");
+}
+
+#[test]
+fn a_packet_that_reaches_beyond_the_file_gives_its_events_and_ends_it() {
+    // What follows it in the file is its own content.
+    let packet = changed(PACKET_SIZE, &(1u64 << 40).to_le_bytes());
+    let at = packet.len() + HEAD_BYTES + TICK_BYTES;
+    check(&Bad {
+        packet: &packet,
+        ticks: &[5],
+        at,
+        reason: "ends after",
+        goes_on: false,
+    });
+}
+
+#[test]
+fn a_foreign_uuid_is_no_reason_to_refuse() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stream = packet(&[tick(10, 1), tick(20, 2)].concat());
+    fs::write(folder.path().join("metadata"), METADATA).expect("written");
+    fs::write(folder.path().join("stream"), stream).expect("written");
+    let output = cat(folder.path(), &[]);
+    assert_eq!(
+        (ticks(&output), output.status.code()),
+        (vec![1, 2], Some(0))
+    );
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn metadata_that_cannot_be_understood_is_named_with_its_place() {
+    let check = |metadata: &str, place: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("metadata"), metadata).expect("written");
+        let output = cat(folder.path(), &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("metadata: {place}")), "{said}");
+    };
+    check(&METADATA.replace("size = 64", "size = 99"), "line 4: ");
+    check(
+        &METADATA.replace("minor = 8", "minor = 9"),
+        "line 5: version 1.9",
+    );
+    check(
+        "\x1e{\"type\": \"preamble\", \"version\": 2}\n\x1e{\"type\": \"mystery\"}",
+        "fragment 2 at byte 37: the unknown type 'mystery'",
+    );
+}
