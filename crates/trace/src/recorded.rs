@@ -4,13 +4,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use event::{Cpu, Error, EventClass, Result};
+use event::{Cpu, Error, ErrorKind, EventClass, Result};
 use ftrace::{
     Facts, Halt, PageReader, PageStream, RecordRef, Recording, TextEvent, TextReader, TextRecording,
 };
 
 /// How much of a file is looked at to know what it is.
 const HEAD_BYTES: u64 = 64 << 10;
+
+/// What perf writes begins so, in either byte order.
+const PERF_MAGICS: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 
 /// The recording.
 pub(crate) enum Recorded {
@@ -40,6 +43,9 @@ impl Recorded {
         if ftrace::is_trace_dat(&head) {
             let recording = Recording::open_dat(path)?;
             return Ok(Some(Recorded::Pages(recording.into())));
+        }
+        if PERF_MAGICS.iter().any(|magic| head.starts_with(magic)) {
+            return Err(perf_data(path));
         }
         match ftrace::is_ftrace_text(&head) {
             true => Ok(Some(Recorded::Text(TextRecording::open(path)?.into()))),
@@ -115,6 +121,16 @@ impl Recorded {
                 .collect(),
         }
     }
+}
+
+/// Not read here, but perf itself makes CTF of it.
+fn perf_data(path: &Path) -> Error {
+    let path = path.display();
+    Error::new(ErrorKind::Unsupported, format!("{path} is not read"))
+        .found("a recording of perf")
+        .mend(format!(
+            "perf data convert --to-ctf NEW -i {path}, then open NEW"
+        ))
 }
 
 /// A reader of one stream.

@@ -357,10 +357,12 @@ fn what_is_no_trace_is_refused_in_three_parts() {
     )
     .unwrap();
     fs::write(root.path().join("metadata_of_none/metadata"), "").unwrap();
+    fs::write(root.path().join("perf.data"), "PERFILE2 and more").unwrap();
     check("nowhere", ErrorKind::NotFound, "No such file");
     check("empty", ErrorKind::NotFound, "an empty directory");
     check("other", ErrorKind::NotFound, "none named 'metadata'");
     check("file", ErrorKind::NotFound, "a file");
+    check("perf.data", ErrorKind::Unsupported, "a recording of perf");
     check("cut", ErrorKind::Corrupt, "line 1: the end of the text");
     check("metadata_of_none", ErrorKind::Corrupt, "0 bytes");
 }

@@ -1,0 +1,135 @@
+//! Traces whose files move under the reader: rotated by their tracer, still being written, or with
+//! an index of other packets.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use ctf::writer::{PayloadWriter, TraceWriter};
+use event::{Cpu, Field, FieldType, Instant, Integer, TimeRange};
+use testkit::{event_class, one_stream_class};
+use trace::{Cursor, Item, Trace};
+
+/// The stream file of the only CPU.
+const STREAM: &str = "channel0_0";
+/// What [`write`] writes.
+const WHOLE: [&str; 5] = ["1", "lost 2 1-5", "5", "lost 3 5-9", "9"];
+
+/// A trace of three packets, an event in each, with losses between them; returns where in the
+/// stream file each packet lies.
+fn write(dir: &Path) -> [Range<usize>; 3] {
+    let value = Field::payload("value", FieldType::Integer(Integer::le(64, true)));
+    let mut meta = one_stream_class(vec![event_class(0, "tick", vec![value])], 0);
+    let between = (ctf::LOSSES_KEY.to_owned(), ctf::LOSSES_BETWEEN.into());
+    meta.environment.push(between);
+    let mut trace = TraceWriter::create(dir, &meta).unwrap();
+    let mut stream = trace.stream(0, Cpu(0)).unwrap();
+    for (time, lost) in [(1, 0), (5, 2), (9, 5)] {
+        stream.discarded(lost).unwrap();
+        let mut payload = PayloadWriter::new();
+        let payload = payload.i64(time);
+        stream
+            .event(0, Instant::from_ns(time), payload.bytes())
+            .unwrap();
+    }
+    stream.finish().unwrap();
+    let bytes = fs::read(dir.join(STREAM)).unwrap();
+    let magic = bytes[..4].to_vec();
+    let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&magic));
+    let starts: Vec<usize> = starts.collect();
+    let [first, second, third] = starts[..] else {
+        panic!("three packets, not at {starts:?}")
+    };
+    [first..second, second..third, third..bytes.len()]
+}
+
+/// Items to come, a word each: an event's time, a loss, or damage.
+fn rest(cursor: &mut Cursor<'_>) -> Vec<String> {
+    let mut words = Vec::new();
+    while let Some(item) = cursor.next().unwrap() {
+        words.push(match item {
+            Item::Event(event) => event.time().as_ns().to_string(),
+            Item::Lost(lost) => {
+                let (begin, end) = (lost.range.begin.as_ns(), lost.range.end.as_ns());
+                format!("lost {} {begin}-{end}", lost.count.unwrap())
+            }
+            Item::Damage(damage) => format!("damage {}", damage.offset_bytes),
+        });
+    }
+    words
+}
+
+fn walk(dir: &Path) -> Vec<String> {
+    let trace = Trace::open(dir).unwrap();
+    rest(&mut trace.cursor(TimeRange::ALL))
+}
+
+#[test]
+fn files_that_a_tracer_rotated_are_one_stream_with_the_losses_between_them() {
+    let root = tempfile::tempdir().unwrap();
+    let packets = write(root.path());
+    assert_eq!(walk(root.path()), WHOLE);
+    let bytes = fs::read(root.path().join(STREAM)).unwrap();
+    fs::remove_file(root.path().join(STREAM)).unwrap();
+    // The tenth file comes before the ninth by name, the oldest is gone.
+    for (number, packet) in [(9, &packets[1]), (10, &packets[2])] {
+        let path = root.path().join(format!("{STREAM}_{number}"));
+        fs::write(path, &bytes[packet.clone()]).unwrap();
+    }
+    assert_eq!(walk(root.path()), WHOLE[2..]);
+}
+
+#[test]
+fn archives_of_a_rotated_session_are_one_trace_below_their_root() {
+    let root = tempfile::tempdir().unwrap();
+    let packets = write(&root.path().join("archives/2/kernel"));
+    let second = root.path().join("archives/2/kernel");
+    let first = root.path().join("archives/1/kernel");
+    fs::create_dir_all(&first).unwrap();
+    fs::copy(second.join("metadata"), first.join("metadata")).unwrap();
+    let bytes = fs::read(second.join(STREAM)).unwrap();
+    fs::write(first.join(STREAM), &bytes[..packets[1].start]).unwrap();
+    fs::write(second.join(STREAM), &bytes[packets[1].start..]).unwrap();
+    // What was lost between two archives nobody counts: each begins with counters of its own.
+    assert_eq!(walk(root.path()), ["1", "5", "lost 3 5-9", "9"]);
+}
+
+#[test]
+fn a_trace_that_is_still_being_written_is_read_as_far_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let packets = write(root.path());
+    let path = root.path().join(STREAM);
+    let bytes = fs::read(&path).unwrap();
+    // A packet that is there in part is named; the next opening has it whole.
+    let in_part = packets[1].start + 40;
+    fs::write(&path, &bytes[..in_part]).unwrap();
+    let found = walk(root.path());
+    assert_eq!(found[0], "1");
+    assert!(found.last().unwrap().starts_with("damage "), "{found:?}");
+
+    fs::write(&path, &bytes[..packets[1].start]).unwrap();
+    let trace = Trace::open(root.path()).unwrap();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    assert!(matches!(cursor.next().unwrap(), Some(Item::Event(_))));
+    fs::write(&path, &bytes).unwrap();
+    let more = rest(&mut cursor);
+    assert_eq!(more, WHOLE[1..1 + more.len()], "no damage, nothing twice");
+    assert_eq!(walk(root.path()), WHOLE);
+}
+
+#[test]
+fn an_index_file_that_is_wrong_or_absent_changes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path());
+    let index = root.path().join(format!("index/{STREAM}.idx"));
+    let sound = fs::read(&index).unwrap();
+    // Its records begin after 16 bytes with the packet's offset in the file.
+    let mut elsewhere = sound.clone();
+    elsewhere[16..24].fill(0xff);
+    for bytes in [&elsewhere[..], &sound[..20], b"no index"] {
+        fs::write(&index, bytes).unwrap();
+        assert_eq!(walk(root.path()), WHOLE);
+    }
+    fs::remove_dir_all(root.path().join("index")).unwrap();
+    assert_eq!(walk(root.path()), WHOLE);
+}
