@@ -383,8 +383,8 @@ static int run(struct machine *machine, struct bytes program, uint32_t length)
 }
 
 /* Whether the event is to be written. */
-int rtscope_pass_(const struct rtscope_switch *state, const void *payload, size_t payload_bytes,
-                  const void *hidden, size_t hidden_bytes)
+int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payload_bytes,
+                  void *hidden, size_t hidden_bytes)
 {
     const uint64_t offset =
         (uint64_t) * (const volatile uint32_t *)&state->filter * sizeof(uint64_t);

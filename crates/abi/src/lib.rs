@@ -1,5 +1,5 @@
 //! Rust view of the bytes that cross a border: `bpf/event.h` ([`raw`]) and the rings of traced
-//! processes ([`rings`]); and what the records of the kernel say in
+//! processes ([`rings`]) with their [`filters`]; and what the records of the kernel say in
 //! the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
@@ -7,6 +7,7 @@
 //! - Decoding never panics and never trusts a length that came with the bytes.
 
 mod evidence;
+pub mod filters;
 mod histogram;
 mod hit;
 pub mod raw;

@@ -4,6 +4,7 @@ mod compiler;
 
 use std::mem::offset_of;
 
+use abi::filters;
 use abi::rings::*;
 use compiler::{Claims, claim};
 
@@ -130,6 +131,44 @@ fn values() -> Claims {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()
+}
+
+/// Adds constants that C calls the same behind a prefix.
+macro_rules! filter_constants {
+    ($($name:ident)*) => {
+        vec![$((concat!("RTSCOPE_FILTER_", stringify!($name)).to_owned(), filters::$name as usize)),*]
+    };
+}
+
+fn filter_claims() -> Claims {
+    let mut claims: Claims = filter_constants!(
+        INSTRUCTIONS_MAX REGISTERS PASS DROP PLACE SKIP SKIP_COUNTED LOAD INTEGER FLOAT FACT
+        UNARY BINARY TEXT IF_COMPARE IF_NOT_ZERO IF_VALUE IF_TEXT IF_LIKE EQUAL
+        NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL ADD SUBTRACT MULTIPLY DIVIDE
+        REMAINDER AND OR XOR SHIFT_LEFT SHIFT_RIGHT ANY ONE BYTE SET
+    );
+    claim!(
+        claims,
+        filters::Filter,
+        "rtscope_filter",
+        [instructions_length, constants_bytes]
+    );
+    claim!(
+        claims,
+        filters::Instruction,
+        "rtscope_instruction",
+        [op, a, b, c, target, value]
+    );
+    claims
+}
+
+#[test]
+fn filters_have_the_layout_of_the_c_header() {
+    compiler::check(
+        "filters_layout",
+        "probe/include/rtscope/filter.h",
+        &filter_claims(),
+    );
 }
 
 #[test]

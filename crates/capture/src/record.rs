@@ -184,7 +184,7 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
 
 /// A trace without a stream is no trace: no reader takes it.
 fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
-    let patterns = config.user.as_ref().map_or(&[][..], UserConfig::patterns);
+    let patterns = config.user.as_ref().map_or(&[][..], UserConfig::words);
     let found = match user.refused.as_slice() {
         [] => "no traced process executed such an event".to_owned(),
         refused => refused.join("; "),

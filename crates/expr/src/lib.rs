@@ -31,6 +31,7 @@ pub mod period;
 mod print;
 mod program;
 mod span;
+pub mod steps;
 mod tasks;
 mod tokens;
 mod units;

@@ -198,6 +198,35 @@ impl RingFile {
         self.write(&[u8::from(on)], event.switch_offset)
     }
 
+    /// Switches an event on for what its filter lets pass: appends `filter` to the filters of the
+    /// process. False when there is no room for it.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn switch_filtered(&self, event: &EventDescription, filter: &[u8]) -> Result<bool> {
+        let used_offset = offset_of!(Header, filters_used) as u64;
+        let used = self.word(used_offset)?.next_multiple_of(8);
+        let bytes = (filter.len() as u64).next_multiple_of(8);
+        let fits = used
+            .checked_add(bytes)
+            .is_some_and(|end| end <= self.layout.filters_bytes);
+        if !fits || !self.layout.holds_switch(event.switch_offset) {
+            return Ok(false);
+        }
+        let mut padded = filter.to_vec();
+        padded.resize(bytes as usize, 0);
+        self.write(&padded, self.layout.filters_offset + used)?;
+        self.write(&(used + bytes).to_le_bytes(), used_offset)?;
+        // What the switch leads to is there before the switch leads to it.
+        fence(Ordering::Release);
+        let place = offset_of!(rings::Switch, filter) as u64;
+        let filter = (used / 8) as u32;
+        self.write(&filter.to_le_bytes(), event.switch_offset + place)?;
+        fence(Ordering::Release);
+        self.write(&[rings::ENABLED | rings::FILTERED], event.switch_offset)?;
+        Ok(true)
+    }
+
     /// Whether somebody can still write: whoever maps the file holds a lock on it.
     pub fn liveness(&self) -> Liveness {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {

@@ -132,6 +132,19 @@ pub struct EventDescription {
 }
 
 impl EventDescription {
+    /// An event without fields, of the least grave level.
+    pub fn new(id: u16, provider: &str, name: &str) -> Self {
+        EventDescription {
+            id,
+            level: 14,
+            provider: provider.to_owned(),
+            name: name.to_owned(),
+            fields: Vec::new(),
+            code_address: 0,
+            switch_offset: 0,
+        }
+    }
+
     /// `provider:name`.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.provider, self.name)

@@ -7,14 +7,12 @@ use event::{ClassId, EventClass, Field, FieldType, Integer, Scope};
 use ring::{EventDescription, FieldKind, Number, NumberKind};
 
 /// The fields that every event carries: who it was.
-pub(super) fn context() -> Vec<Field> {
-    ["vpid", "vtid"]
-        .map(|name| Field {
-            name: name.to_owned(),
-            scope: Scope::StreamContext,
-            ty: FieldType::Integer(Integer::le(32, true)),
-        })
-        .into()
+pub(super) fn context() -> [Field; 2] {
+    ["vpid", "vtid"].map(|name| Field {
+        name: name.to_owned(),
+        scope: Scope::StreamContext,
+        ty: FieldType::Integer(Integer::le(32, true)),
+    })
 }
 
 /// The class of an event, at `place` in its stream.

@@ -2,8 +2,10 @@
 
 mod classes;
 mod clock;
+mod filter;
 mod process;
 mod session;
+mod wanted;
 
 pub use process::UserProcess;
 pub use session::{UserConfig, UserSummary};

@@ -13,7 +13,9 @@ use ring::{ClockKind, Directory, LOSS_NAMES, Liveness, Losses, Mode, Records, Ri
 
 use super::classes;
 use super::clock::CounterClock;
+use super::filter;
 use super::session::Wanted;
+use super::wanted::{self, Verdict};
 
 /// A pass copies at most so much of each ring; more than the largest record.
 const COPY_BYTES: u64 = 1 << 20;
@@ -78,6 +80,10 @@ pub(super) struct Process {
     lanes: Vec<Lane>,
     /// The place of each id's event in the table.
     places: HashMap<u16, usize>,
+    /// Places of events that were switched on.
+    switched: Vec<usize>,
+    /// Events that could not be switched on, with the reason.
+    problems: Vec<String>,
     trace: Option<(TraceWriter, TraceMeta)>,
     mode_before: Mode,
     payload: PayloadWriter,
@@ -124,6 +130,8 @@ impl Process {
             directory,
             lanes,
             places: HashMap::new(),
+            switched: Vec::new(),
+            problems: Vec::new(),
             trace: None,
             mode_before,
             payload: PayloadWriter::new(),
@@ -185,9 +193,22 @@ impl Process {
         for place in new {
             let event = &self.file.table().events[place];
             self.places.insert(event.id, place);
-            if common.wanted.matches(event) {
-                self.file.switch(event, true)?;
+            match wanted::verdict(&common.wanted.wishes, event) {
+                Verdict::Unwanted => continue,
+                Verdict::Wanted => self.file.switch(event, true)?,
+                Verdict::If(expr) => {
+                    let filter = filter::compile(&expr, event, self.file.layout().pid);
+                    let problem = match filter {
+                        Ok(filter) if self.file.switch_filtered(event, &filter)? => None,
+                        Ok(_) => Some("no room for more filters".to_owned()),
+                        Err(error) => Some(error.to_string()),
+                    };
+                    let name = || format!("{}: {}", self.file.name(), event.full_name());
+                    let problem = problem.map(|problem| format!("{}: {problem}", name()));
+                    self.problems.extend(problem);
+                }
             }
+            self.switched.push(place);
         }
         let (classes, log_levels) = (self.classes(), self.log_levels());
         if let Some((writer, meta)) = &mut self.trace {
@@ -304,7 +325,7 @@ impl Process {
                 header: HeaderKind::Large,
                 classes: self.classes(),
                 log_levels: self.log_levels(),
-                event_context: classes::context(),
+                event_context: classes::context().into(),
                 ..StreamMeta::default()
             }],
             ..TraceMeta::default()
@@ -335,18 +356,17 @@ impl Process {
             .collect()
     }
 
-    /// Ends the recording of this process: switches go off, or its file goes when it is dead.
+    /// Ends the recording of this process: switches go off, or its file goes when it is dead. Also
+    /// gives what could not be switched on.
     pub fn finish(
         mut self,
         clock: &mut CounterClock,
         common: &Common,
         end: Instant,
-    ) -> Result<UserProcess> {
+    ) -> Result<(UserProcess, Vec<String>)> {
         let dead = self.liveness() == Liveness::Dead;
-        for event in &self.file.table().events {
-            if common.wanted.matches(event) {
-                self.file.switch(event, false)?;
-            }
+        for place in &self.switched {
+            self.file.switch(&self.file.table().events[*place], false)?;
         }
         self.poll(clock, common)?;
         let mut losses = Losses::default();
@@ -379,7 +399,7 @@ impl Process {
         } else {
             self.file.set_mode(self.mode_before)?;
         }
-        Ok(UserProcess {
+        let process = UserProcess {
             pid: self.file.layout().pid,
             name: self.file.layout().name.clone(),
             events: self.events,
@@ -387,7 +407,8 @@ impl Process {
             malformed: self.malformed,
             unregistered: self.file.unregistered()?,
             size_bytes: self.size_bytes,
-        })
+        };
+        Ok((process, self.problems))
     }
 }
 

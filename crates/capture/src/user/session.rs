@@ -12,11 +12,11 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use event::{Cpu, Error, ErrorKind, Instant, Result};
-use ring::{Directory, EventDescription, Liveness};
+use ring::{Directory, Liveness};
 
 use super::clock::CounterClock;
 use super::process::{Common, Process, UserProcess};
-use crate::select::glob;
+use super::wanted::{self, Wish};
 use crate::{clock, housekeeping};
 
 /// Between two looks into the rings.
@@ -31,33 +31,28 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "rtscope-";
 
 /// Which events of which processes to record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UserConfig {
-    patterns: Vec<String>,
+    /// As they were written.
+    words: Vec<String>,
+    wishes: Vec<Wish>,
     directory: Option<PathBuf>,
 }
 
 impl UserConfig {
-    /// From patterns such as `npt:*`; one without a colon names providers.
+    /// From words such as `npt:*` or `npt:*:warning i > 5`: `GLOB[:LEVEL][ FILTER]`. A pattern
+    /// without a colon names providers; patterns without a filter may stand in a list.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a pattern that cannot be one.
-    pub fn new(patterns: &[String]) -> Result<Self> {
-        let mut all = Vec::new();
-        for pattern in patterns.iter().flat_map(|list| list.split(',')) {
-            let pattern = pattern.trim();
-            let known = |c: char| c.is_ascii_alphanumeric() || "_:*?".contains(c);
-            if pattern.is_empty() || !pattern.chars().all(known) {
-                return Err(
-                    Error::new(ErrorKind::InvalidInput, "not a pattern of events")
-                        .found(format!("'{pattern}'"))
-                        .mend("as in --user 'npt:*': letters, digits, '_', ':', '*' and '?'"),
-                );
-            }
-            all.push(pattern.to_owned());
+    /// [`ErrorKind::InvalidInput`] for what can be none.
+    pub fn new(words: &[String]) -> Result<Self> {
+        let mut wishes = Vec::new();
+        for word in words {
+            wishes.extend(wanted::parse(word)?);
         }
         Ok(UserConfig {
-            patterns: all,
+            words: words.to_vec(),
+            wishes,
             directory: None,
         })
     }
@@ -68,9 +63,9 @@ impl UserConfig {
         self
     }
 
-    /// The patterns.
-    pub fn patterns(&self) -> &[String] {
-        &self.patterns
+    /// As it was written.
+    pub fn words(&self) -> &[String] {
+        &self.words
     }
 }
 
@@ -106,21 +101,8 @@ impl UserSummary {
 /// Which events are wanted, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    pub patterns: Vec<String>,
+    pub wishes: Vec<Wish>,
     pub begin_ns: u64,
-}
-
-impl Wanted {
-    /// Whether a pattern names the event.
-    pub fn matches(&self, event: &EventDescription) -> bool {
-        let full = event.full_name();
-        self.patterns
-            .iter()
-            .any(|pattern| match pattern.contains(':') {
-                true => glob(pattern, &full),
-                false => glob(pattern, &event.provider),
-            })
-    }
 }
 
 /// A directory whose recorder we are.
@@ -213,7 +195,7 @@ impl Session {
         let mut summary = UserSummary::default();
         let mut places = Vec::new();
         for (path, owner, ours) in directories(config) {
-            let place = take(&path, owner, ours, &config.patterns);
+            let place = take(&path, owner, ours, &config.wishes);
             match place {
                 Ok(place) => places.push(place),
                 Err(error) if ours => return Err(error),
@@ -228,7 +210,7 @@ impl Session {
             trace_name: target.trace_name.clone(),
             wall_offset_ns: target.wall_offset_ns,
             wanted: Wanted {
-                patterns: config.patterns.clone(),
+                wishes: config.wishes.clone(),
                 begin_ns: target.begin.as_ns().max(0) as u64,
             },
             summary,
@@ -289,7 +271,8 @@ impl Session {
             wall_offset_ns: self.wall_offset_ns,
             trace_name: &self.trace_name,
         };
-        let ended = process.finish(&mut self.clock, &common, clock::monotonic())?;
+        let (ended, problems) = process.finish(&mut self.clock, &common, clock::monotonic())?;
+        self.summary.refused.extend(problems);
         if ended.events + ended.lost() + ended.malformed + ended.unregistered > 0 {
             self.summary.processes.push(ended);
         }
@@ -350,7 +333,7 @@ impl Drop for Session {
 }
 
 /// Opens a directory and announces the session in it.
-fn take(path: &Path, owner: u32, ours: bool, patterns: &[String]) -> Result<Place> {
+fn take(path: &Path, owner: u32, ours: bool, wishes: &[Wish]) -> Result<Place> {
     let directory = match ours {
         true => Directory::open_or_make(path, owner)?,
         false => Directory::open(path, owner)?,
@@ -360,7 +343,8 @@ fn take(path: &Path, owner: u32, ours: bool, patterns: &[String]) -> Result<Plac
         // We are the one recorder here: what others left, they left when they were killed.
         directory.remove(&stale)?;
     }
-    let session = directory.announce(patterns)?;
+    let lines: Vec<_> = wishes.iter().map(Wish::announced).collect();
+    let session = directory.announce(&lines)?;
     Ok(Place {
         directory: Rc::new(directory),
         session,

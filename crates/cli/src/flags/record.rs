@@ -17,8 +17,8 @@ pub struct Record {
     /// A set of events, one event, or a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Record events of applications linked with librtscope-probe, as in 'npt:*'; alone, or beside
-    /// the kernel's with --events; repeatable
+    /// Record events of applications linked with librtscope-probe: GLOB[:LEVEL][ FILTER], as in
+    /// 'npt:*:info i > 5'; alone, or beside the kernel's with --events; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub user: Vec<String>,
     /// Say which events --events means on this kernel, and record nothing

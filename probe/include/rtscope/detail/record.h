@@ -109,8 +109,8 @@ void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, siz
 /* In the library. */
 void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections);
 void rtscope_unregister_(struct rtscope_object *object);
-int rtscope_pass_(const struct rtscope_switch *state, const void *payload, size_t payload_bytes,
-                  const void *hidden, size_t hidden_bytes);
+int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payload_bytes,
+                  void *hidden, size_t hidden_bytes);
 void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
                     size_t payload_bytes);
 int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
