@@ -314,17 +314,22 @@ const SERVES_CALLER: [&str; 15] = [
 
 /// The function of the task itself that an interrupt found, on a stack taken in its handler.
 pub(crate) fn interrupted_function(stack: &Stack) -> Option<&str> {
-    let is_entry = |frame: &Frame| {
-        let name = frame.function().unwrap_or_default();
-        INTERRUPT_ENTRIES
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-    };
     // The outermost: an interrupt may have found the softirq that another one left behind.
-    let entry = stack.iter().rposition(is_entry)?;
+    let entry = stack.iter().rposition(is_interrupt_entry)?;
     let mut found = stack.get(entry + 1..)?.iter().map_while(Frame::function);
     let serves = |name: &str| SERVES_CALLER.iter().any(|prefix| name.starts_with(prefix));
     found.find(|name| !serves(name))
+}
+
+/// Whether a stack was taken in an interrupt's handler.
+pub(crate) fn was_interrupted(stack: &Stack) -> bool {
+    stack.iter().any(is_interrupt_entry)
+}
+
+fn is_interrupt_entry(frame: &Frame) -> bool {
+    let name = frame.function().unwrap_or_default();
+    let mut entries = INTERRUPT_ENTRIES.iter();
+    entries.any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether the stack of a task that left its CPU shows that it was made to: by the end of a

@@ -409,7 +409,8 @@ impl Namer<'_> {
         self.model.evidence.hits.iter().position(|hit| {
             let here = hit.steps.last().is_some_and(|step| step.cpu == self.cpu);
             let now = (hit.end - end).as_ns().abs() <= SKEW_MAX_NS;
-            let shown = || kept_function(self.model, hit, tid, PreemptionModel::Unknown).is_some();
+            // The model that believes most; the one in force decides later.
+            let shown = || kept_function(self.model, hit, tid, PreemptionModel::Full).is_some();
             here && now && shown()
         })
     }

@@ -3,7 +3,9 @@
 use event::Tid;
 use event::evidence::{Hit, PreemptionModel, PreemptionOff, StepKind, TaskRef};
 
-use crate::evidence::{interrupted_function, section_function, section_that_ended, was_preempted};
+use crate::evidence::{
+    interrupted_function, section_function, section_that_ended, was_interrupted, was_preempted,
+};
 use crate::model::{Model, VersionId};
 use crate::naming::{Key, SKEW_MAX_NS};
 use crate::term::{Reason, TermKind};
@@ -118,7 +120,9 @@ pub(crate) fn kept_function<'a>(
     if preemption.is_full() {
         at_end().or_else(at_wake_up)
     } else {
-        at_wake_up().or_else(at_end)
+        // Where it left is not what it was busy with when an interrupt found it.
+        let found = || was_interrupted(&hit.waker_stack);
+        at_wake_up().or_else(|| at_end().filter(|_| !found()))
     }
 }
 

@@ -481,6 +481,26 @@ fn a_function_is_known_by_what_the_wake_up_interrupted_where_a_stop_class_thread
 }
 
 #[test]
+fn where_a_task_left_is_not_the_function_that_an_interrupt_found_it_in() {
+    let steps = [(1_005_000, 7, 0, VICTIM.tid), (2_005_000, 8, 0, VICTIM.tid)];
+    let named = |function: &'static str, name: &'static str| {
+        let waker = ["asm_sysvec_apic_timer_interrupt+0x1a", function];
+        let trace = timer_wakes_victim(idle_machine().at(500).run(FAIR), 1000);
+        let trace = trace.at(2005).preempt(FAIR, VICTIM);
+        let trace = trace.hit_woken_from(1, VICTIM, FAIR, &steps, &waker);
+        check(trace, &[(name, 1_000_000)], Grade::Complete);
+    };
+    named(
+        "walk_list+0x9",
+        "preemption off or no preemption point in walk_list by compile (tid 300, nice 0)",
+    );
+    named(
+        "__softirqentry_text_end+0x0",
+        "preemption off or no preemption point in compile (tid 300, nice 0)",
+    );
+}
+
+#[test]
 fn a_task_that_is_moved_while_it_waits_owes_to_one_cpu_after_the_other() {
     let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
     let trace = trace

@@ -34,7 +34,7 @@ rtscope diagnose --task lab-victim --over 3ms /out/printk/snapshots/hit-0001
 # Instants of the tick, in seconds.
 ticks=$(grep -E ' tick_(sched_timer|nohz_handler)$' /proc/kallsyms | cut -c1-16 | tr a-f A-F)
 echo "ticks" $ticks
-rtscope cat --clock-seconds /out/printk/snapshots/hit-0001 | grep hrtimer_expire_entry |
+rtscope cat --clock-trace /out/printk/snapshots/hit-0001 | grep hrtimer_expire_entry |
     grep -F "$ticks" | cut -d']' -f1 | tr -d '[' > /out/printk/ticks
 cat /out/printk/truth
 check "there are ticks" test "$(wc -l < /out/printk/ticks)" -gt 20

@@ -95,11 +95,9 @@ pub fn printk(result: &Path) -> Result<Vec<Claim>> {
     let ticks_us = instants_us(&ticks);
     let median_us = median_interval_us(&ticks_us);
     // An idle CPU has no tick: other intervals may be longer.
-    let after = ticks_us.partition_point(|tick_us| *tick_us < end_ns / 1_000);
-    let over_us = match ticks_us.get(after.wrapping_sub(1)..=after) {
-        Some([before, after]) => after - before,
-        _ => 0,
-    };
+    let over = ticks_us.windows(2).filter(|pair| pair[0] < end_ns / 1_000);
+    let over = over.filter(|pair| begin_ns / 1_000 < pair[1]);
+    let over_us = over.map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
     let message_us = (end_ns - begin_ns) / 1_000;
     Ok(vec![
         claim(
