@@ -9,6 +9,8 @@
 //! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
 
 mod advice;
+mod budgets;
+mod compare;
 mod crosscheck;
 mod diagnose;
 mod evidence;
@@ -28,6 +30,8 @@ pub mod reports;
 mod term;
 mod verdict;
 
+pub use budgets::{Budget, BudgetFinding, Checked, Judgement, Rules, Subject, check_budgets};
+pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};
 pub use diagnose::diagnose;
 pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
 pub use finding::{

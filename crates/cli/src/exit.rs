@@ -1,6 +1,7 @@
 //! Outcomes and errors become exit codes here and nowhere else.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use event::{Error, Result};
@@ -58,6 +59,26 @@ fn is_broken_pipe(error: &Error) -> bool {
         cause = error.source();
     }
     false
+}
+
+/// Writes data to stdout.
+///
+/// # Errors
+/// As [`stdout_error`].
+pub fn print(text: &str) -> Result<()> {
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(stdout_error)
+}
+
+/// Writes data to a file that was asked for.
+///
+/// # Errors
+/// Names the file.
+pub fn write_file(path: &Path, text: &str) -> Result<()> {
+    let what = || format!("cannot write {}", path.display());
+    std::fs::write(path, text).map_err(|error| Error::io(what(), error))
 }
 
 /// A failed write to stdout as an [`Error`].

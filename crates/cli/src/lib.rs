@@ -46,6 +46,8 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Cat(cat)) => verbs::cat::run(&cat, paint),
         Some(Command::Convert(typed)) => verbs::convert::run(&typed),
         Some(Command::Info(info)) => verbs::info::run(&info),
+        Some(Command::Check(typed)) => verbs::check::run(&typed),
+        Some(Command::Diff(typed)) => verbs::diff::run(&typed),
         Some(Command::Report(report)) => verbs::report::run(&report),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
     }

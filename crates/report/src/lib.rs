@@ -4,6 +4,8 @@
 //! - JSON is versioned; times and lengths are integer nanoseconds with `_ns` in the key.
 //! - Colour only when asked for, and only with a meaning.
 
+mod budgets;
+mod comparison;
 mod cyclic;
 mod diagnosis_json;
 mod diagnosis_text;
@@ -14,7 +16,10 @@ mod looping;
 mod preempt;
 mod reports;
 mod trace_facts;
+mod xml;
 
+pub use budgets::{budgets_json, budgets_junit, budgets_text};
+pub use comparison::{comparison_json, comparison_text};
 pub use cyclic::{
     Cyclic, CyclictestFacts, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,

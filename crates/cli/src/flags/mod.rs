@@ -5,6 +5,7 @@ mod convert;
 mod cyclictest;
 mod demo;
 mod doctor;
+mod judge;
 mod looping;
 mod measure;
 mod preempt;
@@ -25,6 +26,7 @@ pub use convert::{Convert, To};
 pub use cyclictest::{Cyclictest, CyclictestPolicy};
 pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
+pub use judge::{Check, Diff};
 pub use looping::{Loop, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use preempt::{MutexName, Preempt};
@@ -58,6 +60,7 @@ pub struct Arguments {
         default_value = "auto",
         hide_default_value = true,
         hide_possible_values = true,
+        hide_short_help = true,
         global = true
     )]
     pub color: Color,
@@ -94,6 +97,10 @@ pub enum Command {
     Convert(Convert),
     /// Who used, waited, interrupted, read and wrote: the reports of lttng-analyses
     Report(Box<Report>),
+    /// Whether a trace keeps its budgets: a latency gate for CI
+    Check(Check),
+    /// What made tasks late in one trace and not in the other
+    Diff(Diff),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -132,6 +139,8 @@ Examples:
   rtscope info TRACE                  streams, clocks, events by class, losses, time, host
   rtscope report cputop,schedtop TRACE
                                       who used the CPUs, who waited longest; 'report list'
+  rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
+                                      a latency gate for CI: exit code 2 when it is broken
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer

@@ -3,6 +3,7 @@
 mod cat;
 mod convert;
 mod gaps;
+mod judge;
 mod measure;
 mod preempt;
 mod read;
@@ -15,6 +16,7 @@ mod words;
 pub use cat::CatOptions;
 pub use convert::ConvertOptions;
 pub use gaps::GapOptions;
+pub use judge::{CheckOptions, DiffOptions};
 pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
 pub use preempt::PreemptOptions;
 pub use read::{DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};

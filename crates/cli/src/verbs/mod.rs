@@ -1,8 +1,10 @@
 //! One module for each verb: options in, output and outcome out.
 
 pub mod cat;
+pub mod check;
 pub mod convert;
 pub mod diagnose;
+pub mod diff;
 pub mod doctor;
 pub mod info;
 pub mod measure;

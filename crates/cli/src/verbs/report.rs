@@ -1,6 +1,5 @@
 //! `rtscope report`: the reports of lttng-analyses, any number of them in one pass.
 
-use std::io::Write;
 use std::path::Path;
 
 use analysis::reports::{Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
@@ -11,7 +10,7 @@ use report::{
 };
 use trace::{OpenOptions, Root, Trace};
 
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
 use crate::verbs::window;
@@ -42,13 +41,6 @@ pub fn run(typed: &flags::Report) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Fine)
-}
-
-fn print(text: &str) -> Result<()> {
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(stdout_error)
 }
 
 fn report(request: &ReportRequest) -> Result<Outcome> {
@@ -189,11 +181,6 @@ fn svg(
     };
     write_file(path, &picture.svg)?;
     Ok(pass)
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    let what = || format!("cannot write {}", path.display());
-    std::fs::write(path, text).map_err(|error| Error::io(what(), error))
 }
 
 fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool) -> Result<Pass> {

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use analysis::reports::{Pass, Table, Tick};
 
 use super::calendar::Calendar;
-use super::picture::{escaped, picture};
+use super::picture::picture;
 use super::plain_text::{cell_text, head, is_number, title};
+use crate::xml::escaped;
 
 /// Rows of a table on the page; the text and the JSON have all.
 const ROWS_MAX: usize = 500;

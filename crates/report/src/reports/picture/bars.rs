@@ -10,18 +10,13 @@ use crate::reports::plain_text::cell_text;
 /// More bars than a page shows help nobody; the table has the rest.
 const BARS_MAX: usize = 30;
 const LINE: f64 = 18.0;
-const LABEL_WIDTH: f64 = 240.0;
+const LABEL_WIDTH: f64 = 330.0;
 const VALUE_WIDTH: f64 = 110.0;
 
-pub(super) fn draw(table: &Table, label: usize, value: usize, canvas: &mut Canvas) {
+pub(super) fn draw(table: &Table, labels: usize, value: usize, canvas: &mut Canvas) {
     let rows = table.rows.iter().take(BARS_MAX);
     let bars: Vec<(String, f64)> = rows
-        .filter_map(|row| {
-            Some((
-                cell_text(&row[label], Calendar::default()),
-                number(&row[value])?,
-            ))
-        })
+        .filter_map(|row| Some((label_text(&row[..labels]), number(&row[value])?)))
         .collect();
     let column = &table.class.columns[value];
     let max = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
@@ -38,11 +33,20 @@ pub(super) fn draw(table: &Table, label: usize, value: usize, canvas: &mut Canva
         } else {
             0.0
         };
-        canvas.text((LABEL_WIDTH - 6.0, top + 13.0), "end", &cut(label, 34));
+        canvas.text((LABEL_WIDTH - 6.0, top + 13.0), "end", &cut(label, 46));
         canvas.rect((LABEL_WIDTH, top + 2.0), (width, LINE - 4.0), "bar", label);
         let at = (LABEL_WIDTH + width + 6.0, top + 13.0);
         canvas.text(at, "", &amount(*value));
     }
+}
+
+fn label_text(cells: &[Cell]) -> String {
+    let text = |cell: &Cell| match cell {
+        Cell::Cpu(cpu) => format!("CPU {cpu}"),
+        cell => cell_text(cell, Calendar::default()),
+    };
+    let texts = cells.iter().map(text).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join(" · ")
 }
 
 /// The first so many letters.

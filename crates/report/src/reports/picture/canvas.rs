@@ -1,6 +1,8 @@
 //! An SVG that is drawn from top to bottom.
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
+
+use crate::xml::escaped;
 
 /// How wide all pictures are, in their own units.
 pub(super) const WIDTH: f64 = 960.0;
@@ -112,21 +114,4 @@ text.in{fill:#1b1b1b;font-size:11px}\
 /// A coordinate with as many digits as a screen can show.
 fn short(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
-}
-
-/// Text that cannot be taken for markup.
-pub(in crate::reports) fn escaped(text: impl Display) -> String {
-    let mut out = String::new();
-    for char in text.to_string().chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // XML has no way to write the others.
-            char if char.is_control() => out.push('\u{fffd}'),
-            char => out.push(char),
-        }
-    }
-    out
 }

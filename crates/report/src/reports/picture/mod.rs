@@ -8,8 +8,6 @@ mod strips;
 
 use analysis::reports::{Cell, Column, Kind, Table};
 
-pub(super) use canvas::escaped;
-
 use canvas::Canvas;
 
 /// A picture and what it shows.
@@ -33,7 +31,7 @@ pub fn picture(table: &Table) -> Option<Picture> {
         Shape::Strips { share } => strips::draw(table, share, &mut canvas),
         Shape::Histogram => bars::draw_histogram(table, &mut canvas),
         Shape::Plot { range, value } => plot::draw(table, range, value, &mut canvas),
-        Shape::Bars { label, value } => bars::draw(table, label, value, &mut canvas),
+        Shape::Bars { labels, value } => bars::draw(table, labels, value, &mut canvas),
     }
     let svg = canvas.finish();
     Some(Picture { title, svg })
@@ -49,8 +47,8 @@ enum Shape {
     Histogram,
     /// A value over time.
     Plot { range: usize, value: usize },
-    /// A bar for each row.
-    Bars { label: usize, value: usize },
+    /// A bar for each row, called by its first columns.
+    Bars { labels: usize, value: usize },
 }
 
 impl Shape {
@@ -76,12 +74,15 @@ impl Shape {
             let value = max.or_else(|| find(&[Kind::Duration, Kind::Size]))?;
             return Some(Shape::Plot { range: 0, value });
         }
-        let label = find(LABELS)?;
+        let labels = kinds
+            .iter()
+            .take_while(|kind| LABELS.contains(kind))
+            .count();
         let value = find(&[Kind::Ratio])
             .or_else(|| find(&[Kind::Duration]))
             .or_else(|| find(&[Kind::Size]))
             .or_else(|| find(&[Kind::Number]))?;
-        Some(Shape::Bars { label, value })
+        (labels > 0).then_some(Shape::Bars { labels, value })
     }
 }
 

@@ -1,0 +1,67 @@
+//! Verbs that judge traces: `rtscope check` and `rtscope diff`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Window;
+
+/// What was typed after `check`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct Check {
+    /// Traces, read as one
+    #[arg(required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Budgets, one per line; see docs/check.md
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A budget, or the definition of a period; repeatable
+    #[arg(long, value_name = "RULE", required_unless_present = "rules")]
+    pub rule: Vec<String>,
+    /// The result as JUnit, into FILE
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// The part to look at.
+    #[command(flatten)]
+    pub window: Window,
+    /// JSON, schema rtscope.check version 1
+    #[arg(long)]
+    pub json: bool,
+}
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
+  rtscope check TRACE --rules budgets.txt --junit result.xml
+
+Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.";
+
+/// What was typed after `diff`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub struct Diff {
+    /// The trace or snapshot before
+    pub before: PathBuf,
+    /// The one after
+    pub after: PathBuf,
+    /// Late activations of tasks whose name matches PATTERN; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub task: Vec<String>,
+    /// Late means longer than DUR
+    #[arg(long, value_name = "DUR")]
+    pub over: Option<String>,
+    /// The N worst activations of each
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub worst: usize,
+    /// JSON, schema rtscope.diff version 1
+    #[arg(long)]
+    pub json: bool,
+}
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  rtscope diff OLD NEW --task npt --over 100us
+
+Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower, 3 losses forbid a
+statement.";

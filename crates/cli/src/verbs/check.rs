@@ -1,0 +1,64 @@
+//! `rtscope check`: whether a trace keeps its budgets.
+
+use analysis::{Checked, Judgement, Rules, check_budgets};
+use event::{Error, Result};
+use report::{budgets_json, budgets_junit, budgets_text};
+use trace::{OpenOptions, Root, Trace};
+
+use crate::exit::{Outcome, print, write_file};
+use crate::flags;
+use crate::options::CheckOptions;
+use crate::verbs::window;
+
+/// Runs the verb.
+pub fn run(typed: &flags::Check) -> Result<Outcome> {
+    let options = CheckOptions::new(typed)?;
+    let rules = rules(&options)?;
+    let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
+    let trace = Trace::open_all(&roots, &OpenOptions::default())?;
+    let range = window::resolve(&options.window, &trace)?;
+    let checked = check_budgets(&trace, &rules, range)?;
+    if let Some(path) = &options.junit {
+        let names = options
+            .traces
+            .iter()
+            .map(|trace| trace.display().to_string());
+        let names: Vec<String> = names.collect();
+        write_file(path, &budgets_junit(&checked, &names.join(" ")))?;
+    }
+    match options.json {
+        true => print(&format!("{:#}\n", budgets_json(&checked)))?,
+        false => print(&budgets_text(&checked))?,
+    }
+    Ok(outcome(&checked))
+}
+
+fn rules(options: &CheckOptions) -> Result<Rules> {
+    let mut text = match &options.rules {
+        Some(path) => {
+            let what = || format!("cannot read {}", path.display());
+            std::fs::read_to_string(path).map_err(|error| Error::io(what(), error))?
+        }
+        None => String::new(),
+    };
+    for rule in &options.rule {
+        text.push('\n');
+        text.push_str(rule);
+    }
+    Rules::parse(&text)
+}
+
+/// A broken budget goes before a doubt.
+fn outcome(checked: &Checked) -> Outcome {
+    let any = |wanted: fn(&Judgement) -> bool| {
+        let mut findings = checked.findings.iter();
+        findings.any(|finding| wanted(&finding.judgement))
+    };
+    if any(|judgement| *judgement == Judgement::Broken) {
+        Outcome::Exceeded
+    } else if any(|judgement| *judgement != Judgement::Held) {
+        Outcome::Inconclusive
+    } else {
+        Outcome::Fine
+    }
+}

@@ -1,0 +1,121 @@
+//! Budgets as text, as JSON (schema `rtscope.check` version 1) and as JUnit, which CI systems read.
+
+use std::fmt::Write;
+
+use analysis::{BudgetFinding, Checked, Judgement};
+use serde_json::{Value, json};
+
+use crate::xml::escaped;
+
+/// A line per budget, and what all rests on.
+pub fn budgets_text(checked: &Checked) -> String {
+    let mut out = String::new();
+    for finding in &checked.findings {
+        let what = match finding.judgement {
+            Judgement::Held => "held",
+            Judgement::Broken => "BROKEN",
+            Judgement::Inconclusive(_) => "inconclusive",
+        };
+        let _ = writeln!(out, "{what:<13}{}", finding.budget.text);
+        let _ = writeln!(out, "{:<13}{}", "", reason(finding));
+    }
+    let _ = writeln!(out, "{}", basis(checked));
+    out
+}
+
+fn reason(finding: &BudgetFinding) -> String {
+    let mut text = match &finding.judgement {
+        Judgement::Inconclusive(why) => format!("{why}; "),
+        _ => String::new(),
+    };
+    let _ = write!(text, "{} samples, {} over", finding.samples, finding.over);
+    if let Some(worst) = finding.worst {
+        let _ = write!(text, ", worst {} at {}", worst.duration(), worst.begin);
+    }
+    if finding.open > 0 {
+        let _ = write!(text, ", {} open at the end", finding.open);
+    }
+    if finding.unsure > 0 {
+        let _ = write!(text, ", {} not counted for losses in them", finding.unsure);
+    }
+    text
+}
+
+fn basis(checked: &Checked) -> String {
+    let length = checked
+        .window
+        .map(|window| window.duration())
+        .unwrap_or_default();
+    let losses = match checked.holes {
+        0 => "none lost".to_owned(),
+        holes => format!("{} lost in {holes} places", checked.lost),
+    };
+    format!("{} events in {length}, {losses}", checked.events)
+}
+
+/// All that was found, as one object.
+pub fn budgets_json(checked: &Checked) -> Value {
+    let finding = |finding: &BudgetFinding| {
+        let (judgement, why) = match &finding.judgement {
+            Judgement::Held => ("held", None),
+            Judgement::Broken => ("broken", None),
+            Judgement::Inconclusive(why) => ("inconclusive", Some(why)),
+        };
+        json!({
+            "budget": finding.budget.text,
+            "judgement": judgement,
+            "why": why,
+            "limit_ns": finding.budget.limit.as_ns(),
+            "over_ppm_max": finding.budget.over_ppm,
+            "samples": finding.samples,
+            "over": finding.over,
+            "open": finding.open,
+            "unsure": finding.unsure,
+            "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),
+            "worst_begin_ns": finding.worst.map(|worst| worst.begin.as_ns()),
+        })
+    };
+    json!({
+        "schema": "rtscope.check",
+        "version": 1,
+        "findings": checked.findings.iter().map(finding).collect::<Vec<_>>(),
+        "duration_ns": checked.window.map(|window| window.duration().as_ns()),
+        "events": checked.events,
+        "lost_events": checked.lost,
+        "holes": checked.holes,
+    })
+}
+
+/// The same as a test suite with a test for each budget: broken ones failed, inconclusive ones
+/// are errors. `name` is that of the suite.
+pub fn budgets_junit(checked: &Checked, name: &str) -> String {
+    let count = |wanted: fn(&Judgement) -> bool| {
+        let findings = checked.findings.iter();
+        findings
+            .filter(|finding| wanted(&finding.judgement))
+            .count()
+    };
+    let failures = count(|judgement| *judgement == Judgement::Broken);
+    let errors = count(|judgement| matches!(judgement, Judgement::Inconclusive(_)));
+    let (name, tests) = (escaped(name), checked.findings.len());
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{name}\" tests=\"{tests}\" \
+         failures=\"{failures}\" errors=\"{errors}\">\n"
+    );
+    for finding in &checked.findings {
+        let (budget, reason) = (escaped(&finding.budget.text), escaped(reason(finding)));
+        let _ = write!(out, "  <testcase classname=\"{name}\" name=\"{budget}\">");
+        let _ = match finding.judgement {
+            Judgement::Held => write!(out, "<system-out>{reason}</system-out>"),
+            Judgement::Broken => write!(out, "<failure message=\"{reason}\"/>"),
+            Judgement::Inconclusive(_) => write!(out, "<error message=\"{reason}\"/>"),
+        };
+        out.push_str("</testcase>\n");
+    }
+    let _ = writeln!(
+        out,
+        "  <system-out>{}</system-out>\n</testsuite>",
+        escaped(basis(checked))
+    );
+    out
+}
