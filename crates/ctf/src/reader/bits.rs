@@ -58,6 +58,26 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 impl IntLoad {
+    /// Whether [`IntLoad::read_bytes`] can read it, where it begins with a byte.
+    pub fn is_little(self) -> bool {
+        self.order == Order::Little && (1..=64).contains(&self.size_bits)
+    }
+
+    /// A [little-endian](IntLoad::is_little) integer at byte `at`, sign-extended when it is signed;
+    /// none outside of the bytes.
+    #[inline]
+    pub fn read_bytes(self, bytes: &[u8], at: usize) -> Option<u64> {
+        let Some(word) = bytes_at::<8>(bytes, at) else {
+            return self.read_bits(bytes, at as u64 * 8);
+        };
+        let unused = (64 - u32::from(self.size_bits)) & 63;
+        let high = u64::from_le_bytes(word) << unused;
+        Some(match self.signed {
+            true => ((high as i64) >> unused) as u64,
+            false => high >> unused,
+        })
+    }
+
     /// The integer at bit `position`, sign-extended when it is signed; none outside of the bytes.
     #[inline]
     pub fn read(self, bytes: &[u8], position: u64) -> Option<u64> {

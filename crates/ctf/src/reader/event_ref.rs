@@ -15,6 +15,8 @@ use super::walk::Content;
 pub struct EventRef<'r> {
     pub(super) class: &'r ClassLayout,
     pub(super) reader: &'r StreamReader<'r>,
+    /// Where its scopes are.
+    pub(super) content: Content<'r>,
 }
 
 impl<'r> EventRef<'r> {
@@ -56,7 +58,7 @@ impl<'r> EventRef<'r> {
     fn content(&self, place: &Place) -> Content<'r> {
         match place.at {
             At::Packet => self.reader.packet_content(),
-            _ => self.reader.content(),
+            _ => self.content,
         }
     }
 
@@ -91,6 +93,10 @@ impl<'r> EventRef<'r> {
         let place = self.class.places.get(usize::from(field.0))?;
         let position = self.position(field, place)?;
         match place.load {
+            Load::Bytes(load) => {
+                let at = usize::try_from(position / 8).ok()?;
+                load.read_bytes(self.content(place).bytes, at)
+            }
             Load::Int(load) => load.read(self.content(place).bytes, position),
             _ => None,
         }
@@ -124,7 +130,7 @@ impl<'r> EventRef<'r> {
         match place.load {
             Load::String => content.string(position).ok().map(|(text, _)| text),
             Load::Text { size_bytes } => content.text(position, size_bytes),
-            Load::Int(_) => None,
+            Load::Int(_) | Load::Bytes(_) => None,
             Load::Other => match &self.node(place)?.kind {
                 NodeKind::Sequence {
                     slot, text: true, ..

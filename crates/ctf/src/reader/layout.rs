@@ -214,14 +214,21 @@ pub(crate) enum At {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Load {
     Int(IntLoad),
+    /// The same, little-endian and always at a byte's border.
+    Bytes(IntLoad),
     String,
-    Text { size_bytes: u64 },
+    Text {
+        size_bytes: u64,
+    },
     Other,
 }
 
 impl Load {
     pub fn of(node: &Node) -> Load {
         match &node.kind {
+            NodeKind::Int(int) if int.load.is_little() && node.align_bits.is_multiple_of(8) => {
+                Load::Bytes(int.load)
+            }
             NodeKind::Int(int) => Load::Int(int.load),
             NodeKind::String => Load::String,
             NodeKind::Array {

@@ -281,6 +281,7 @@ impl<'a> StreamReader<'a> {
         Some(EventRef {
             class,
             reader: self,
+            content: self.content(),
         })
     }
 
