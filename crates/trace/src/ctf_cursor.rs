@@ -6,7 +6,7 @@ use ctf::reader::{BadBytes, Loss, Step, StreamReader};
 use event::{Cpu, Instant, Result, TimeRange};
 
 use crate::ctf_trace::{CtfTrace, Part};
-use crate::cursor::Payload;
+use crate::cursor::{Payload, Place};
 use crate::merge::{Lane, Merge};
 use crate::{Damage, Disorder, EventView, Item, LossCause, Lost};
 
@@ -28,12 +28,24 @@ struct CtfLane<'a> {
 pub(crate) struct CtfCursor<'a> {
     merge: Merge<CtfLane<'a>>,
     packets_back_in_time: u64,
+    share: Share,
+}
+
+/// Which lanes of all are walked: every `of`th from `first` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub first: usize,
+    pub of: usize,
+}
+
+impl Share {
+    pub const ALL: Share = Share { first: 0, of: 1 };
 }
 
 impl<'a> CtfCursor<'a> {
     /// Events of the classes that are `wanted`, by the trace's list of classes; of all when it is
     /// empty.
-    pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool]) -> Self {
+    pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool], share: Share) -> Self {
         let mut lanes = Vec::new();
         for part in ctf.parts_by_uuid() {
             let range = part.inside(range);
@@ -59,10 +71,20 @@ impl<'a> CtfCursor<'a> {
                 }));
             }
         }
+        let lanes = lanes.into_iter().skip(share.first).step_by(share.of);
         CtfCursor {
-            merge: Merge::new(lanes),
+            merge: Merge::new(lanes.collect()),
             packets_back_in_time: ctf.packets_back_in_time(),
+            share,
         }
+    }
+
+    /// The place of the item that was handed out last.
+    #[inline]
+    pub fn place(&self) -> Option<Place> {
+        let (time_ns, lane) = self.merge.taken_key()?;
+        let lane = self.share.first + lane * self.share.of;
+        Some(Place { time_ns, lane })
     }
 
     /// Goes on to the next item, unless it stands on one that was not taken; returns its time.

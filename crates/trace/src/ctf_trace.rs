@@ -155,6 +155,14 @@ impl CtfTrace {
         })
     }
 
+    /// How many stream files there are.
+    pub fn stream_count(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| part.files.streams().len())
+            .sum()
+    }
+
     /// Packets that begin before an earlier one of their stream ends.
     pub fn packets_back_in_time(&self) -> u64 {
         let indexes = self.parts.iter().flat_map(|part| part.files.indexes());

@@ -2,7 +2,7 @@
 
 use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
 
-use crate::ctf_cursor::CtfCursor;
+use crate::ctf_cursor::{CtfCursor, Share};
 use crate::ftrace_cursor::{FtraceCursor, FtraceEvent};
 use crate::memory::MemoryEvent;
 use crate::{Disorder, Source, Trace};
@@ -190,6 +190,14 @@ impl event::Record for EventView<'_> {
     }
 }
 
+/// Where an item stands among those of all [shares](Trace::shares) of a walk: by its time, then by
+/// its stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub(crate) time_ns: i64,
+    pub(crate) lane: usize,
+}
+
 /// Walks the items of a trace in time order; items of one instant keep the order of their streams.
 pub struct Cursor<'a>(Walk<'a>);
 
@@ -232,12 +240,27 @@ impl Trace {
         self.walk(range, if all { Vec::new() } else { wanted })
     }
 
+    /// The walk of [`Trace::cursor`] dealt out to several, at most `count`, for as many threads:
+    /// each hands out the items of some streams. Of the items on which they stand, the one with the
+    /// least [`Cursor::place`] comes first in the walk over all. One cursor where the trace has one
+    /// stream, or is no CTF alone.
+    pub fn shares(&self, range: TimeRange, count: usize) -> Vec<Cursor<'_>> {
+        let Source::Ctf(ctf) = &self.source else {
+            return vec![self.cursor(range)];
+        };
+        let of = count.clamp(1, ctf.stream_count().max(1));
+        let share = |first| CtfCursor::new(ctf, range, &[], Share { first, of });
+        (0..of)
+            .map(|first| Cursor(Walk::Ctf(share(first))))
+            .collect()
+    }
+
     fn walk(&self, range: TimeRange, wanted: Vec<bool>) -> Cursor<'_> {
         Cursor(match &self.source {
-            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted)),
+            Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted, Share::ALL)),
             Source::Ftrace(ftrace) => Walk::Ftrace(FtraceCursor::new(ftrace, range, &wanted)),
             Source::Both(ctf, ftrace) => Walk::Both(BothCursor {
-                ctf: CtfCursor::new(ctf, range, &wanted),
+                ctf: CtfCursor::new(ctf, range, &wanted, Share::ALL),
                 ftrace: FtraceCursor::new(ftrace, range, &wanted),
                 is_ctf: true,
             }),
@@ -284,6 +307,17 @@ impl Cursor<'_> {
             Walk::Both(both) if both.is_ctf => both.ctf.event(),
             Walk::Both(both) => both.ftrace.event(),
         }
+    }
+
+    /// Where the item that was handed out last stands among those of all
+    /// [shares](Trace::shares).
+    #[inline]
+    pub fn place(&self) -> Place {
+        let place = match &self.0 {
+            Walk::Ctf(ctf) => ctf.place(),
+            _ => None,
+        };
+        place.unwrap_or_default()
     }
 
     /// Time that went backwards so far. Packets are put in order by what their headers say; events

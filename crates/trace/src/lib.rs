@@ -23,6 +23,7 @@ mod recorded;
 mod symbols;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
@@ -30,7 +31,7 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 use ctf_trace::CtfTrace;
 use ftrace_trace::FtraceTrace;
 
-pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost};
+pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, Place};
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::Symbols;
@@ -54,6 +55,8 @@ pub struct Trace {
     classes: Vec<EventClass>,
     /// Read when they are asked for: few need them, and they are many.
     symbols: OnceLock<Symbols>,
+    /// What was opened: the symbols may lie there.
+    roots: Vec<PathBuf>,
     source: Source,
 }
 
@@ -132,6 +135,10 @@ impl Trace {
     /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.
     pub fn symbols(&self) -> &Symbols {
         self.symbols.get_or_init(|| {
+            let mut kept = self.roots.iter().map(|root| open::symbols(root));
+            if let Some(symbols) = kept.find(|symbols| !symbols.is_empty()) {
+                return symbols;
+            }
             let text = self.source.ftrace().map(FtraceTrace::kallsyms);
             Symbols::from_kallsyms(&text.and_then(Result::ok).unwrap_or_default())
         })

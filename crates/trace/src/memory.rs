@@ -72,6 +72,7 @@ impl MemoryTrace {
             info: self.info,
             classes: self.classes,
             symbols: self.symbols.into(),
+            roots: Vec::new(),
             source: Source::Memory {
                 events: self.events,
                 losses: self.losses,

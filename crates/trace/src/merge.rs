@@ -73,8 +73,14 @@ impl<L: Lane> Merge<L> {
     /// The item that was taken last.
     #[inline]
     pub fn taken(&self) -> Option<(i64, &L)> {
-        let (time_ns, place) = self.current.filter(|_| self.is_used)?;
+        let (time_ns, place) = self.taken_key()?;
         Some((time_ns, self.lanes.get(place)?))
+    }
+
+    /// The time of the item that was taken last, and the place of its lane.
+    #[inline]
+    pub fn taken_key(&self) -> Option<(i64, usize)> {
+        self.current.filter(|_| self.is_used)
     }
 
     pub fn lanes(&self) -> &[L] {
@@ -119,5 +125,50 @@ mod tests {
             found.push(time_ns);
         }
         assert_eq!(found, [i64::MIN, 1, 2, 3, 5, 5, 5, 9, i64::MAX]);
+    }
+
+    fn keys(mut merge: Merge<std::vec::IntoIter<i64>>) -> Vec<Key> {
+        let mut keys = Vec::new();
+        while merge.settle().is_some() {
+            merge.take();
+            keys.extend(merge.taken_key());
+        }
+        keys
+    }
+
+    /// Also where a lane's time goes backwards: an item waits for those before it in its lane.
+    #[test]
+    fn shares_merged_by_their_first_items_are_in_the_order_of_all_lanes_at_once() {
+        let lanes = [
+            vec![1, 9, 2, 3],
+            vec![2, 2, 8],
+            vec![2, 5, 4, 9, 1],
+            vec![0, 2],
+            vec![7],
+        ];
+        let merge =
+            |lanes: &[Vec<i64>]| Merge::new(lanes.iter().cloned().map(Vec::into_iter).collect());
+        let expect = keys(merge(&lanes));
+        for count in 1..=lanes.len() {
+            let share = |first: usize| {
+                let own: Vec<_> = lanes.iter().skip(first).step_by(count).cloned().collect();
+                let keys = keys(merge(&own)).into_iter();
+                let keys = keys.map(|(time_ns, place)| (time_ns, first + place * count));
+                keys.collect::<Vec<_>>().into_iter().peekable()
+            };
+            let mut shares: Vec<_> = (0..count).map(share).collect();
+            let mut found = Vec::new();
+            while let Some(key) = shares
+                .iter_mut()
+                .filter_map(|share| share.peek())
+                .min()
+                .copied()
+            {
+                let mut holders = shares.iter_mut();
+                let holder = holders.find_map(|share| share.next_if_eq(&key));
+                found.extend(holder);
+            }
+            assert_eq!(found, expect, "{count} shares");
+        }
     }
 }

@@ -67,13 +67,12 @@ impl Trace {
             }
         }
         let source = source(places, recordings, options)?;
-        let symbols = roots.iter().map(|root| symbols(&root.path));
-        let symbols = symbols.into_iter().find(|symbols| !symbols.is_empty());
         let (info, classes) = source.facts();
         Ok(Trace {
             info,
             classes,
-            symbols: symbols.map_or_else(OnceLock::new, OnceLock::from),
+            symbols: OnceLock::new(),
+            roots: roots.iter().map(|root| root.path.clone()).collect(),
             source,
         })
     }
@@ -207,7 +206,7 @@ fn find_traces(
 
 /// The kernel's symbols, kept below the root or beside the part that was opened; empty when the
 /// trace has none.
-fn symbols(path: &Path) -> Symbols {
+pub(crate) fn symbols(path: &Path) -> Symbols {
     let beside = path.parent().map(|root| root.join(KALLSYMS));
     let places = [Some(path.join(KALLSYMS)), beside];
     let text = places
