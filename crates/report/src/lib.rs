@@ -26,7 +26,9 @@ pub use cyclic::{
 };
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
-pub use events_text::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
+pub use events_text::{
+    EventBodies, EventClock, EventNames, EventOrigin, EventText, EventTextOptions, EventTimes,
+};
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
 pub use looping::{loop_file, loop_json, loop_text};

@@ -1,6 +1,6 @@
 //! The time in front of an event's line.
 
-use super::line::Line;
+use super::line::{Line, Piece};
 use super::options::EventClock;
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -8,9 +8,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// Prints times; asks the time zone once for each second.
 #[derive(Debug, Default)]
 pub(super) struct ClockText {
-    /// The last second that was asked for, and its text up to the dot.
-    second: Option<i64>,
-    text: String,
+    /// Where the last second that was asked for begins, and its text up to the dot.
+    second: Option<(i64, Piece)>,
 }
 
 impl ClockText {
@@ -24,15 +23,20 @@ impl ClockText {
             let ns = ns.unsigned_abs();
             line.unsigned(ns / NS_PER_S as u64);
             line.byte(b'.');
-            return line.digits(ns % NS_PER_S as u64, 9);
+            return line.nine_digits(ns % NS_PER_S as u64);
         }
-        let (second, ns) = (ns.div_euclid(NS_PER_S), ns.rem_euclid(NS_PER_S));
-        if self.second != Some(second) {
-            self.text = day(second, clock == EventClock::Date, utc);
-            self.second = Some(second);
+        if let Some((begin_ns, text)) = &self.second
+            && let since_ns = ns.wrapping_sub(*begin_ns) as u64
+            && since_ns < NS_PER_S as u64
+        {
+            line.piece(text);
+            return line.nine_digits(since_ns);
         }
-        line.bytes(self.text.as_bytes());
-        line.digits(ns as u64, 9);
+        let (second, since_ns) = (ns.div_euclid(NS_PER_S), ns.rem_euclid(NS_PER_S));
+        let text = Piece::new(day(second, clock == EventClock::Date, utc).as_bytes());
+        line.piece(&text);
+        line.nine_digits(since_ns as u64);
+        self.second = Some((ns.wrapping_sub(since_ns), text));
     }
 }
 
@@ -41,9 +45,13 @@ impl ClockText {
 pub(super) fn write_delta(delta_ns: i64, line: &mut Line) {
     line.byte(if delta_ns < 0 { b'-' } else { b'+' });
     let ns = delta_ns.unsigned_abs();
+    if ns < NS_PER_S as u64 {
+        line.bytes(b"0.");
+        return line.nine_digits(ns);
+    }
     line.unsigned(ns / NS_PER_S as u64);
     line.byte(b'.');
-    line.digits(ns % NS_PER_S as u64, 9);
+    line.nine_digits(ns % NS_PER_S as u64);
 }
 
 /// A second since 1970 up to the dot: local where the system knows its zone.

@@ -26,21 +26,44 @@ impl Piece {
     }
 }
 
-/// The digits of 00 to 99.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
+/// Eight zeros as text.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// The eight digits of a number below 10^8, a byte each, the first in the lowest byte.
+///
+/// Halves of four digits become pairs, and those single digits, all of them in one multiplication:
+/// `10_486 >> 20` is a hundredth for numbers below 10^4, `103 >> 10` a tenth for those below 100.
+#[inline]
+fn eight_digits(number: u64) -> u64 {
+    let halves = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((halves * 10_486) >> 20) & 0x7f_0000_007f;
+    let pairs = hundreds | ((halves - hundreds * 100) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((pairs - tens * 10) << 8)
+}
+
+/// The eight hexadecimal digits of a number below 2^32, a byte each, the first in the lowest byte.
+#[inline]
+fn eight_nibbles(number: u64) -> u64 {
+    let halves = (number | (number << 16)) & 0x0000_ffff_0000_ffff;
+    let bytes = (halves | (halves << 8)) & 0x00ff_00ff_00ff_00ff;
+    let nibbles = (bytes | (bytes << 4)) & 0x0f0f_0f0f_0f0f_0f0f;
+    nibbles.swap_bytes()
+}
+
+/// Digits 0 to 15 as text.
+#[inline]
+fn hexadecimal_text(nibbles: u64) -> u64 {
+    // One where the digit is a letter.
+    let letters = ((nibbles + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+    (nibbles | ZEROS) + letters * u64::from(b'A' - b'0' - 10)
+}
 
 /// One line, written from the left.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Long enough for what comes next, see [`Line::room`].
+    /// Longer than what was written: blocks are copied whole.
     bytes: Vec<u8>,
     end: usize,
 }
@@ -56,41 +79,47 @@ impl Line {
         self.end = 0;
     }
 
-    /// Makes room for `count` bytes and a block.
+    /// Writes a block of which `length` bytes count.
     #[inline]
-    fn room(&mut self, count: usize) {
-        let wanted = self.end + count + BLOCK_BYTES;
-        if self.bytes.len() < wanted {
-            self.grow(wanted);
+    fn put<const N: usize>(&mut self, block: &[u8; N], length: usize) {
+        loop {
+            if let Some(place) = self.bytes.get_mut(self.end..self.end + N) {
+                place.copy_from_slice(block);
+                self.end += length;
+                return;
+            }
+            self.grow(N);
         }
     }
 
     #[cold]
-    fn grow(&mut self, wanted: usize) {
+    fn grow(&mut self, count: usize) {
+        let wanted = self.end + count + BLOCK_BYTES;
         self.bytes.resize(wanted.next_power_of_two(), 0);
     }
 
     #[inline]
     pub fn piece(&mut self, piece: &Piece) {
         for (block, length) in &piece.blocks {
-            self.room(BLOCK_BYTES);
-            self.bytes[self.end..self.end + BLOCK_BYTES].copy_from_slice(block);
-            self.end += usize::from(*length);
+            self.put(block, usize::from(*length));
         }
     }
 
     #[inline]
     pub fn byte(&mut self, byte: u8) {
-        self.room(1);
-        self.bytes[self.end] = byte;
-        self.end += 1;
+        self.put(&[byte], 1);
     }
 
     #[inline]
     pub fn bytes(&mut self, text: &[u8]) {
-        self.room(text.len());
-        self.bytes[self.end..self.end + text.len()].copy_from_slice(text);
-        self.end += text.len();
+        loop {
+            if let Some(place) = self.bytes.get_mut(self.end..self.end + text.len()) {
+                place.copy_from_slice(text);
+                self.end += text.len();
+                return;
+            }
+            self.grow(text.len());
+        }
     }
 
     /// Whatever `write` appends.
@@ -100,10 +129,29 @@ impl Line {
         self.end = self.bytes.len();
     }
 
+    /// The digits are counted by comparing, not taken from what the conversion says: the place of
+    /// all that follows depends on the count, and must not wait for the conversion.
     #[inline]
     pub fn unsigned(&mut self, number: u64) {
-        let count = number.checked_ilog10().unwrap_or(0) as usize + 1;
-        self.digits(number, count);
+        let (digits, count) = match number {
+            0..100 => (eight_digits(number), 1 + usize::from(number >= 10)),
+            100..10_000 => (eight_digits(number), 3 + usize::from(number >= 1000)),
+            10_000..EIGHT_DIGITS => {
+                let more = [100_000, 1_000_000, 10_000_000].map(|limit| number >= limit);
+                let more = more.map(usize::from).iter().sum::<usize>();
+                (eight_digits(number), 5 + more)
+            }
+            _ => return self.large(number),
+        };
+        let text = (digits | ZEROS) >> (64 - 8 * count);
+        self.put(&text.to_le_bytes(), count);
+    }
+
+    #[inline(never)]
+    fn large(&mut self, number: u64) {
+        self.unsigned(number / EIGHT_DIGITS);
+        let text = eight_digits(number % EIGHT_DIGITS) | ZEROS;
+        self.put(&text.to_le_bytes(), 8);
     }
 
     #[inline]
@@ -114,34 +162,34 @@ impl Line {
         self.unsigned(number.unsigned_abs());
     }
 
-    /// The last `count` digits of a number, at most 20.
+    /// The nine digits of a number below 10^9.
     #[inline]
-    pub fn digits(&mut self, mut number: u64, count: usize) {
-        self.room(BLOCK_BYTES);
-        let place = &mut self.bytes[self.end..self.end + count];
-        let mut pairs = place.rchunks_exact_mut(2);
-        for pair in &mut pairs {
-            pair.copy_from_slice(&PAIRS[(number % 100) as usize]);
-            number /= 100;
-        }
-        if let [first] = pairs.into_remainder() {
-            *first = b'0' + (number % 10) as u8;
-        }
-        self.end += count;
+    pub fn nine_digits(&mut self, number: u64) {
+        self.byte(b'0' + (number / EIGHT_DIGITS) as u8);
+        let text = eight_digits(number % EIGHT_DIGITS) | ZEROS;
+        self.put(&text.to_le_bytes(), 8);
     }
 
-    /// In base 16 or 8 by `bits` a digit, without leading zeros.
-    #[inline]
-    pub fn power_of_two(&mut self, mut number: u64, bits: u32) {
-        self.room(BLOCK_BYTES);
-        let used = 64 - (number | 1).leading_zeros();
-        let count = used.div_ceil(bits) as usize;
-        let place = &mut self.bytes[self.end..self.end + count];
-        for digit in place.iter_mut().rev() {
-            *digit = b"0123456789ABCDEF"[(number & ((1 << bits) - 1)) as usize];
-            number >>= bits;
+    /// At least `count` digits, at most 20.
+    pub fn digits(&mut self, number: u64, count: usize) {
+        let written = number.checked_ilog10().unwrap_or(0) as usize + 1;
+        for _ in written..count {
+            self.byte(b'0');
         }
-        self.end += count;
+        self.unsigned(number);
+    }
+
+    /// In base 16 without leading zeros.
+    #[inline]
+    pub fn hexadecimal(&mut self, number: u64) {
+        let (high, low) = (number >> 32, number & u64::from(u32::MAX));
+        let first = if high == 0 { low } else { high };
+        let count = (67 - (first | 1).leading_zeros() as usize) / 4;
+        let text = hexadecimal_text(eight_nibbles(first)) >> (64 - 8 * count);
+        self.put(&text.to_le_bytes(), count);
+        if high != 0 {
+            self.put(&hexadecimal_text(eight_nibbles(low)).to_le_bytes(), 8);
+        }
     }
 }
 
@@ -157,17 +205,22 @@ mod tests {
 
     #[test]
     fn numbers_have_all_their_digits() {
-        for number in [0, 9, 10, 99, 100, 12_345, 1 << 40, u64::MAX] {
+        let digits = (0..20).map(|count| 10u64.pow(count));
+        let around = digits.flat_map(|power| [power - 1, power, power + 1]);
+        let nibbles = (0..64).map(|bits| 1u64 << bits);
+        let others = [12_345, 0x9abc_def0, 87_654_321, u64::MAX];
+        for number in around.chain(nibbles).chain(others) {
             check(|line| line.unsigned(number), &number.to_string());
-            check(|line| line.power_of_two(number, 4), &format!("{number:X}"));
-            check(|line| line.power_of_two(number, 3), &format!("{number:o}"));
+            check(|line| line.hexadecimal(number), &format!("{number:X}"));
             check(|line| line.digits(number, 20), &format!("{number:020}"));
         }
         for number in [0, -1, i64::MIN, i64::MAX] {
             check(|line| line.signed(number), &number.to_string());
         }
-        check(|line| line.digits(123_000_456, 9), "123000456");
-        check(|line| line.digits(7, 9), "000000007");
+        for number in [0, 7, 123_000_456, 999_999_999] {
+            check(|line| line.nine_digits(number), &format!("{number:09}"));
+        }
+        check(|line| line.digits(1_234_567_890_123, 12), "1234567890123");
     }
 
     #[test]
