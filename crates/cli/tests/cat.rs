@@ -65,6 +65,26 @@ fn each_word_prints_as_babeltrace2_prints_it() {
     }
 }
 
+/// On one CPU one thread writes all lines, on several each those of some streams.
+#[test]
+fn as_many_threads_as_there_are_cpus_print_the_same() {
+    let what = "cat on one CPU and on several";
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return testkit::skip(what, "there is one CPU");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    testkit::write_sample(folder.path()).expect("a trace");
+    for words in [&[][..], &["--clock-cycles"], &["--cpu=1"]] {
+        let mut alone = Command::new("taskset");
+        alone.args(["-c", "0", env!("CARGO_BIN_EXE_rtscope"), "cat"]);
+        let Ok(alone) = alone.args(words).arg(folder.path()).output() else {
+            return testkit::skip(what, "taskset is not installed");
+        };
+        assert!(!alone.stdout.is_empty(), "{words:?}: {alone:?}");
+        assert_eq!(cat(words, folder.path()), alone, "{words:?}");
+    }
+}
+
 #[test]
 fn colours_are_for_those_who_insist() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind, Result, TimeRange};
 use expr::{Expr, Filter};
-use report::{EventText, EventTextOptions};
+use report::{EventText, EventTextOptions, EventTimes};
 use trace::{Cursor, Damage, Item, Lost, Trace};
 
 use crate::exit::Outcome;
 use crate::flags::Cat;
 use crate::options::CatOptions;
 use crate::paint::Paint;
+use crate::verbs::ahead::{Ahead, Entry};
 use crate::verbs::window;
 
 /// Output is written in pieces of about this size.
@@ -31,24 +32,17 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
         None => paint.is_on(),
         Some(_) => false,
     };
-    let cursor = match &filter {
-        Some(filter) => trace.cursor_of(range, |class| filter.wants(class)),
-        None => trace.cursor(range),
+    let text = EventTextOptions {
+        color,
+        ..options.text
     };
     let mut print = Print {
         options: &options,
         filter,
-        events: EventText::new(
-            &trace,
-            EventTextOptions {
-                color,
-                ..options.text
-            },
-        ),
         out: Out::new(options.output.as_deref())?,
         complete: true,
     };
-    let printed = print.walk(cursor);
+    let printed = print.all(&trace, range, text);
     // What was understood is delivered first.
     print.out.flush()?;
     printed?;
@@ -62,48 +56,83 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
 struct Print<'t> {
     options: &'t CatOptions,
     filter: Option<Filter>,
-    events: EventText<'t>,
     out: Out,
     complete: bool,
 }
 
 impl Print<'_> {
-    fn walk(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
-        let has_window = !self.options.window.cpus.is_empty();
+    fn all(&mut self, trace: &Trace, range: TimeRange, text: EventTextOptions) -> Result<()> {
+        if self.filter.is_some() {
+            // It must see all streams in order, to know which task runs.
+            return self.walk(
+                cursor(trace, range, self.filter.as_ref()),
+                EventText::new(trace, text),
+            );
+        }
+        let options = self.options;
+        let wanted = |cpu| window::wants(&options.window, cpu);
+        std::thread::scope(
+            |scope| match Ahead::start(scope, trace, range, text, wanted) {
+                Some(ahead) => self.in_order(ahead, EventTimes::new(text)),
+                None => self.walk(trace.cursor(range), EventText::new(trace, text)),
+            },
+        )
+    }
+
+    /// With all lines from one thread.
+    fn walk(&mut self, mut cursor: Cursor<'_>, mut text: EventText<'_>) -> Result<()> {
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(event) => {
                     // The filter sees every CPU: it learns from all of them which task runs.
                     let matches = self.filter.as_mut().is_none_or(|f| f.matches(&event));
-                    let wanted = !has_window || window::wants(&self.options.window, event.cpu());
-                    if matches && wanted {
-                        self.events.write(&event, &mut self.out.text);
+                    if matches && window::wants(&self.options.window, event.cpu()) {
+                        text.write(&event, &mut self.out.text);
                         self.out.write_piece()?;
                     }
                 }
-                Item::Lost(lost) => {
-                    self.complete = false;
-                    if let Some(filter) = &mut self.filter {
-                        filter.lost(lost.cpu);
-                    }
-                    self.out.say(&describe(&lost))?;
-                }
-                Item::Damage(damage) => {
-                    self.complete = false;
-                    if !self.options.keep_going {
-                        return Err(unreadable(&damage));
-                    }
-                    let Damage {
-                        file,
-                        offset_bytes,
-                        reason,
-                    } = damage;
-                    let text = format!("unreadable: {file} at byte {offset_bytes}: {reason}");
-                    self.out.say(&text)?;
-                }
+                Item::Lost(lost) => self.lost(&lost)?,
+                Item::Damage(damage) => self.damage(&damage)?,
             }
         }
         Ok(())
+    }
+
+    /// With the lines that several threads write ahead.
+    fn in_order(&mut self, ahead: Ahead, mut times: EventTimes) -> Result<()> {
+        ahead.each(|entry| match entry {
+            Entry::Line(time, rest) => {
+                if let Some(time) = time {
+                    times.write(time, &mut self.out.text);
+                }
+                self.out.text.extend_from_slice(rest);
+                self.out.write_piece()
+            }
+            Entry::Lost(lost) => self.lost(&lost),
+            Entry::Damage(damage) => self.damage(&damage),
+        })
+    }
+
+    fn lost(&mut self, lost: &Lost) -> Result<()> {
+        self.complete = false;
+        if let Some(filter) = &mut self.filter {
+            filter.lost(lost.cpu);
+        }
+        self.out.say(&describe(lost))
+    }
+
+    fn damage(&mut self, damage: &Damage) -> Result<()> {
+        self.complete = false;
+        if !self.options.keep_going {
+            return Err(unreadable(damage));
+        }
+        let Damage {
+            file,
+            offset_bytes,
+            reason,
+        } = damage;
+        let text = format!("unreadable: {file} at byte {offset_bytes}: {reason}");
+        self.out.say(&text)
     }
 }
 
@@ -171,6 +200,18 @@ pub(super) fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
         eprintln!("warning: {note:#}");
     }
     Ok(filter)
+}
+
+/// A walk over the events that the filter must see.
+pub(super) fn cursor<'t>(
+    trace: &'t Trace,
+    range: TimeRange,
+    filter: Option<&Filter>,
+) -> Cursor<'t> {
+    match filter {
+        Some(filter) => trace.cursor_of(range, |class| filter.wants(class)),
+        None => trace.cursor(range),
+    }
 }
 
 fn describe(lost: &Lost) -> String {

@@ -1,5 +1,6 @@
 //! One module for each verb: options in, output and outcome out.
 
+mod ahead;
 pub mod cat;
 pub mod check;
 pub mod convert;
