@@ -76,6 +76,19 @@ impl Walk {
     /// Only when the operating system refuses to read.
     #[inline]
     pub fn advance(&mut self) -> Result<Step> {
+        self.advance_while(|_| false)
+    }
+
+    /// Hands selected events to `wants_more` until it says no: then the walk stands on that event.
+    /// Otherwise it ends at what is no event.
+    ///
+    /// # Errors
+    /// As [`Walk::advance`].
+    #[inline]
+    pub fn advance_while(
+        &mut self,
+        mut wants_more: impl FnMut(&EventView<'_>) -> bool,
+    ) -> Result<Step> {
         let (selection, filter) = (&self.selection, &mut self.filter);
         let step = self.cursor.with_dependent_mut(|_, cursor| {
             while let Some(item) = cursor.next()? {
@@ -83,7 +96,8 @@ impl Walk {
                     Item::Event(event) => {
                         // The filter sees every CPU: it learns from all of them which task runs.
                         let matches = filter.as_mut().is_none_or(|f| f.matches(&event));
-                        if matches && selection.wants_cpu(event.cpu()) {
+                        let is_selected = matches && selection.wants_cpu(event.cpu());
+                        if is_selected && !wants_more(&event) {
                             return Ok(Step::Event);
                         }
                     }

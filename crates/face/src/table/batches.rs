@@ -7,7 +7,7 @@ use trace::{Damage, Trace};
 
 use super::arrow::{self, ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::column::Column;
-use super::plan::{Plan, Source};
+use super::plan::Plan;
 use crate::{Selection, Step, Walk};
 
 /// Rows of a batch when nobody says, and of a table with so many columns that fewer must do.
@@ -130,12 +130,16 @@ impl Batches {
 
     fn fill(&mut self, columns: &mut [Column]) -> Result<usize> {
         let (mut rows, mut blob_bytes) = (0, 0);
-        while rows < self.rows_max && blob_bytes < BLOB_BYTES {
-            match self.walk.advance()? {
-                Step::Event => {
-                    blob_bytes += self.row(columns, rows);
-                    rows += 1;
-                }
+        let (plan, rows_max) = (&self.plan, self.rows_max);
+        let trace = self.walk.trace().clone();
+        loop {
+            let step = self.walk.advance_while(|event| {
+                blob_bytes += plan.add_row(&trace, event, columns, rows);
+                rows += 1;
+                rows < rows_max && blob_bytes < BLOB_BYTES
+            })?;
+            match step {
+                Step::Event | Step::End => return Ok(rows),
                 Step::Lost(lost) => {
                     self.tally.lost_places += 1;
                     self.tally.lost_events += lost.count.unwrap_or(0);
@@ -149,39 +153,8 @@ impl Batches {
                         self.tally.damages.push(damage);
                     }
                 }
-                Step::End => break,
             }
         }
-        Ok(rows)
-    }
-
-    /// The event that the walk stands on, as row number `row`.
-    #[inline]
-    fn row(&self, columns: &mut [Column], row: usize) -> usize {
-        let Some(event) = self.walk.event() else {
-            return 0;
-        };
-        for (place, source) in &self.plan.common {
-            let column = &mut columns[*place];
-            match source {
-                Source::Field => {}
-                Source::Time => column.push_bits(event.time().as_ns() as u64),
-                Source::WallTime => {
-                    column.push_bits(self.walk.trace().wall_ns(event.time()) as u64);
-                }
-                Source::Cpu => match event.cpu() {
-                    Some(cpu) => column.push_bits(u64::from(cpu.0)),
-                    None => column.pad(row + 1),
-                },
-                Source::Name => {
-                    let class = event.class().0 as usize;
-                    let place = self.plan.name_places.get(class).copied();
-                    column.push_bits(u64::from(place.unwrap_or(0)));
-                }
-            }
-        }
-        let moves = self.plan.moves(event.class()).iter();
-        moves.map(|field| field.apply(&event, columns, row)).sum()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{ClassId, EventClass, Field, FieldId, FieldType, Result};
+use event::{EventClass, Field, FieldId, FieldType, Result};
 use expr::{Program, Wants};
 use trace::{EventView, Trace};
 
@@ -125,10 +125,36 @@ impl Plan {
         })
     }
 
-    /// What an event puts where.
+    /// Adds an event as row number `row`; returns by how many bytes that have no fixed place the
+    /// columns grew.
     #[inline]
-    pub fn moves(&self, class: ClassId) -> &[Move] {
-        self.moves.get(class.0 as usize).map_or(&[], |moves| moves)
+    pub fn add_row(
+        &self,
+        trace: &Trace,
+        event: &EventView<'_>,
+        columns: &mut [Column],
+        row: usize,
+    ) -> usize {
+        let class = event.class().0 as usize;
+        for (place, source) in &self.common {
+            let column = &mut columns[*place];
+            match source {
+                Source::Field => {}
+                Source::Time => column.push_bits(event.time().as_ns() as u64),
+                Source::WallTime => column.push_bits(trace.wall_ns(event.time()) as u64),
+                Source::Cpu => match event.cpu() {
+                    Some(cpu) => column.push_bits(u64::from(cpu.0)),
+                    None => column.pad(row + 1),
+                },
+                Source::Name => {
+                    let place = self.name_places.get(class).copied();
+                    column.push_bits(u64::from(place.unwrap_or(0)));
+                }
+            }
+        }
+        let moves = self.moves.get(class).map_or(&[][..], |moves| &**moves);
+        let grown = moves.iter().map(|field| field.apply(event, columns, row));
+        grown.sum()
     }
 }
 
@@ -230,9 +256,11 @@ impl Move {
     /// Puts the field's value where it belongs, as value number `row`; returns by how many bytes
     /// that have no fixed place the column grew.
     #[inline]
-    pub fn apply(&self, event: &EventView<'_>, columns: &mut [Column], row: usize) -> usize {
+    fn apply(&self, event: &EventView<'_>, columns: &mut [Column], row: usize) -> usize {
         let column = &mut columns[self.column as usize];
-        column.pad(row);
+        if column.len < row {
+            column.pad(row);
+        }
         match self.load {
             Load::Bits => column.push_bits(event.u64(self.field)),
             Load::Float => column.push_float(event.f64(self.field)),
