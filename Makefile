@@ -51,12 +51,13 @@ test-all:
 check: deps
 	cargo xtask check
 
-# Every figure of docs/benchmarks.md, in its form; wants a quiet machine.
+# Every figure of docs/benchmarks.md, in its form; wants a quiet machine. BENCH=engine: some of it.
+BENCH ?= all
 bench:
 	@packaging/deps.sh bench
 	@packaging/tracefs.sh
 	cargo build --release --package cli --package bench --package python
-	cargo xtask lock $(TARGET_DIR)/release/bench all
+	cargo xtask lock $(TARGET_DIR)/release/bench $(BENCH)
 
 install: build
 	install -D -m 755 $(RTSCOPE) $(DESTDIR)$(PREFIX)/bin/rtscope

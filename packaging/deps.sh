@@ -49,6 +49,7 @@ bench_needs() {
     cat <<'NEEDS'
 ^babeltrace2$ command -v babeltrace2
 ^rt-tests$ command -v hackbench
+^trace-cmd$ command -v trace-cmd
 ^python3-bt2$ /usr/bin/python3 -c 'import bt2'
 ^lttng-tools$ command -v lttng-sessiond
 ^liblttng-ust-dev$ echo '#include <lttng/tracepoint.h>' | cc -E -x c - -o /dev/null

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Walks over a trace in one way and prints how many events it saw, the seconds and the seconds of CPU time.
-usage: walk.py rtscope-batches|rtscope-events|bt2-events|bt2-fields TRACE"""
+usage: walk.py rtscope-batches|rtscope-events|bt2-events|bt2-fields|bt2-values TRACE"""
 
 import ctypes
 import sys
@@ -87,11 +87,32 @@ def bt2_fields(path: str) -> int:
     return events
 
 
+def bt2_values(path: str) -> int:
+    """Every event, and the value of every field of its payload, as a table holds them."""
+    import bt2
+
+    def plain(field):
+        if isinstance(field, bt2._IntegerFieldConst):
+            return int(field)
+        if isinstance(field, bt2._StringFieldConst):
+            return str(field)
+        return field
+
+    events = 0
+    for message in bt2.TraceCollectionMessageIterator(path):
+        if type(message) is bt2._EventMessageConst:
+            for field in message.event.payload_field.values():
+                plain(field)
+            events += 1
+    return events
+
+
 WAYS = {
     "rtscope-batches": rtscope_batches,
     "rtscope-events": rtscope_events,
     "bt2-events": bt2_events,
     "bt2-fields": bt2_fields,
+    "bt2-values": bt2_values,
 }
 
 

@@ -1,5 +1,7 @@
-//! The trace engine beside babeltrace2: every field, text, a rare event, opening and seeking.
+//! The trace engine beside babeltrace2 and trace-cmd: every field, text, a rare event, opening and
+//! seeking.
 
+mod dat;
 mod traces;
 pub mod walk;
 
@@ -20,6 +22,8 @@ use walk::Walked;
 const OF_PEER_MAX: f64 = 0.1;
 /// A filter on a rare event takes at most this part of decoding all.
 const RARE_MAX: f64 = 0.33;
+/// Of trace-cmd's time for the same file as text.
+const OF_TRACE_CMD_MAX: f64 = 0.2;
 const SEEK_MS_MAX: f64 = 50.0;
 const PRIVATE_MB_MAX: f64 = 100.0;
 
@@ -64,7 +68,7 @@ impl Way {
 /// When a trace cannot be made, or a program fails that should not.
 pub fn measure(options: &Options) -> Result<Report> {
     let traces = Traces::ready(options)?;
-    let rounds = options.pick(7, 1);
+    let rounds = options.pick(5, 1);
     let mut report = Report {
         title: "The trace engine",
         command: "bench engine".into(),
@@ -93,8 +97,42 @@ pub fn measure(options: &Options) -> Result<Report> {
     ] {
         beside_peer(options, &mut report, rounds, (name, dir, rare))?;
     }
+    if let Some(dat) = &traces.dat {
+        beside_trace_cmd(options, &mut report, rounds, dat)?;
+    }
     seeking(&mut report, &traces.large, rounds)?;
     Ok(report)
+}
+
+/// The same file as text, by us and by the tool that it is of.
+fn beside_trace_cmd(
+    options: &Options,
+    report: &mut Report,
+    rounds: usize,
+    file: &Path,
+) -> Result<()> {
+    let events = walked(file, "fields")?.events as f64;
+    let mut ours = Way::new("rtscope cat");
+    let mut theirs = Way::new("trace-cmd report");
+    for _ in 0..rounds {
+        ours.add(child::run(&mut cat(options, file))?);
+        let mut command = Command::new("trace-cmd");
+        theirs.add(child::run(command.args(["report", "-i"]).arg(file))?);
+    }
+    let ways = [&ours, &theirs];
+    report.tables[0]
+        .rows
+        .extend(ways.map(|way| way.row("trace.dat", events)));
+    report.bars.push(bar(
+        "trace.dat: text, of `trace-cmd report`'s".into(),
+        &ours,
+        &theirs,
+        OF_TRACE_CMD_MAX,
+    ));
+    report
+        .remarks
+        .extend(compared("trace.dat", "text", &ours, &theirs));
+    Ok(())
 }
 
 /// All ways to read one trace, its name and the name of a rare event in it.

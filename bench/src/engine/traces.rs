@@ -1,4 +1,5 @@
-//! The traces that are read: a recording of the kernel, a user's with two integers, a large one.
+//! The traces that are read: a recording of the kernel, a user's with two integers, a large one,
+//! one of trace-cmd.
 //!
 //! They are made once and kept in the cache directory, outside of any tree; small runs make small
 //! ones that go away.
@@ -12,28 +13,36 @@ use ctf::writer::{ClockMeta, HeaderKind, PayloadWriter, StreamMeta, TraceMeta, T
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer};
 use tempfile::TempDir;
 
+use super::dat;
 use crate::child;
 use crate::load::{self, Load};
 use crate::options::Options;
 
 const KERNEL_EVENTS: f64 = 20e6;
 const USER_EVENTS: u64 = 10_000_000;
-/// 23 bytes each: 2 GB.
-const LARGE_EVENTS: u64 = 90_000_000;
+/// 20 bytes each: 2 GB.
+const LARGE_EVENTS: u64 = 100_000_000;
 const SMALL_EVENTS: u64 = 100_000;
 /// One event of so many is the rare one.
 const RARE_EVERY: u64 = 10_000;
 const CPUS: u32 = 4;
 /// The longest recording.
 const SECONDS_MAX: f64 = 900.0;
-const GROUPS: u32 = 4;
-const FDS: u32 = 4;
+/// Few threads that wake each other switch more often than many.
+const GROUPS: u32 = 2;
+const FDS: u32 = 2;
+/// A busy machine records less in the same time: again, for longer.
+const ATTEMPTS: usize = 4;
+const DAT_RING_BYTES: usize = 64 << 20;
+const DAT_SECONDS: f64 = 10.0;
 
 /// Where they are.
 pub struct Traces {
     pub kernel: PathBuf,
     pub user: PathBuf,
     pub large: PathBuf,
+    /// A file of trace-cmd's; none where that is not installed.
+    pub dat: Option<PathBuf>,
     kernel_events: f64,
     user_events: u64,
     /// Small ones go away with it.
@@ -57,12 +66,21 @@ impl Traces {
         let user = made(&dir, "user", |dir| write_user(dir, user_events))?;
         let large = made(&dir, "large", |dir| write_user(dir, large_events))?;
         let kernel = made(&dir, "kernel", |dir| record(options, dir))?;
+        let seconds = options.pick(DAT_SECONDS, 0.1);
+        let dat = match child::exists("trace-cmd") {
+            true => {
+                let make = |dir: &Path| dat::record(dir, DAT_RING_BYTES, seconds);
+                Some(dat::file(&made(&dir, "dat", make)?))
+            }
+            false => None,
+        };
         let kernel_events = fs::read_to_string(kernel.with_extension("events"))?;
         Ok(Traces {
             kernel_events: kernel_events.trim().parse()?,
             kernel,
             user,
             large,
+            dat,
             user_events,
             _folder: folder,
         })
@@ -108,17 +126,18 @@ fn made(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Resul
     Ok(path)
 }
 
-/// Records as long as it takes, by the rate of a short recording.
+/// Records as long as it takes, by the rate of the recording before.
 fn record(options: &Options, dir: &Path) -> Result<()> {
     load::require()?;
-    let probe = dir.with_extension("probe");
-    fs::remove_dir_all(&probe).ok();
-    let mut events = record_for(options, &probe, 1.0)?;
-    let seconds = (KERNEL_EVENTS * 1.1 / events.max(1.0)).clamp(1.0, SECONDS_MAX);
-    if options.small {
-        fs::rename(&probe, dir)?;
-    } else {
-        fs::remove_dir_all(&probe)?;
+    let wanted = options.pick(KERNEL_EVENTS, 1.0);
+    let mut seconds = 1.0;
+    let mut events = record_for(options, dir, seconds)?;
+    for _ in 0..ATTEMPTS {
+        if events >= wanted {
+            break;
+        }
+        fs::remove_dir_all(dir)?;
+        seconds = (seconds * wanted * 1.1 / events.max(1.0)).clamp(1.0, SECONDS_MAX);
         events = record_for(options, dir, seconds)?;
     }
     fs::write(
