@@ -5,23 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const METADATA: &str = r#"/* CTF 1.8 */
-typealias integer { size = 8; align = 8; } := uint8_t;
-typealias integer { size = 32; align = 8; } := uint32_t;
-typealias integer { size = 64; align = 8; } := uint64_t;
-trace { major = 1; minor = 8; byte_order = le; uuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";
-  packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }; };
-clock { name = "c"; freq = 1000000000; };
-stream { id = 0;
-  packet.context := struct { uint64_t content_size; uint64_t packet_size; };
-  event.header := struct { uint8_t id;
-    integer { size = 64; align = 8; map = clock.c.value; } timestamp; }; };
-event { name = "tick"; id = 1; stream_id = 0; fields := struct { uint32_t n; }; };
-event { name = "text"; id = 2; stream_id = 0; fields := struct {
-  uint64_t length; uint8_t bytes[length]; }; };
-event { name = "huge"; id = 3; stream_id = 0; fields := struct {
-  uint8_t bytes[18446744073709551615]; }; };
-"#;
+/// Events of the ids 1 (`number`, here called a tick), 2 (a sequence of bytes) and 4 (an array that
+/// no packet can hold), of a clock of 1 Hz.
+const METADATA: &str = include_str!("../../ctf/tests/bad_input.tsdl");
 
 /// The size of a packet's header and context, and of a tick.
 const HEAD_BYTES: usize = 40;
@@ -31,12 +17,12 @@ const STREAM_ID: usize = 20;
 const CONTENT_SIZE: usize = 24;
 const PACKET_SIZE: usize = 32;
 
-fn event(id: u8, time_ns: u64, payload: &[u8]) -> Vec<u8> {
-    [&[id][..], &time_ns.to_le_bytes(), payload].concat()
+fn event(id: u8, time_s: u64, payload: &[u8]) -> Vec<u8> {
+    [&[id][..], &time_s.to_le_bytes(), payload].concat()
 }
 
-fn tick(time_ns: u64, n: u32) -> Vec<u8> {
-    event(1, time_ns, &n.to_le_bytes())
+fn tick(time_s: u64, n: u32) -> Vec<u8> {
+    event(1, time_s, &n.to_le_bytes())
 }
 
 fn packet(events: &[u8]) -> Vec<u8> {
@@ -138,7 +124,7 @@ fn an_event_without_sense_is_named_and_the_next_packet_is_read() {
     for length in [u64::MAX, 1 << 61, 1 << 40] {
         check(&event(2, 6, &length.to_le_bytes()), beyond);
     }
-    check(&event(3, 6, &[0; 64]), beyond);
+    check(&event(4, 6, &[0; 64]), beyond);
     check(&tick(6, 6)[..TICK_BYTES - 1], beyond);
     check(&tick(u64::MAX, 6), "ticks of its clock, beyond all time");
 }
@@ -161,7 +147,9 @@ fn a_packet_that_reaches_beyond_the_file_gives_its_events_and_ends_it() {
 fn a_foreign_uuid_is_no_reason_to_refuse() {
     let folder = tempfile::tempdir().expect("a folder");
     let stream = packet(&[tick(10, 1), tick(20, 2)].concat());
-    fs::write(folder.path().join("metadata"), METADATA).expect("written");
+    let uuid = "byte_order = le; uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\";";
+    let metadata = METADATA.replace("byte_order = le;", uuid);
+    fs::write(folder.path().join("metadata"), metadata).expect("written");
     fs::write(folder.path().join("stream"), stream).expect("written");
     let output = cat(folder.path(), &[]);
     assert_eq!(
@@ -169,6 +157,24 @@ fn a_foreign_uuid_is_no_reason_to_refuse() {
         (vec![1, 2], Some(0))
     );
     assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn time_that_goes_back_inside_of_a_packet_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = packet(&[tick(10, 1), tick(30, 2), tick(20, 3), tick(25, 4)].concat());
+    let stream = [first, packet(&tick(40, 5))].concat();
+    fs::write(folder.path().join("metadata"), METADATA).expect("written");
+    fs::write(folder.path().join("stream"), stream).expect("written");
+    let check = |words: &[&str], expect: &[u32]| {
+        let output = cat(folder.path(), words);
+        assert_eq!(
+            (ticks(&output), output.status.code()),
+            (expect.to_vec(), Some(0))
+        );
+    };
+    check(&[], &[1, 2, 3, 4, 5]);
+    check(&["--end=27"], &[1, 3, 4]);
 }
 
 #[test]

@@ -4,23 +4,7 @@
 use ctf::reader::{Schema, Step, StreamReader};
 use event::FieldId;
 
-const METADATA: &str = r#"/* CTF 1.8 */
-typealias integer { size = 8; align = 8; } := uint8_t;
-typealias integer { size = 32; align = 8; } := uint32_t;
-typealias integer { size = 64; align = 8; } := uint64_t;
-trace { major = 1; minor = 8; byte_order = le;
-  packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }; };
-clock { name = "c"; freq = 1; };
-stream { id = 0;
-  packet.context := struct { uint64_t content_size; uint64_t packet_size; };
-  event.header := struct { uint8_t id;
-    integer { size = 64; align = 8; map = clock.c.value; } timestamp; }; };
-event { name = "number"; id = 1; stream_id = 0; fields := struct { uint32_t n; }; };
-event { name = "words"; id = 2; stream_id = 0; fields := struct {
-  uint64_t length; uint8_t bytes[length]; }; };
-event { name = "texts"; id = 3; stream_id = 0; fields := struct {
-  uint64_t length; string texts[length]; }; };
-"#;
+const METADATA: &str = include_str!("bad_input.tsdl");
 
 /// The size of a packet's header and context.
 const HEAD_BYTES: usize = 40;
