@@ -166,15 +166,9 @@ fn time_that_goes_back_inside_of_a_packet_loses_nothing() {
     let stream = [first, packet(&tick(40, 5))].concat();
     fs::write(folder.path().join("metadata"), METADATA).expect("written");
     fs::write(folder.path().join("stream"), stream).expect("written");
-    let check = |words: &[&str], expect: &[u32]| {
-        let output = cat(folder.path(), words);
-        assert_eq!(
-            (ticks(&output), output.status.code()),
-            (expect.to_vec(), Some(0))
-        );
-    };
-    check(&[], &[1, 2, 3, 4, 5]);
-    check(&["--end=27"], &[1, 3, 4]);
+    let output = cat(folder.path(), &[]);
+    assert_eq!(ticks(&output), [1, 2, 3, 4, 5]);
+    assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]

@@ -47,29 +47,28 @@ impl<'a> CtfCursor<'a> {
     /// empty.
     pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool], share: Share) -> Self {
         let mut lanes = Vec::new();
-        for part in ctf.parts_by_uuid() {
+        let wanted_of = |part: &Part| wanted.get(part.classes()).map(Arc::from);
+        let wanted: Vec<Option<Arc<[bool]>>> = ctf.parts.iter().map(wanted_of).collect();
+        for (number, place) in ctf.streams_in_order() {
+            let part = &ctf.parts[number];
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
-            let wanted: Option<Arc<[bool]>> = wanted.get(part.classes()).map(Arc::from);
-            let narrow = |reader: StreamReader<'a>| match &wanted {
+            let narrow = |reader: StreamReader<'a>| match &wanted[number] {
                 Some(wanted) => reader.with_wanted(wanted.clone()).until(end_ns),
                 None => reader,
             };
-            for place in part.files.places_by_id() {
-                let stream = &part.files.streams()[place];
-                let file = format!("{}{}", part.prefix, stream.name());
-                let readers = part.files.readers_from(place, begin_ns).into_iter();
-                lanes.extend(readers.map(|reader| CtfLane {
-                    reader: narrow(reader.with_first_class(part.first_class)),
-                    part,
-                    range,
-                    file: file.clone(),
-                    other: None,
-                    latest_ns: i64::MIN,
-                    events_back_in_time: 0,
-                }));
-            }
+            let file = format!("{}{}", part.prefix, part.files.streams()[place].name());
+            let readers = part.files.readers_from(place, begin_ns).into_iter();
+            lanes.extend(readers.map(|reader| CtfLane {
+                reader: narrow(reader.with_first_class(part.first_class)),
+                part,
+                range,
+                file: file.clone(),
+                other: None,
+                latest_ns: i64::MIN,
+                events_back_in_time: 0,
+            }));
         }
         let lanes = lanes.into_iter().skip(share.first).step_by(share.of);
         CtfCursor {

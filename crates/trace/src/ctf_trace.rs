@@ -18,6 +18,8 @@ pub(crate) struct CtfTrace {
 /// One CTF trace with what places it among the others.
 pub(crate) struct Part {
     pub files: TraceFiles,
+    /// Which of the roots it lies below.
+    root: usize,
     /// Its directory relative to the root, empty or with a slash at the end.
     pub prefix: String,
     /// Its directory relative to the root that was given for it.
@@ -38,6 +40,8 @@ pub(crate) struct Part {
 /// A directory to open.
 pub(crate) struct Place {
     pub dir: PathBuf,
+    /// Which of the roots it lies below.
+    pub root: usize,
     /// How it is called from the root: empty or with a slash at the end.
     pub prefix: String,
     /// The same without the root, and without a slash.
@@ -61,6 +65,7 @@ impl CtfTrace {
             };
             parts.push(Part {
                 files,
+                root: place.root,
                 prefix: place.prefix,
                 path_below_root: place.below_root,
                 first_class: 0,
@@ -77,6 +82,7 @@ impl CtfTrace {
                 .is_some_and(|d| d == "kernel")
         };
         parts.sort_by_key(|part| !is_kernel(part));
+        join(&mut parts);
         let base_ns = parts.first().map_or(0, Part::wall_offset_ns);
         let mut first_class = 0;
         for part in &mut parts {
@@ -87,15 +93,20 @@ impl CtfTrace {
         Ok(CtfTrace { parts })
     }
 
-    /// The parts in the order that events of one instant have: by UUID, those without one last; as
-    /// babeltrace2 orders them.
-    pub fn parts_by_uuid(&self) -> Vec<&Part> {
-        let mut parts: Vec<&Part> = self.parts.iter().collect();
-        parts.sort_by_key(|part| {
+    /// Every stream file, as its part's place and its own in that, in the order that events of one
+    /// instant have: by UUID, stream class and stream, then by name; as babeltrace2 orders them.
+    pub fn streams_in_order(&self) -> Vec<(usize, usize)> {
+        let mut keyed = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
             let uuid = part.files.schema().uuid;
-            (uuid.is_none(), uuid)
-        });
-        parts
+            // Traces without a UUID come last, and stay apart.
+            let trace = (uuid.is_none().then_some(number), uuid);
+            let indexes = part.files.indexes().iter().enumerate();
+            let key = |index: &PacketIndex| (trace, index.stream_class, index.stream);
+            keyed.extend(indexes.map(|(place, index)| (key(index), (number, place))));
+        }
+        keyed.sort();
+        keyed.into_iter().map(|(_, place)| place).collect()
     }
 
     /// Classes of all parts, numbered through.
@@ -204,6 +215,21 @@ impl CtfTrace {
             .parts
             .partition_point(|part| part.first_class <= class.0);
         after.checked_sub(1)
+    }
+}
+
+/// Directories below one root that bear the UUID of one trace are parts of it. What was named by
+/// itself stands for itself.
+fn join(parts: &mut [Part]) {
+    let mut traces: BTreeMap<(usize, [u8; 16]), Vec<&mut TraceFiles>> = BTreeMap::new();
+    for part in parts {
+        if let Some(uuid) = part.files.schema().uuid {
+            let trace = traces.entry((part.root, uuid)).or_default();
+            trace.push(&mut part.files);
+        }
+    }
+    for files in traces.values_mut().filter(|files| files.len() > 1) {
+        TraceFiles::join(files);
     }
 }
 

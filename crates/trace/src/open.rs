@@ -44,7 +44,7 @@ impl Trace {
     /// As [`Trace::open`]; [`ErrorKind::InvalidInput`] when there is no root.
     pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
         let (mut places, mut recordings) = (Vec::new(), Vec::new());
-        for root in roots {
+        for (number, root) in roots.iter().enumerate() {
             let shown_root = match roots {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
@@ -53,6 +53,7 @@ impl Trace {
                 match found {
                     Found::Ctf(dir, prefix) => places.push(Place {
                         dir,
+                        root: number,
                         prefix: format!("{shown_root}{prefix}"),
                         below_root: prefix.trim_end_matches('/').to_owned(),
                         clock_offset: root.clock_offset,

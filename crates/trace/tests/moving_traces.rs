@@ -79,19 +79,45 @@ fn files_that_a_tracer_rotated_are_one_stream_with_the_losses_between_them() {
     assert_eq!(walk(root.path()), WHOLE[2..]);
 }
 
+/// Puts the packets of each range into a directory of its own, as one trace's.
+fn split(whole: &Path, root: &Path, parts: &[Range<usize>]) {
+    let bytes = fs::read(whole.join(STREAM)).unwrap();
+    for (number, part) in parts.iter().enumerate() {
+        let dir = root.join(format!("{number}/kernel"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::copy(whole.join("metadata"), dir.join("metadata")).unwrap();
+        fs::write(dir.join(STREAM), &bytes[part.clone()]).unwrap();
+    }
+}
+
 #[test]
-fn archives_of_a_rotated_session_are_one_trace_below_their_root() {
+fn archives_and_snapshots_of_one_session_are_one_trace_below_their_root() {
+    let whole = tempfile::tempdir().unwrap();
+    let [first, second, third] = write(whole.path());
+    let check = |parts: &[Range<usize>]| {
+        let root = tempfile::tempdir().unwrap();
+        split(whole.path(), root.path(), parts);
+        assert_eq!(walk(root.path()), WHOLE, "{parts:?}");
+    };
+    // Archives of a rotated session: what was lost between them counts.
+    check(&[first.clone(), second.clone(), third.clone()]);
+    check(&[first.clone(), second.start..third.end]);
+    // Snapshots that overlap: what is in several is read once.
+    check(&[first.start..second.end, first.start..third.end]);
+    check(&[first.start..third.end, first.start..third.end]);
+}
+
+#[test]
+fn traces_that_are_named_one_by_one_are_not_taken_for_copies() {
     let root = tempfile::tempdir().unwrap();
-    let packets = write(&root.path().join("archives/2/kernel"));
-    let second = root.path().join("archives/2/kernel");
-    let first = root.path().join("archives/1/kernel");
-    fs::create_dir_all(&first).unwrap();
-    fs::copy(second.join("metadata"), first.join("metadata")).unwrap();
-    let bytes = fs::read(second.join(STREAM)).unwrap();
-    fs::write(first.join(STREAM), &bytes[..packets[1].start]).unwrap();
-    fs::write(second.join(STREAM), &bytes[packets[1].start..]).unwrap();
-    // What was lost between two archives nobody counts: each begins with counters of its own.
-    assert_eq!(walk(root.path()), ["1", "5", "lost 3 5-9", "9"]);
+    let dirs = ["a", "b"].map(|name| root.path().join(name));
+    for dir in &dirs {
+        write(dir);
+    }
+    let roots = dirs.map(trace::Root::from);
+    let trace = Trace::open_all(&roots, &trace::OpenOptions::default()).unwrap();
+    let found = rest(&mut trace.cursor(TimeRange::ALL));
+    assert_eq!(found.len(), 2 * WHOLE.len(), "{found:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Opens the files of one trace directory.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -115,18 +116,29 @@ impl TraceFiles {
         self.indexes.get_or_init(|| {
             let build = |stream: &StreamFile| PacketIndex::build(&self.schema, stream.source());
             let mut indexes: Vec<_> = self.streams.iter().map(build).collect();
-            link_rotated(&mut indexes);
+            link_rotated(&mut indexes.iter_mut().collect::<Vec<_>>());
             indexes
         })
     }
 
-    /// Places in [`TraceFiles::streams`] in the order that events of one instant have: by the ids
-    /// of stream class and stream, then by name; as babeltrace2 orders them.
-    pub fn places_by_id(&self) -> Vec<usize> {
-        let indexes = self.indexes();
-        let mut places: Vec<usize> = (0..indexes.len()).collect();
-        places.sort_by_key(|place| (indexes[*place].stream_class, indexes[*place].stream));
-        places
+    /// Sees several directories as one trace: archives of a rotated session go on where the one
+    /// before ended, and of snapshots that overlap each packet is read once. Their headers are read
+    /// now.
+    pub fn join(directories: &mut [&mut TraceFiles]) {
+        let mut known = HashSet::new();
+        let mut all = Vec::new();
+        for files in directories {
+            files.indexes();
+            let own = files.indexes.get_mut().into_iter().flatten();
+            let own: Vec<&mut PacketIndex> = own.collect();
+            let first = all.len();
+            all.extend(own);
+            for index in &mut all[first..] {
+                index.leave_out(&known);
+            }
+            known.extend(all[first..].iter().flat_map(|index| index.identities()));
+        }
+        link_rotated(&mut all);
     }
 
     /// A reader at the start of a stream file, in the order of its packets.
@@ -162,7 +174,7 @@ impl TraceFiles {
 
 /// The files of one stream that a tracer rotated go on where the one before ended, so that losses
 /// between them are seen.
-fn link_rotated(indexes: &mut [PacketIndex]) {
+fn link_rotated(indexes: &mut [&mut PacketIndex]) {
     let mut files: Vec<(Option<u64>, u64, i64, i64, usize)> = Vec::new();
     for (place, index) in indexes.iter().enumerate() {
         if let (Some(stream), Some((begin, end))) = (index.stream, index.range_ns()) {

@@ -2,6 +2,8 @@
 //!
 //! Index files beside a trace may be absent or wrong; this one is made from the stream itself.
 
+use std::collections::HashSet;
+
 use super::packet::{self, Packet, PacketFacts, Refusal};
 use super::scale::TimeScale;
 use super::schema::Schema;
@@ -18,7 +20,7 @@ const RUNS_MAX: usize = 1 << 16;
 const CHAINS_MAX: usize = 64;
 
 /// The counters at the end of a packet, from which the next one's losses are reckoned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Edge {
     pub end_ns: Option<i64>,
     pub discarded: Option<(u64, u64)>,
@@ -59,6 +61,15 @@ pub(crate) struct Run {
     pub end_ns: i64,
     /// The end of the last packet.
     pub edge: Edge,
+}
+
+/// What two copies of a packet share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    stream_class: Option<u64>,
+    stream: Option<u64>,
+    begin_ticks: u64,
+    edge: Edge,
 }
 
 /// The packets of one stream file.
@@ -228,6 +239,35 @@ impl PacketIndex {
             end_ns => end_ns,
         });
         Some((begin, end.max()?))
+    }
+
+    /// What tells its packets from all others of the trace.
+    pub(crate) fn identities(&self) -> impl Iterator<Item = Identity> {
+        self.runs.iter().filter_map(|run| self.identity(run))
+    }
+
+    /// None where a packet does not say its time, or runs hold several packets.
+    fn identity(&self, run: &Run) -> Option<Identity> {
+        let is_one_packet = self.packets == self.runs.len() as u64;
+        let begin_ticks = run.begin_ticks.filter(|_| is_one_packet)?;
+        Some(Identity {
+            stream_class: self.stream_class,
+            stream: self.stream,
+            begin_ticks,
+            edge: run.edge,
+        })
+    }
+
+    /// Leaves out packets that are `known` from elsewhere.
+    pub(crate) fn leave_out(&mut self, known: &HashSet<Identity>) {
+        let mut chains = std::mem::take(&mut self.chains);
+        let is_new = |place: &u32| {
+            let run = self.runs.get(*place as usize);
+            let identity = run.and_then(|run| self.identity(run));
+            identity.is_none_or(|identity| !known.contains(&identity))
+        };
+        chains.iter_mut().for_each(|chain| chain.retain(is_new));
+        self.chains = chains;
     }
 
     /// The counters before a run.
