@@ -2,10 +2,10 @@
 //! turn.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use measure::looping::lttng::{Daemon, PROVIDER};
 use serde_json::Value;
 
 use crate::child;
@@ -21,6 +21,8 @@ const TEXT_SHARE_MAX: f64 = 0.25;
 /// Of an event that is switched off.
 const OFF_NS_MAX: f64 = 1.0;
 const LTTNG: &[&str] = &["lttng", "lttng-sessiond"];
+/// Of LTTng's sub-buffers: 128 MiB a CPU, as our rings have.
+const LTTNG_SUBBUFFER: &str = "4M";
 
 /// A way to run the loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +138,8 @@ impl Programs {
         let mut command = compile(&lttng);
         command
             .arg("-DNPT_LTTNG")
-            .arg(format!("-I{}", bench.join("probe").display()));
+            .arg(format!("-I{}", folder.display()));
+        std::fs::write(folder.join("npt_lttng.h"), PROVIDER)?;
         command.args(["-llttng-ust", "-ldl"]);
         let built = child::output(&mut command).is_ok() && LTTNG.iter().all(|p| child::exists(p));
         Ok(Programs {
@@ -194,9 +197,9 @@ impl Scene<'_> {
                 let (Some(daemon), Some(program)) = (daemon, &self.programs.lttng) else {
                     bail!("LTTng-UST is not installed");
                 };
-                daemon.session(tracer == Tracer::LttngTimer, || {
-                    child::output(daemon.command(program).args(&words))
-                })?
+                let timer = tracer == Tracer::LttngTimer;
+                let run = || child::output(daemon.command(program).args(&words));
+                daemon.session(timer, LTTNG_SUBBUFFER, run)?.0
             }
         };
         let line = said.lines().find(|line| line.starts_with('{'));
@@ -216,84 +219,6 @@ impl Scene<'_> {
             std::fs::remove_file(entry?.path())?;
         }
         Ok(())
-    }
-}
-
-/// LTTng's session daemon, ours as long as we run.
-struct Daemon {
-    child: Child,
-    home: PathBuf,
-}
-
-impl Daemon {
-    fn start(folder: &Path) -> Result<Daemon> {
-        let home = folder.join("lttng");
-        std::fs::create_dir(&home)?;
-        let mut command = Command::new("lttng-sessiond");
-        command
-            .arg("--no-kernel")
-            .env("LTTNG_HOME", &home)
-            .env("HOME", &home);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let daemon = Daemon {
-            child: child.context("cannot start lttng-sessiond")?,
-            home,
-        };
-        let begin = Instant::now();
-        while daemon.lttng(&["list"]).is_err() {
-            if begin.elapsed() > Duration::from_secs(10) {
-                bail!("lttng-sessiond does not answer");
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(daemon)
-    }
-
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command
-            .env("LTTNG_HOME", &self.home)
-            .env("HOME", &self.home);
-        // Else the first events are gone before the daemon has spoken.
-        command.env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
-        command
-    }
-
-    fn lttng(&self, words: &[&str]) -> Result<String> {
-        child::output(
-            self.command("lttng")
-                .arg("--no-sessiond")
-                .arg("-q")
-                .args(words),
-        )
-    }
-
-    /// Runs `run` while a session records npt's events, with room for all of them.
-    fn session<T>(&self, timer: bool, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        let output = self.home.join("trace");
-        let output = output.to_str().context("a path in UTF-8")?;
-        self.lttng(&["create", "npt", "-o", output])?;
-        let mut channel = vec!["enable-channel", "-u", "--subbuf-size", "4M"];
-        channel.extend(["--num-subbuf", "32", "ch"]);
-        if timer {
-            channel.extend(["--read-timer", "100000"]);
-        }
-        let ran = self
-            .lttng(&channel)
-            .and_then(|_| self.lttng(&["enable-event", "-u", "-c", "ch", "npt:*"]))
-            .and_then(|_| self.lttng(&["start"]))
-            .and_then(|_| run());
-        self.lttng(&["destroy", "npt"])?;
-        std::fs::remove_dir_all(output).ok();
-        ran
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // SAFETY: a signal to our own child, which was not waited for yet.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
-        self.child.wait().ok();
     }
 }
 

@@ -39,7 +39,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("python", &["event", "trace", "expr", "face"]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
-    ("bench", &["event", "bpf-host", "ctf", "ftrace", "trace"]),
+    ("bench", &["event", "bpf-host", "ctf", "ftrace", "measure", "trace"]),
     (
         "fuzz",
         &[

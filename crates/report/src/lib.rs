@@ -31,7 +31,9 @@ pub use events_text::{
 };
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
-pub use looping::{loop_file, loop_json, loop_text};
+pub use looping::{
+    LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,
+};
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use reports::{
     Calendar, Date, LAMI_VERSION, Picture, lami_error, lami_metadata, lami_results, picture,

@@ -1,9 +1,10 @@
 //! What the measuring loop found, as npt prints it, as npt's file, and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use measure::looping::LoopFound;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// npt's bins are microseconds.
 const NS_PER_US: f64 = 1e3;
@@ -29,10 +30,44 @@ fn table(found: &LoopFound) -> Vec<(u64, u64)> {
     found.by_unit(NS_PER_US)
 }
 
+/// A loop's result, with what is said beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopFacts<'a> {
+    /// Who recorded.
+    pub tracer: &'a str,
+    /// All iterations.
+    pub found: &'a LoopFound,
+    /// Those that nothing is known to have hit, if that was asked for.
+    pub net_of_irqs: Option<&'a LoopFound>,
+    /// Events that the tracer lost; none where nobody was there to lose them.
+    pub lost: Option<u64>,
+}
+
 /// As npt prints it, with percentiles before the table.
-pub fn loop_text(found: &LoopFound) -> String {
-    let mut text = format!("{} loops done.\nLoops duration:\n", found.counted);
+pub fn loop_text(facts: &LoopFacts<'_>) -> String {
+    let mut text = String::new();
     // Writing to a String cannot fail, here and below.
+    if let Some(net) = facts.net_of_irqs {
+        let hit = facts.found.counted - net.counted;
+        text.push_str("All iterations:\n");
+        one_text(facts.found, &mut text);
+        let _ = writeln!(
+            text,
+            "\nWithout {hit} that an interrupt, an NMI or a switch hit:"
+        );
+        if net.longs_unkept > 0 {
+            let _ = writeln!(text, "({} more may have been hit)", net.longs_unkept);
+        }
+    }
+    one_text(facts.net_of_irqs.unwrap_or(facts.found), &mut text);
+    if let Some(lost) = facts.lost {
+        let _ = writeln!(text, "Events lost: {lost}");
+    }
+    text
+}
+
+fn one_text(found: &LoopFound, text: &mut String) {
+    let _ = writeln!(text, "{} loops done.\nLoops duration:", found.counted);
     for (name, us) in figures(found) {
         let _ = writeln!(text, "  {name} {us:.6} us");
     }
@@ -53,8 +88,43 @@ pub fn loop_text(found: &LoopFound) -> String {
         beyond_us(found),
         found.overruns
     );
+}
+
+/// The histogram as bars: a row for each doubling of the duration, long as the logarithm of its
+/// iterations, so that one in a million is still seen.
+pub fn loop_plot(found: &LoopFound) -> String {
+    let mut rows: BTreeMap<u32, u64> = BTreeMap::new();
+    for (ns, count) in found.by_unit(1.0) {
+        *rows.entry(ns.max(1).ilog2()).or_insert(0) += count;
+    }
+    if found.overruns > 0 {
+        *rows
+            .entry(found.max_ns().max(1.0).log2() as u32)
+            .or_insert(0) += found.overruns;
+    }
+    let (Some((&first, _)), Some((&last, _))) = (rows.first_key_value(), rows.last_key_value())
+    else {
+        return String::new();
+    };
+    let length = |count: u64| (count as f64).log2() + 1.0;
+    let longest = rows
+        .values()
+        .map(|count| length(*count))
+        .fold(1.0, f64::max);
+    let mut text = String::from("\n  from, ns       loops\n");
+    for row in first..=last {
+        let count = rows.get(&row).copied().unwrap_or_default();
+        let bar = match count {
+            0 => 0,
+            _ => (length(count) / longest * PLOT_COLUMNS).ceil() as usize,
+        };
+        let _ = writeln!(text, "{:>10} {count:>11} {}", 1_u64 << row, "#".repeat(bar));
+    }
     text
 }
+
+/// The longest bar.
+const PLOT_COLUMNS: f64 = 56.0;
 
 const PERCENTILES: [(&str, f64); 4] = [
     ("p50     ", 0.5),
@@ -84,16 +154,24 @@ pub fn loop_file(found: &LoopFound) -> String {
 }
 
 /// All of it for programs.
-pub fn loop_json(found: &LoopFound, tracer: &str) -> String {
+pub fn loop_json(facts: &LoopFacts<'_>) -> String {
+    let mut document = one_json(facts.found);
+    document["schema"] = "rtscope.measure.loop".into();
+    document["version"] = 2.into();
+    document["tracer"] = facts.tracer.into();
+    document["lost"] = json!(facts.lost);
+    document["net_of_irqs"] = facts.net_of_irqs.map_or(Value::Null, one_json);
+    format!("{document:#}\n")
+}
+
+fn one_json(found: &LoopFound) -> Value {
     let rows = found.bins.iter();
     let histogram: Vec<_> = rows
         .map(|(ticks, count)| json!({"ticks": ticks, "loops": count}))
         .collect();
-    let document = json!({
-        "schema": "rtscope.measure.loop",
-        "version": 1,
-        "tracer": tracer,
+    json!({
         "loops": found.counted,
+        "loops_per_second": found.per_second(),
         "ticks_per_ns": found.ticks_per_ns,
         "min_ns": found.min_ns(),
         "max_ns": found.max_ns(),
@@ -105,6 +183,74 @@ pub fn loop_json(found: &LoopFound, tracer: &str) -> String {
         "p9999_ns": found.quantile_ns(0.9999),
         "overruns": found.overruns,
         "histogram": histogram,
+    })
+}
+
+/// The highest rate at which nothing was lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossFreeRate {
+    /// Whether the kernel's events were recorded too.
+    pub beside_kernel: bool,
+    /// Events per second that were all recorded; 0 when even the slowest attempt lost some.
+    pub per_second: f64,
+    /// The lowest rate that lost some; none when the loop itself was the limit.
+    pub lossy_per_second: Option<f64>,
+}
+
+/// A line for each.
+pub fn rates_text(tracer: &str, rates: &[LossFreeRate]) -> String {
+    let mut text = format!("Highest rate without a loss, {tracer}:\n");
+    for rate in rates {
+        let what = match rate.beside_kernel {
+            true => "beside kernel events",
+            false => "alone",
+        };
+        let limit = match rate.lossy_per_second {
+            Some(lossy) => format!("lossy at {lossy:.0}"),
+            None => "the loop itself is the limit".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "  {what:<21} {:>11.0} events per second ({limit})",
+            rate.per_second
+        );
+    }
+    text
+}
+
+/// The same for programs.
+pub fn rates_json(tracer: &str, rates: &[LossFreeRate]) -> String {
+    let rows = rates.iter().map(|rate| {
+        json!({
+            "beside_kernel": rate.beside_kernel,
+            "per_second": rate.per_second,
+            "lossy_per_second": rate.lossy_per_second,
+        })
+    });
+    let document = json!({
+        "schema": "rtscope.measure.loop.rates",
+        "version": 1,
+        "tracer": tracer,
+        "rates": rows.collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_says_what_limits_it() {
+        let rate = |beside_kernel, per_second, lossy_per_second| LossFreeRate {
+            beside_kernel,
+            per_second,
+            lossy_per_second,
+        };
+        let rates = [rate(false, 2e7, None), rate(true, 1.5e6, Some(1.6e6))];
+        let expect = "Highest rate without a loss, rtscope:\n\
+            \x20 alone                    20000000 events per second (the loop itself is the limit)\n\
+            \x20 beside kernel events      1500000 events per second (lossy at 1600000)\n";
+        assert_eq!(rates_text("rtscope", &rates), expect);
+    }
 }

@@ -27,6 +27,15 @@ pub struct Loop {
     /// What each iteration records
     #[arg(long, value_enum, value_name = "TRACER", default_value = "none")]
     pub tracer: Tracer,
+    /// Show iterations that an interrupt, an NMI or a switch hit apart from the others
+    #[arg(long)]
+    pub net_of_irqs: bool,
+    /// Search for the highest rate at which no event is lost, recorded alone and beside the kernel's
+    #[arg(long, conflicts_with_all = ["net_of_irqs", "events_per_second", "output", "plot"])]
+    pub find_max_rate: bool,
+    /// Draw the histogram
+    #[arg(long)]
+    pub plot: bool,
     /// Write the histogram, in npt's format
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -43,10 +52,28 @@ pub enum Tracer {
     /// The probe: an event npt:loop with two numbers, kept in a flight recorder or recorded by
     /// `rtscope record --user npt`.
     Rtscope,
+    /// LTTng-UST, whose consumer the traced thread wakes; compiled when it is asked for.
+    Lttng,
+    /// LTTng-UST, whose consumer looks every 100 ms.
+    LttngTimer,
+}
+
+impl Tracer {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tracer::None => "none",
+            Tracer::Rtscope => "rtscope",
+            Tracer::Lttng => "lttng",
+            Tracer::LttngTimer => "lttng-timer",
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
   rtscope measure loop                         what this machine does to a busy loop
   rtscope measure loop --tracer rtscope        what an event of an application adds
+  rtscope measure loop --net-of-irqs --plot    with and without what interrupts did to it
+  rtscope measure loop --tracer rtscope --find-max-rate
   rtscope record --user npt -- rtscope measure loop --tracer rtscope --events-per-second 100000";

@@ -2,13 +2,10 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use analysis::{ExplainedGap, Gap, explain_gaps};
 use capture::facts::{self, Facts, Verb};
-use capture::{EventSelection, RecordConfig, RecordSummary, own_command_line};
 use event::{Duration, Error, Result};
 use measure::gaps::{Reading, Run};
 use measure::steal;
@@ -16,6 +13,7 @@ use report::{Gaps, gaps_json, gaps_text};
 use trace::Trace;
 
 use super::cyclic::{warning, warnings};
+use super::disturbers;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags;
 use crate::live::LiveLine;
@@ -24,8 +22,6 @@ use crate::signals::{self, Wish};
 
 /// How often we look whether it is over.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
-/// Whatever can take a CPU from a task.
-const EVENTS: [&str; 4] = ["irq", "nmi", "irq:softirq_*", "sched:sched_switch"];
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
@@ -103,24 +99,7 @@ fn recorded(options: &GapOptions, kept: Option<&Path>, facts: &Facts) -> Result<
     let cannot = |error| Error::io("cannot make a folder for the recording", error);
     let temporary = tempfile::tempdir().map_err(cannot)?;
     let output = kept.map_or_else(|| temporary.path().join("gaps"), Path::to_owned);
-    let config = RecordConfig {
-        events: EventSelection::new(EVENTS.map(str::to_owned)),
-        ..RecordConfig::new(&output)
-    };
-    let (stop, recording) = (config.stop.clone(), config.recording.clone());
-    let record = || capture::record(&config, facts, &own_command_line());
-    let readings = std::thread::scope(|scope| {
-        let recorder = scope.spawn(record);
-        while !recording.load(Ordering::Acquire) && !recorder.is_finished() {
-            std::thread::sleep(LOOK_INTERVAL / 10);
-        }
-        let looked = if recorder.is_finished() {
-            Ok(Vec::new())
-        } else {
-            look(options)
-        };
-        finish(&stop, recorder).and(looked)
-    })?;
+    let readings = disturbers::recorded(&output, facts, || look(options))?;
     let trace = Trace::open(&output)?;
     let gaps = readings.iter().flat_map(|reading| {
         let (cpu, tid) = (reading.cpu, reading.tid);
@@ -129,18 +108,4 @@ fn recorded(options: &GapOptions, kept: Option<&Path>, facts: &Facts) -> Result<
     });
     let explained = explain_gaps(&trace, &gaps.collect::<Vec<_>>())?;
     Ok((readings, Some(explained)))
-}
-
-fn finish(
-    stop: &Arc<AtomicBool>,
-    recorder: std::thread::ScopedJoinHandle<Result<RecordSummary>>,
-) -> Result<()> {
-    stop.store(true, Ordering::Relaxed);
-    let panicked = |_| {
-        Err(Error::io(
-            "the recorder panicked",
-            std::io::Error::other("join"),
-        ))
-    };
-    recorder.join().unwrap_or_else(panicked).map(drop)
 }

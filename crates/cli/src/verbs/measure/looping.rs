@@ -1,48 +1,125 @@
 //! `rtscope measure loop`: npt, a loop that shows what the machine and an event do to it.
 
 use std::io::Write;
+use std::sync::atomic::AtomicBool;
 
+use analysis::{Gap, Taker, explain_gaps};
+use capture::facts::{self, Facts, Verb};
 use event::{Cpu, Error, ErrorKind, Result};
-use measure::looping::{self, LoopPlan};
+use measure::looping::lttng::{Daemon, Library};
+use measure::looping::{self, LoopFound, LoopPlan, LoopTracer};
 use measure::task::{self, Policy};
+use report::LoopFacts;
+use trace::Trace;
 
 use super::cyclic::write_file;
+use super::disturbers;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Loop, Tracer};
 use crate::signals::{self, Wish};
 
 /// Says which events are wanted; whoever sets it wants to keep them.
 const EVENTS: &str = "RTSCOPE_EVENTS";
+/// LTTng's sub-buffers, 32 a CPU.
+const LTTNG_SUBBUFFER: &str = "1M";
 
 /// Runs the verb.
 pub(super) fn run(typed: &Loop) -> Result<Outcome> {
     let stop = signals::take_over()?;
-    let plan = plan(typed)?;
-    if plan.policy != Policy::Ordinary {
+    let facts = facts::gather();
+    if typed.prio.is_some() {
         task::lock_memory()?;
     }
-    let found = looping::run(&plan, &stop)?;
+    let (found, lost) = traced(typed, |tracer| {
+        let plan = plan(typed, &facts, tracer)?;
+        looped(typed, &plan, &facts, &stop)
+    })?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
+    let (found, net) = found;
+    let shown = LoopFacts {
+        tracer: typed.tracer.name(),
+        found: &found,
+        net_of_irqs: net.as_ref(),
+        lost,
+    };
     if let Some(path) = &typed.output {
         write_file(path, &report::loop_file(&found))?;
     }
-    let text = match typed.json {
-        true => report::loop_json(&found, tracer_name(typed.tracer)),
-        false => report::loop_text(&found),
+    let mut text = match typed.json {
+        true => report::loop_json(&shown),
+        false => report::loop_text(&shown),
     };
+    if typed.plot && !typed.json {
+        text.push_str(&report::loop_plot(net.as_ref().unwrap_or(&found)));
+    }
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
     Ok(Outcome::Fine)
 }
 
-fn plan(typed: &Loop) -> Result<LoopPlan> {
-    let allowed = capture::facts::gather().machine.cpus_allowed;
+/// Runs `looped` with the tracer that was asked for; with LTTng, also says how many events it lost.
+fn traced<T>(
+    typed: &Loop,
+    looped: impl FnOnce(LoopTracer<'_>) -> Result<T>,
+) -> Result<(T, Option<u64>)> {
+    let timer = match typed.tracer {
+        Tracer::None => return looped(LoopTracer::None).map(|found| (found, None)),
+        Tracer::Rtscope => {
+            let forget = std::env::var_os(EVENTS).is_none();
+            return looped(LoopTracer::Rtscope { forget }).map(|found| (found, None));
+        }
+        Tracer::Lttng => false,
+        Tracer::LttngTimer => true,
+    };
+    let folder = tempfile::tempdir()
+        .map_err(|error| Error::io("cannot make a folder for LTTng's files", error))?;
+    let daemon = Daemon::start(folder.path())?;
+    let (found, lost) = daemon.session(timer, LTTNG_SUBBUFFER, || {
+        let library = Library::build(folder.path(), &daemon)?;
+        looped(LoopTracer::Lttng(&library))
+    })?;
+    Ok((found, Some(lost)))
+}
+
+/// The loop; where it is asked for, beside a recording that tells which iterations were hit.
+fn looped(
+    typed: &Loop,
+    plan: &LoopPlan,
+    facts: &Facts,
+    stop: &AtomicBool,
+) -> Result<(LoopFound, Option<LoopFound>)> {
+    if !typed.net_of_irqs {
+        return looping::run(plan, stop).map(|found| (found, None));
+    }
+    facts.require(Verb::Record)?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Error::io("cannot make a folder for the recording", error))?;
+    let output = folder.path().join("loop");
+    let found = disturbers::recorded(&output, facts, || looping::run(plan, stop))?;
+    let trace = Trace::open(&output)?;
+    let gaps: Vec<Gap> = found
+        .longs
+        .iter()
+        .map(|long| Gap {
+            cpu: plan.cpu,
+            tid: found.tid,
+            range: long.range,
+        })
+        .collect();
+    let explained = explain_gaps(&trace, &gaps)?;
+    let took = |taker: &Taker| !matches!(taker, Taker::Below | Taker::Unknown);
+    let hit = |place: usize| explained[place].parts.iter().any(|(taker, _)| took(taker));
+    let net = found.without(hit);
+    Ok((found, Some(net)))
+}
+
+fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopPlan<'a>> {
     let cpu = match typed.cpu {
         Some(cpu) => Cpu(cpu),
-        None => *allowed.last().ok_or_else(|| {
+        None => *facts.machine.cpus_allowed.last().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "which CPUs we may use is not known")
                 .mend("name one with --cpu")
         })?,
@@ -53,14 +130,7 @@ fn plan(typed: &Loop) -> Result<LoopPlan> {
         iterations: typed.loops,
         dropped: typed.drop,
         per_second: typed.events_per_second,
-        events: typed.tracer == Tracer::Rtscope,
-        forget: std::env::var_os(EVENTS).is_none(),
+        tracer,
+        keep_long: typed.net_of_irqs,
     })
-}
-
-fn tracer_name(tracer: Tracer) -> &'static str {
-    match tracer {
-        Tracer::None => "none",
-        Tracer::Rtscope => "rtscope",
-    }
 }

@@ -2,9 +2,11 @@
 
 mod cyclic;
 mod cyclictest;
+mod disturbers;
 mod explained;
 mod gaps;
 mod looping;
+mod max_rate;
 mod phases;
 mod preempting;
 
@@ -22,6 +24,7 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
             None => cyclic::run(typed, paint),
         },
         MeasureWhat::Hw(typed) => gaps::run(typed),
+        MeasureWhat::Loop(typed) if typed.find_max_rate => max_rate::run(typed),
         MeasureWhat::Loop(typed) => looping::run(typed),
         MeasureWhat::Preempt(typed) => preempting::run(typed),
     }
