@@ -4,10 +4,13 @@
  * an iteration takes is what the event costs. The method of npt. One line of JSON to stdout.
  *
  *     npt VARIANT CPU LOOPS      none, clock, event, text
+ *     npt rate CPU LOOPS N       N threads on as many CPUs up to CPU, events as fast as they go
  *
  * With NPT_LTTNG defined, the events are LTTng-UST's.
  */
 #define _GNU_SOURCE
+#include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -111,6 +114,73 @@ static double kept_mean(uint64_t count, double scale)
     return sum / (double)kept / scale;
 }
 
+static double deviation(uint64_t count, double scale)
+{
+    double sum = 0, squares = 0;
+    for (uint64_t ticks = 0; ticks < BINS; ticks++) {
+        sum += (double)bins[ticks] * (double)ticks;
+        squares += (double)bins[ticks] * (double)ticks * (double)ticks;
+    }
+    const double mean = sum / (double)count, variance = squares / (double)count - mean * mean;
+    return sqrt(variance > 0 ? variance : 0) / scale;
+}
+
+static double shortest(double scale)
+{
+    uint64_t ticks = 0;
+    while (ticks < BINS - 1 && !bins[ticks])
+        ticks++;
+    return (double)ticks / scale;
+}
+
+static void pin(int number)
+{
+    cpu_set_t cpu;
+    CPU_ZERO(&cpu);
+    CPU_SET(number, &cpu);
+    sched_setaffinity(0, sizeof cpu, &cpu);
+}
+
+struct writer {
+    pthread_t thread;
+    pthread_barrier_t *begin;
+    int cpu;
+    uint64_t loops;
+    double per_second;
+};
+
+static void *write_events(void *context)
+{
+    struct writer *const writer = context;
+    pin(writer->cpu);
+    pthread_barrier_wait(writer->begin);
+    const double begin = now_ns();
+    for (uint64_t i = 0; i < writer->loops; i++)
+        EVENT(i, i);
+    writer->per_second = (double)writer->loops * 1e9 / (now_ns() - begin);
+    return NULL;
+}
+
+static int rate(int cpu, uint64_t loops, int threads)
+{
+    struct writer writers[64];
+    pthread_barrier_t begin;
+    double sum = 0;
+    if (threads < 1 || threads > 64 || threads > cpu + 1)
+        return 2;
+    pthread_barrier_init(&begin, NULL, (unsigned)threads);
+    for (int place = 0; place < threads; place++) {
+        writers[place] = (struct writer){.begin = &begin, .cpu = cpu - place, .loops = loops};
+        pthread_create(&writers[place].thread, NULL, write_events, &writers[place]);
+    }
+    for (int place = 0; place < threads; place++) {
+        pthread_join(writers[place].thread, NULL);
+        sum += writers[place].per_second;
+    }
+    printf("{\"threads\": %d, \"per_second\": %.0f}\n", threads, sum);
+    return 0;
+}
+
 int main(int count, char **words)
 {
     if (count < 4)
@@ -118,10 +188,9 @@ int main(int count, char **words)
     const char *const variant = words[1];
     const char *const text = "thirty-two bytes of text it has.";
     const uint64_t loops = strtoull(words[3], 0, 10);
-    cpu_set_t cpu;
-    CPU_ZERO(&cpu);
-    CPU_SET(atoi(words[2]), &cpu);
-    sched_setaffinity(0, sizeof cpu, &cpu);
+    if (strcmp(variant, "rate") == 0)
+        return rate(atoi(words[2]), loops, count > 4 ? atoi(words[4]) : 1);
+    pin(atoi(words[2]));
     mlockall(MCL_CURRENT | MCL_FUTURE);
     const double scale = ticks_per_ns();
     uint64_t last = counter(), first = last;
@@ -141,6 +210,7 @@ int main(int count, char **words)
     printf("\"p50_ns\": %.1f, \"p99_ns\": %.1f, \"p999_ns\": %.1f, \"p9999_ns\": %.1f, ",
            percentile(loops, 0.5, scale), percentile(loops, 0.99, scale),
            percentile(loops, 0.999, scale), percentile(loops, 0.9999, scale));
+    printf("\"min_ns\": %.1f, \"deviation_ns\": %.1f, ", shortest(scale), deviation(loops, scale));
     printf("\"max_ns\": %.1f, \"over\": %llu}\n", (double)ticks_max / scale,
            (unsigned long long)over);
     return 0;

@@ -37,6 +37,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),
     ("python", &["event", "trace", "expr", "face"]),
+    ("rtscope-probe", &[]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
     ("bench", &["event", "bpf-host", "ctf", "ftrace", "measure", "trace"]),

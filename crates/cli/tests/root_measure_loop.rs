@@ -1,5 +1,5 @@
-//! Check what `measure loop` needs the kernel or LTTng's daemon for: iterations that interrupts hit,
-//! the other tracer, the highest rate without a loss.
+//! Check what `measure loop` needs the kernel or LTTng's daemon for: iterations that interrupts
+//! hit, the other tracer, the highest rate without a loss.
 
 use std::process::Command;
 

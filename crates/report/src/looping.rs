@@ -248,9 +248,12 @@ mod tests {
             lossy_per_second,
         };
         let rates = [rate(false, 2e7, None), rate(true, 1.5e6, Some(1.6e6))];
-        let expect = "Highest rate without a loss, rtscope:\n\
-            \x20 alone                    20000000 events per second (the loop itself is the limit)\n\
-            \x20 beside kernel events      1500000 events per second (lossy at 1600000)\n";
+        let loop_limits = "(the loop itself is the limit)";
+        let expect = format!(
+            "Highest rate without a loss, rtscope:\n\
+            \x20 alone                    20000000 events per second {loop_limits}\n\
+            \x20 beside kernel events      1500000 events per second (lossy at 1600000)\n"
+        );
         assert_eq!(rates_text("rtscope", &rates), expect);
     }
 }

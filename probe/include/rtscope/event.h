@@ -115,6 +115,8 @@
                 (unsigned char *)(rtscope_stage_ + RTSCOPE_WORDS_(rtscope_bytes_));               \
             rtscope_at_ = rtscope_hidden_;                                                        \
             RTSCOPE_EACH_(RTSCOPE_HIDE_, __VA_ARGS__)                                             \
+            /* An event without fields leaves its memory as it is, which is no mistake. */        \
+            __asm__ volatile("" : : "r"(rtscope_stage_) : "memory");                              \
             if (!rtscope_pass_(rtscope_switch_, rtscope_stage_, rtscope_bytes_, rtscope_hidden_,  \
                                (size_t)(rtscope_at_ - rtscope_hidden_)))                          \
                 break;                                                                            \

@@ -30,7 +30,7 @@ pub struct Loop {
     /// Show iterations that an interrupt, an NMI or a switch hit apart from the others
     #[arg(long)]
     pub net_of_irqs: bool,
-    /// Search for the highest rate at which no event is lost, recorded alone and beside the kernel's
+    /// Search for the highest rate without a loss, recorded alone and beside kernel events
     #[arg(long, conflicts_with_all = ["net_of_irqs", "events_per_second", "output", "plot"])]
     pub find_max_rate: bool,
     /// Draw the histogram

@@ -153,7 +153,7 @@ impl LoopFound {
         self.counted as f64 * 1e9 / self.elapsed_ns().max(1.0)
     }
 
-    /// The same without some of the long iterations: those for which `is_hit` holds, by their place.
+    /// The same without those long iterations for which `is_hit` holds, by their place.
     pub fn without(&self, is_hit: impl Fn(usize) -> bool) -> LoopFound {
         let mut rest = self.clone();
         let mut bins: std::collections::BTreeMap<u64, u64> = rest.bins.drain(..).collect();

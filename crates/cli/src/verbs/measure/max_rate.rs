@@ -1,5 +1,5 @@
 //! `rtscope measure loop --find-max-rate`: the highest rate at which the loop's events are recorded
-//! without a loss. Each attempt is a recording of its own, by this program, as anybody would make it.
+//! without a loss. Each attempt is a recording of its own by this program, as anybody would make.
 
 use std::io::Write;
 use std::process::Command;
@@ -146,12 +146,14 @@ fn read(said: &str, rate: u64) -> Option<Attempt> {
     })
 }
 
-/// `recorded N events of M processes in …, L lost, …`
+/// `NAME (PID): N events, L lost, …`, a line for each process: there is one.
 fn user_lost(said: &str) -> Option<u64> {
-    let line = said.lines().find(|line| line.contains(" of 1 processes"))?;
-    let words = line.split([' ', ',']).collect::<Vec<_>>();
-    let place = words.iter().position(|word| *word == "lost")?;
-    words.get(place.checked_sub(1)?)?.parse().ok()
+    let process = |line: &str| -> Option<u64> {
+        let (_, figures) = line.split_once("): ")?;
+        let lost = figures.split(", ").nth(1)?;
+        lost.strip_suffix(" lost")?.parse().ok()
+    };
+    said.lines().find_map(process)
 }
 
 #[cfg(test)]
@@ -170,7 +172,11 @@ mod tests {
             };
             assert_eq!(found, expect, "{json}{said}");
         };
-        let recorded = |lost: u64| format!("recorded 9 events of 1 processes, {lost} lost, 1 kB\n");
+        let recorded = |lost: u64| {
+            format!(
+                "rtscope (7): 9 events, {lost} lost, 0.1 MB\nrecorded 9 events of 1 processes\n"
+            )
+        };
         check(999.0, "null", &recorded(0), "whole");
         check(999.0, "null", &recorded(3), "lossy");
         check(500.0, "null", &recorded(0), "slow");

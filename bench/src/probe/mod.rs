@@ -1,6 +1,8 @@
 //! What an event of an application costs its thread, beside LTTng-UST: npt's method, all ways in
 //! turn.
 
+mod limits;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +25,11 @@ const OFF_NS_MAX: f64 = 1.0;
 const LTTNG: &[&str] = &["lttng", "lttng-sessiond"];
 /// Of LTTng's sub-buffers: 128 MiB a CPU, as our rings have.
 const LTTNG_SUBBUFFER: &str = "4M";
+
+/// Iterations that npt.c leaves out of its figures.
+const DROPPED: u64 = 1000;
+/// A percentile may lie so far beyond LTTng-UST's: the counter's step on the figures' machine.
+const STEP_NS: f64 = 10.0;
 
 /// A way to run the loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,7 +107,13 @@ pub fn measure(options: &Options) -> Result<Report> {
         Some(_) => None,
         None => Some("LTTng-UST is not installed: liblttng-ust-dev and lttng-tools.".to_owned()),
     };
-    Ok(report(&scene, &rows, remark.into_iter().collect()))
+    let starts = options.pick(100, 3);
+    let peers = options.pick(true, false);
+    let limits = limits::measure(&scene, daemon.as_ref(), starts, peers)?;
+    let mut report = report(&scene, &rows, remark.into_iter().collect());
+    report.tables.extend(limits.tables);
+    report.bars.extend(limits.bars);
+    Ok(report)
 }
 
 impl Tracer {
@@ -117,36 +130,45 @@ struct Programs {
 
 impl Programs {
     fn build(folder: &Path) -> Result<Programs> {
-        let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let (source, probe) = (bench.join("probe/npt.c"), bench.join("../probe"));
-        let compile = |output: &Path| {
-            let mut command = Command::new("cc");
-            command
-                .args(["-O2", "-pthread", "-o"])
-                .arg(output)
-                .arg(&source);
-            command
-        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("probe/npt.c");
         let ours = folder.join("npt");
-        let mut command = compile(&ours);
-        command.arg(format!("-I{}", probe.join("include").display()));
-        for file in ["file", "register", "sessions", "settings", "write"] {
-            command.arg(probe.join("src").join(file).with_extension("c"));
-        }
-        child::output(&mut command)?;
+        compile_ours(&source, &ours)?;
         let lttng = folder.join("npt_lttng");
-        let mut command = compile(&lttng);
+        let mut command = compiler(&source, &lttng);
         command
             .arg("-DNPT_LTTNG")
             .arg(format!("-I{}", folder.display()));
         std::fs::write(folder.join("npt_lttng.h"), PROVIDER)?;
-        command.args(["-llttng-ust", "-ldl"]);
+        command.args(["-llttng-ust", "-ldl", "-lm"]);
         let built = child::output(&mut command).is_ok() && LTTNG.iter().all(|p| child::exists(p));
         Ok(Programs {
             ours,
             lttng: built.then_some(lttng),
         })
     }
+}
+
+fn compiler(source: &Path, output: &Path) -> Command {
+    let mut command = Command::new("cc");
+    command
+        .args(["-O2", "-pthread", "-o"])
+        .arg(output)
+        .arg(source);
+    command
+}
+
+/// Compiles `source` together with the probe.
+fn compile_ours(source: &Path, output: &Path) -> Result<()> {
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../probe");
+    let mut command = compiler(source, output);
+    command.arg(format!("-I{}", probe.join("include").display()));
+    for entry in std::fs::read_dir(probe.join("src"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "c") {
+            command.arg(path);
+        }
+    }
+    child::output(command.arg("-lm")).map(drop)
 }
 
 /// What every run needs.
@@ -253,18 +275,21 @@ fn report(scene: &Scene<'_>, rows: &[Row], remarks: Vec<String>) -> Report {
             scene.loops,
             rows.first().map_or(0, |row| row.rounds.len()),
         ),
-        tables: vec![Table {
-            columns: vec![
-                "loop",
-                "added, ns",
-                "mean, ns",
-                "median, ns",
-                "p99.9, ns",
-                "p99.99, ns",
-                "max, ns",
-            ],
-            rows: rows.iter().map(cells).collect(),
-        }],
+        tables: vec![
+            Table {
+                columns: vec![
+                    "loop",
+                    "added, ns",
+                    "mean, ns",
+                    "median, ns",
+                    "p99.9, ns",
+                    "p99.99, ns",
+                    "max, ns",
+                ],
+                rows: rows.iter().map(cells).collect(),
+            },
+            limits::paper(rows),
+        ],
         bars: bars(rows),
         remarks,
     }
@@ -285,6 +310,13 @@ fn bars(rows: &[Row]) -> Vec<Bar> {
         limit,
         unit,
     };
+    let beyond = |key: &str| {
+        let figure = |name: &str| {
+            let row = rows.iter().find(|row| row.name == name)?;
+            Some(over_rounds(row, key))
+        };
+        Some(figure(ROWS[4].0)? - figure(ROWS[6].0)?)
+    };
     let (event, text_event) = (added(ROWS[3].0), added(ROWS[7].0));
     vec![
         bar(
@@ -304,6 +336,18 @@ fn bars(rows: &[Row]) -> Vec<Bar> {
             share(event, added(ROWS[5].0)),
             EVENT_SHARE_MAX,
             "",
+        ),
+        bar(
+            "p99.9 of an event of 2 numbers, beyond LTTng-UST's by a timer",
+            beyond("p999_ns"),
+            STEP_NS,
+            "ns",
+        ),
+        bar(
+            "p99.99 of an event of 2 numbers, beyond LTTng-UST's by a timer",
+            beyond("p9999_ns"),
+            STEP_NS,
+            "ns",
         ),
         bar(
             "an event with 32 bytes of text, of LTTng-UST's cost",

@@ -1,0 +1,316 @@
+//! What surrounds an event: how many of them a second, on two CPUs, at what cost for the recorder,
+//! and what rings cost a process when it starts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use measure::looping::lttng::Daemon;
+use serde_json::Value;
+
+use super::{LTTNG_SUBBUFFER, Scene, Tracer};
+use crate::child;
+use crate::report::{Bar, Cell, Table, number, text};
+use crate::stats::median;
+
+/// LTTng's rate without a loss, as a share of ours.
+const RATE_SHARE_MAX: f64 = 1.0 / 3.0;
+/// What may be missing of twice one thread's rate.
+const MISSING_MAX: f64 = 0.05;
+/// Of the start of a process, with rings of the usual size.
+const START_MS_MAX: f64 = 1.0;
+/// As LTTng's 32 sub-buffers of 1 MiB.
+const RATE_RING: &str = "32M";
+/// A recorder that has used no more for so long is done.
+const IDLE: Duration = Duration::from_millis(300);
+
+/// The tables and bars of this file.
+pub(super) struct Limits {
+    pub tables: Vec<Table>,
+    pub bars: Vec<Bar>,
+}
+
+/// Measures all of it; the peer's half where it is there.
+pub(super) fn measure(
+    scene: &Scene<'_>,
+    daemon: Option<&Daemon>,
+    starts: usize,
+    peers: bool,
+) -> Result<Limits> {
+    let mut limits = Limits {
+        tables: Vec::new(),
+        bars: Vec::new(),
+    };
+    let mut add = |(table, bars): (Table, Vec<Bar>)| {
+        limits.tables.push(table);
+        limits.bars.extend(bars);
+    };
+    add(scaling(scene)?);
+    add(recorders(scene, daemon)?);
+    add(starting(scene, starts)?);
+    // A daemon of its own for each attempt: not beside ours.
+    add(rates(scene, peers && daemon.is_some())?);
+    Ok(limits)
+}
+
+fn bar(what: &str, found: Option<f64>, limit: f64, unit: &'static str) -> Bar {
+    Bar {
+        what: what.to_owned(),
+        found,
+        limit,
+        unit,
+    }
+}
+
+/// Table 4 of the paper: rates without a loss.
+fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)> {
+    let mut table = Table {
+        columns: vec![
+            "tracer",
+            "highest lossless rate, events/s",
+            "beside kernel events, events/s",
+        ],
+        rows: Vec::new(),
+    };
+    let mut alone = Vec::new();
+    let tracers: &[&str] = match peers {
+        true => &["rtscope", "lttng", "lttng-timer"],
+        false => &["rtscope"],
+    };
+    for tracer in tracers {
+        let mut command = Command::new(scene.rtscope);
+        command.args([
+            "measure",
+            "loop",
+            "--find-max-rate",
+            "--json",
+            "--tracer",
+            tracer,
+        ]);
+        command.args(["--cpu", &scene.cpu.to_string()]);
+        command
+            .env("RTSCOPE_DIR", scene.shared)
+            .env("RTSCOPE_RING_SIZE", RATE_RING);
+        let found: Value = serde_json::from_str(&child::output(&mut command)?)?;
+        let rate = |beside: usize| found["rates"][beside]["per_second"].as_f64();
+        let cell = |rate: Option<f64>| rate.map_or(Cell::None, |rate| number(rate, 0));
+        alone.push(rate(0).unwrap_or_default());
+        table
+            .rows
+            .push(vec![text(*tracer), cell(rate(0)), cell(rate(1))]);
+    }
+    let share = match alone[..] {
+        [ours, writer, timer] if ours > 0.0 => Some(f64::max(writer, timer) / ours),
+        _ => None,
+    };
+    let what = "LTTng-UST's highest lossless rate, of ours";
+    Ok((table, vec![bar(what, share, RATE_SHARE_MAX, "")]))
+}
+
+/// One thread, and two threads on two CPUs.
+fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
+    let mut rates = Vec::new();
+    for threads in 1..=2 {
+        let mut command = scene.ours();
+        command
+            .env("RTSCOPE_EVENTS", "npt")
+            .env("RTSCOPE_MODE", "overwrite");
+        command.args(["rate", &scene.cpu.to_string(), &scene.loops.to_string()]);
+        let said = child::output(command.arg(threads.to_string()))?;
+        scene.remove_rings()?;
+        let found: Value = serde_json::from_str(&said)?;
+        rates.push(found["per_second"].as_f64().context("no rate")?);
+    }
+    let rows = rates.iter().enumerate();
+    let rows = rows.map(|(place, rate)| vec![number(place as f64 + 1.0, 0), number(*rate, 0)]);
+    let table = Table {
+        columns: vec!["threads, a CPU each", "events/s"],
+        rows: rows.collect(),
+    };
+    let missing = 1.0 - rates[1] / (2.0 * rates[0]);
+    let what = "missing of twice one thread's rate, two threads";
+    Ok((table, vec![bar(what, Some(missing), MISSING_MAX, "")]))
+}
+
+/// CPU time of whoever reads the rings, for an event.
+fn recorders(scene: &Scene<'_>, daemon: Option<&Daemon>) -> Result<(Table, Vec<Bar>)> {
+    let events = (scene.loops + super::DROPPED) as f64;
+    let words = [
+        "event".to_owned(),
+        scene.cpu.to_string(),
+        scene.loops.to_string(),
+    ];
+    let ours = our_recorder(scene, &words)? / events;
+    let theirs = match (daemon, &scene.programs.lttng) {
+        (Some(daemon), Some(program)) => {
+            let run = || {
+                let consumer = process_named("lttng-consumerd")?;
+                let before = cpu_ns(consumer)?;
+                child::output(daemon.command(program).args(&words))?;
+                Ok::<_, anyhow::Error>(until_idle(consumer)? - before)
+            };
+            Some(daemon.session(true, LTTNG_SUBBUFFER, run)?.0 / events)
+        }
+        _ => None,
+    };
+    let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
+    let table = Table {
+        columns: vec!["recorder", "CPU time an event, ns"],
+        rows: vec![
+            vec![text("rtscope record"), cell(Some(ours))],
+            vec![text("lttng-consumerd, lttng-timer"), cell(theirs)],
+        ],
+    };
+    let what = "the recorder's CPU time an event, of LTTng-UST's consumer's";
+    Ok((
+        table,
+        vec![bar(what, theirs.map(|theirs| ours / theirs), 1.0, "")],
+    ))
+}
+
+/// Ends what it holds.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: a signal to our own child, which was not waited for yet.
+        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGINT) };
+        self.0.wait().ok();
+    }
+}
+
+/// `rtscope record` beside a program that knows nothing of it; its CPU time in nanoseconds.
+fn our_recorder(scene: &Scene<'_>, words: &[String]) -> Result<f64> {
+    let trace = scene.folder.join("recorded");
+    let mut command = Command::new(scene.rtscope);
+    command.args(["record", "--user", "npt", "-o"]).arg(&trace);
+    command.env("RTSCOPE_DIR", scene.shared);
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let recorder = Running(child);
+    let begin = Instant::now();
+    let announced = || -> Result<bool> {
+        let mut names = std::fs::read_dir(scene.shared)?.flatten();
+        Ok(names.any(|entry| entry.file_name().to_string_lossy().starts_with("session-")))
+    };
+    while !announced()? {
+        if begin.elapsed() > Duration::from_secs(10) {
+            bail!("rtscope record does not begin");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let before = cpu_ns(recorder.0.id())?;
+    child::output(scene.ours().env("RTSCOPE_RING_SIZE", "128M").args(words))?;
+    let used = until_idle(recorder.0.id())? - before;
+    drop(recorder);
+    std::fs::remove_dir_all(&trace).ok();
+    Ok(used)
+}
+
+/// CPU time of all threads of a process, in nanoseconds.
+fn cpu_ns(pid: u32) -> Result<f64> {
+    let mut sum = 0.0;
+    for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let said = std::fs::read_to_string(entry?.path().join("schedstat"))?;
+        let first = said.split(' ').next().context("no CPU time")?;
+        sum += first.parse::<f64>()?;
+    }
+    Ok(sum)
+}
+
+/// Waits until the process has read all that there is: it uses a small part of a CPU then.
+fn until_idle(pid: u32) -> Result<f64> {
+    let mut before = cpu_ns(pid)?;
+    loop {
+        std::thread::sleep(IDLE);
+        let now = cpu_ns(pid)?;
+        if now - before < IDLE.as_nanos() as f64 / 50.0 {
+            return Ok(before);
+        }
+        before = now;
+    }
+}
+
+/// The youngest process of this name.
+fn process_named(name: &str) -> Result<u32> {
+    let pids = std::fs::read_dir("/proc")?.flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // The kernel keeps 15 bytes of a name.
+    let kept = &name[..name.len().min(15)];
+    let named = pids.filter(|pid| {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        comm.is_ok_and(|comm| comm.trim() == kept)
+    });
+    named.max().with_context(|| format!("no process {name}"))
+}
+
+/// The start of a process without rings, with usual ones and with large ones.
+fn starting(scene: &Scene<'_>, starts: usize) -> Result<(Table, Vec<Bar>)> {
+    let program = start_program(scene.folder)?;
+    let mut taken = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..starts {
+        let ways: [&[(&str, &str)]; 3] = [
+            &[("RTSCOPE_DISABLE", "1")],
+            &[],
+            &[("RTSCOPE_RING_SIZE", "8M")],
+        ];
+        for (way, taken) in ways.iter().zip(&mut taken) {
+            let mut command = Command::new(&program);
+            command.env("RTSCOPE_DIR", scene.shared);
+            command.envs(way.iter().copied());
+            taken.push(child::run(&mut command)?.wall.as_secs_f64() * 1e3);
+            scene.remove_rings()?;
+        }
+    }
+    let ms = taken.map(|taken| median(&taken).unwrap_or_default());
+    let cpus = std::thread::available_parallelism()?.get() as f64;
+    let per_mib = (ms[2] - ms[1]) / (cpus * (8.0 - 0.25));
+    let row = |name: &str, ms: f64, added: Cell| vec![text(name), number(ms, 2), added];
+    let table = Table {
+        columns: vec!["start of a process", "ms", "added, ms"],
+        rows: vec![
+            row("without rings", ms[0], Cell::None),
+            row("256 KiB a CPU", ms[1], number(ms[1] - ms[0], 2)),
+            row("8 MiB a CPU", ms[2], number(ms[2] - ms[0], 2)),
+            row("each MiB", per_mib, Cell::None),
+        ],
+    };
+    let what = "added to the start of a process, usual rings";
+    Ok((
+        table,
+        vec![bar(what, Some(ms[1] - ms[0]), START_MS_MAX, "ms")],
+    ))
+}
+
+fn start_program(folder: &Path) -> Result<PathBuf> {
+    let program = folder.join("start");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("probe/start.c");
+    super::compile_ours(&source, &program)?;
+    Ok(program)
+}
+
+/// Tables 2 and 3 of the paper: npt's figures under each tracer.
+pub(super) fn paper(rows: &[super::Row]) -> Table {
+    let tracers = [
+        ("none", "none", Tracer::Off),
+        ("rtscope", "event", Tracer::Recorded),
+        ("lttng", "event", Tracer::Lttng),
+        ("lttng-timer", "event", Tracer::LttngTimer),
+    ];
+    let row = |(name, variant, tracer): (&str, &str, Tracer)| {
+        let row = rows
+            .iter()
+            .find(|row| row.variant == variant && row.tracer == tracer)?;
+        let mut cells = vec![text(name)];
+        let figures = ["min_ns", "max_ns", "mean_ns", "deviation_ns"];
+        cells.extend(figures.map(|key| number(super::over_rounds(row, key), 1)));
+        Some(cells)
+    };
+    Table {
+        columns: vec!["npt under", "min, ns", "max, ns", "mean, ns", "std dev, ns"],
+        rows: tracers.into_iter().filter_map(row).collect(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Check that providers written for LTTng-UST compile unchanged, in C and C++ and by two compilers,
+//! and that what they record is what their macros say. Needs no privilege; root_lttng_source.rs
+//! compares with LTTng itself.
+
+mod recorded;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recorded::{Scene, libraries, probe, run, scratch};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lttng_source")
+}
+
+/// Compiles the program against our header.
+fn compiled(compiler: &str, language: &[&str]) -> PathBuf {
+    let place = scratch().join(format!("every-{compiler}"));
+    std::fs::create_dir_all(&place).expect("a folder");
+    let include = probe().join("include");
+    let compile = |source: &str| {
+        let object = place.join(source).with_extension("o");
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-c"]);
+        command.args(language).arg(folder().join(source));
+        command.arg("-o").arg(&object);
+        command.arg("-I").arg(include.join("rtscope/lttng"));
+        run(command.arg("-I").arg(&include).arg("-I").arg(folder()));
+        object
+    };
+    let program = place.join("every");
+    let mut link = Command::new(compiler);
+    link.arg("-o").arg(&program);
+    link.arg(compile("main.c")).arg(compile("words.c"));
+    link.arg("-L").arg(libraries()).arg("-lrtscope-probe");
+    run(link.arg(format!("-Wl,-rpath,{}", libraries().display())));
+    program
+}
+
+const EXPECT: &str = include_str!("lttng_source/expect.txt");
+
+#[test]
+fn every_macro_records_what_it_says() {
+    let check = |compiler: &str, language: &[&str]| {
+        if !recorded::exists(compiler) {
+            testkit::skip("lttng_source", &format!("{compiler} is not installed"));
+            return;
+        }
+        let scene = Scene::new();
+        let program = compiled(compiler, language);
+        let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
+        scene.record(&["--user", patterns], &[program]);
+        scene.check_babeltrace("lttng_source");
+        let source = folder().join("words.c");
+        let found = scene
+            .events()
+            .join("\n")
+            .replace(source.to_str().expect("UTF-8"), "words.c");
+        assert_eq!(
+            found.trim_end(),
+            EXPECT.trim_end(),
+            "{compiler} {language:?}"
+        );
+    };
+    check("gcc", &["-std=gnu11"]);
+    check("clang", &["-std=gnu11"]);
+    check("g++", &["-x", "c++", "-std=gnu++17"]);
+    check("clang++", &["-x", "c++", "-std=gnu++17"]);
+}
+
+/// A program that is linked with nothing of ours, and a provider that is preloaded or not.
+#[test]
+fn a_provider_may_come_as_a_library_or_not_at_all() {
+    let place = scratch().join("apart");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let include = probe().join("include");
+    let main = "#define LTTNG_UST_TRACEPOINT_DEFINE\n\
+        #define LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE\n\
+        #include \"robot.h\"\n\
+        int main(void) { tracepoint(robot, node_init, 0, \"a\", \"b\"); return 0; }\n";
+    let provider = "#define TRACEPOINT_CREATE_PROBES\n#include \"robot.h\"\n";
+    let compile = |name: &str, text: &str, flags: &[&str]| {
+        let source = place.join(name).with_extension("c");
+        std::fs::write(&source, text).expect("a source");
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]);
+        command.arg(place.join(name)).arg(&source);
+        command.arg("-I").arg(include.join("rtscope/lttng"));
+        command.arg("-I").arg(&include).arg("-I").arg(folder());
+        run(command.args(flags));
+        place.join(name).to_str().expect("UTF-8").to_owned()
+    };
+    let program = compile("program", main, &["-ldl"]);
+    let search = format!("-L{}", libraries().display());
+    let found = format!("-Wl,-rpath,{}", libraries().display());
+    let flags = ["-shared", "-fPIC", &search, "-lrtscope-probe", &found];
+    let library = compile("provider.so", provider, &flags);
+    run(&mut Command::new(&program));
+    let scene = Scene::new();
+    let preload = format!("LD_PRELOAD={library}");
+    scene.record(&["--user", "robot"], &["env", &preload, &program]);
+    let expect = "robot:node_init: { node = 0x0, name = \"a\", space = \"b\" }";
+    assert_eq!(scene.events(), [expect]);
+}
