@@ -287,3 +287,90 @@ fn rings_of_others_and_rings_that_others_may_write_are_refused() {
     assert!(corrupt.to_string().contains("another magic number"));
     assert!(directory.rings("rings-4-4").expect("no error").is_none());
 }
+
+/// An emulator gives no rseq area: the program makes one of its own, and says that its thread is on
+/// CPU 0, or (SECTION=1) on another one than it said before, which aborts every section.
+const OWN_SECTION: &str = r#"
+static __thread struct { uint32_t before, now; uint64_t section; uint64_t more[2]; } area
+    __attribute__((aligned(32)));
+static void take_section(void)
+{
+    const char *const wanted = getenv("SECTION");
+    if (!wanted)
+        return;
+    area.now = (uint32_t)atoi(wanted);
+    rtscope_object_.area_offset = (char *)&area - rtscope_thread_pointer_();
+    rtscope_object_.fast = 1;
+}
+int main(void)
+{
+    take_section();
+"#;
+
+/// Builds the program for arm64; nothing when that cannot be done or run here.
+fn build_arm64() -> Option<PathBuf> {
+    let compiler = "aarch64-linux-gnu-gcc";
+    let is_there = |program| Command::new(program).arg("--version").output().is_ok();
+    if !is_there(compiler) || !is_there("qemu-aarch64") {
+        let why = "install gcc-aarch64-linux-gnu and qemu-user";
+        testkit::skip("traced_program on arm64", why);
+        return None;
+    }
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("arm64");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (begin, text) = ALL_TYPES.split_once("int main(void)\n{\n").expect("a main");
+    let source = format!("#include <stdlib.h>\n{begin}{OWN_SECTION}{text}");
+    std::fs::write(folder.join("main.c"), source).expect("the program's text");
+    let sources = std::fs::read_dir(probe.join("src")).expect("sources");
+    let sources = sources.map(|entry| entry.expect("a source").path());
+    let program = folder.join("all_types");
+    let mut compile = Command::new(compiler);
+    compile.args([
+        "-O2",
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-static",
+    ]);
+    compile
+        .arg("-I")
+        .arg(probe.join("include"))
+        .arg("-o")
+        .arg(&program);
+    compile.arg(folder.join("main.c"));
+    compile.args(sources.filter(|path| path.extension().is_some_and(|end| end == "c")));
+    let said = compile.output().expect("a compiler");
+    assert!(
+        said.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+    Some(program)
+}
+
+#[test]
+fn arm64_records_the_same_by_turns_and_through_its_sections() {
+    let Some(program) = build_arm64() else { return };
+    let run = |section: Option<&str>| {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a directory in shared memory");
+        let mut command = Command::new("qemu-aarch64");
+        command.arg(&program).env("RTSCOPE_DIR", folder.path());
+        command.env("RTSCOPE_EVENTS", "app:*");
+        command.envs(section.map(|cpu| ("SECTION", cpu)));
+        assert!(command.status().expect("the emulator runs").success());
+        (files(folder.path()), folder)
+    };
+    for section in [None, Some("0")] {
+        let (mut files, _folder) = run(section);
+        let mut found = events(&mut files[0]);
+        found.sort_by_key(|event| expected().iter().position(|e| e == event));
+        assert_eq!(found, expected(), "section {section:?}");
+    }
+    let (mut files, _folder) = run(Some("1"));
+    assert_eq!(events(&mut files[0]), []);
+    let lost = (0..files[0].layout().rings).filter_map(|ring| files[0].control(ring).ok()?);
+    let aborted: u64 = lost.map(|(_, losses)| losses.iter().sum::<u64>()).sum();
+    assert_eq!(aborted, expected().len() as u64);
+}
