@@ -40,7 +40,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rtscope-probe", &[]),
     ("cli", EVERYTHING_BELOW_CLI),
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
-    ("bench", &["event", "bpf-host", "ctf", "ftrace", "measure", "trace"]),
+    (
+        "bench",
+        &["event", "bpf-host", "ctf", "ftrace", "measure", "trace"],
+    ),
     (
         "fuzz",
         &[
