@@ -94,6 +94,7 @@ enum rts_mode {
 	RTS_MODE_KERNEL = 0,
 	RTS_MODE_USER = 1,
 	RTS_MODE_IDLE = 2,
+	RTS_MODE_ENABLED = 3, // kernel code, but not where interrupts come back on
 };
 
 // Programs whose own run time the profile switch measures.

@@ -49,6 +49,7 @@ static __always_inline rts_u64 steal_since(struct cpu_state *cpu, const void *cp
 }
 
 // A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled,
+// or was where no interrupts come back on: then it was the hardware, or a hypervisor,
 // or another interrupt came after the expiry: then the timer was not pending here. One that was
 // served right before it says nothing, but where the clock was set: that is an interrupt too, which
 // makes timers of the wall clock late at once.
@@ -84,6 +85,8 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 		slot->mode = RTS_MODE_USER;
 	else if (!current->pid && !cpu->idle_softirq.vector_plus_1)
 		slot->mode = RTS_MODE_IDLE;
+	else if (!interrupts_came_on(slot->instruction))
+		slot->mode = RTS_MODE_ENABLED;
 	slot->stack.length = 0;
 	if (slot->mode == RTS_MODE_KERNEL)
 		stack_here(&slot->stack, ctx);

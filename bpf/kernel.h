@@ -100,6 +100,21 @@ struct pt_regs {
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, ip)
 #define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)
+#define CODE_BYTES 16 // an instruction that switches interrupts on, and the one in its shadow
+// Whether interrupts may have come back on right before `instruction`: behind `sti`, which holds
+// them off for one instruction more, or `popf`. A byte of that value may mean something else.
+static __always_inline bool interrupts_came_on(rts_u64 instruction)
+{
+	rts_u8 code[CODE_BYTES];
+
+	if (bpf_probe_read_kernel(code, sizeof(code), (const void *)(instruction - CODE_BYTES)))
+		return false;
+	for (int i = 0; i < CODE_BYTES; i++) {
+		if (code[i] == 0xfb)
+			return true;
+	}
+	return code[CODE_BYTES - 1] == 0x9d;
+}
 #define regs_in_futex(regs) ((regs)->orig_ax == 202)
 #define regs_futex_word(regs) ((regs)->di)
 #define regs_futex_operation(regs) ((regs)->si)
@@ -114,6 +129,11 @@ struct pt_regs {
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, pc)
 #define regs_user(regs) ((BPF_CORE_READ(regs, pstate) & 0xf) == 0)
+// Its instructions are not looked at.
+static __always_inline bool interrupts_came_on(rts_u64 instruction)
+{
+	return true;
+}
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
 #define regs_futex_word(regs) ((regs)->orig_x0)
 #define regs_futex_operation(regs) ((regs)->regs[1])

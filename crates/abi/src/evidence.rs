@@ -99,6 +99,7 @@ mod tests {
         check(0, 99, Some((Mode::Kernel, &[99])));
         check(1, 30, Some((Mode::User, &[])));
         check(2, 30, Some((Mode::Idle, &[])));
+        check(3, 30, Some((Mode::Enabled, &[])));
         check(7, 30, None);
     }
 }

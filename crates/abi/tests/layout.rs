@@ -164,6 +164,7 @@ fn values(claims: &mut Claims) {
             event::evidence::EndKind::Waiting as usize,
         ),
         ("RTS_MODE_IDLE", event::evidence::Mode::Idle as usize),
+        ("RTS_MODE_ENABLED", event::evidence::Mode::Enabled as usize),
         ("RTS_TARGET_FLAGGED", TARGET_FLAGGED as usize),
         ("RTS_EVIDENCE_THROTTLED", EVIDENCE_THROTTLED as usize),
         (

@@ -392,6 +392,7 @@ impl Namer<'_> {
             _ if covers(late.steal) => Key::Unexplained(Reason::MaybeStolen),
             Mode::Idle => Key::Idle,
             Mode::User => Key::Unexplained(Reason::LateTimerInUserMode),
+            Mode::Enabled => Key::Unexplained(Reason::LateTimerWhileEnabled),
             // User code until just now: nothing on that way takes long.
             Mode::Kernel if is_at_border(&late.stack) => {
                 Key::Unexplained(Reason::LateTimerInUserMode)

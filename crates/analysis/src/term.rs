@@ -20,6 +20,8 @@ pub enum Reason {
     LateTimerBelowFloor(Duration),
     /// A timer was late though user code ran: the hardware, the hypervisor or the firmware.
     LateTimerInUserMode,
+    /// A timer was late though the kernel code that ran had interrupts on: the same.
+    LateTimerWhileEnabled,
     /// The hypervisor took as much time from the CPU, perhaps then and perhaps before.
     MaybeStolen,
     /// The CPU was idle for longer than an idle exit takes.
@@ -53,6 +55,7 @@ impl fmt::Display for Reason {
             Reason::WindowEdge => "outside the recorded window",
             Reason::LateTimerWithoutStack => "a late timer without a stack",
             Reason::LateTimerInUserMode => "a late timer while user code ran",
+            Reason::LateTimerWhileEnabled => "a late timer while interrupts were on",
             Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",

@@ -331,6 +331,8 @@ fn a_late_timer_without_a_stack_accuses_nobody() {
     unexplained(running(), "unexplained: a late timer without a stack");
     let user = running().late_timer(1000, FAIR, 1, 0, &[]);
     unexplained(user, "unexplained: a late timer while user code ran");
+    let on = running().late_timer(1000, FAIR, 3, 0, &[]);
+    unexplained(on, "unexplained: a late timer while interrupts were on");
     let border = ["do_syscall_64+0x3c", "entry_SYSCALL_64_after_hwframe+0x76"];
     let entered = running().late_timer(1000, FAIR, 0, 0, &border);
     unexplained(entered, "unexplained: a late timer while user code ran");

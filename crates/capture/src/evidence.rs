@@ -144,7 +144,10 @@ fn late_timer_fields() -> Vec<Field> {
         signed("interrupted_tid"),
         signed("interrupted_prio"),
         text16("interrupted_comm"),
-        labelled("mode", [(0, "kernel"), (1, "user"), (2, "idle")]),
+        labelled(
+            "mode",
+            [(0, "kernel"), (1, "user"), (2, "idle"), (3, "enabled")],
+        ),
         unsigned("steal_ns", 64),
     ];
     fields.extend(stack("stack"));

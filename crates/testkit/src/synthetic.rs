@@ -283,7 +283,7 @@ impl SyntheticTrace {
     }
 
     /// Evidence: the timer whose handler begins now expired at `expiry_us` and interrupted `task`
-    /// in `mode` (0 kernel, 1 user, 2 idle), with this stack, innermost first.
+    /// in `mode` (0 kernel, 1 user, 2 idle, 3 enabled), with this stack, innermost first.
     pub fn late_timer(
         self,
         expiry_us: i64,

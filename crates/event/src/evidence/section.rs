@@ -15,6 +15,8 @@ pub enum Mode {
     User = 1,
     /// The idle loop: accuses nobody.
     Idle = 2,
+    /// Kernel code in which interrupts were on before the timer's came.
+    Enabled = 3,
 }
 
 /// The preemption model in force; the values are those of `docs/format/evidence.md`.
@@ -128,7 +130,7 @@ impl Evidence {
 impl Mode {
     /// The mode with this value in a record.
     pub fn from_value(value: u8) -> Option<Mode> {
-        [Mode::Kernel, Mode::User, Mode::Idle]
+        [Mode::Kernel, Mode::User, Mode::Idle, Mode::Enabled]
             .into_iter()
             .find(|mode| *mode as u8 == value)
     }
