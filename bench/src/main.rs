@@ -10,6 +10,7 @@ mod engine;
 mod late;
 mod load;
 mod machine;
+mod measure;
 mod options;
 mod probe;
 mod python;
@@ -72,6 +73,7 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Reports => reports::measure(options),
         Subject::Python => python::measure(options),
         Subject::Probe => probe::measure(options),
+        Subject::Measure => measure::measure(options),
         Subject::Build => build_time::measure(options),
     }
 }

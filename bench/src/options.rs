@@ -14,6 +14,7 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   reports    the reports, beside lttng-analyses
   python     tables and events in Python, beside babeltrace2's bindings
   probe      an event of an application, beside LTTng-UST
+  measure    latencies and gaps, beside cyclictest and oslat
   build      a cold release build
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
@@ -38,6 +39,8 @@ pub enum Subject {
     Python,
     /// An event of an application.
     Probe,
+    /// Latencies and gaps.
+    Measure,
     /// Building it all.
     Build,
 }
@@ -52,6 +55,7 @@ impl Subject {
         Subject::Reports,
         Subject::Python,
         Subject::Probe,
+        Subject::Measure,
         Subject::Build,
     ];
 
@@ -66,6 +70,7 @@ impl Subject {
             Subject::Reports => "reports",
             Subject::Python => "python",
             Subject::Probe => "probe",
+            Subject::Measure => "measure",
             Subject::Build => "build",
         }
     }

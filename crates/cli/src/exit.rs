@@ -78,7 +78,9 @@ pub fn print(text: &str) -> Result<()> {
 /// Names the file.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
     let what = || format!("cannot write {}", path.display());
-    std::fs::write(path, text).map_err(|error| Error::io(what(), error))
+    std::fs::write(path, text).map_err(|error| {
+        Error::io(what(), error).mend("name a file in a folder that is there and ours to write")
+    })
 }
 
 /// A failed write to stdout as an [`Error`].

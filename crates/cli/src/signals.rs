@@ -1,7 +1,7 @@
 //! Ctrl-C: the first stops and reports, the second discards, the third kills. SIGTERM counts too.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use event::{Error, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -21,11 +21,19 @@ pub enum Wish {
     Discard,
 }
 
+/// Raised by the first request, once signals are ours.
+static ASKED: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+
 /// Takes SIGINT and SIGTERM over for the rest of the process; the flag is raised by the first.
+/// Called again, by a verb that is made of others, it gives the same flag.
 ///
 /// # Errors
 /// When the operating system refuses.
 pub fn take_over() -> Result<Arc<AtomicBool>> {
+    let mut taken = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(asked) = &*taken {
+        return Ok(asked.clone());
+    }
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let handler = move || {
@@ -38,6 +46,7 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
         unsafe { low_level::register(signal, handler) }.map_err(refused)?;
         signal_hook::flag::register(signal, asked.clone()).map_err(refused)?;
     }
+    *taken = Some(asked.clone());
     Ok(asked)
 }
 

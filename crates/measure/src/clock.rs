@@ -2,6 +2,11 @@
 
 use std::mem::MaybeUninit;
 
+use event::{Duration, Error, ErrorKind, Result};
+
+/// A wake-up takes a few microseconds of its CPU.
+const INTERVAL_MIN: Duration = Duration::from_us(10);
+
 /// A clock of the kernel that a thread can sleep on until an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
@@ -61,6 +66,35 @@ impl Clock {
         {}
     }
 
+    /// Whether a thread can sleep from one instant to the next, so far apart: a real-time thread
+    /// that cannot takes its CPU whole.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for what no kernel can do, and what this clock cannot.
+    pub fn check_interval(self, interval: Duration) -> Result<()> {
+        let finest = Duration::from_ns(self.resolution_ns());
+        let refuse = |what: String, found: String, mend: String| {
+            Err(Error::new(ErrorKind::InvalidInput, what)
+                .found(found)
+                .mend(mend))
+        };
+        if interval < finest {
+            return refuse(
+                format!("the clock {} is too coarse", self.name()),
+                format!("its step is {finest}"),
+                "choose an interval above that, or a kernel with CONFIG_HIGH_RES_TIMERS=y".into(),
+            );
+        }
+        if interval < INTERVAL_MIN {
+            return refuse(
+                "nobody wakes so often: the thread would take its CPU whole".into(),
+                format!("an interval of {interval}"),
+                format!("choose --interval {INTERVAL_MIN:#} or more"),
+            );
+        }
+        Ok(())
+    }
+
     /// What the clock counts in, in nanoseconds: 1 where the kernel has high resolution timers.
     pub fn resolution_ns(self) -> i64 {
         let mut step = MaybeUninit::<libc::timespec>::uninit();
@@ -117,14 +151,25 @@ impl StepWatch {
     }
 
     /// The longest step that was seen, forwards or (negative) backwards.
-    pub fn stepped(&self) -> Option<event::Duration> {
-        (self.stepped_ns != 0).then(|| event::Duration::from_ns(self.stepped_ns))
+    pub fn stepped(&self) -> Option<Duration> {
+        (self.stepped_ns != 0).then(|| Duration::from_ns(self.stepped_ns))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_in_which_nobody_can_wake_is_refused() {
+        let check = |interval: Duration, expect: bool| {
+            let found = Clock::Monotonic.check_interval(interval);
+            assert_eq!(found.is_ok(), expect, "{interval}");
+        };
+        check(Duration::ZERO, false);
+        check(Duration::from_ns(9_999), false);
+        check(Duration::from_us(10), true);
+    }
 
     #[test]
     fn a_clock_that_was_set_is_told_from_one_that_is_slewed() {

@@ -3,10 +3,10 @@
 //! [`cyclic`] is the classic one: threads that sleep until an instant and note how late they run.
 //! [`gaps`] looks for moments in which a thread that never sleeps did not run.
 //! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
-//! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a lock,
-//! when a message comes.
+//! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a
+//! lock, when a message comes.
+//! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show,
 //! [`shield`] keeps CPUs free for real-time tasks, and gives them back.
-//! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show.
 //! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
 //! from sleeping too deep to wake in time.
 //!

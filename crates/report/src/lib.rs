@@ -9,6 +9,7 @@ mod comparison;
 mod cyclic;
 mod diagnosis_json;
 mod diagnosis_text;
+mod eval;
 mod events_text;
 mod gaps;
 mod hit_json;
@@ -26,6 +27,9 @@ pub use cyclic::{
 };
 pub use diagnosis_json::diagnosis_json;
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
+pub use eval::{
+    Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
+};
 pub use events_text::{
     EventBodies, EventClock, EventNames, EventOrigin, EventText, EventTextOptions, EventTimes,
 };

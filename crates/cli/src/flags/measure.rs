@@ -23,6 +23,8 @@ pub enum MeasureWhat {
     Loop(super::Loop),
     /// Whether the urgent one runs at once: when woken, when waiting for a lock, at a message
     Preempt(super::Preempt),
+    /// All of it under load, as one report: facts, latencies, gaps, pass or fail (rteval)
+    Eval(Box<super::Eval>),
 }
 
 /// What was typed after `measure cyclic`.

@@ -2,6 +2,7 @@
 
 mod cat;
 mod convert;
+mod eval;
 mod gaps;
 mod judge;
 mod measure;
@@ -15,6 +16,7 @@ mod words;
 
 pub use cat::CatOptions;
 pub use convert::ConvertOptions;
+pub use eval::EvalOptions;
 pub use gaps::GapOptions;
 pub use judge::{CheckOptions, DiffOptions};
 pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};

@@ -1,6 +1,7 @@
 //! What `rtscope measure preempt` was asked to do.
 
 use event::{Cpu, Duration, Error, ErrorKind, Result};
+use measure::clock::Clock;
 use measure::preempt::chain::ChainPlan;
 use measure::preempt::inheritance::{InheritancePlan, Protocol};
 use measure::preempt::messages::MessagePlan;
@@ -57,6 +58,7 @@ impl PreemptOptions {
                 .mend(format!("choose --prio {needed} or more")));
         }
         let interval = positive_duration("--interval", &typed.interval)?;
+        Clock::Monotonic.check_interval(interval)?;
         let rounds = typed.rounds;
         let (bucket, buckets) = (BUCKET, BUCKETS);
         let over = typed.over.as_ref();

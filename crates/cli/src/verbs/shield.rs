@@ -1,6 +1,5 @@
 //! `rtscope shield`: CPUs for real-time tasks alone, and the way back.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +8,7 @@ use event::{Error, ErrorKind, Result};
 use measure::shield::{self, Shield};
 use serde_json::{Value, json};
 
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{self, Outcome};
 use crate::flags;
 use crate::options::known_cpus;
 use crate::signals;
@@ -116,8 +115,7 @@ fn print(json: bool, value: Option<Value>, text: &str) -> Result<Outcome> {
         true => format!("{}\n", value.unwrap_or_else(none)),
         false => text.to_owned(),
     };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    exit::print(&text)?;
     Ok(Outcome::Fine)
 }
 

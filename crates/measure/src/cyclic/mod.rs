@@ -92,6 +92,10 @@ pub struct Run {
     threads: Vec<Running>,
 }
 
+/// Reads the figures of a measurement that goes on, or has ended.
+#[derive(Clone, Debug)]
+pub struct Reader(Vec<(Tid, ThreadPlan, Arc<Figures>)>);
+
 #[derive(Debug)]
 struct Running {
     plan: ThreadPlan,
@@ -188,7 +192,16 @@ impl Run {
 
     /// What every thread has found so far; it does not notice.
     pub fn read(&self) -> Vec<Reading> {
-        self.threads.iter().map(Running::read).collect()
+        self.reader().read()
+    }
+
+    /// Who reads that from another thread.
+    pub fn reader(&self) -> Reader {
+        let one = |running: &Running| {
+            let (plan, figures) = (running.plan.clone(), running.figures.clone());
+            (running.tid, plan, figures)
+        };
+        Reader(self.threads.iter().map(one).collect())
     }
 
     /// Ends all threads, after their present sleep, and gives what they found.
@@ -220,9 +233,13 @@ impl Drop for Run {
     }
 }
 
-impl Running {
-    fn read(&self) -> Reading {
-        self.figures.read(self.tid, self.plan.clone())
+impl Reader {
+    /// What every thread has found so far; it does not notice.
+    pub fn read(&self) -> Vec<Reading> {
+        let one = |(tid, plan, figures): &(Tid, ThreadPlan, Arc<Figures>)| {
+            figures.read(*tid, plan.clone())
+        };
+        self.0.iter().map(one).collect()
     }
 }
 
@@ -251,15 +268,8 @@ fn check(plan: &Plan) -> Result<()> {
             .found(format!("the clock {}", plan.clock.name()))
             .mend("choose --clock monotonic, or go without --phases"));
     }
-    let finest_ns = plan.clock.resolution_ns();
-    let shortest = plan.threads.iter().map(|thread| thread.interval).min();
-    match shortest {
-        Some(shortest) if shortest.as_ns() < finest_ns => Err(Error::new(
-            ErrorKind::InvalidInput,
-            format!("the clock {} is too coarse", plan.clock.name()),
-        )
-        .found(format!("its step is {}", Duration::from_ns(finest_ns)))
-        .mend("choose an interval above that, or a kernel with CONFIG_HIGH_RES_TIMERS=y")),
-        _ => Ok(()),
-    }
+    let intervals = plan.threads.iter().map(|thread| thread.interval);
+    intervals
+        .min()
+        .map_or(Ok(()), |shortest| plan.clock.check_interval(shortest))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use event::{Duration, Result, Tid};
+use event::{Duration, Instant, Result, Tid};
 
 use crate::histogram::{Histogram, Recorder};
 
@@ -42,6 +42,8 @@ pub struct PhaseFigures {
     pub parts: [Histogram; 4],
     /// The parts of the longest sample that was split.
     pub longest: [Duration; 4],
+    /// Its instant, on CLOCK_MONOTONIC.
+    pub longest_at: Instant,
     /// Samples that could not be split: the thread did not sleep, or its wake-up was not seen.
     pub unsplit: u64,
 }
@@ -53,6 +55,7 @@ pub(super) struct Splitter {
     source: Arc<dyn PhaseSource>,
     parts: [Recorder; 4],
     longest_ns: [AtomicI64; 4],
+    longest_at_ns: AtomicI64,
     unsplit: AtomicU64,
 }
 
@@ -68,6 +71,7 @@ impl Splitter {
             source: source.clone(),
             parts: std::array::from_fn(|_| Recorder::new(bucket, buckets)),
             longest_ns: [const { AtomicI64::new(0) }; 4],
+            longest_at_ns: AtomicI64::new(0),
             unsplit: AtomicU64::new(0),
         }
     }
@@ -88,6 +92,7 @@ impl Splitter {
             .map(|part| part.load(Ordering::Relaxed))
             .sum();
         if now_ns - at_ns > longest_ns {
+            self.longest_at_ns.store(at_ns, Ordering::Relaxed);
             for (part, part_ns) in self.longest_ns.iter().zip(parts) {
                 part.store(part_ns, Ordering::Relaxed);
             }
@@ -99,6 +104,7 @@ impl Splitter {
         PhaseFigures {
             parts: self.parts.each_ref().map(Recorder::read),
             longest: self.longest_ns.each_ref().map(ns),
+            longest_at: Instant::from_ns(self.longest_at_ns.load(Ordering::Relaxed)),
             unsplit: self.unsplit.load(Ordering::Relaxed),
         }
     }

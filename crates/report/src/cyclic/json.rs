@@ -64,6 +64,7 @@ fn phases_json(phases: &PhaseFigures) -> Value {
     json!({
         "parts": parts.collect::<serde_json::Map<_, _>>(),
         "longest": longest.collect::<serde_json::Map<_, _>>(),
+        "longest_at_ns": phases.longest_at.as_ns(),
         "unsplit": phases.unsplit,
     })
 }

@@ -61,7 +61,7 @@ pub(crate) fn carried(latency: &Histogram, share: f64) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use event::{Cpu, Tid};
     use measure::cyclic::ThreadPlan;
     use measure::histogram::Recorder;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     /// A thread on CPU 1 that was late by each of these.
-    pub(super) fn reading(samples_us: impl IntoIterator<Item = i64>) -> Reading {
+    pub(crate) fn reading(samples_us: impl IntoIterator<Item = i64>) -> Reading {
         let recorder = Recorder::new(Duration::from_us(1), 8);
         samples_us
             .into_iter()

@@ -90,8 +90,8 @@ fn phases(cyclic: &Cyclic) -> String {
         let samples: u64 = cyclic.readings.iter().map(|one| one.latency.samples).sum();
         let each = cost.as_ns() / samples.max(1).cast_signed();
         text += &format!(
-            "the phases cost {each} ns of CPU time a sample, in the kernel, with what they cost the \
-             others' wake-ups and switches\n"
+            "the phases cost {each} ns of CPU time a sample, in the kernel, with what they cost \
+             the others' wake-ups and switches\n"
         );
     }
     text

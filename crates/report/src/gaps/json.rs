@@ -15,6 +15,7 @@ pub fn gaps_json(gaps: &Gaps) -> Value {
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
         "elapsed_ns": gaps.elapsed.as_ns(),
+        "complete": gaps.complete,
         "threshold_ns": gaps.threshold.as_ns(),
         "counter": gaps.counter.name(),
         "kernel": gaps.kernel,

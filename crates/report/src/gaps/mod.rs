@@ -28,6 +28,8 @@ pub struct Gaps<'a> {
     pub threshold: Duration,
     /// How long it took.
     pub elapsed: Duration,
+    /// Whether it went on for as long as was asked.
+    pub complete: bool,
     /// The kernel's release.
     pub kernel: &'a str,
     /// The preemption model in force.
@@ -132,6 +134,7 @@ pub(super) mod tests {
             counter: Counter::Processor,
             threshold: Duration::from_us(10),
             elapsed: Duration::from_ms(1000),
+            complete: true,
             kernel: "6.12.1",
             preemption: "full",
             warnings: &[],

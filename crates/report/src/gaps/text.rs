@@ -92,6 +92,9 @@ fn basis(gaps: &Gaps) -> String {
         gaps.kernel,
         gaps.preemption,
     );
+    if !gaps.complete {
+        text += "interrupted: what stands here was measured until then\n";
+    }
     for warning in gaps.warnings {
         text += &format!("doubtful: {warning}\n");
     }

@@ -1,10 +1,9 @@
 //! `rtscope measure cyclic`: threads that sleep until an instant, and how late they run.
 
-use std::io::Write;
-use std::path::Path;
 use std::time::Instant;
 
 use capture::facts::{self, Facts, Lack, Verb};
+use capture::watch::{HitReport, WatchObserver};
 use event::{Duration, Error, Result};
 use measure::clock::StepWatch;
 use measure::cyclic::{Break, Reading, Run};
@@ -14,7 +13,7 @@ use report::{Cyclic, cyclic_json, cyclic_text, cyclictest_histogram};
 
 use super::explained;
 use super::phases::{self, Phases};
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::LiveTable;
 use crate::options::{CyclicOptions, CyclicOutput};
@@ -38,7 +37,7 @@ pub(super) struct Session {
 pub(super) struct Found {
     pub(super) readings: Vec<Reading>,
     pub(super) broken: Option<Break>,
-    elapsed: Duration,
+    pub(super) elapsed: Duration,
     /// Whether it went on for as long as was asked.
     complete: bool,
     /// By how much the clock was set meanwhile.
@@ -63,11 +62,19 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if explain.is_some() {
         facts.require(Verb::Watch)?;
     }
+    if let Some(path) = &histogram {
+        // Nobody waits for hours to learn that the file has no place.
+        write_file(path, "")?;
+    }
     let phases = phases::arm(&mut options)?;
     let mut session = Session::start(&options)?;
     let mut table = LiveTable::new(live);
     let explained = match &explain {
-        Some(explain) => explained::watch(&mut session, explain, &facts, paint, json)?,
+        Some(explain) => {
+            let mut printer = explained::printer(explain, paint, json);
+            let mut print = |report: &HitReport| printer.hit(report);
+            explained::watch(&mut session, explain, &facts, &mut print)?
+        }
         None => {
             session.until_over(|session| table.show(&session.text(&facts)));
             0
@@ -84,8 +91,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     }
     let cost = phases.as_deref().and_then(Phases::cost);
     let text = render(&found, &options, &facts, cost, json);
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    print(&text)?;
     Ok(if found.broken.is_some() || explained > 0 {
         Outcome::Exceeded
     } else {
@@ -134,14 +140,6 @@ pub(super) fn warning(doubt: &Lack) -> String {
     format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend)
 }
 
-/// Writes a result file.
-pub(super) fn write_file(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| {
-        Error::io(format!("cannot write {}", path.display()), error)
-            .mend("name a file in a folder that is there and ours to write")
-    })
-}
-
 impl Session {
     /// Starts what `options` ask for.
     pub(super) fn start(options: &CyclicOptions) -> Result<Session> {
@@ -180,9 +178,14 @@ impl Session {
                 std::time::Duration::from_nanos(left_ns.max(0).cast_unsigned())
             });
             std::thread::sleep(left.min(LOOK_INTERVAL));
-            self.clock.look();
+            self.look();
             look(self);
         }
+    }
+
+    /// Looks whether the clock was set.
+    pub(super) fn look(&mut self) {
+        self.clock.look();
     }
 
     /// The table as it stands, without what makes it doubtful.

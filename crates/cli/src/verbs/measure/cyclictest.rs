@@ -1,14 +1,12 @@
 //! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
 
-use std::io::Write;
-
 use capture::facts::{self, Facts, Preemption, Verb};
 use clap::Parser;
 use event::{Error, ErrorKind, Result};
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 
-use super::cyclic::{Found, Session, write_file};
-use crate::exit::{Outcome, stdout_error};
+use super::cyclic::{Found, Session};
+use crate::exit::{self, Outcome, stdout_error, write_file};
 use crate::flags::Cyclictest;
 use crate::live::LiveTable;
 use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
@@ -58,7 +56,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     });
     table.clear();
     let found = session.finish();
-    print(&found, output)?;
+    print_found(&found, output)?;
     if let Some(path) = &output.json_file {
         let about = about(output, &facts, start_time);
         let json = cyclictest_json(&found.readings, &about, output.in_ns);
@@ -67,7 +65,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn print(found: &Found, output: &CyclictestOutput) -> Result<()> {
+fn print_found(found: &Found, output: &CyclictestOutput) -> Result<()> {
     let mut text = String::new();
     let histogram = output
         .histogram
@@ -95,8 +93,7 @@ fn print(found: &Found, output: &CyclictestOutput) -> Result<()> {
             thread.tid.0
         );
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)
+    exit::print(&text)
 }
 
 fn about(output: &CyclictestOutput, facts: &Facts, start_time: String) -> CyclictestFacts {
@@ -119,7 +116,7 @@ fn about(output: &CyclictestOutput, facts: &Facts, start_time: String) -> Cyclic
 }
 
 /// The wall clock as cyclictest's JSON has it: `Fri, 20 Nov 2026 14:00:00 +0000`, in UTC.
-fn date() -> String {
+pub(super) fn date() -> String {
     let now = std::time::SystemTime::now();
     let since = now
         .duration_since(std::time::UNIX_EPOCH)

@@ -15,16 +15,31 @@ use crate::verbs::watch::{self, Observer};
 /// How the measuring threads are called.
 const THREADS: &str = "rtscope-cyc*";
 
-/// Watches the threads of a session until it is over; how many samples were explained. `over` is
-/// the threshold and the folder of snapshots.
+/// A late sample's threshold, and the folder of snapshots.
+type Late = (Duration, PathBuf);
+
+/// Watches the threads of a session until it is over; how many samples were explained. Each goes to
+/// `hit`.
 pub(super) fn watch(
     session: &mut Session,
-    (over, output): &(Duration, PathBuf),
+    late: &Late,
     facts: &Facts,
-    paint: Paint,
-    json: bool,
+    hit: &mut dyn FnMut(&HitReport) -> Result<()>,
 ) -> Result<u64> {
-    let options = WatchOptions {
+    let mut observer = Explainer { session, hit };
+    let command_line = capture::own_command_line();
+    let watched = watch::session(&options(late, false))?;
+    let status = capture::watch::run(&watched, facts, &command_line, &mut observer)?;
+    Ok(status.hits)
+}
+
+/// Who prints late samples as `rtscope watch` does.
+pub(super) fn printer(late: &Late, paint: Paint, json: bool) -> Observer {
+    Observer::new(&options(late, json), paint, false)
+}
+
+fn options((over, output): &Late, json: bool) -> WatchOptions {
+    WatchOptions {
         target: Target::Tasks(vec![THREADS.to_owned()]),
         prio_min: None,
         cpus: Vec::new(),
@@ -47,21 +62,13 @@ pub(super) fn watch(
             buffer_bytes: BUFFER_DEFAULT_BYTES,
             events: Vec::new(),
         }),
-    };
-    let mut observer = Explainer {
-        session,
-        printer: Observer::new(&options, paint, false),
-    };
-    let command_line = capture::own_command_line();
-    let watched = watch::session(&options)?;
-    let status = capture::watch::run(&watched, facts, &command_line, &mut observer)?;
-    Ok(status.hits)
+    }
 }
 
-/// Prints what the watch sees, and ends it with the measurement.
+/// Hands on what the watch sees, and ends it with the measurement.
 struct Explainer<'a> {
-    session: &'a Session,
-    printer: Observer,
+    session: &'a mut Session,
+    hit: &'a mut dyn FnMut(&HitReport) -> Result<()>,
 }
 
 impl WatchObserver for Explainer<'_> {
@@ -70,10 +77,11 @@ impl WatchObserver for Explainer<'_> {
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
-        self.printer.hit(report)
+        (self.hit)(report)
     }
 
     fn status(&mut self, _status: &Status) -> Result<bool> {
+        self.session.look();
         Ok(!self.session.is_over())
     }
 }

@@ -1,6 +1,5 @@
 //! `rtscope measure hw`: threads that never sleep, the gaps in their running, and who took them.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -10,11 +9,12 @@ use event::{Duration, Error, Result};
 use measure::gaps::{Reading, Run};
 use measure::steal;
 use report::{Gaps, gaps_json, gaps_text};
+use serde_json::Value;
 use trace::Trace;
 
 use super::cyclic::{warning, warnings};
 use super::disturbers;
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::LiveLine;
 use crate::options::GapOptions;
@@ -34,22 +34,37 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         facts.require(Verb::Measure)?;
     }
     signals::take_over()?;
-    let steal_before = steal::of_cpus();
-    let begin = Instant::now();
-    let (readings, explained) = match &options.events {
-        None => (look(&options)?, None),
-        Some(kept) => {
-            facts.require(Verb::Record)?;
-            recorded(&options, kept.as_deref(), &facts)?
-        }
-    };
+    let text = found(&options, &facts, |gaps| match options.json {
+        true => format!("{}\n", gaps_json(gaps)),
+        false => gaps_text(gaps),
+    })?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let mut warnings = warnings(&facts);
+    print(&text)?;
+    Ok(Outcome::Fine)
+}
+
+/// What is found, as JSON, for a report that holds more.
+pub(super) fn as_json(options: &GapOptions, facts: &Facts) -> Result<Value> {
+    found(options, facts, gaps_json)
+}
+
+/// Looks for gaps, and shows what was found to `show`.
+fn found<T>(options: &GapOptions, facts: &Facts, show: impl FnOnce(&Gaps) -> T) -> Result<T> {
+    let steal_before = steal::of_cpus();
+    let begin = Instant::now();
+    let (readings, explained) = match &options.events {
+        None => (look(options)?, None),
+        Some(kept) => {
+            facts.require(Verb::Record)?;
+            recorded(options, kept.as_deref(), facts)?
+        }
+    };
+    let mut warnings = warnings(facts);
     let share = options.plan.width.share_of(options.plan.window);
-    let throttled = (typed.prio > 0)
+    let throttled = (options.plan.policy.prio() > 0)
         .then(|| facts.throttling_doubt(share))
         .flatten();
     warnings.extend(throttled.as_ref().map(warning));
@@ -60,18 +75,12 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         counter: options.plan.counter,
         threshold: options.plan.threshold,
         elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
+        complete: signals::wish() == Wish::GoOn,
         kernel: &facts.machine.kernel_release,
         preemption: facts.scheduler.preemption.name(),
         warnings: &warnings,
     };
-    let text = if options.json {
-        format!("{}\n", gaps_json(&gaps))
-    } else {
-        gaps_text(&gaps)
-    };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
-    Ok(Outcome::Fine)
+    Ok(show(&gaps))
 }
 
 /// Looks for gaps until the time is over.

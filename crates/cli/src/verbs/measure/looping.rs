@@ -1,6 +1,5 @@
 //! `rtscope measure loop`: npt, a loop that shows what the machine and an event do to it.
 
-use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
 use analysis::{Gap, Taker, explain_gaps};
@@ -12,9 +11,8 @@ use measure::task::{self, Policy};
 use report::LoopFacts;
 use trace::Trace;
 
-use super::cyclic::write_file;
 use super::disturbers;
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print, write_file};
 use crate::flags::{Loop, Tracer};
 use crate::signals::{self, Wish};
 
@@ -55,8 +53,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
     if typed.plot && !typed.json {
         text.push_str(&report::loop_plot(net.as_ref().unwrap_or(&found)));
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    print(&text)?;
     Ok(Outcome::Fine)
 }
 

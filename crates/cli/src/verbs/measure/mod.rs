@@ -3,6 +3,7 @@
 mod cyclic;
 mod cyclictest;
 mod disturbers;
+mod eval;
 mod explained;
 mod gaps;
 mod looping;
@@ -26,6 +27,7 @@ pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {
         MeasureWhat::Hw(typed) => gaps::run(typed),
         MeasureWhat::Loop(typed) if typed.find_max_rate => max_rate::run(typed),
         MeasureWhat::Loop(typed) => looping::run(typed),
+        MeasureWhat::Eval(typed) => eval::run(typed),
         MeasureWhat::Preempt(typed) => preempting::run(typed),
     }
 }

@@ -1,6 +1,5 @@
 //! `rtscope measure preempt`: does the urgent one run at once?
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use measure::task;
 use report::{Preempt, preempt_json, preempt_text};
 
 use super::cyclic::warnings;
-use crate::exit::{Outcome, stdout_error};
+use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::LiveLine;
 use crate::options::PreemptOptions;
@@ -48,8 +47,7 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     } else {
         preempt_text(&preempt)
     };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    print(&text)?;
     if !findings.defects().is_empty() || preempt.exceeded() {
         return Ok(Outcome::Exceeded);
     }

@@ -1,0 +1,71 @@
+//! `rtscope measure eval`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// What was typed after `measure eval`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Eval {
+    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    #[arg(long, value_name = "LIST")]
+    pub cpu: Option<String>,
+    /// Real-time priority (SCHED_FIFO), 2 to 99
+    #[arg(long, value_name = "PRIO", default_value_t = 80)]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=99))]
+    pub prio: u32,
+    /// From one instant to the next
+    #[arg(long, value_name = "DUR", default_value = "1ms")]
+    pub interval: String,
+    /// How long, with all its parts
+    #[arg(long = "for", value_name = "DUR", default_value = "2m")]
+    pub run_for: String,
+    /// Fail when a sample is longer
+    #[arg(long, value_name = "DUR")]
+    pub budget: Option<String>,
+    /// Explain each sample that is longer: who made it late (BPF)
+    #[arg(long, value_name = "DUR")]
+    pub over: Option<String>,
+    /// What runs beside it (default: all that are installed)
+    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',')]
+    pub load: Vec<LoadName>,
+    /// CPUs of the loads (default: all that are not isolated)
+    #[arg(long, value_name = "LIST")]
+    pub load_cpu: Option<String>,
+    /// Control group that the loads join: its folder
+    #[arg(long, value_name = "DIR")]
+    pub load_cgroup: Option<PathBuf>,
+    /// Without the search for gaps, which takes a sixth of the time
+    #[arg(long)]
+    pub no_hw: bool,
+    /// Where report.html, eval.json and junit.xml go
+    #[arg(short, long, value_name = "DIR", default_value = "rtscope-eval")]
+    pub output: PathBuf,
+    /// Print the JSON, schema rtscope.eval version 1, instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Put two evaluations side by side instead: their folders
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub compare: Option<Vec<PathBuf>>,
+}
+
+/// Loads, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoadName {
+    /// Processes that send each other messages.
+    Hackbench,
+    /// CPU, memory, disk and timers.
+    StressNg,
+    /// A compiler, again and again.
+    Compile,
+    /// Nothing.
+    None,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope measure eval --budget 100us --for 10m
+  sudo rtscope measure eval --load hackbench --load-cpu 0 --cpu 1 --over 200us -o before
+  rtscope measure eval --compare before after -o both
+Exit codes: 2 when a sample broke the budget, 3 when no sample was taken.";

@@ -1,0 +1,219 @@
+//! What `rtscope measure eval` was asked to do.
+
+use event::{Cpu, Duration, Result};
+use measure::counter::Counter;
+use measure::cyclic::{Plan, ThreadPlan};
+use measure::gaps;
+use measure::load::{Load, LoadPlan};
+use measure::task::Policy;
+
+use super::{CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
+use crate::flags::{self, LoadName};
+
+/// The histograms: fine enough for the longest of a stretch, up to ten milliseconds.
+const BUCKET: Duration = Duration::from_ns(100);
+const BUCKETS: usize = 100_000;
+/// Stretches of a run, whose longest latencies make the picture over time and the tail.
+const STRETCHES: i64 = 120;
+const STRETCH_NS_MIN: i64 = 250_000_000;
+/// The part of the time in which gaps are looked for.
+const HW_PART: i64 = 6;
+const HW_NS_MIN: i64 = 2_000_000_000;
+/// Gaps: longer ones are kept, in a third of each second.
+const GAP: Duration = Duration::from_us(10);
+const GAP_WINDOW: Duration = Duration::from_ms(1000);
+const GAP_WIDTH: Duration = Duration::from_ms(300);
+const GAPS_MAX: usize = 10_000;
+/// Loads end this long after the measurement at the latest.
+const LOAD_SPARE: Duration = Duration::from_ms(60_000);
+
+/// An evaluation, decided.
+#[derive(Clone, Debug)]
+pub struct EvalOptions {
+    /// The threads that sleep until an instant.
+    pub cyclic: CyclicOptions,
+    /// The threads that never sleep, after the others; none without them.
+    pub gaps: Option<GapOptions>,
+    /// Samples that are longer are explained.
+    pub over: Option<Duration>,
+    /// What no sample may exceed.
+    pub budget: Option<Duration>,
+    /// What runs beside them.
+    pub loads: Vec<Load>,
+    /// Whether these were named: then each must be there.
+    pub loads_named: bool,
+    /// Where the loads run.
+    pub load_plan: LoadPlan,
+    /// From one point of the picture over time to the next.
+    pub stretch: Duration,
+}
+
+impl EvalOptions {
+    /// From what was typed, on a machine with the CPUs `online` and `isolated`, of which we may use
+    /// `allowed`, and this clocksource.
+    ///
+    /// # Errors
+    /// For a word without a meaning, or a CPU that is not there.
+    pub fn new(
+        typed: &flags::Eval,
+        [online, allowed, isolated]: [&[Cpu]; 3],
+        clocksource: Option<&str>,
+    ) -> Result<Self> {
+        let list = |text: &Option<String>| {
+            let text = text.as_ref();
+            text.map(|text| known_cpus(text, online)).transpose()
+        };
+        let optional = |flag: &str, text: &Option<String>| {
+            let text = text.as_ref();
+            text.map(|text| positive_duration(flag, text)).transpose()
+        };
+        let cpus = list(&typed.cpu)?.unwrap_or_else(|| allowed.to_vec());
+        let free = |cpu: &Cpu| !isolated.contains(cpu);
+        let load_cpus = match list(&typed.load_cpu)? {
+            Some(cpus) => cpus,
+            None => allowed.iter().copied().filter(free).collect(),
+        };
+        let whole = positive_duration("--for", &typed.run_for)?;
+        let interval = positive_duration("--interval", &typed.interval)?;
+        let hw_ns = match typed.no_hw {
+            true => 0,
+            false => (whole.as_ns() / HW_PART).max(HW_NS_MIN),
+        };
+        let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
+        let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
+        let stretch_ns = (run_for.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
+        Ok(EvalOptions {
+            cyclic: cyclic_options(&cpus, typed.prio, interval, run_for),
+            gaps,
+            over: optional("--over", &typed.over)?,
+            budget: optional("--budget", &typed.budget)?,
+            loads: loads(&typed.load),
+            loads_named: !typed.load.is_empty(),
+            load_plan: LoadPlan {
+                cpus: load_cpus,
+                cgroup: typed.load_cgroup.clone(),
+                limit: whole + LOAD_SPARE,
+            },
+            stretch: Duration::from_ns(stretch_ns),
+        })
+    }
+}
+
+fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration) -> CyclicOptions {
+    let thread = |&cpu: &Cpu| ThreadPlan {
+        cpu: Some(cpu),
+        policy: Policy::Fifo(prio),
+        interval,
+    };
+    CyclicOptions {
+        plan: Plan {
+            threads: cpus.iter().map(thread).collect(),
+            clock: measure::clock::Clock::Monotonic,
+            // They end by themselves: whoever explains late samples may be busy then.
+            samples: Some((run_for.as_ns() / interval.as_ns().max(1)).cast_unsigned()),
+            break_over: None,
+            bucket: BUCKET,
+            buckets: BUCKETS,
+            aligned: None,
+            phases: None,
+        },
+        phases: false,
+        run_for: Some(run_for),
+        wake_latency: Some(Duration::ZERO),
+        lock_memory: true,
+        output: CyclicOutput::Own {
+            json: false,
+            explain: None,
+            histogram: None,
+            live: false,
+        },
+    }
+}
+
+fn gap_options(cpus: &[Cpu], prio: u32, clocksource: Option<&str>, hw_ns: i64) -> GapOptions {
+    GapOptions {
+        plan: gaps::Plan {
+            cpus: cpus.to_vec(),
+            policy: Policy::Fifo(prio),
+            counter: Counter::choose(clocksource),
+            threshold: GAP,
+            window: GAP_WINDOW,
+            width: GAP_WIDTH,
+            gaps_max: GAPS_MAX,
+        },
+        run_for: Duration::from_ns(hw_ns),
+        events: Some(None),
+        json: true,
+    }
+}
+
+fn loads(typed: &[LoadName]) -> Vec<Load> {
+    if typed.is_empty() {
+        return Load::ALL.to_vec();
+    }
+    let load = |name: &LoadName| match name {
+        LoadName::Hackbench => Some(Load::Hackbench),
+        LoadName::StressNg => Some(Load::StressNg),
+        LoadName::Compile => Some(Load::Compile),
+        LoadName::None => None,
+    };
+    typed.iter().filter_map(load).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        eval: flags::Eval,
+    }
+
+    fn options(words: &str) -> EvalOptions {
+        let words = std::iter::once("eval").chain(words.split_whitespace());
+        let typed = Typed::try_parse_from(words).expect("understood").eval;
+        let cpus = [Cpu(0), Cpu(1), Cpu(2)];
+        EvalOptions::new(&typed, [&cpus, &cpus, &cpus[2..]], Some("tsc")).expect("decided")
+    }
+
+    #[test]
+    fn loads_stay_off_isolated_cpus_unless_told() {
+        let check = |words: &str, expect: &[u32]| {
+            let found: Vec<u32> = options(words)
+                .load_plan
+                .cpus
+                .iter()
+                .map(|cpu| cpu.0)
+                .collect();
+            assert_eq!(found, expect, "{words}");
+        };
+        check("", &[0, 1]);
+        check("--load-cpu 2", &[2]);
+    }
+
+    #[test]
+    fn the_time_is_shared_between_both_parts_and_cut_into_stretches() {
+        let check = |words: &str, expect_ms: [i64; 3]| {
+            let found = options(words);
+            let ms = |one: Option<Duration>| one.map_or(0, |one| one.as_ns() / 1_000_000);
+            let hw = found.gaps.map(|gaps| gaps.run_for);
+            let times = [ms(found.cyclic.run_for), ms(hw), ms(Some(found.stretch))];
+            assert_eq!(times, expect_ms, "{words}");
+        };
+        check("--for 2m", [100_000, 20_000, 833]);
+        check("--for 6s", [4_000, 2_000, 250]);
+        check("--for 2m --no-hw", [120_000, 0, 1_000]);
+    }
+
+    #[test]
+    fn loads_are_those_that_were_named() {
+        assert_eq!(options("").loads, Load::ALL);
+        assert_eq!(options("--load none").loads, []);
+        let named = options("--load compile,hackbench");
+        assert_eq!(named.loads, [Load::Compile, Load::Hackbench]);
+        assert!(named.loads_named && !options("").loads_named);
+    }
+}

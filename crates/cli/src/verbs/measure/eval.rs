@@ -1,0 +1,252 @@
+//! `rtscope measure eval`: facts, loads, both measurements, one report.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use capture::facts::{self, Facts, Verb};
+use capture::watch::HitReport;
+use event::{Duration, Error, ErrorKind, Result};
+use measure::cyclic::Reader;
+use measure::load::{self, Running};
+use report::{
+    Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
+};
+use serde_json::{Value, json};
+
+use super::cyclic::{Found, Session};
+use super::{cyclictest, explained, gaps};
+use crate::exit::{Outcome, print, write_file};
+use crate::flags;
+use crate::live::LiveLine;
+use crate::options::EvalOptions;
+use crate::signals::{self, Wish};
+use crate::verbs::watch::hit_value;
+
+/// What an evaluation's folder holds.
+const JSON: &str = "eval.json";
+const HTML: &str = "report.html";
+const JUNIT: &str = "junit.xml";
+/// And that of a comparison.
+const COMPARISON: &str = "compare.html";
+/// How often the end of a stretch is looked for.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+/// Explained samples that the report has room for.
+const WORST_MAX: usize = 20;
+
+/// Runs the verb.
+pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
+    if let Some([a, b]) = typed.compare.as_deref() {
+        return compare(a, b, &typed.output);
+    }
+    let facts = facts::gather();
+    let machine = &facts.machine;
+    let cpus = [
+        &machine.cpus_online[..],
+        &machine.cpus_allowed,
+        &machine.cpus_isolated,
+    ];
+    let options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
+    facts.require(Verb::Measure)?;
+    if options.over.is_some() {
+        facts.require(Verb::Watch)?;
+    }
+    // Nobody waits for minutes to learn that the report has no place.
+    make_folder(&typed.output)?;
+    let began = cyclictest::date();
+    let evaluation = evaluate(&options, &facts, &typed.output, &began)?;
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    let file = |name: &str, text: &str| write_file(&typed.output.join(name), text);
+    file(JSON, &format!("{evaluation:#}\n"))?;
+    file(HTML, &eval_html(&evaluation))?;
+    file(JUNIT, &eval_junit(&evaluation))?;
+    let text = match typed.json {
+        true => format!("{evaluation}\n"),
+        false => {
+            let path = typed.output.join(HTML);
+            format!("{}the report: {}\n", eval_text(&evaluation), path.display())
+        }
+    };
+    print(&text)?;
+    let taken = |thread: &Value| thread["samples"].as_u64() > Some(0);
+    let measured = evaluation["threads"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(taken));
+    Ok(match evaluation["verdict"].as_str() {
+        _ if !measured => Outcome::Inconclusive,
+        Some("fail") => Outcome::Exceeded,
+        _ => Outcome::Fine,
+    })
+}
+
+/// A folder that takes our files.
+fn make_folder(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Error::io(format!("cannot make {}", folder.display()), error)
+            .mend("name a folder that is ours to make, as in -o /tmp/eval")
+    })?;
+    write_file(&folder.join(JSON), "")
+}
+
+/// Both measurements under their loads.
+fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) -> Result<Value> {
+    let (mut loads, mut missing) = start_loads(options)?;
+    let mut hits = Vec::new();
+    let (found, series) = cyclic(options, facts, output, &mut hits)?;
+    let hw = match &options.gaps {
+        Some(plan) if signals::wish() == Wish::GoOn => Some(gaps::as_json(plan, facts)?),
+        _ => None,
+    };
+    missing.extend(loads.iter_mut().filter_map(Running::ended));
+    let names: Vec<String> = loads
+        .iter()
+        .map(|one| one.load().name().to_owned())
+        .collect();
+    drop(loads);
+    hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
+    let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();
+    Ok(eval_json(&Evaluation {
+        began,
+        machine: json!({ "facts": facts, "doubts": facts.doubts() }),
+        loads: &names,
+        loads_missing: &missing,
+        readings: &found.readings,
+        series: &series,
+        elapsed: found.elapsed,
+        worst,
+        hw,
+        budget: options.budget,
+        complete: signals::wish() == Wish::GoOn,
+    }))
+}
+
+/// The loads that run, and those that do not, each with the reason.
+fn start_loads(options: &EvalOptions) -> Result<(Vec<Running>, Vec<String>)> {
+    // From here on Ctrl-C ends a measurement, not us: loads are ended too.
+    signals::take_over()?;
+    let (mut running, mut missing) = (Vec::new(), Vec::new());
+    for &load in &options.loads {
+        match load::start(load, &options.load_plan) {
+            Ok(one) => running.push(one),
+            Err(error) if error.kind() == ErrorKind::NotFound && !options.loads_named => {
+                let mend = error.mended_by().unwrap_or_default();
+                missing.push(format!("{}: {error}; {mend}", load.name()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((running, missing))
+}
+
+/// The threads that sleep; late samples are kept in `hits` when that was asked.
+fn cyclic(
+    options: &EvalOptions,
+    facts: &Facts,
+    output: &Path,
+    hits: &mut Vec<HitReport>,
+) -> Result<(Found, Vec<Series>)> {
+    let mut session = Session::start(&options.cyclic)?;
+    let (reader, over) = (session.run.reader(), AtomicBool::new(false));
+    let (watched, series) = std::thread::scope(|scope| {
+        // A thread of its own: whoever takes a snapshot has no time to look.
+        let sampler = scope.spawn(|| sample(options, &reader, &over));
+        let watched = until_over(&mut session, options, facts, output, hits);
+        over.store(true, Ordering::Release);
+        (watched, sampler.join().unwrap_or_default())
+    });
+    watched?;
+    Ok((session.finish(), series))
+}
+
+fn until_over(
+    session: &mut Session,
+    options: &EvalOptions,
+    facts: &Facts,
+    output: &Path,
+    hits: &mut Vec<HitReport>,
+) -> Result<()> {
+    let Some(over) = options.over else {
+        session.until_over(|_| ());
+        return Ok(());
+    };
+    // Explained afterwards: that takes seconds, and the time of the run is not ours.
+    let mut keep = |report: &HitReport| {
+        hits.push(HitReport {
+            hit: report.hit.clone(),
+            snapshot: report.snapshot.clone(),
+            failure: report.failure.clone(),
+        });
+        Ok(())
+    };
+    let late = (over, output.join("snapshots"));
+    explained::watch(session, &late, facts, &mut keep).map(drop)
+}
+
+/// Looks at the figures at the end of each stretch, until it is over.
+fn sample(options: &EvalOptions, reader: &Reader, over: &AtomicBool) -> Vec<Series> {
+    let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
+    let line = LiveLine::new(true);
+    let begin = Instant::now();
+    let elapsed = || Duration::from_ns(begin.elapsed().as_nanos() as i64);
+    let whole = options.cyclic.run_for.unwrap_or_default();
+    let mut next = options.stretch;
+    while !over.load(Ordering::Acquire) {
+        std::thread::sleep(LOOK_INTERVAL);
+        let now = elapsed();
+        if now < next {
+            continue;
+        }
+        next = now + options.stretch;
+        let readings = reader.read();
+        let longest = readings.iter().filter_map(|one| one.latency.extremes);
+        let longest = longest.map(|extremes| extremes.max).max();
+        let seconds = now.as_ns() / 1_000_000_000;
+        let longest = longest.unwrap_or_default();
+        line.show(&format!(
+            "measuring: {seconds} s of {whole}, the longest {longest}"
+        ));
+        for (series, reading) in series.iter_mut().zip(readings) {
+            series.add(now, reading.latency);
+        }
+    }
+    line.clear();
+    series
+}
+
+/// Two evaluations side by side.
+fn compare(a: &Path, b: &Path, output: &Path) -> Result<Outcome> {
+    let (a, b) = (read(a)?, read(b)?);
+    std::fs::create_dir_all(output).map_err(|error| {
+        Error::io(format!("cannot make {}", output.display()), error)
+            .mend("name a folder that is ours to make, as in -o /tmp/both")
+    })?;
+    let path = output.join(COMPARISON);
+    write_file(&path, &compare_html(&a, &b))?;
+    print(&format!(
+        "{}the report: {}\n",
+        compare_text(&a, &b),
+        path.display()
+    ))?;
+    Ok(Outcome::Fine)
+}
+
+/// The object of an evaluation, by its folder or its file.
+fn read(path: &Path) -> Result<Value> {
+    let file = match path.is_dir() {
+        true => path.join(JSON),
+        false => path.to_owned(),
+    };
+    let mend = "give the folders that rtscope measure eval -o wrote";
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| Error::io(format!("cannot read {}", file.display()), error).mend(mend))?;
+    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    if value["schema"] != "rtscope.eval" || value["version"] != 1 {
+        let what = format!("{} is no evaluation", file.display());
+        let found = format!("schema {}, version {}", value["schema"], value["version"]);
+        return Err(Error::new(ErrorKind::Corrupt, what).found(found).mend(mend));
+    }
+    Ok(value)
+}

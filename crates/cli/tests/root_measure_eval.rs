@@ -1,0 +1,111 @@
+//! `rtscope measure eval` on this machine: its report, its verdict, its loads.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn eval(words: &str, folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command
+        .args(["measure", "eval"])
+        .args(words.split_whitespace());
+    command
+        .current_dir(folder)
+        .output()
+        .expect("rtscope starts")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no JSON: {output:?}"))
+}
+
+/// Processes whose command line holds `part`.
+fn processes(part: &str) -> usize {
+    let folders = std::fs::read_dir("/proc").expect("proc").flatten();
+    let lines = folders.filter_map(|folder| std::fs::read(folder.path().join("cmdline")).ok());
+    let has = |line: &Vec<u8>| String::from_utf8_lossy(line).contains(part);
+    lines.filter(has).count()
+}
+
+#[test]
+fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "--for 6s --load compile --load-cpu 0 --budget 1us -o a --json";
+    let output = eval(words, folder.path());
+    // Nobody wakes up within a microsecond.
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let found = json(&output);
+    assert_eq!(
+        (&found["verdict"], &found["complete"]),
+        (&"fail".into(), &true.into())
+    );
+    assert_eq!(found["loads"], serde_json::json!(["compile"]));
+    assert_eq!(
+        found["loads_missing"],
+        serde_json::json!([]),
+        "{}",
+        found["loads_missing"]
+    );
+    let threads = found["threads"].as_array().expect("threads");
+    let allowed = capture::facts::gather().machine.cpus_allowed;
+    assert_eq!(threads.len(), allowed.len());
+    for thread in threads {
+        assert!(
+            thread["series"]
+                .as_array()
+                .is_some_and(|points| points.len() > 5),
+            "{thread}"
+        );
+        assert!(
+            thread["tail"]["refused"].is_string(),
+            "four seconds show no tail: {thread}"
+        );
+    }
+    assert!(found["hw"]["cpus"].is_array(), "{}", found["hw"]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("a").join(name));
+    assert!(read("report.html").expect("a page").ends_with("</html>\n"));
+    assert!(read("junit.xml").expect("results").contains("<failure"));
+    assert_eq!(processes("rtscope-load-"), 0, "a load is left");
+
+    let both = eval("--compare a a -o both", folder.path());
+    assert!(both.status.success(), "{both:?}");
+    assert!(String::from_utf8_lossy(&both.stdout).contains("1.00 x"));
+    assert!(folder.path().join("both/compare.html").exists());
+}
+
+#[test]
+fn a_load_that_is_not_installed_is_told_and_stops_only_whoever_named_it() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        command.args(["measure", "eval", "--for", "1s", "--no-hw", "--json"]);
+        command.args(words.split_whitespace());
+        let command = command
+            .current_dir(folder.path())
+            .env("PATH", folder.path());
+        command.output().expect("rtscope starts")
+    };
+    let found = json(&run(""));
+    let missing = found["loads_missing"].as_array().expect("a list");
+    assert_eq!(
+        (missing.len(), &found["loads"]),
+        (3, &serde_json::json!([]))
+    );
+    let first = missing[0].as_str().unwrap_or_default();
+    assert!(
+        first.contains("no hackbench") && first.contains("sudo apt install"),
+        "{first}"
+    );
+    let refused = run("--load hackbench");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    let parts = [
+        "there is no hackbench",
+        "found: no hackbench in PATH",
+        "mend:  sudo apt install",
+    ];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+}

@@ -1,0 +1,311 @@
+//! An evaluation as one page that needs no other file and no script.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{PERCENTILES, cpu, svg, tail_sentence, threads, us, verdict_sentence};
+
+/// Follows the reader's choice of light or dark.
+pub(super) const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--paper:#fff;\
+--bar:#3b6ea5;--bad:#b3261e;--good:#1a7f37}@media(prefers-color-scheme:dark){:root{\
+--ink:#e6edf3;--soft:#9aa4ae;--line:#3a424b;--paper:#12161b;--bar:#7aa7d9;--bad:#ff8078;\
+--good:#56d364}}body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);\
+background:var(--paper);max-width:1340px;margin:2rem auto;padding:0 1.5rem}h1{\
+font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;\
+margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}.fail{color:var(--bad)}\
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
+text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
+text-align:left}td.text{text-align:left}.figures td{white-space:nowrap}.scroll{\
+overflow-x:auto}.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));\
+gap:1rem}svg{width:100%;height:auto}svg text{fill:var(--soft);font-size:11px}svg rect{\
+fill:var(--bar)}polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
+stroke:var(--soft);fill:none}.grid{stroke:var(--line);stroke-width:.5}.budget{\
+stroke:var(--bad);stroke-dasharray:4 3}pre{white-space:pre-wrap;\
+background:color-mix(in srgb,var(--ink) 6%,transparent);padding:.8rem;border-radius:6px}code{\
+font-size:.92em}";
+
+/// The whole page, from the JSON object of an evaluation.
+pub fn eval_html(evaluation: &Value) -> String {
+    let mut body = head(evaluation);
+    body += &summary(evaluation);
+    body += &pictures(evaluation);
+    body += &worst(evaluation);
+    body += &hardware(&evaluation["hw"]);
+    body += &machine(evaluation);
+    page("rtscope measure eval", &body)
+}
+
+/// A page around its body.
+pub(super) fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>{title}</title><style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n"
+    )
+}
+
+/// Text that came from the machine, for a page.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn words(value: &Value) -> String {
+    escaped(value.as_str().unwrap_or("–"))
+}
+
+fn head(evaluation: &Value) -> String {
+    let class = evaluation["verdict"].as_str().unwrap_or("none");
+    let facts = &evaluation["machine"]["facts"];
+    let list = |value: &Value| -> Vec<String> {
+        let lines = value.as_array().into_iter().flatten();
+        lines.filter_map(Value::as_str).map(escaped).collect()
+    };
+    let loads = match list(&evaluation["loads"]) {
+        loads if loads.is_empty() => "no load".to_owned(),
+        loads => format!("under {}", loads.join(", ")),
+    };
+    let seconds = evaluation["elapsed_ns"].as_f64().unwrap_or(0.0) / 1e9;
+    let mut text = format!(
+        "<h1>Is this machine fit for real time?</h1>\n<p class=\"soft\">{}, Linux {}, preemption \
+         {}; {seconds:.0} s, {loads}</p>\n<p class=\"{class}\"><strong>{}</strong></p>\n",
+        words(&evaluation["began"]),
+        words(&facts["machine"]["kernel_release"]),
+        words(&facts["scheduler"]["preemption"]),
+        verdict_sentence(evaluation),
+    );
+    for missing in list(&evaluation["loads_missing"]) {
+        let _ = writeln!(text, "<p class=\"fail\">not loaded with: {missing}</p>");
+    }
+    if evaluation["complete"] != true {
+        text += "<p class=\"fail\">interrupted: what stands here was measured until then</p>\n";
+    }
+    text
+}
+
+fn summary(evaluation: &Value) -> String {
+    let mut text = String::from(
+        "<h2>Latencies in us</h2>\n<div class=\"scroll\"><table class=\"figures\"><tr><th></th>\
+         <th>samples</th><th>min</th><th>median</th><th>mode</th><th>mean</th><th>deviation</th>",
+    );
+    for (_, name) in &PERCENTILES[1..] {
+        let _ = write!(text, "<th>{name}</th>");
+    }
+    text += "<th>max</th><th>range</th><th>missed</th></tr>\n";
+    for thread in threads(evaluation) {
+        let _ = write!(
+            text,
+            "<tr><td>{}</td><td>{}</td>",
+            cpu(thread),
+            thread["samples"]
+        );
+        for key in ["min_ns", "median_ns", "mode_ns", "mean_ns", "deviation_ns"] {
+            let _ = write!(text, "<td>{}</td>", us(&thread[key]));
+        }
+        for (_, name) in &PERCENTILES[1..] {
+            let found = &thread["percentiles"][name];
+            let between = match found.is_null() {
+                true => String::new(),
+                false => format!(
+                    "<br><small class=\"soft\">{} to {}</small>",
+                    us(&found["low_ns"]),
+                    us(&found["high_ns"])
+                ),
+            };
+            let _ = write!(text, "<td>{}{between}</td>", us(&found["value_ns"]));
+        }
+        let (max, range) = (us(&thread["max_ns"]), us(&thread["range_ns"]));
+        let missed = &thread["missed"];
+        let _ = writeln!(text, "<td>{max}</td><td>{range}</td><td>{missed}</td></tr>");
+    }
+    text += "</table></div>\n<p class=\"soft\">Below a percentile: where it lies with 95 % \
+             confidence, samples taken as independent. – is a percentile that fewer than ten \
+             samples lie above.</p>\n<h2>What this run can show of the tail</h2>\n<ul>\n";
+    for thread in threads(evaluation) {
+        let sentence = escaped(&tail_sentence(thread));
+        let _ = writeln!(text, "<li>{}: {sentence}</li>", cpu(thread));
+    }
+    text + "</ul>\n"
+}
+
+fn pictures(evaluation: &Value) -> String {
+    let longest = threads(evaluation)
+        .iter()
+        .filter_map(|thread| thread["max_ns"].as_f64());
+    let longest_ns = longest.fold(1.0, f64::max);
+    let budget_ns = evaluation["budget_ns"].as_f64();
+    let elapsed_ns = evaluation["elapsed_ns"].as_f64().unwrap_or(1.0);
+    let mut text = String::from(
+        "<h2>Samples by latency, and the longest over time</h2>\n<p class=\"soft\">All scales of \
+         latencies and counts are in decades; the dashed line is the budget.</p>\n",
+    );
+    for thread in threads(evaluation) {
+        let _ = write!(
+            text,
+            "<h3>{}</h3>\n<div class=\"two\">{}{}</div>\n",
+            cpu(thread),
+            svg::histogram(thread, longest_ns, budget_ns),
+            svg::series(thread, elapsed_ns, budget_ns)
+        );
+    }
+    text
+}
+
+/// The late samples that were explained, the longest first.
+fn worst(evaluation: &Value) -> String {
+    let mut hits: Vec<&Value> = evaluation["worst"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    hits.sort_by_key(|hit| std::cmp::Reverse(latency_ns(hit)));
+    let mut text = String::from("<h2>The longest that were explained</h2>\n");
+    if hits.is_empty() {
+        return text
+            + "<p class=\"soft\">None: no sample was over the limit, or none was asked for.</p>\n";
+    }
+    for hit in hits {
+        let verdict = &hit["diagnosis"]["verdict"];
+        let sentence = verdict["sentence"].as_str();
+        let sentence = sentence.unwrap_or("late, and not explained: there is no snapshot of it");
+        let _ = writeln!(text, "<h3>{}</h3>", escaped(sentence));
+        let activations = hit["diagnosis"]["activations"].as_array();
+        let Some(ledger) = activations
+            .and_then(|all| all.first())
+            .map(|one| &one["ledger"])
+        else {
+            continue;
+        };
+        text += "<table><tr><th>where it went</th><th>us</th></tr>\n";
+        for sum in ledger["sums"].as_array().into_iter().flatten() {
+            let (name, length) = (words(&sum["text"]), us(&sum["duration_ns"]));
+            let _ = writeln!(text, "<tr><td>{name}</td><td>{length}</td></tr>");
+        }
+        text += "</table>\n";
+        for advice in verdict["advice"].as_array().into_iter().flatten() {
+            let (command, because) = (words(&advice["command"]), words(&advice["because"]));
+            let _ = writeln!(text, "<pre>{command}\n  because {because}</pre>");
+        }
+    }
+    text
+}
+
+fn latency_ns(hit: &Value) -> i64 {
+    let activations = hit["diagnosis"]["activations"].as_array();
+    let first = activations.and_then(|all| all.first());
+    first
+        .and_then(|one| one["latency_ns"].as_i64())
+        .unwrap_or(0)
+}
+
+/// What a thread that never sleeps lost, and who took it.
+fn hardware(hw: &Value) -> String {
+    let Some(cpus) = hw["cpus"].as_array() else {
+        return "<h2>Gaps of a thread that never sleeps</h2>\n<p class=\"soft\">Not measured.</p>\n"
+            .into();
+    };
+    let mut text = format!(
+        "<h2>Gaps of a thread that never sleeps, over {} us</h2>\n<div class=\"two\"><table><tr>\
+         <th></th><th>looked s</th><th>gaps</th><th>longest us</th></tr>\n",
+        us(&hw["threshold_ns"])
+    );
+    for one in cpus {
+        let seconds = one["looped_ns"].as_f64().unwrap_or(0.0) / 1e9;
+        let (gaps, longest) = (&one["gaps"], us(&one["longest_ns"]));
+        let name = cpu(one);
+        let _ = writeln!(
+            text,
+            "<tr><td>{name}</td><td>{seconds:.1}</td><td>{gaps}</td><td>{longest}</td></tr>"
+        );
+    }
+    text += "</table>\n<table><tr><th>who took them</th><th>CPU</th><th>gaps</th><th>total us</th>\
+             <th>longest us</th></tr>\n";
+    for noise in hw["noise"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            words(&noise["name"]),
+            noise["cpu"],
+            noise["gaps"],
+            us(&noise["total_ns"]),
+            us(&noise["longest_ns"])
+        );
+    }
+    text + "</table></div>\n"
+}
+
+/// What makes the figures doubtful, with the fix of each, and the facts.
+fn machine(evaluation: &Value) -> String {
+    let machine = &evaluation["machine"];
+    let mut text = String::from("<h2>The machine</h2>\n");
+    let doubts = machine["doubts"].as_array().into_iter().flatten();
+    let mut rows = String::new();
+    for doubt in doubts {
+        let _ = writeln!(
+            rows,
+            "<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\"><code>{}</code></td></tr>",
+            words(&doubt["what"]),
+            words(&doubt["found"]),
+            words(&doubt["mend"])
+        );
+    }
+    if !rows.is_empty() {
+        text += "<div class=\"scroll\"><table><tr><th>what makes tasks late here</th>\
+                 <th>found</th><th>fix</th></tr>\n";
+        text += &rows;
+        text += "</table></div>\n";
+    }
+    let facts = &machine["facts"];
+    let shown = [&facts["machine"], &facts["scheduler"]];
+    text += "<div class=\"scroll\"><table>\n";
+    for (key, value) in shown.iter().filter_map(|one| one.as_object()).flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let name = key.replace('_', " ");
+        let value = escaped(&value);
+        let _ = writeln!(
+            text,
+            "<tr><td>{name}</td><td class=\"text\">{value}</td></tr>"
+        );
+    }
+    text + "</table></div>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_page_is_whole_and_takes_no_markup_from_the_machine() {
+        let page = eval_html(&super::super::tests::sample());
+        for expect in [
+            "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
+            "no &lt;stress-ng&gt;",
+            "governor &lt;powersave&gt;",
+            "</html>",
+        ] {
+            assert!(page.contains(expect), "{expect}: {page}");
+        }
+        for foreign in ["<script", "http://", "https://", "<stress-ng>", "NaN"] {
+            assert!(!page.contains(foreign), "{foreign}");
+        }
+        let svgs = page.matches("<svg").count();
+        assert_eq!((svgs, page.matches("</svg>").count()), (4, 4));
+    }
+
+    #[test]
+    fn an_empty_object_is_a_page_too() {
+        let page = eval_html(&json!({}));
+        assert!(
+            page.contains("there are no samples") && page.contains("interrupted"),
+            "{page}"
+        );
+    }
+}

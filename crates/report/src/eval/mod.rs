@@ -1,0 +1,267 @@
+//! An evaluation of a machine: its facts, what was found under load, a verdict. Everything is in
+//! one JSON object; the page, the text, JUnit's file and the comparison are functions of it, so
+//! that they can be made again from the file.
+
+mod compare;
+mod html;
+mod junit;
+mod series;
+mod svg;
+mod text;
+
+use event::Duration;
+use measure::cyclic::Reading;
+use measure::tail::{self, Tail};
+use serde_json::{Value, json};
+
+use crate::cyclic::latency_json;
+
+pub use compare::{compare_html, compare_text};
+pub use html::eval_html;
+pub use junit::eval_junit;
+pub use series::Series;
+pub use text::eval_text;
+
+const SCHEMA: &str = "rtscope.eval";
+const SCHEMA_VERSION: u32 = 1;
+/// The percentiles of the summary.
+const PERCENTILES: [(f64, &str); 5] = [
+    (0.5, "p50"),
+    (0.9, "p90"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+    (0.9999, "p99.99"),
+];
+
+/// What an evaluation found.
+#[derive(Clone, Debug)]
+pub struct Evaluation<'a> {
+    /// When it began, as text.
+    pub began: &'a str,
+    /// The machine, as `doctor` knows it, and what it doubts.
+    pub machine: Value,
+    /// What ran beside it, a line each.
+    pub loads: &'a [String],
+    /// What should have run, and why it did not.
+    pub loads_missing: &'a [String],
+    /// The threads that slept until an instant.
+    pub readings: &'a [Reading],
+    /// The longest latency of each stretch, a series for each of them.
+    pub series: &'a [Series],
+    /// How long they measured.
+    pub elapsed: Duration,
+    /// Late samples with their explanation, as `watch --json` gives them.
+    pub worst: Vec<Value>,
+    /// What `measure hw` found, as its JSON; none when it was not run.
+    pub hw: Option<Value>,
+    /// What no sample may exceed, when that was asked.
+    pub budget: Option<Duration>,
+    /// Whether it went on for as long as was asked.
+    pub complete: bool,
+}
+
+/// The evaluation as JSON, schema rtscope.eval version 1.
+pub fn eval_json(evaluation: &Evaluation) -> Value {
+    let threads = evaluation.readings.iter().zip(evaluation.series);
+    let threads: Vec<Value> = threads
+        .map(|(reading, series)| thread(reading, series))
+        .collect();
+    let budget_ns = evaluation.budget.map(Duration::as_ns);
+    json!({
+        "schema": SCHEMA,
+        "version": SCHEMA_VERSION,
+        "began": evaluation.began,
+        "elapsed_ns": evaluation.elapsed.as_ns(),
+        "complete": evaluation.complete,
+        "budget_ns": budget_ns,
+        "verdict": verdict(evaluation),
+        "machine": evaluation.machine,
+        "loads": evaluation.loads,
+        "loads_missing": evaluation.loads_missing,
+        "threads": threads,
+        "worst": evaluation.worst,
+        "hw": evaluation.hw,
+    })
+}
+
+/// `pass`, `fail`, or `none` without a budget. What was not measured passes nothing.
+fn verdict(evaluation: &Evaluation) -> &'static str {
+    let Some(budget) = evaluation.budget else {
+        return "none";
+    };
+    let longest = evaluation.readings.iter().map(|one| one.latency.extremes);
+    let within = |found: Option<measure::histogram::Extremes>| {
+        found.is_some_and(|extremes| extremes.max <= budget)
+    };
+    let mut longest = longest.peekable();
+    match longest.peek().is_some() && longest.all(within) {
+        true => "pass",
+        false => "fail",
+    }
+}
+
+fn thread(reading: &Reading, series: &Series) -> Value {
+    let latency = &reading.latency;
+    let mut value = latency_json(latency);
+    let ns = |one: Option<Duration>| one.map(Duration::as_ns);
+    let percentiles: serde_json::Map<_, _> = PERCENTILES
+        .iter()
+        .map(|(share, name)| {
+            let found = tail::percentile(latency, *share).map(|one| {
+                json!({
+                    "value_ns": one.value.as_ns(),
+                    "low_ns": one.low.as_ns(),
+                    "high_ns": one.high.as_ns(),
+                })
+            });
+            ((*name).to_owned(), found.into())
+        })
+        .collect();
+    let range = latency.extremes.map(|extremes| extremes.max - extremes.min);
+    let own = json!({
+        "cpu": reading.plan.cpu.map(|cpu| cpu.0),
+        "policy": reading.plan.policy.name(),
+        "priority": reading.plan.policy.prio(),
+        "interval_ns": reading.plan.interval.as_ns(),
+        "missed": reading.missed,
+        "median_ns": ns(tail::percentile(latency, 0.5).map(|one| one.value)),
+        "mode_ns": ns(tail::mode(latency)),
+        "range_ns": ns(range),
+        "percentiles": percentiles,
+        "tail": tail_json(latency.samples, series),
+        "series": series.json(),
+    });
+    if let (Value::Object(value), Value::Object(own)) = (&mut value, own) {
+        value.extend(own);
+    }
+    value
+}
+
+/// What the run can show of the tail, and what it cannot.
+fn tail_json(samples: u64, series: &Series) -> Value {
+    let share = tail::unseen_share_max(samples);
+    let mut value = json!({ "unseen_share_max": share });
+    match tail::tail(&series.longest()) {
+        Tail::Fit {
+            shape,
+            expected,
+            low,
+            high,
+        } => {
+            value["fit"] = json!({
+                "shape": shape,
+                "expected_in_ten_runs_ns": expected.as_ns(),
+                "low_ns": low.as_ns(),
+                "high_ns": high.as_ns(),
+            });
+        }
+        Tail::Refused(reason) => value["refused"] = reason.into(),
+    }
+    value
+}
+
+/// A number of the object in microseconds, with a decimal; `–` for what is not known.
+fn us(value: &Value) -> String {
+    value
+        .as_f64()
+        .map_or("–".to_owned(), |ns| format!("{:.1}", ns / 1000.0))
+}
+
+/// The threads of an evaluation's object.
+fn threads(evaluation: &Value) -> &[Value] {
+    evaluation["threads"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Where a thread was.
+fn cpu(thread: &Value) -> String {
+    let number = thread["cpu"].as_u64();
+    number.map_or("any CPU".to_owned(), |number| format!("CPU {number}"))
+}
+
+/// The verdict as a sentence.
+fn verdict_sentence(evaluation: &Value) -> String {
+    let budget = us(&evaluation["budget_ns"]);
+    let longest = threads(evaluation)
+        .iter()
+        .max_by_key(|thread| thread["max_ns"].as_i64())
+        .map(|thread| {
+            format!(
+                "the longest was {} us on {}",
+                us(&thread["max_ns"]),
+                cpu(thread)
+            )
+        });
+    let longest = longest.unwrap_or_else(|| "there are no samples".into());
+    match evaluation["verdict"].as_str() {
+        Some("pass") => format!("pass: no sample exceeded the budget of {budget} us; {longest}"),
+        Some("fail") => format!("fail: the budget was {budget} us; {longest}"),
+        _ => format!("no budget was given; {longest}"),
+    }
+}
+
+/// The sentence on the tail of one thread.
+fn tail_sentence(thread: &Value) -> String {
+    let tail = &thread["tail"];
+    let share = tail["unseen_share_max"].as_f64().unwrap_or(1.0);
+    let samples = thread["samples"].as_u64().unwrap_or(0);
+    let seen = format!(
+        "{samples} samples: of later ones under the same load at most {:.4} % exceed the longest \
+         of these (95 % confidence)",
+        share * 100.0
+    );
+    if let Some(reason) = tail["refused"].as_str() {
+        return format!("{seen}; nothing is said beyond: {reason}");
+    }
+    let fit = &tail["fit"];
+    format!(
+        "{seen}; ten times this run is expected to reach {} us once ({} to {} us)",
+        us(&fit["expected_in_ten_runs_ns"]),
+        us(&fit["low_ns"]),
+        us(&fit["high_ns"])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cyclic::tests::reading;
+
+    /// A run of two CPUs of which the second broke a budget of 5 us.
+    pub(super) fn sample() -> Value {
+        let mut readings = [reading([1, 1, 3]), reading([2, 900])];
+        readings[0].plan.cpu = Some(event::Cpu(0));
+        let series = [Series::default(), Series::default()];
+        let loads = ["hackbench".to_owned()];
+        let missing = ["there is no <stress-ng>".to_owned()];
+        eval_json(&Evaluation {
+            began: "Fri, 20 Nov 2026 14:00:00 +0000",
+            machine: json!({
+                "facts": {"machine": {"kernel_release": "6.12.1-rt"}},
+                "doubts": [{"what": "slow", "found": "governor <powersave>", "mend": "be quick"}],
+            }),
+            loads: &loads,
+            loads_missing: &missing,
+            readings: &readings,
+            series: &series,
+            elapsed: Duration::from_ms(10_000),
+            worst: vec![],
+            hw: None,
+            budget: Some(Duration::from_us(5)),
+            complete: true,
+        })
+    }
+
+    #[test]
+    fn a_budget_is_broken_by_one_sample_of_one_thread() {
+        let found = sample();
+        assert_eq!(found["verdict"], "fail");
+        assert_eq!(found["threads"][0]["max_ns"], 3_000);
+        assert_eq!(found["threads"][0]["mode_ns"], 1_500);
+        assert_eq!(found["threads"][1]["range_ns"], 898_000);
+        let reason = found["threads"][0]["tail"]["refused"].as_str();
+        assert!(
+            reason.is_some_and(|reason| reason.contains("too few")),
+            "{found}"
+        );
+    }
+}

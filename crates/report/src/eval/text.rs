@@ -1,0 +1,70 @@
+//! An evaluation as a table for people.
+
+use serde_json::Value;
+
+use super::{PERCENTILES, cpu, tail_sentence, threads, us, verdict_sentence};
+
+/// The latencies of each CPU, what the run shows of the tail, the verdict, the doubts.
+pub fn eval_text(evaluation: &Value) -> String {
+    let mut text = format!("{:<8} {:>9} {:>8} {:>8}", "", "samples", "min", "mean");
+    for (_, name) in PERCENTILES {
+        text += &format!(" {name:>8}");
+    }
+    text += &format!(" {:>10}\n", "max");
+    for thread in threads(evaluation) {
+        let samples = thread["samples"].to_string();
+        let (min, mean) = (us(&thread["min_ns"]), us(&thread["mean_ns"]));
+        text += &format!("{:<8} {samples:>9} {min:>8} {mean:>8}", cpu(thread));
+        for (_, name) in PERCENTILES {
+            let value = us(&thread["percentiles"][name]["value_ns"]);
+            text += &format!(" {value:>8}");
+        }
+        text += &format!(" {:>10}\n", us(&thread["max_ns"]));
+    }
+    text += "in us\n\n";
+    for thread in threads(evaluation) {
+        text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
+    }
+    text += &format!("\n{}\n", verdict_sentence(evaluation));
+    if evaluation["complete"] != true {
+        text += "interrupted: what stands here was measured until then\n";
+    }
+    for missing in evaluation["loads_missing"].as_array().into_iter().flatten() {
+        text += &format!(
+            "not loaded with: {}\n",
+            missing.as_str().unwrap_or_default()
+        );
+    }
+    for doubt in evaluation["machine"]["doubts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let word = |key: &str| doubt[key].as_str().unwrap_or_default();
+        text += &format!(
+            "doubtful: {} ({}); {}\n",
+            word("what"),
+            word("found"),
+            word("mend")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_and_what_was_missing_are_said() {
+        let text = eval_text(&super::super::tests::sample());
+        let expect = [
+            "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
+            "not loaded with: there is no <stress-ng>",
+            "doubtful: slow (governor <powersave>); be quick",
+        ];
+        for line in expect {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+    }
+}
