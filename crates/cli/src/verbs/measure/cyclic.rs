@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use capture::facts::{self, Facts, Lack, Verb};
 use capture::watch::{HitReport, WatchObserver};
-use event::{Duration, Error, Result};
+use event::{Duration, Result};
 use measure::clock::StepWatch;
 use measure::cyclic::{Break, Reading, Run};
 use measure::power::WakeLatency;
