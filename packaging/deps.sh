@@ -56,6 +56,18 @@ bench_needs() {
 NEEDS
 }
 
+# Other processors, languages and tracers, for the tests that hold the probe against them.
+probe_needs() {
+    cat <<'NEEDS'
+^gcc-aarch64-linux-gnu$ command -v aarch64-linux-gnu-gcc
+^qemu-user$ command -v qemu-aarch64
+^default-jdk-headless$ command -v javac
+^liblog4j2-java$ test -e /usr/share/java/log4j-core.jar
+^lttng-tools$ command -v lttng-sessiond
+^liblttng-ust-dev$ echo '#include <lttng/tracepoint.h>' | cc -E -x c - -o /dev/null
+NEEDS
+}
+
 vm_needs() {
     cat <<'NEEDS'
 ^qemu-system-x86$ command -v qemu-system-x86_64
@@ -121,4 +133,9 @@ if [ "$wanted" = test ]; then
     # shellcheck disable=SC2086 # one word for each package
     [ -z "$lacks" ] || (install $lacks) ||
         echo "the emulator could not be installed: the laboratory will be skipped" >&2
+    # Without them a few tests of the probe say that they were skipped.
+    lacks=$(probe_needs | missing)
+    # shellcheck disable=SC2086 # one word for each package
+    [ -z "$lacks" ] || (install $lacks) ||
+        echo "not all of these could be installed:" $lacks >&2
 fi

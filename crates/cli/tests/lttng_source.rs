@@ -68,6 +68,21 @@ fn every_macro_records_what_it_says() {
     check("clang++", &["-x", "c++", "-std=gnu++17"]);
 }
 
+/// Fields that are written into no record are what filters are for.
+#[test]
+fn a_field_that_is_not_written_is_seen_by_a_filter() {
+    let scene = Scene::new();
+    let program = compiled("gcc", &["-std=gnu11"]);
+    let check = |filter: &str, expect: usize| {
+        let command = [program.as_os_str(), "wait".as_ref()];
+        scene.record(&["--user", &format!("every:numbers {filter}")], &command);
+        assert_eq!(scene.events().len(), expect, "{filter}");
+    };
+    check("hidden >= 6", 3);
+    check("hidden_d > 0.25 && i < 6", 2);
+    check("hidden_e == 12 && h == 70000", 1);
+}
+
 /// A program that is linked with nothing of ours, and a provider that is preloaded or not.
 #[test]
 fn a_provider_may_come_as_a_library_or_not_at_all() {

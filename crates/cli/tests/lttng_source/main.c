@@ -15,8 +15,12 @@
 
 void words(void);
 
-int main(void)
+int main(int count, char **arguments)
 {
+    (void)arguments;
+    /* With any argument: not before somebody records. */
+    while (count > 1 && !lttng_ust_tracepoint_enabled(every, numbers))
+        usleep(1000);
     const int values[3] = {1, -2, 3};
     const uint16_t net[2] = {htons(258), htons(4660)};
     const uint8_t identity[IDENTITY_BYTES] = {1, 2, 3};
