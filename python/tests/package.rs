@@ -116,6 +116,13 @@ impl Bench {
              7 events lost\n";
         let pair = ["sample", "app:request_begin", "app:request_end", "id"];
         check("latency", &pair, latency);
+        let count = |name: &str| format!("[\"{name}\", {{\"class\": \"number\", \"value\": 100}}]");
+        let names = ["app:request_begin", "app:sizes", "app:request_end"].map(count);
+        let lami = format!(
+            "{{\"results\": [{{\"class\": \"events\", \"data\": [{}]}}]}}\n",
+            names.join(", ")
+        );
+        check("lami_report", &["sample"], &lami);
         let top = "       7.000 ms  hog (7)\n       3.000 ms  jackd (5)\n";
         check("top_cpu", &["switches"], top);
         let csv = "time_ns,cpu,event,id,status\n\
@@ -241,6 +248,7 @@ fn the_wheel_installs_and_other_libraries_take_its_tables() {
     mypy.args(["--strict", "--no-incremental", "--cache-dir=/dev/null"]);
     for name in [
         "event_counts",
+        "lami_report",
         "latency",
         "top_cpu",
         "to_csv",

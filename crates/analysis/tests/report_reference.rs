@@ -181,6 +181,35 @@ fn time(cell: &Cell) -> Json {
     }
 }
 
+/// Task, count and sum of waits, whatever ended them; the count is in this column.
+fn sums(table: &Table, column: usize) -> Vec<Json> {
+    let mut sums = std::collections::BTreeMap::new();
+    for row in &table.rows {
+        let (Cell::Count(count), Cell::Duration(ns)) = (&row[column], &row[column + 1]) else {
+            panic!("{row:?}");
+        };
+        let sum: &mut (u64, i64) = sums.entry(tid(&row[0])).or_default();
+        *sum = (sum.0 + count, sum.1 + ns);
+    }
+    let sum = |(tid, (count, ns))| json!([tid, count, ns]);
+    sums.into_iter().map(sum).collect()
+}
+
+/// Number, CPU, count and mean period of interrupts that came twice.
+fn periods(table: &Table) -> Vec<Json> {
+    let row = |row: &Vec<Cell>| match &row[..5] {
+        [
+            Cell::Irq { hard: true, nr, .. },
+            Cell::Cpu(cpu),
+            Cell::Count(count),
+            _,
+            Cell::DurationFloat(mean),
+        ] => Some(json!([nr, cpu, count, mean])),
+        _ => None,
+    };
+    table.rows.iter().filter_map(row).collect()
+}
+
 /// The same answers from the reports.
 fn found(trace: &Trace) -> Json {
     let cpu = tables(trace, "cputop");
@@ -216,6 +245,9 @@ fn found(trace: &Trace) -> Json {
         }
     }
     json!({
+        "blocked": sums(&tables(trace, "dependency")[0], 3),
+        "waiting": sums(&tables(trace, "dependency")[1], 2),
+        "periods": periods(&tables(trace, "irqs")[0]),
         "shares": shares,
         "waits": waits.collect::<Vec<Json>>(),
         "interrupts": interrupts,
@@ -269,7 +301,15 @@ fn random_traces_give_what_the_slow_reference_finds() {
             return testkit::skip("report_reference", "python3 does not start");
         };
         let found = found(&trace);
-        for answer in ["shares", "waits", "interrupts", "softirqs"] {
+        for answer in [
+            "shares",
+            "waits",
+            "interrupts",
+            "softirqs",
+            "blocked",
+            "waiting",
+            "periods",
+        ] {
             assert_eq!(found[answer], expect[answer], "seed {seed}: {answer}");
             answers += found[answer].as_array().map_or(0, Vec::len);
         }

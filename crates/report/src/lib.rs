@@ -40,7 +40,7 @@ pub use looping::{
 };
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use reports::{
-    Calendar, Date, LAMI_VERSION, Picture, lami_error, lami_metadata, lami_results, picture,
-    report_html, report_json, report_text,
+    Calendar, Date, Grid, LAMI_VERSION, Picture, lami_error, lami_grids, lami_metadata,
+    lami_results, picture, report_html, report_json, report_text,
 };
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

@@ -71,12 +71,14 @@ impl Kernel {
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         self.prio(prev, fields.prev.prio(event), sink);
         self.prio(next, fields.next.prio(event), sink);
-        if self.processes.get(next).blocked_since_ns.is_some() {
+        // Its wake-up was not seen, and how long it waited for the CPU is not known.
+        let unseen = self.processes.get(next).blocked_since_ns.is_some();
+        if unseen {
             self.woken(next, Waker::Unknown, sink);
         }
         let woken = self.processes.get_mut(next);
         let (woken_ns, waker) = (woken.woken_ns.take(), woken.waker.take());
-        let waited_since_ns = woken.runnable_since_ns.take();
+        let waited_since_ns = woken.runnable_since_ns.take().filter(|_| !unseen);
         let prev_runnable = fields.stays_runnable(event);
         let change = Change::Switch {
             cpu,

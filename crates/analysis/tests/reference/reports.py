@@ -115,7 +115,64 @@ def calls():
     return sorted(found)
 
 
+def next_step(place, tid):
+    """When a task that is on no CPU is woken or switched to next."""
+    for time, _, name, fields in EVENTS[place + 1:]:
+        key = {"sched_switch": "next_tid", "sched_waking": "tid"}.get(name)
+        if key is not None and fields[key] == tid:
+            return time
+    return None
+
+
+def summed(stretches):
+    """Count and sum of durations by task."""
+    sums = {}
+    for tid, begin, end in stretches:
+        count, total = sums.get(tid, (0, 0))
+        sums[tid] = (count + 1, total + end - begin)
+    return sorted([tid, *sums[tid]] for tid in sums)
+
+
+def blocked():
+    """From a switch away from a task that is not runnable to its wake-up, or else its switch-in."""
+    for place, (time, _, name, fields) in enumerate(EVENTS):
+        if name == "sched_switch" and fields["prev_tid"] != 0 and fields["prev_state"] == 1:
+            end = next_step(place, fields["prev_tid"])
+            if end is not None:
+                yield fields["prev_tid"], time, end
+
+
+def waiting():
+    """From a wake-up, or a switch away from a runnable task, to the next switch to it."""
+    for place, (time, _, name, fields) in enumerate(EVENTS):
+        if name == "sched_switch" and fields["next_tid"] != 0:
+            tid, since = fields["next_tid"], None
+            for earlier in range(place - 1, -1, -1):
+                begin, _, name, fields = EVENTS[earlier]
+                if name == "sched_waking" and fields["tid"] == tid and not runs(earlier, tid):
+                    since = begin
+                if name == "sched_switch" and fields["prev_tid"] == tid:
+                    since = begin if fields["prev_state"] == 0 else since
+                    break
+            if since is not None:
+                yield tid, since, time
+
+
+def periods():
+    """[number, cpu, count, mean time between begins] of interrupts, where there are two."""
+    begins = {}
+    for begin, _, cpu, irq in interrupts():
+        begins.setdefault((irq, cpu), []).append(begin)
+    return sorted(
+        [irq, cpu, len(all_of), (all_of[-1] - all_of[0]) / (len(all_of) - 1)]
+        for (irq, cpu), all_of in begins.items() if len(all_of) > 1
+    )
+
+
 print(json.dumps({
+    "blocked": summed(blocked()),
+    "waiting": summed(waiting()),
+    "periods": periods(),
     "shares": shares(),
     "waits": waits(),
     "interrupts": interrupts(),

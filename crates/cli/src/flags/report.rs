@@ -10,7 +10,8 @@ use super::Window;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = NAMES.as_str())]
 pub struct Report {
-    /// Reports, several with commas between; 'list' names them all
+    /// Reports, several with commas between; 'list' names them all. Or one of another program that
+    /// speaks LAMI: its path, a Python file, or rtscope-report-NAME in PATH
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Traces, read as one

@@ -21,6 +21,8 @@ pub enum ReportVerb {
     Metadata(Report),
     /// Prints LAMI's version.
     LamiVersion,
+    /// Asks another program, and prints what it says.
+    External(Box<ExternalRequest>),
     /// Reports.
     Run(Box<ReportRequest>),
 }
@@ -62,6 +64,21 @@ pub struct ReportRequest {
     pub output: Output,
 }
 
+/// A report of another program, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExternalRequest {
+    /// Its path, or its name without `rtscope-report-`.
+    pub name: String,
+    /// The traces.
+    pub traces: Vec<PathBuf>,
+    /// Where to look.
+    pub window: WindowOptions,
+    /// Only what it says of itself.
+    pub metadata: bool,
+    /// How to print.
+    pub output: Output,
+}
+
 impl ReportVerb {
     /// From what was typed.
     ///
@@ -74,6 +91,15 @@ impl ReportVerb {
         }
         if typed.name == "list" {
             return Ok(ReportVerb::List);
+        }
+        if is_external(&typed.name) {
+            return Ok(ReportVerb::External(Box::new(ExternalRequest {
+                name: typed.name.clone(),
+                traces: typed.traces.clone(),
+                window: window(typed)?,
+                metadata: typed.metadata,
+                output: output(typed),
+            })));
         }
         let reports = typed.name.split(',').map(|name| named(name, &typed.tables));
         let reports = reports.collect::<Result<Vec<_>>>()?;
@@ -104,6 +130,18 @@ impl ReportVerb {
             output: output(typed),
         })))
     }
+}
+
+/// Whether a name is none of ours: a path, or one that a program in the search path has.
+fn is_external(name: &str) -> bool {
+    let is_path = name.contains('/') || name.ends_with(".py");
+    let is_ours = |name: &str| REPORTS.iter().any(|named| named.name == ours(name));
+    let in_path = || {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let file = format!("rtscope-report-{name}");
+        std::env::split_paths(&folders).any(|folder| folder.join(&file).is_file())
+    };
+    is_path || !is_ours(name) && !name.contains(',') && in_path()
 }
 
 fn output(typed: &flags::Report) -> Output {
@@ -174,13 +212,17 @@ fn refuse(what: impl Into<String>, found: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, what).found(format!("'{found}'"))
 }
 
-/// The report of this name, with the tables that were asked for besides.
-fn named(name: &str, tables: &flags::ReportTables) -> Result<(&'static str, Report)> {
-    // The one name that breaks the pattern of its family.
-    let wanted = match name {
+/// The one name that breaks the pattern of its family has two forms.
+fn ours(name: &str) -> &str {
+    match name {
         "iolatencylog" => "iolog",
         name => name,
-    };
+    }
+}
+
+/// The report of this name, with the tables that were asked for besides.
+fn named(name: &str, tables: &flags::ReportTables) -> Result<(&'static str, Report)> {
+    let wanted = ours(name);
     let Some(Named { name, report, .. }) = REPORTS.iter().find(|named| named.name == wanted) else {
         let names: Vec<&str> = REPORTS.iter().map(|named| named.name).collect();
         let error = Error::new(ErrorKind::NotFound, "there is no such report");

@@ -7,6 +7,7 @@ pub mod convert;
 pub mod diagnose;
 pub mod diff;
 pub mod doctor;
+mod external;
 pub mod info;
 pub mod measure;
 pub mod record;

@@ -13,7 +13,7 @@ use trace::{OpenOptions, Root, Trace};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
-use crate::verbs::window;
+use crate::verbs::{external, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Report) -> Result<Outcome> {
@@ -27,6 +27,7 @@ pub fn run(typed: &flags::Report) -> Result<Outcome> {
             )?;
         }
         ReportVerb::Metadata(report) => print(&format!("{}\n", lami_metadata(report.family)))?,
+        ReportVerb::External(request) => return external::run(&request),
         ReportVerb::LamiVersion => print(&format!("{}.{}\n", LAMI_VERSION.0, LAMI_VERSION.1))?,
         ReportVerb::Run(request) => {
             let outcome = report(&request);

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use analysis::reports::{Pass, Table, Tick};
 
 use super::calendar::Calendar;
+use super::grid::Grid;
 use super::picture::picture;
-use super::plain_text::{cell_text, head, is_number, title};
+use super::plain_text::title;
 use crate::xml::escaped;
 
 /// Rows of a table on the page; the text and the JSON have all.
@@ -78,22 +79,17 @@ fn write_table(table: &Table, calendar: Calendar, out: &mut String) {
     if let Some(picture) = picture(table) {
         let _ = writeln!(out, "<figure>{}</figure>", picture.svg);
     }
-    let columns = table.class.columns;
+    let grid = Grid::of(table, calendar);
     out.push_str("<details><summary>table</summary><table>\n<tr>");
-    for column in columns {
-        let _ = write!(out, "<th>{}</th>", escaped(head(column)));
+    for (head, _) in &grid.heads {
+        let _ = write!(out, "<th>{}</th>", escaped(head));
     }
     out.push_str("</tr>\n");
-    for row in table.rows.iter().take(ROWS_MAX) {
+    for row in grid.rows.iter().take(ROWS_MAX) {
         out.push_str("<tr>");
-        for (column, cell) in columns.iter().zip(row) {
-            let class = if is_number(column.kind) {
-                " class=\"n\""
-            } else {
-                ""
-            };
-            let text = escaped(cell_text(cell, calendar));
-            let _ = write!(out, "<td{class}>{text}</td>");
+        for ((_, is_number), cell) in grid.heads.iter().zip(row) {
+            let class = if *is_number { " class=\"n\"" } else { "" };
+            let _ = write!(out, "<td{class}>{}</td>", escaped(cell));
         }
         out.push_str("</tr>\n");
     }

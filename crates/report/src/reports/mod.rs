@@ -2,11 +2,13 @@
 
 mod bars;
 mod calendar;
+mod grid;
 mod html;
 mod io_text;
 mod irq_text;
 mod json;
 mod lami;
+mod lami_read;
 mod periods_text;
 mod picture;
 mod plain_text;
@@ -15,8 +17,10 @@ mod text;
 mod views_text;
 
 pub use calendar::{Calendar, Date};
+pub use grid::Grid;
 pub use html::report_html;
 pub use json::report_json;
 pub use lami::{LAMI_VERSION, lami_error, lami_metadata, lami_results};
+pub use lami_read::lami_grids;
 pub use picture::{Picture, picture};
 pub use text::report_text;

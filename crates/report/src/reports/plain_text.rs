@@ -1,49 +1,8 @@
-//! Tables of any kind as text: columns as wide as what they hold, units in their heads.
-
-use std::fmt::Write;
+//! Titles, heads and cells of tables as people read them: units stand in the heads.
 
 use analysis::reports::{Cell, Column, Kind, Table};
 
 use super::calendar::Calendar;
-
-/// Writes a table below its title; nothing when it has no rows.
-pub(super) fn write(table: &Table, calendar: Calendar, out: &mut String) {
-    if table.rows.is_empty() {
-        return;
-    }
-    let columns = table.class.columns;
-    let cells = |row: &Vec<Cell>| -> Vec<String> {
-        row.iter().map(|cell| cell_text(cell, calendar)).collect()
-    };
-    let rows: Vec<Vec<String>> = table.rows.iter().map(cells).collect();
-    let heads: Vec<String> = columns.iter().map(head).collect();
-    let width = |place: usize| {
-        let lengths = rows.iter().map(|row| row[place].chars().count());
-        lengths
-            .chain([heads[place].chars().count()])
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let line = |cells: &[String], out: &mut String| {
-        let mut text = String::new();
-        for ((cell, column), width) in cells.iter().zip(columns).zip(&widths) {
-            let _ = match is_number(column.kind) {
-                true => write!(text, "{cell:>width$}  "),
-                false => write!(text, "{cell:<width$}  "),
-            };
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
-    };
-    out.push_str(&title(table));
-    out.push('\n');
-    line(&heads, out);
-    let all = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-    let _ = writeln!(out, "{:-<all$}", "");
-    rows.iter().for_each(|row| line(row, out));
-    out.push('\n');
-}
 
 /// The title of a table, with what sets it apart.
 pub(super) fn title(table: &Table) -> String {

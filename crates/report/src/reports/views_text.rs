@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use analysis::reports::{Cell, Table};
 
+use super::grid::Grid;
 use super::plain_text;
 use super::text::{Page, ns};
 
@@ -20,7 +21,7 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
             "series" => plot(table, out),
             "busy" => strips(table, out),
             "stacks" => collapsed(table, out),
-            _ => plain_text::write(table, page.calendar, out),
+            _ => out.push_str(&Grid::of(table, page.calendar).text()),
         }
     }
 }
