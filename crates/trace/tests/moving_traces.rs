@@ -18,6 +18,11 @@ const WHOLE: [&str; 5] = ["1", "lost 2 1-5", "5", "lost 3 5-9", "9"];
 /// A trace of three packets, an event in each, with losses between them; returns where in the
 /// stream file each packet lies.
 fn write(dir: &Path) -> [Range<usize>; 3] {
+    write_at(dir, 0)
+}
+
+/// The same, some nanoseconds later.
+fn write_at(dir: &Path, begin_ns: i64) -> [Range<usize>; 3] {
     let value = Field::payload("value", FieldType::Integer(Integer::le(64, true)));
     let mut meta = one_stream_class(vec![event_class(0, "tick", vec![value])], 0);
     let between = (ctf::LOSSES_KEY.to_owned(), ctf::LOSSES_BETWEEN.into());
@@ -29,7 +34,7 @@ fn write(dir: &Path) -> [Range<usize>; 3] {
         let mut payload = PayloadWriter::new();
         let payload = payload.i64(time);
         stream
-            .event(0, Instant::from_ns(time), payload.bytes())
+            .event(0, Instant::from_ns(begin_ns + time), payload.bytes())
             .unwrap();
     }
     stream.finish().unwrap();
@@ -105,6 +110,15 @@ fn archives_and_snapshots_of_one_session_are_one_trace_below_their_root() {
     // Snapshots that overlap: what is in several is read once.
     check(&[first.start..second.end, first.start..third.end]);
     check(&[first.start..third.end, first.start..third.end]);
+}
+
+#[test]
+fn counters_that_begin_anew_are_no_loss() {
+    let root = tempfile::tempdir().unwrap();
+    write_at(&root.path().join("1"), 0);
+    write_at(&root.path().join("2"), 100);
+    let later = ["101", "lost 2 101-105", "105", "lost 3 105-109", "109"];
+    assert_eq!(walk(root.path()), [WHOLE, later].concat());
 }
 
 #[test]

@@ -190,8 +190,13 @@ fn link_rotated(indexes: &mut [&mut PacketIndex]) {
         else {
             continue;
         };
-        if (class, stream) == (next_class, next_stream) && end <= begin {
-            let edge: Option<Edge> = indexes[*from].edge_before(indexes[*from].runs.len());
+        let edge: Option<Edge> = indexes[*from].edge_before(indexes[*from].runs.len());
+        let first = indexes[*to].edge_before(1);
+        // Counters that begin anew are another session's, though it bears the same ids.
+        let goes_on = edge
+            .zip(first)
+            .is_some_and(|(edge, first)| edge.goes_on_to(&first));
+        if (class, stream) == (next_class, next_stream) && end <= begin && goes_on {
             indexes[*to].before = edge;
         }
     }

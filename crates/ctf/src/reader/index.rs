@@ -36,6 +36,17 @@ impl Edge {
         }
     }
 
+    /// Whether no counter is lower at the end of a later packet.
+    pub fn goes_on_to(&self, later: &Edge) -> bool {
+        let count = |edge: &Edge| edge.discarded.map(|(count, _)| count);
+        let grows = |earlier: Option<u64>, later: Option<u64>| {
+            earlier
+                .zip(later)
+                .is_none_or(|(earlier, later)| earlier <= later)
+        };
+        grows(count(self), count(later)) && grows(self.sequence, later.sequence)
+    }
+
     /// Events discarded and whether packets are missing between here and `after`.
     pub fn lost_before(&self, after: &PacketFacts) -> (u64, bool) {
         let discarded = match (self.discarded, after.discarded) {
