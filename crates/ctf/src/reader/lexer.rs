@@ -15,11 +15,12 @@ pub(crate) enum Token {
     Punct(&'static str),
 }
 
-/// All punctuation, longest first.
-const PUNCTUATION: [&str; 17] = [
-    "...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", "*", ".",
+/// Punctuation of several characters, which comes before that of one.
+const LONG_PUNCTUATION: [&str; 3] = ["...", ":=", "->"];
+/// Punctuation of one character, signs included.
+const PUNCTUATION: [&str; 16] = [
+    "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", "*", ".", "-", "+",
 ];
-const SIGNS: [&str; 2] = ["-", "+"];
 
 /// The metadata cannot be understood at `line`.
 pub(crate) fn refuse(line: u32, found: impl std::fmt::Display) -> Error {
@@ -52,15 +53,33 @@ struct Lexer<'a> {
 
 impl Lexer<'_> {
     /// Takes `bytes` bytes, which end at a character's border.
-    fn take(&mut self, bytes: usize) -> &str {
-        let (taken, rest) = self.rest.split_at(bytes);
+    fn take(&mut self, bytes: usize) {
+        let taken = self.take_on_line(bytes);
         self.line += taken.bytes().filter(|byte| *byte == b'\n').count() as u32;
+    }
+
+    /// The same of bytes among which no line ends.
+    fn take_on_line(&mut self, bytes: usize) -> &str {
+        let (taken, rest) = self.rest.split_at(bytes);
         self.rest = rest;
         taken
     }
 
+    /// How many of the next bytes are ASCII that `belongs`.
+    fn ascii_length(&self, belongs: impl Fn(u8) -> bool) -> usize {
+        let mut bytes = self.rest.bytes();
+        let end = bytes.position(|byte| !byte.is_ascii() || !belongs(byte));
+        end.unwrap_or(self.rest.len())
+    }
+
     fn skip_blank(&mut self) -> Result<()> {
         loop {
+            if self
+                .rest
+                .starts_with(|c: char| c.is_ascii_graphic() && c != '/')
+            {
+                return Ok(());
+            }
             let blank = self.rest.find(|c: char| !(c.is_whitespace() || c == '\0'));
             self.take(blank.unwrap_or(self.rest.len()));
             if self.rest.starts_with("/*") {
@@ -82,9 +101,8 @@ impl Lexer<'_> {
             return Ok(None);
         };
         if first.is_ascii_alphabetic() || first == '_' {
-            let end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
-            let length = self.rest.find(end).unwrap_or(self.rest.len());
-            return Ok(Some(Token::Word(self.take(length).to_owned())));
+            let length = self.ascii_length(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            return Ok(Some(Token::Word(self.take_on_line(length).to_owned())));
         }
         if first.is_ascii_digit() {
             return self.number().map(Some);
@@ -93,21 +111,28 @@ impl Lexer<'_> {
             self.take(1);
             return self.quoted(first).map(Some);
         }
-        for punct in PUNCTUATION.into_iter().chain(SIGNS) {
-            if self.rest.starts_with(punct) {
-                self.take(punct.len());
-                return Ok(Some(Token::Punct(punct)));
-            }
-        }
-        Err(refuse(self.line, format!("{first:?} has no meaning here")))
+        let mut long = LONG_PUNCTUATION.into_iter();
+        let long = match first {
+            '.' | ':' | '-' => long.find(|punct| self.rest.starts_with(punct)),
+            _ => None,
+        };
+        let short = || {
+            PUNCTUATION
+                .into_iter()
+                .find(|punct| punct.starts_with(first))
+        };
+        let Some(punct) = long.or_else(short) else {
+            let found = format!("{first:?} has no meaning here");
+            return Err(refuse(self.line, found));
+        };
+        self.take_on_line(punct.len());
+        Ok(Some(Token::Punct(punct)))
     }
 
     fn number(&mut self) -> Result<Token> {
         let line = self.line;
-        let length = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
-        let text = self
-            .take(length.unwrap_or(self.rest.len()))
-            .to_ascii_lowercase();
+        let length = self.ascii_length(|byte| byte.is_ascii_alphanumeric());
+        let text = self.take_on_line(length).to_ascii_lowercase();
         let (digits, radix) = match text.as_bytes() {
             [b'0', b'x', ..] => (&text[2..], 16),
             [b'0', b'b', ..] => (&text[2..], 2),
