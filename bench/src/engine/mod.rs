@@ -75,7 +75,7 @@ pub fn measure(options: &Options) -> Result<Report> {
         setting: format!(
             "{} {rounds} rounds of all ways in turn, each a process of its own, warm cache, \
              output thrown away; ours decodes every field of every event, merged by time, into a \
-             checksum.",
+             checksum; `cat` writes CTF with a thread for each CPU.",
             traces.setting()
         ),
         tables: vec![Table {

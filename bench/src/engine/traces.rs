@@ -90,8 +90,8 @@ impl Traces {
     pub fn setting(&self) -> String {
         format!(
             "Kernel: {:.0} events of `rtscope record` under hackbench; user: {} events of two \
-             integers in {CPUS} streams, one of {RARE_EVERY} rare; made here and kept in the cache \
-             directory.",
+             integers in {CPUS} streams, one of {RARE_EVERY} rare; trace.dat: what `trace-cmd \
+             restore` packs of rings of our own; made here and kept in the cache directory.",
             self.kernel_events, self.user_events
         )
     }
