@@ -270,6 +270,17 @@ pub(crate) fn is_at_border(stack: &Stack) -> bool {
     worker(stack).is_some_and(is_border)
 }
 
+/// Whether a late timer came on another interrupt's way out: what that one found may have had
+/// interrupts on, while the CPU stood still.
+pub(crate) fn is_behind_interrupt(stack: &Stack) -> bool {
+    let switches_on = |frame: &&Frame| {
+        let name = frame.function().unwrap_or_default();
+        SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let mut before = stack.iter().take_while(switches_on);
+    before.any(is_interrupt_entry)
+}
+
 /// The innermost function that does not merely switch something on for its caller.
 fn worker(stack: &Stack) -> Option<&str> {
     let mut named = stack.iter().filter_map(Frame::function);

@@ -4,7 +4,7 @@ use event::{Cpu, Duration, Instant};
 
 use event::evidence::{Mode, PreemptionModel};
 
-use crate::evidence::{is_at_border, section_function};
+use crate::evidence::{is_at_border, is_behind_interrupt, section_function};
 use crate::model::{Model, Slice, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use crate::public::kept_function;
@@ -350,6 +350,7 @@ impl Namer<'_> {
             let stolen = late.steal.share_of(late.lateness) >= STEAL_SHARE_MIN;
             let shown = late.mode == Mode::Kernel
                 && !is_at_border(&late.stack)
+                && !is_behind_interrupt(&late.stack)
                 && section_function(&late.stack).is_some();
             late.cpu == self.cpu && covers && !stolen && shown
         })
@@ -396,6 +397,9 @@ impl Namer<'_> {
             // User code until just now: nothing on that way takes long.
             Mode::Kernel if is_at_border(&late.stack) => {
                 Key::Unexplained(Reason::LateTimerInUserMode)
+            }
+            Mode::Kernel if is_behind_interrupt(&late.stack) => {
+                Key::Unexplained(Reason::LateTimerBehindInterrupt)
             }
             Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
             Mode::Kernel => Key::Unexplained(Reason::LateTimerWithoutStack),

@@ -22,6 +22,8 @@ pub enum Reason {
     LateTimerInUserMode,
     /// A timer was late though the kernel code that ran had interrupts on: the same.
     LateTimerWhileEnabled,
+    /// A timer was late and came behind another interrupt, whose own place is not known.
+    LateTimerBehindInterrupt,
     /// The hypervisor took as much time from the CPU, perhaps then and perhaps before.
     MaybeStolen,
     /// The CPU was idle for longer than an idle exit takes.
@@ -56,6 +58,7 @@ impl fmt::Display for Reason {
             Reason::LateTimerWithoutStack => "a late timer without a stack",
             Reason::LateTimerInUserMode => "a late timer while user code ran",
             Reason::LateTimerWhileEnabled => "a late timer while interrupts were on",
+            Reason::LateTimerBehindInterrupt => "a late timer behind another interrupt",
             Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",

@@ -333,6 +333,13 @@ fn a_late_timer_without_a_stack_accuses_nobody() {
     unexplained(user, "unexplained: a late timer while user code ran");
     let on = running().late_timer(1000, FAIR, 3, 0, &[]);
     unexplained(on, "unexplained: a late timer while interrupts were on");
+    let way_out = [
+        "preempt_schedule_irq+0x2e",
+        "asm_sysvec_reschedule_ipi+0x1a",
+        "clear_page_erms+0xb",
+    ];
+    let behind = running().late_timer(1000, FAIR, 0, 0, &way_out);
+    unexplained(behind, "unexplained: a late timer behind another interrupt");
     let border = ["do_syscall_64+0x3c", "entry_SYSCALL_64_after_hwframe+0x76"];
     let entered = running().late_timer(1000, FAIR, 0, 0, &border);
     unexplained(entered, "unexplained: a late timer while user code ran");
