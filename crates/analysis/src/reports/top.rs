@@ -6,6 +6,8 @@ pub(crate) struct Top<T> {
     /// How many; zero: all.
     keep: usize,
     entries: Vec<Entry<T>>,
+    /// What is less cannot be among them.
+    floor: i64,
 }
 
 #[derive(Debug)]
@@ -24,10 +26,15 @@ impl<T> Top<T> {
         Top {
             keep,
             entries: Vec::new(),
+            floor: i64::MIN,
         }
     }
 
+    #[inline]
     pub fn push(&mut self, key: i64, rank: u64, item: T) {
+        if key < self.floor {
+            return;
+        }
         self.entries.push(Entry { key, rank, item });
         if self.keep > 0 && self.entries.len() >= self.keep.saturating_mul(2) + SLACK {
             self.prune();
@@ -37,8 +44,9 @@ impl<T> Top<T> {
     fn prune(&mut self) {
         self.entries
             .sort_by(|a, b| b.key.cmp(&a.key).then(a.rank.cmp(&b.rank)));
-        if self.keep > 0 {
+        if self.keep > 0 && self.entries.len() >= self.keep {
             self.entries.truncate(self.keep);
+            self.floor = self.entries[self.keep - 1].key;
         }
     }
 
