@@ -34,10 +34,11 @@ pub(super) struct Limits {
 /// Measures all of it; the peer's half where it is there.
 pub(super) fn measure(
     scene: &Scene<'_>,
-    daemon: Option<&Daemon>,
+    daemon: Option<Daemon>,
     starts: usize,
     peers: bool,
 ) -> Result<Limits> {
+    let peers = peers && daemon.is_some();
     let mut limits = Limits {
         tables: Vec::new(),
         bars: Vec::new(),
@@ -47,10 +48,11 @@ pub(super) fn measure(
         limits.bars.extend(bars);
     };
     add(scaling(scene)?);
-    add(recorders(scene, daemon)?);
+    add(recorders(scene, daemon.as_ref())?);
+    // Each attempt at a rate has a daemon of its own.
+    drop(daemon);
     add(starting(scene, starts)?);
-    // A daemon of its own for each attempt: not beside ours.
-    add(rates(scene, peers && daemon.is_some())?);
+    add(rates(scene, peers)?);
     Ok(limits)
 }
 

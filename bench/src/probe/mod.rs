@@ -103,13 +103,13 @@ pub fn measure(options: &Options) -> Result<Report> {
             row.rounds.push(found);
         }
     }
-    let remark = match daemon {
+    let remark = match &daemon {
         Some(_) => None,
         None => Some("LTTng-UST is not installed: liblttng-ust-dev and lttng-tools.".to_owned()),
     };
     let starts = options.pick(100, 3);
     let peers = options.pick(true, false);
-    let limits = limits::measure(&scene, daemon.as_ref(), starts, peers)?;
+    let limits = limits::measure(&scene, daemon, starts, peers)?;
     let mut report = report(&scene, &rows, remark.into_iter().collect());
     report.tables.extend(limits.tables);
     report.bars.extend(limits.bars);

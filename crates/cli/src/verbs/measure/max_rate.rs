@@ -21,6 +21,8 @@ const LAST: u64 = 1 << 30;
 const ATTEMPT_S: f64 = 0.5;
 /// A loop that reaches less than this of its rate is itself the limit.
 const REACHED_MIN: f64 = 0.95;
+/// So often in a row, because a busy machine makes a loop slow too.
+const SLOW_MAX: u32 = 3;
 /// The search ends when what is known and what is too much are so near.
 const NEAR: f64 = 1.05;
 /// What the kernel records beside, in the second search.
@@ -74,7 +76,7 @@ fn search(typed: &Loop, kernel: bool) -> Result<LossFreeRate> {
         per_second: 0.0,
         lossy_per_second: None,
     };
-    let mut rate = FIRST;
+    let (mut rate, mut slow) = (FIRST, 0);
     while rate < LAST && signals::wish() == Wish::GoOn {
         line.show(&format!("looking for losses at {rate} events per second"));
         match attempt(typed, kernel, rate)? {
@@ -82,9 +84,14 @@ fn search(typed: &Loop, kernel: bool) -> Result<LossFreeRate> {
             Attempt::Lossy => found.lossy_per_second = Some(rate as f64),
             Attempt::Slow(reached) => {
                 found.per_second = found.per_second.max(reached);
-                break;
+                slow += 1;
+                if slow == SLOW_MAX {
+                    break;
+                }
+                continue;
             }
         }
+        slow = 0;
         match found.lossy_per_second {
             None => rate *= 2,
             Some(lossy) if lossy < found.per_second * NEAR || lossy < 2.0 => break,
