@@ -71,7 +71,8 @@ impl Conversion<'_> {
                 Item::Damage(damage) => self.damage(&damage)?,
             }
         }
-        Ok(())
+        // A filter that wants little may have passed over much since the last look.
+        self.stop_if_asked()
     }
 
     fn event(&mut self, event: &EventView<'_>) -> Result<()> {
@@ -115,6 +116,10 @@ impl Conversion<'_> {
 
     fn look(&mut self, now: event::Instant) -> Result<()> {
         self.progress.show(now, self.counts.written);
+        self.stop_if_asked()
+    }
+
+    fn stop_if_asked(&self) -> Result<()> {
         match self.asked.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Error::new(
