@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
+usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR]
   calls      the watch's programs in the kernel, call by call
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
@@ -18,7 +18,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH]
   build      a cold release build
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
-  --rtscope  the program to measure (default: beside this one)";
+  --rtscope  the program to measure (default: beside this one)
+  --trace    a trace for 'engine' to read besides its own; may come again";
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,8 @@ pub struct Options {
     pub small: bool,
     /// The program to measure.
     pub rtscope: PathBuf,
+    /// Traces to read besides those that are made.
+    pub traces: Vec<PathBuf>,
 }
 
 impl Options {
@@ -100,6 +103,7 @@ impl Options {
             json: false,
             small: false,
             rtscope: PathBuf::new(),
+            traces: Vec::new(),
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -108,6 +112,10 @@ impl Options {
                 "--small" => options.small = true,
                 "--rtscope" => {
                     options.rtscope = words.next().context("--rtscope needs a path")?.into();
+                }
+                "--trace" => {
+                    let path = words.next().context("--trace needs a path")?;
+                    options.traces.push(path.into());
                 }
                 "all" => options.subjects.extend(Subject::ALL),
                 name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
@@ -159,6 +167,8 @@ mod tests {
         check(&format!("--json {this}"), Err("nothing to measure"));
         check("wach", Err("'wach' is nothing to measure"));
         check("calls --rtscope", Err("needs a path"));
+        check(&format!("engine --trace a {this}"), Ok(&[Subject::Engine]));
+        check("engine --trace", Err("--trace needs a path"));
         check("calls --rtscope /nowhere", Err("/nowhere"));
     }
 }

@@ -92,10 +92,15 @@ pub fn measure(options: &Options) -> Result<Report> {
         remarks: Vec::new(),
     };
     for (name, dir, rare) in [
-        ("kernel", &traces.kernel, "sched_process_exit"),
-        ("user", &traces.user, "app:rare"),
+        ("kernel", &traces.kernel, Some("sched_process_exit")),
+        ("user", &traces.user, Some("app:rare")),
     ] {
         beside_peer(options, &mut report, rounds, (name, dir, rare))?;
+    }
+    for dir in &options.traces {
+        let name = dir.file_name().unwrap_or(dir.as_os_str());
+        let name = name.to_string_lossy();
+        beside_peer(options, &mut report, rounds, (&name, dir, None))?;
     }
     if let Some(dat) = &traces.dat {
         beside_trace_cmd(options, &mut report, rounds, dat)?;
@@ -135,12 +140,12 @@ fn beside_trace_cmd(
     Ok(())
 }
 
-/// All ways to read one trace, its name and the name of a rare event in it.
+/// All ways to read one trace, its name and the name of a rare event in it, if one is known.
 fn beside_peer(
     options: &Options,
     report: &mut Report,
     rounds: usize,
-    (name, dir, rare): (&str, &Path, &str),
+    (name, dir, rare): (&str, &Path, Option<&str>),
 ) -> Result<()> {
     let walked = walked(dir, "fields")?;
     let mut ways = [
@@ -153,7 +158,9 @@ fn beside_peer(
     let has_peer = child::exists("babeltrace2");
     for _ in 0..rounds {
         ways[0].add(child::run(&mut walker(dir, "fields")?)?);
-        ways[1].add(child::run(&mut walker(dir, rare)?)?);
+        if let Some(rare) = rare {
+            ways[1].add(child::run(&mut walker(dir, rare)?)?);
+        }
         ways[2].add(child::run(&mut cat(options, dir))?);
         if has_peer {
             ways[3].add(child::run(
@@ -180,12 +187,10 @@ fn beside_peer(
         text_of_peer,
         OF_PEER_MAX,
     ));
-    report.bars.push(bar(
-        format!("{name}: a rare event, of every field"),
-        rare_event,
-        fields,
-        RARE_MAX,
-    ));
+    if rare.is_some() {
+        let what = format!("{name}: a rare event, of every field");
+        report.bars.push(bar(what, rare_event, fields, RARE_MAX));
+    }
     report.bars.push(Bar {
         what: format!("{name}: private memory (RssAnon)"),
         found: Some(walked.private_bytes_max as f64 / 1e6),
