@@ -18,6 +18,8 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#define CLOCK_ATTEMPTS 8
+
 /* Areas begin at a page of whatever size the machine has. */
 #define AREA_ALIGNMENT UINT64_C(65536)
 
@@ -49,16 +51,32 @@ int rtscope_directory_open(const char *path, int create)
     return -1;
 }
 
+/* CLOCK_MONOTONIC now, and the CPU's counter between two readings of it that are close together; no
+ * counter where none were. */
+static void read_clocks(struct rtscope_header *header, int with_counter)
+{
+    for (int attempt = 0; attempt < CLOCK_ATTEMPTS; attempt++) {
+        struct timespec before, after;
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        const uint64_t counter = rtscope_counter_();
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        header->begin_ns = (uint64_t)before.tv_sec * 1000000000u + (uint64_t)before.tv_nsec;
+        const uint64_t after_ns = (uint64_t)after.tv_sec * 1000000000u + (uint64_t)after.tv_nsec;
+        if (!with_counter)
+            return;
+        if (after_ns - header->begin_ns <= RTSCOPE_PAIR_WIDTH_NS) {
+            header->begin_counter = counter;
+            return;
+        }
+    }
+}
+
 static void lay_out(struct rtscope_header *header, const struct rtscope_settings *settings,
                     uint32_t rings_length, uint32_t rseq)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
     header->version = RTSCOPE_LAYOUT_VERSION;
     header->header_bytes = sizeof *header;
-    header->begin_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-    if (settings->clock == RTSCOPE_CLOCK_COUNTER)
-        header->begin_counter = rtscope_counter_();
+    read_clocks(header, settings->clock == RTSCOPE_CLOCK_COUNTER);
     header->pid = (int32_t)getpid();
     header->clock = settings->clock;
     header->mode = settings->mode;

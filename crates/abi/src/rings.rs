@@ -16,6 +16,8 @@ pub const RING_BYTES_MAX: u64 = 1 << 32;
 pub const CPUS_MAX: u32 = 4096;
 pub const PAYLOAD_BYTES_MAX: usize = 512;
 
+pub const PAIR_WIDTH_NS: u64 = 1000;
+
 pub const CLOCK_COUNTER: u32 = 0;
 pub const CLOCK_MONOTONIC: u32 = 1;
 pub const MODE_DISCARD: u32 = 0;

@@ -102,6 +102,7 @@ fn values() -> Claims {
         ("RTSCOPE_RING_BYTES_MAX", RING_BYTES_MAX as usize),
         ("RTSCOPE_CPUS_MAX", CPUS_MAX as usize),
         ("RTSCOPE_PAYLOAD_BYTES_MAX", PAYLOAD_BYTES_MAX),
+        ("RTSCOPE_PAIR_WIDTH_NS", PAIR_WIDTH_NS as usize),
         ("RTSCOPE_CLOCK_COUNTER", CLOCK_COUNTER as usize),
         ("RTSCOPE_CLOCK_MONOTONIC", CLOCK_MONOTONIC as usize),
         ("RTSCOPE_MODE_DISCARD", MODE_DISCARD as usize),
@@ -136,7 +137,10 @@ fn values() -> Claims {
 /// Adds constants that C calls the same behind a prefix.
 macro_rules! filter_constants {
     ($($name:ident)*) => {
-        vec![$((concat!("RTSCOPE_FILTER_", stringify!($name)).to_owned(), filters::$name as usize)),*]
+        vec![$((
+            concat!("RTSCOPE_FILTER_", stringify!($name)).to_owned(),
+            filters::$name as usize,
+        )),*]
     };
 }
 

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
 use ftrace::Tracefs;
+use ring::{Directory, Liveness};
 use serde::Serialize;
+
+use crate::user::directories;
 
 /// What kind of thing was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -69,6 +72,7 @@ pub fn find(output: &Path) -> Result<Vec<Leftover>> {
         shared_memory,
         Kind::SharedMemory,
     ));
+    found.extend(dead_rings());
     found.extend(files(output, half_written, Kind::HalfWrittenTrace));
     found.sort();
     Ok(found)
@@ -137,6 +141,29 @@ fn dynamic_events(text: &str, is_dead: impl Fn(u32) -> bool) -> Vec<Leftover> {
         })
     };
     text.lines().filter_map(event).collect()
+}
+
+/// Rings of processes that nobody maps any more. Who maps a file holds a lock on it, in whatever
+/// namespace it lives; its id says nothing.
+fn dead_rings() -> Vec<Leftover> {
+    let mut found = Vec::new();
+    for (path, owner, _) in directories(None) {
+        let Ok(directory) = Directory::open(&path, owner) else {
+            continue;
+        };
+        for name in directory.names().unwrap_or_default() {
+            let rings = directory.rings(&name).ok().flatten();
+            let Some(rings) = rings.filter(|rings| rings.liveness() == Liveness::Dead) else {
+                continue;
+            };
+            found.push(Leftover {
+                kind: Kind::SharedMemory,
+                path: display(&path.join(name)),
+                pid: u32::try_from(rings.layout().pid).unwrap_or_default(),
+            });
+        }
+    }
+    found
 }
 
 /// Entries of `folder` whose names have an owner, and that owner is dead.

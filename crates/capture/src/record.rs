@@ -151,6 +151,7 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         wall_offset_ns: offset,
         begin,
         cpus: housekeeping::cpus(&facts.machine, config.cpus.as_deref()),
+        in_flight: false,
     };
     let user = config.user.as_ref();
     let user = user
@@ -180,6 +181,33 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         command_status: recorded.command_status,
         user,
     })
+}
+
+/// Lets the rings of applications keep their newest events, until the duration is over, the command
+/// has ended, or the flag is raised; whoever wants them takes a [`crate::look`].
+///
+/// # Errors
+/// When there is no directory that we may read, or somebody else records there; when nothing of
+/// applications was asked for.
+pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
+    let Some(user) = &config.user else {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "no events of applications")
+                .mend("rtscope record --flight --user 'GLOB'"),
+        );
+    };
+    let target = UserTarget {
+        root: PathBuf::new(),
+        trace_name: String::new(),
+        wall_offset_ns: 0,
+        begin: clock::monotonic(),
+        cpus: housekeeping::cpus(&facts.machine, config.cpus.as_deref()),
+        in_flight: true,
+    };
+    let recorder = UserRecorder::start(user, target)?;
+    let waited = wait(config, &AtomicBool::new(false));
+    recorder.finish()?;
+    waited.map(|_| ())
 }
 
 /// A trace without a stream is no trace: no reader takes it.

@@ -14,6 +14,7 @@ use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGr
 use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
+use crate::user::{self, UserConfig, UserSummary, Whose};
 use crate::{clock, environment, evidence};
 
 /// What a snapshot says of the machine, gathered while nobody waits.
@@ -26,6 +27,13 @@ pub struct SnapshotFacts {
     shared: SharedFunctions,
     environment: Vec<(String, EnvValue)>,
     wall_offset_ns: i64,
+    rings: Option<Rings>,
+}
+
+/// Rings of applications that become part of each snapshot.
+#[derive(Clone, Debug)]
+struct Rings {
+    directory: Option<PathBuf>,
 }
 
 impl SnapshotFacts {
@@ -37,12 +45,21 @@ impl SnapshotFacts {
             shared: SharedFunctions::default(),
             environment: environment::environment("snapshot", command_line, facts),
             wall_offset_ns: clock::wall_offset_ns(),
+            rings: None,
         }
     }
 
     /// Writes the functions once, so that snapshots below `output` need only link them.
     pub(crate) fn share_functions(mut self, output: &Path) -> Self {
         self.shared = SharedFunctions::write(output, &self.functions);
+        self
+    }
+
+    /// With the rings of the applications that somebody keeps in flight.
+    pub(crate) fn with_rings(mut self, user: Option<&UserConfig>) -> Self {
+        self.rings = user.map(|user| Rings {
+            directory: user.directory().map(Path::to_owned),
+        });
         self
     }
 
@@ -77,6 +94,8 @@ pub struct SnapshotSummary {
     pub evidence_events: u64,
     /// Events of the state dump.
     pub dump_events: u64,
+    /// What the rings of applications gave.
+    pub user: UserSummary,
     /// What the window does not hold of its hits; empty when it holds them whole.
     pub missing: Vec<MissingPart>,
 }
@@ -138,12 +157,20 @@ pub fn write_snapshot(
     dump.end = dump.end.max(dump.begin);
     let dump_events = trace.state_dump(&dump, window)?;
     functions::write_functions(staged.path(), &facts.functions, &facts.shared)?;
+    let user = match &facts.rings {
+        Some(rings) => {
+            let name = root.file_name().unwrap_or_default().to_string_lossy();
+            user::write_rings(staged.path(), &name, rings.directory.as_deref(), Whose::All)?.0
+        }
+        None => UserSummary::default(),
+    };
     let missing = missing_parts(hits, &cpus);
     Ok(SnapshotSummary {
         path: staged.commit()?,
         cpus,
         evidence_events,
         dump_events,
+        user,
         missing,
     })
 }

@@ -23,7 +23,8 @@ static void number(unsigned i)
     unsigned short row[3] = {(unsigned short)i, (unsigned short)(i * 2), 7};
     snprintf(name, sizeof name, "n%u", i);
     RTSCOPE_EVENT(app, number, text("name", name), u32("i", i), i32("negative", -(int)i),
-                  f64("half", i / 2.0), sequence("some", u16, row, i % 4), array("row", u16, row, 3),
+                  f64("half", i / 2.0), sequence("some", u16, row, i % 4),
+                  array("row", u16, row, 3),
                   chars("letters", name, 8), n16("net", (unsigned short)((i & 255) << 8)),
                   e8("light", light, i % 3), x64("mask", 1ull << (i % 64)),
                   nowrite(u32("secret", i * 3)), nowrite(text("unseen", name)),

@@ -13,7 +13,7 @@ fn rtscope(words: &[&str]) -> Output {
 /// Verbs that people type.
 const VERBS: &[&str] = &[
     "doctor", "demo", "watch", "shield", "diagnose", "record", "cat", "convert", "info", "report",
-    "check", "diff",
+    "check", "diff", "snapshot", "recover",
 ];
 
 /// Compares the help that `words` print with the golden file `name`.

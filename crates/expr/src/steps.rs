@@ -109,6 +109,14 @@ fn refuse(what: &str) -> Error {
     .mend("record without it, and filter the trace: rtscope cat --filter")
 }
 
+fn pattern(matcher: &Matcher) -> Result<Ask> {
+    Ok(match matcher {
+        Matcher::Glob(glob) => Ask::Glob(glob.parts().to_vec()),
+        Matcher::Contains(finder) => Ask::Contains(finder.needle().to_vec()),
+        Matcher::Regex(_) => return Err(refuse("a regular expression")),
+    })
+}
+
 impl Row {
     fn label(&mut self) -> Label {
         self.labels.push(usize::MAX);
@@ -195,13 +203,8 @@ impl Row {
                 wanted,
             } => {
                 self.text(text)?;
-                let ask = match &**matcher {
-                    Matcher::Glob(glob) => Ask::Glob(glob.parts().to_vec()),
-                    Matcher::Contains(finder) => Ask::Contains(finder.needle().to_vec()),
-                    Matcher::Regex(_) => return Err(refuse("a regular expression")),
-                };
                 let (yes, no) = if *wanted { (yes, no) } else { (no, yes) };
-                self.branch(ask, yes, no);
+                self.branch(pattern(matcher)?, yes, no);
             }
             Test::CompareTexts(op, text, TextLoad::Const(bytes)) => {
                 self.text(text)?;

@@ -151,6 +151,17 @@ impl RingFile {
         self.write(&tail.to_le_bytes(), offset)
     }
 
+    /// Leaves a pair of both clocks, for whom finds the file when nobody is there any more.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn leave_pair(&self, counter: u64, ns: u64) -> Result<()> {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&counter.to_le_bytes());
+        bytes[8..].copy_from_slice(&ns.to_le_bytes());
+        self.write(&bytes, offset_of!(Header, pair_counter) as u64)
+    }
+
     /// Events of the process that found no room and cannot be enabled.
     ///
     /// # Errors

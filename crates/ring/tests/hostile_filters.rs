@@ -76,7 +76,8 @@ int main(int count, char **words)
         const size_t payload = draw() % 64, hidden = draw() % 32;
         unsigned char *const fields_at = fields + PAGE - payload - hidden;
         fill(fields_at, payload + hidden);
-        passed += (unsigned long)rtscope_pass_(&state, fields_at, payload, fields_at + payload, hidden);
+        passed += (unsigned long)rtscope_pass_(&state, fields_at, payload, fields_at + payload,
+                                               hidden);
     }
     printf("%lu\n", passed);
     return 0;

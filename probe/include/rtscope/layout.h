@@ -36,6 +36,8 @@ extern "C" {
 #define RTSCOPE_SUBBUFFER_BYTES_MIN 4096u
 #define RTSCOPE_RING_BYTES_MAX (UINT64_C(1) << 32)
 #define RTSCOPE_CPUS_MAX 4096u
+/* Both clocks of a pair were read within so long. */
+#define RTSCOPE_PAIR_WIDTH_NS 1000u
 /* A payload of variable length is cut to this many bytes. */
 #define RTSCOPE_PAYLOAD_BYTES_MAX 512u
 
@@ -131,7 +133,7 @@ struct rtscope_header {
     uint64_t file_bytes;
     /* When the file was made, on CLOCK_MONOTONIC. */
     uint64_t begin_ns;
-    /* The CPU's counter at that moment; 0 when it is not the clock. */
+    /* The CPU's counter at most RTSCOPE_PAIR_WIDTH_NS later; 0 when it is not the clock. */
     uint64_t begin_counter;
     /* Both clocks at a later moment, from a recorder: for whom finds the file after a crash. */
     uint64_t pair_counter;

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration as StdDuration;
 
+use abi::rings;
+use ring::Layout;
+
 use crate::clock::monotonic;
 
 /// So many pairs are kept: records older than the first are converted by the first slope.
@@ -11,6 +14,9 @@ const PAIRS_MAX: usize = 1024;
 const TRIES: usize = 16;
 /// How long the first slope is measured.
 const FIRST_SLOPE: StdDuration = StdDuration::from_millis(20);
+
+/// Slopes of one boot differ by less: adjustments of the clock are at most 500 ppm.
+const SLOPE_CHANGE_MAX: f64 = 2e-3;
 
 /// Both clocks at one moment: the counter was read, then CLOCK_MONOTONIC, then the counter again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +90,7 @@ impl Conversion {
 }
 
 /// The conversion, fed from this machine's clocks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CounterClock {
     conversion: Conversion,
 }
@@ -117,6 +123,54 @@ impl CounterClock {
         if let Some(pair) = pair.min_by_key(|pair| pair.half_width) {
             self.conversion.push(pair);
         }
+    }
+
+    /// The last pair: the counter, and CLOCK_MONOTONIC in nanoseconds.
+    pub fn last(&self) -> Option<(u64, u64)> {
+        let pair = self.conversion.pairs.back()?;
+        Some((pair.counter, u64::try_from(pair.ns).ok()?))
+    }
+
+    /// The conversion for one file, which knows pairs of its own, from before this clock was
+    /// started. In a file of another boot the counter began anew: then its first pair and this
+    /// machine's slope are all that there is.
+    pub fn of_file(&self, layout: &Layout) -> CounterClock {
+        let now = self.conversion.pairs.iter().copied();
+        let Some((first, second)) = self.conversion.first else {
+            return self.clone();
+        };
+        let slope_now = slope(first, second);
+        let half_width = (rings::PAIR_WIDTH_NS as f64 / 2.0 / slope_now).ceil() as u64;
+        let known = [(layout.begin_counter, layout.begin_ns), layout.pair];
+        let known = known.into_iter().filter(|(counter, _)| *counter != 0);
+        let known = known.map(|(counter, ns)| Pair {
+            counter,
+            ns: ns.min(i64::MAX as u64) as i64,
+            half_width,
+        });
+        let of_this_boot = |pair: &Pair| {
+            let rising = pair.counter < first.counter && pair.ns < first.ns;
+            rising && (slope(*pair, first) / slope_now - 1.0).abs() < SLOPE_CHANGE_MAX
+        };
+        let mut conversion = Conversion::default();
+        for pair in known.clone().filter(of_this_boot).chain(now) {
+            conversion.push(pair);
+        }
+        if let Some(begin) = known.clone().next()
+            && !of_this_boot(&begin)
+        {
+            conversion = Conversion::default();
+            known.for_each(|pair| conversion.push(pair));
+            if conversion.first.is_none() {
+                let ticks = (1e9 / slope_now) as u64;
+                conversion.push(Pair {
+                    counter: begin.counter.saturating_add(ticks),
+                    ns: begin.ns.saturating_add(1_000_000_000),
+                    ..begin
+                });
+            }
+        }
+        CounterClock { conversion }
     }
 
     /// Nanoseconds of CLOCK_MONOTONIC at `counter`.

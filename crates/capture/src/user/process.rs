@@ -53,6 +53,10 @@ pub(super) struct Common<'a> {
     pub wanted: &'a Wanted,
     pub wall_offset_ns: i64,
     pub trace_name: &'a str,
+    /// Whether nothing is read: rings keep their newest events for whoever looks into them.
+    pub in_flight: bool,
+    /// Whether files of dead processes stay, for whoever looks into them.
+    pub keeps_the_dead: bool,
 }
 
 /// One ring on its way to its stream.
@@ -86,6 +90,8 @@ pub(super) struct Process {
     problems: Vec<String>,
     trace: Option<(TraceWriter, TraceMeta)>,
     mode_before: Mode,
+    /// Whether what was written makes room in the rings.
+    consumes: bool,
     payload: PayloadWriter,
     events: u64,
     malformed: u64,
@@ -93,11 +99,14 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Takes the process over: its wanted events are switched on, full rings lose new events.
+    /// Takes the process over: its wanted events are switched on, full rings lose new events, or
+    /// in flight old ones.
     pub fn attach(directory: Rc<Directory>, file: RingFile, common: &Common) -> Result<Self> {
         let mode_before = file.mode()?;
-        if mode_before == Mode::Overwrite {
-            file.set_mode(Mode::Discard)?;
+        match (common.in_flight, mode_before) {
+            (true, _) => file.set_mode(Mode::Overwrite)?,
+            (false, Mode::Overwrite) => file.set_mode(Mode::Discard)?,
+            (false, _) => (),
         }
         let mut lanes = Vec::new();
         for ring in 0..file.layout().rings {
@@ -106,42 +115,68 @@ impl Process {
             };
             let kept = ring::overwritten_before(file.layout(), window.head);
             let began_with_us = file.layout().begin_ns >= common.wanted.begin_ns;
+            let next = match mode_before {
+                Mode::Overwrite => window.tail.max(kept),
+                Mode::Discard | Mode::Block => window.tail,
+            };
             lanes.push(Lane {
-                ring,
-                next: match mode_before {
-                    Mode::Overwrite => window.tail.max(kept),
-                    Mode::Discard | Mode::Block => window.tail,
-                },
-                counter: 0,
-                ns: 0,
-                losses: Losses::default(),
-                lost_written: 0,
-                losses_ns: 0,
                 losses_before: if began_with_us {
                     [0; LOSS_NAMES.len()]
                 } else {
                     losses
                 },
-                bytes: Vec::new(),
-                stream: None,
+                ..Lane::new(ring, next)
             });
         }
-        let mut process = Process {
+        let mut process = Process::new(directory, file, lanes, mode_before);
+        process.take_new_events(common)?;
+        Ok(process)
+    }
+
+    fn new(directory: Rc<Directory>, file: RingFile, lanes: Vec<Lane>, mode_before: Mode) -> Self {
+        Process {
             directory,
+            file,
             lanes,
             places: HashMap::new(),
             switched: Vec::new(),
             problems: Vec::new(),
             trace: None,
             mode_before,
+            consumes: true,
             payload: PayloadWriter::new(),
             events: 0,
             malformed: 0,
             size_bytes: 0,
-            file,
-        };
-        process.take_new_events(common)?;
-        Ok(process)
+        }
+    }
+
+    /// Writes what the rings hold now, and changes nothing in them: of rings that overwrite what
+    /// they kept, of others what was not read.
+    pub fn look(
+        directory: Rc<Directory>,
+        file: RingFile,
+        clock: &CounterClock,
+        common: &Common,
+    ) -> Result<UserProcess> {
+        let mut lanes = Vec::new();
+        let mut malformed = 0;
+        for ring in 0..file.layout().rings {
+            lanes.extend(Lane::look(&file, ring, &mut malformed)?);
+        }
+        let clock = clock.of_file(file.layout());
+        let mut process = Process::new(directory, file, lanes, Mode::Discard);
+        process.consumes = false;
+        process.malformed = malformed;
+        // After the copy: whatever it holds was described before now.
+        for place in process.file.read_table()? {
+            let event = &process.file.table().events[place];
+            process.places.insert(event.id, place);
+        }
+        for place in 0..process.lanes.len() {
+            process.write(place, &clock, common)?;
+        }
+        process.close(&clock, Instant::MIN)
     }
 
     /// The name of its file.
@@ -154,6 +189,12 @@ impl Process {
         Rc::ptr_eq(&self.directory, directory)
     }
 
+    /// Leaves the last pair of both clocks in the file.
+    pub fn leave_pair(&self, clock: &CounterClock) -> Result<()> {
+        let pair = clock.last();
+        pair.map_or(Ok(()), |(counter, ns)| self.file.leave_pair(counter, ns))
+    }
+
     /// Whether it can still write.
     pub fn liveness(&self) -> Liveness {
         self.file.liveness()
@@ -162,6 +203,10 @@ impl Process {
     /// Reads what is new; returns the fill of its fullest ring, 0 to 1.
     pub fn poll(&mut self, clock: &mut CounterClock, common: &Common) -> Result<f64> {
         let mut fullest = 0.0_f64;
+        if common.in_flight {
+            self.take_new_events(common)?;
+            return Ok(fullest);
+        }
         loop {
             let mut more = false;
             for lane in &mut self.lanes {
@@ -253,7 +298,9 @@ impl Process {
             && let Some((writer, _)) = &mut self.trace
         {
             let mut stream = writer.stream(0, Cpu(lane.ring))?;
-            stream.covers(Instant::from_ns(common.wanted.begin_ns as i64))?;
+            if self.consumes {
+                stream.covers(Instant::from_ns(common.wanted.begin_ns as i64))?;
+            }
             lane.stream = Some(stream);
         }
         let layout = self.file.layout();
@@ -291,7 +338,9 @@ impl Process {
         lane.counter = records.time_max();
         if records.position() > lane.next {
             lane.next = records.position();
-            self.file.consumed(lane.ring, lane.next)?;
+            if self.consumes {
+                self.file.consumed(lane.ring, lane.next)?;
+            }
         }
         lane.bytes = bytes;
         lane.bytes.clear();
@@ -369,6 +418,18 @@ impl Process {
             self.file.switch(&self.file.table().events[*place], false)?;
         }
         self.poll(clock, common)?;
+        let process = self.close(clock, end)?;
+        match (dead, common.keeps_the_dead) {
+            (true, false) => self.directory.remove(self.file.name())?,
+            // Its mode says how its rings are to be read.
+            (true, true) => (),
+            (false, _) => self.file.set_mode(self.mode_before)?,
+        }
+        Ok((process, self.problems))
+    }
+
+    /// Ends the streams and says in the trace what was lost.
+    fn close(&mut self, clock: &CounterClock, end: Instant) -> Result<UserProcess> {
         let mut losses = Losses::default();
         for lane in &mut self.lanes {
             for (total, lost) in losses.iter_mut().zip(lane.losses) {
@@ -394,12 +455,7 @@ impl Process {
                 }));
             writer.update(meta)?;
         }
-        if dead {
-            self.directory.remove(self.file.name())?;
-        } else {
-            self.file.set_mode(self.mode_before)?;
-        }
-        let process = UserProcess {
+        Ok(UserProcess {
             pid: self.file.layout().pid,
             name: self.file.layout().name.clone(),
             events: self.events,
@@ -407,12 +463,51 @@ impl Process {
             malformed: self.malformed,
             unregistered: self.file.unregistered()?,
             size_bytes: self.size_bytes,
-        };
-        Ok((process, self.problems))
+        })
     }
 }
 
 impl Lane {
+    fn new(ring: u32, next: u64) -> Lane {
+        Lane {
+            ring,
+            next,
+            counter: 0,
+            ns: 0,
+            losses: Losses::default(),
+            lost_written: 0,
+            losses_ns: 0,
+            losses_before: Losses::default(),
+            bytes: Vec::new(),
+            stream: None,
+        }
+    }
+
+    /// With all that a ring holds; none when there is no ring.
+    fn look(file: &RingFile, ring: u32, malformed: &mut u64) -> Result<Option<Lane>> {
+        let Some((window, losses)) = file.control(ring)? else {
+            return Ok(None);
+        };
+        let mode = file.mode()?;
+        let Some(range) = ring::readable(file.layout(), mode, window) else {
+            *malformed += 1;
+            return Ok(None);
+        };
+        let mut lane = Lane::new(ring, range.start);
+        lane.losses = losses;
+        lane.losses_ns = file.layout().begin_ns.min(i64::MAX as u64) as i64;
+        file.copy(ring, range.clone(), &mut lane.bytes)?;
+        if mode == Mode::Overwrite
+            && let Some((window, _)) = file.control(ring)?
+        {
+            // What the writer reached meanwhile is no more what was copied.
+            let kept = ring::overwritten_before(file.layout(), window.head);
+            lane.next = kept.clamp(range.start, range.end);
+            lane.bytes.drain(..(lane.next - range.start) as usize);
+        }
+        Ok(Some(lane))
+    }
+
     fn holds(&self) -> bool {
         !self.bytes.is_empty()
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use ring::{Directory, Liveness};
@@ -27,6 +27,12 @@ const FULL: f64 = 0.25;
 const EMPTY: f64 = 0.03;
 /// Where the directories of users are.
 const SHARED_MEMORY: &str = "/dev/shm";
+/// In flight, of more processes than this the dead ones are let go.
+const DEAD_KEPT: usize = 64;
+/// How often files get a pair of both clocks.
+const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
+/// Below the root of a trace: where those of processes are.
+pub(super) const PARTS: &str = "ust/pid";
 /// How their names begin; the user's id follows.
 const PREFIX: &str = "rtscope-";
 
@@ -61,6 +67,11 @@ impl UserConfig {
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
+    }
+
+    /// The directory that was asked for.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// As it was written.
@@ -127,6 +138,8 @@ pub(crate) struct UserTarget {
     pub begin: Instant,
     /// Where the thread may run.
     pub cpus: Vec<Cpu>,
+    /// Whether rings keep their newest events and nobody reads them but [`super::look`].
+    pub in_flight: bool,
 }
 
 impl UserRecorder {
@@ -185,6 +198,11 @@ struct Session {
     trace_name: String,
     wall_offset_ns: i64,
     wanted: Wanted,
+    in_flight: bool,
+    /// Whether the session ends: what the dead left in flight then stays where it is.
+    is_over: bool,
+    /// When pairs of both clocks were last left in the files.
+    pair_left: Option<StdInstant>,
     summary: UserSummary,
     /// Files that were refused: said once.
     known_bad: Vec<String>,
@@ -194,7 +212,7 @@ impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
         let mut summary = UserSummary::default();
         let mut places = Vec::new();
-        for (path, owner, ours) in directories(config) {
+        for (path, owner, ours) in directories(config.directory.as_deref()) {
             let place = take(&path, owner, ours, &config.wishes);
             match place {
                 Ok(place) => places.push(place),
@@ -206,13 +224,16 @@ impl Session {
             places,
             processes: Vec::new(),
             clock: CounterClock::start(),
-            folder: target.root.join("ust/pid"),
+            folder: target.root.join(PARTS),
             trace_name: target.trace_name.clone(),
             wall_offset_ns: target.wall_offset_ns,
             wanted: Wanted {
                 wishes: config.wishes.clone(),
                 begin_ns: target.begin.as_ns().max(0) as u64,
             },
+            in_flight: target.in_flight,
+            is_over: false,
+            pair_left: None,
             summary,
             known_bad: Vec::new(),
         })
@@ -236,6 +257,15 @@ impl Session {
     fn turn(&mut self) -> Result<f64> {
         self.find()?;
         self.clock.update();
+        if self
+            .pair_left
+            .is_none_or(|left| left.elapsed() >= PAIR_PERIOD)
+        {
+            self.pair_left = Some(StdInstant::now());
+            for process in &self.processes {
+                process.leave_pair(&self.clock)?;
+            }
+        }
         let mut fullest = 0.0_f64;
         let mut index = 0;
         while index < self.processes.len() {
@@ -243,7 +273,7 @@ impl Session {
             let dead = self.processes[index].liveness() == Liveness::Dead;
             let (process, clock, common) = self.parts(index);
             fullest = fullest.max(process.poll(clock, &common)?);
-            if dead {
+            if dead && (!self.in_flight || self.processes.len() > DEAD_KEPT) {
                 self.end(index)?;
             } else {
                 index += 1;
@@ -259,6 +289,8 @@ impl Session {
             wanted: &self.wanted,
             wall_offset_ns: self.wall_offset_ns,
             trace_name: &self.trace_name,
+            in_flight: self.in_flight,
+            keeps_the_dead: self.in_flight && self.is_over,
         };
         (&mut self.processes[index], &mut self.clock, common)
     }
@@ -270,6 +302,8 @@ impl Session {
             wanted: &self.wanted,
             wall_offset_ns: self.wall_offset_ns,
             trace_name: &self.trace_name,
+            in_flight: self.in_flight,
+            keeps_the_dead: self.in_flight && self.is_over,
         };
         let (ended, problems) = process.finish(&mut self.clock, &common, clock::monotonic())?;
         self.summary.refused.extend(problems);
@@ -292,6 +326,8 @@ impl Session {
                     wanted: &self.wanted,
                     wall_offset_ns: self.wall_offset_ns,
                     trace_name: &self.trace_name,
+                    in_flight: self.in_flight,
+                    keeps_the_dead: false,
                 };
                 let attached = match place.directory.rings(&name) {
                     Ok(None) => continue,
@@ -316,6 +352,7 @@ impl Session {
             place.directory.remove(&place.session)?;
         }
         self.turn()?;
+        self.is_over = true;
         while !self.processes.is_empty() {
             self.end(0)?;
         }
@@ -354,9 +391,9 @@ fn take(path: &Path, owner: u32, ours: bool, wishes: &[Wish]) -> Result<Place> {
 
 /// The directories to look into, with their owners, and whether each is ours: the one that was
 /// asked for, else that of our user; root looks into those of all users.
-fn directories(config: &UserConfig) -> Vec<(PathBuf, u32, bool)> {
+pub(crate) fn directories(asked: Option<&Path>) -> Vec<(PathBuf, u32, bool)> {
     let uid = rustix::process::geteuid().as_raw();
-    let asked = config.directory.clone();
+    let asked = asked.map(Path::to_owned);
     if let Some(path) = asked.or_else(|| std::env::var_os("RTSCOPE_DIR").map(PathBuf::from)) {
         return vec![(path, uid, true)];
     }

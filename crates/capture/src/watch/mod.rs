@@ -19,14 +19,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
 use event::evidence::Hit;
-use event::{Duration, Error, Result};
+use event::{Cpu, Duration, Error, Result};
 use ftrace::Switch;
 use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
 use crate::facts::Facts;
+use crate::user::{UserRecorder, UserTarget};
 use crate::{
-    EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, housekeeping,
+    EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
+    clock, housekeeping,
 };
 use armed::{Armed, Caught};
 use snapshots::{Desk, Folder, Snapshots};
@@ -57,6 +59,8 @@ pub struct FlightRecorder {
     pub buffer_bytes_per_cpu: usize,
     /// Snapshots become folders `hit-NNNN` in here.
     pub output: PathBuf,
+    /// Events of applications, whose rings become parts of each snapshot.
+    pub user: Option<UserConfig>,
     /// At most this many snapshots are written; later hits are reported without one.
     pub snapshots_max: Option<u64>,
 }
@@ -142,8 +146,14 @@ pub fn run(
     let measured = measured.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
     let cpus = housekeeping::cpus(&facts.machine, Some(&measured));
     housekeeping::pin(&cpus);
+    let user = options
+        .flight
+        .as_ref()
+        .and_then(|flight| flight.user.as_ref());
     let snapshot_facts = SnapshotFacts::collect(facts, command_line)
-        .with_late_timer_floor(options.watch.late_timer_floor);
+        .with_late_timer_floor(options.watch.late_timer_floor)
+        .with_rings(user);
+    let user = user.map(|user| start_user(user, &cpus)).transpose()?;
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
@@ -173,10 +183,12 @@ pub fn run(
     };
     let outcome = session.until_over(&caught, &armed, observer);
     let joined = armed.join();
+    let user_ended = user.map(UserRecorder::finish).transpose();
     // Hits that were caught while we ended are reports too.
     let rest: Vec<_> = caught.try_iter().collect();
     let status = outcome?;
     joined?;
+    user_ended?;
     for caught in rest {
         session.report(caught, observer)?;
     }
@@ -184,6 +196,19 @@ pub fn run(
         hits: session.hits,
         ..status
     })
+}
+
+/// The applications' rings keep their newest events from now on.
+fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
+    let target = UserTarget {
+        root: PathBuf::new(),
+        trace_name: String::new(),
+        wall_offset_ns: 0,
+        begin: clock::monotonic(),
+        cpus: cpus.to_vec(),
+        in_flight: true,
+    };
+    UserRecorder::start(user, target)
 }
 
 fn start_recorder(flight: &FlightRecorder) -> Result<Recorder> {

@@ -216,6 +216,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
         snapshot: Some(SnapshotOptions {
             output: typed.output.clone(),
             buffer_bytes: crate::options::BUFFER_DEFAULT_BYTES,
+            user: None,
             events: Vec::new(),
         }),
     }

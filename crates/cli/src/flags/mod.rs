@@ -13,6 +13,7 @@ mod preempt;
 mod read;
 mod record;
 mod report;
+mod rings;
 mod shield;
 mod watch;
 
@@ -35,6 +36,7 @@ pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
+pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
 pub use watch::{Until, Watch};
 
@@ -91,6 +93,12 @@ pub enum Command {
     Diagnose(Diagnose),
     /// Record events of the kernel and of applications, until a time, a command's end or Ctrl-C
     Record(Record),
+    /// What the rings of applications hold now; recover: those of applications that are gone
+    #[command(hide = true)]
+    Snapshot(Snapshot),
+    /// What processes that are gone left in their rings
+    #[command(hide = true)]
+    Recover(Recover),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),
     /// What a trace holds: streams, clocks, events by class, losses, time, host
@@ -131,6 +139,10 @@ Examples:
   sudo rtscope watch --task jackd --over 25ms
                                       wait until jackd is late, then the answer
   rtscope diagnose SNAPSHOT           the same answer from the file, days later, anywhere
+  rtscope record --flight --user 'npt:*'
+                                      applications keep their newest events
+  rtscope snapshot                    what their rings hold now
+  rtscope recover                     what crashed ones left in their rings
   sudo rtscope measure cyclic --over 100us
                                       cyclictest, and who made the late samples late
   sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it

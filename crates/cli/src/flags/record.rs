@@ -21,6 +21,9 @@ pub struct Record {
     /// 'npt:*:info i > 5'; alone, or beside the kernel's with --events; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub user: Vec<String>,
+    /// Write nothing: applications keep their newest events for rtscope snapshot; with --user alone
+    #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
+    pub flight: bool,
     /// Say which events --events means on this kernel, and record nothing
     #[arg(long)]
     pub list_events: bool,

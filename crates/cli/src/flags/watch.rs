@@ -90,6 +90,14 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub events: Vec<String>,
+    /// Keep events of applications too, as in record --user; repeatable
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        conflicts_with = "no_snapshot",
+        help_heading = "Output"
+    )]
+    pub user: Vec<String>,
 }
 
 /// Where an activation ends.

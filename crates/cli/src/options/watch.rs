@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use capture::UserConfig;
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, Tid};
 
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
@@ -45,6 +46,8 @@ pub struct SnapshotOptions {
     pub buffer_bytes: u64,
     /// Sets, events and patterns; empty means the default set.
     pub events: Vec<String>,
+    /// Events of applications.
+    pub user: Option<UserConfig>,
 }
 
 /// A watch, decided.
@@ -150,6 +153,9 @@ fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {
             .as_ref()
             .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
         events: typed.events.clone(),
+        user: (!typed.user.is_empty())
+            .then(|| UserConfig::new(&typed.user))
+            .transpose()?,
     }))
 }
 

@@ -12,6 +12,7 @@ pub mod info;
 pub mod measure;
 pub mod record;
 pub mod report;
+pub mod rings;
 pub mod shield;
 pub mod watch;
 mod window;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use analysis::{Query, diagnose};
 use capture::facts::{self, Verb};
-use capture::{EventSelection, RecordConfig, RecordSummary};
+use capture::{EventSelection, RecordConfig, RecordSummary, UserSummary};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
 use trace::Trace;
@@ -33,7 +33,12 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return list_events(&options);
     }
     let config = config(options)?;
-    eprintln!("{}", beginning(&config));
+    if typed.flight {
+        eprintln!("keeping the newest events {}", until(&config));
+        with_progress(config.command.is_none(), || capture::fly(&config, &facts))?;
+        return Ok(Outcome::Fine);
+    }
+    eprintln!("recording {}", until(&config));
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &facts, &capture::own_command_line())
     })?;
@@ -126,13 +131,12 @@ fn event_name(name: &str) -> Result<EventName> {
     })
 }
 
-fn beginning(config: &RecordConfig) -> String {
-    let until = match (&config.command, config.duration) {
+fn until(config: &RecordConfig) -> String {
+    match (&config.command, config.duration) {
         (Some(command), _) => format!("until {} ends", command[0].display()),
         (None, Some(duration)) => format!("for {duration}"),
         (None, None) => "until Ctrl-C".to_owned(),
-    };
-    format!("recording {until}")
+    }
 }
 
 fn ending(summary: &RecordSummary) -> String {
@@ -181,9 +185,8 @@ fn ending(summary: &RecordSummary) -> String {
     text
 }
 
-/// What applications gave, a line each, and what became of the rest.
-fn applications(text: &mut String, summary: &RecordSummary) {
-    let user = &summary.user;
+/// What applications gave, a line each, and who was refused.
+pub fn processes(text: &mut String, user: &UserSummary) {
     for process in &user.processes {
         let _ = write!(
             text,
@@ -209,6 +212,12 @@ fn applications(text: &mut String, summary: &RecordSummary) {
     for refused in &user.refused {
         let _ = writeln!(text, "not recorded: {refused}");
     }
+}
+
+/// What became of applications.
+fn applications(text: &mut String, summary: &RecordSummary) {
+    let user = &summary.user;
+    processes(text, user);
     if summary.cpus.is_empty() {
         let _ = writeln!(
             text,

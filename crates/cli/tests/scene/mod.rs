@@ -128,6 +128,11 @@ pub struct Watch {
 impl Watch {
     /// Watches thread `tid`; `case` names the folder if it is to be kept. Returns once armed.
     pub fn start(case: &str, tid: i32, more: &[&str]) -> Watch {
+        Watch::start_with(case, tid, more, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub fn start_with(case: &str, tid: i32, more: &[&str], variables: &[(&str, &Path)]) -> Watch {
         let kept = std::env::var_os(KEEP).map(|folder| Path::new(&folder).join(case));
         let vanishes = kept
             .is_none()
@@ -137,6 +142,7 @@ impl Watch {
             .args(["watch", "--json", "--tid", &tid.to_string(), "-o"])
             .arg(&folder)
             .args(more)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

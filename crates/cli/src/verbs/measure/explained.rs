@@ -60,6 +60,7 @@ fn options((over, output): &Late, json: bool) -> WatchOptions {
         snapshot: Some(SnapshotOptions {
             output: output.clone(),
             buffer_bytes: BUFFER_DEFAULT_BYTES,
+            user: None,
             events: Vec::new(),
         }),
     }

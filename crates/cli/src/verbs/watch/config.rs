@@ -39,6 +39,7 @@ fn flight_recorder(options: &SnapshotOptions) -> Result<FlightRecorder> {
         events: EventSelection::new(&options.events),
         buffer_bytes_per_cpu: bytes,
         output: options.output.clone(),
+        user: options.user.clone(),
         snapshots_max: None,
     })
 }

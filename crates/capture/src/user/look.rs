@@ -1,0 +1,146 @@
+//! Rings as they are at one moment, into a trace: the snapshot of a flight recorder, and what dead
+//! processes left. Nobody need be recording, and nothing in the rings changes.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use ctf::writer::StagedDir;
+use event::{Error, ErrorKind, Result};
+use ring::{Directory, Liveness, RingFile};
+
+use super::clock::CounterClock;
+use super::process::{Common, Process};
+use super::session::{PARTS, UserSummary, Wanted, directories};
+use crate::clock;
+
+/// Whose rings are looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All processes', also of those that are gone.
+    All,
+    /// Those of processes that are gone.
+    Dead,
+}
+
+/// What a look found.
+#[derive(Clone, Debug)]
+pub struct LookSummary {
+    /// Where the trace is.
+    pub path: PathBuf,
+    /// What the processes gave.
+    pub user: UserSummary,
+    /// Rings of dead processes that are in the trace and were removed.
+    pub removed: usize,
+}
+
+/// Writes what the rings hold now to the trace `output`, from `directory` or else from where
+/// recorders look. With `remove`, files of dead processes go when they are in the trace.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when no ring holds an event; [`ErrorKind::AlreadyExists`] when the
+/// output is there; otherwise what the operating system says.
+pub fn look(
+    output: &Path,
+    directory: Option<&Path>,
+    whose: Whose,
+    remove: bool,
+) -> Result<LookSummary> {
+    let staged = StagedDir::create(output)?;
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let (user, dead) = write(staged.path(), &name, directory, whose)?;
+    if user.events() + user.lost() == 0 {
+        let found = match user.refused.as_slice() {
+            [] => "none".to_owned(),
+            refused => refused.join("; "),
+        };
+        return Err(Error::new(ErrorKind::NotFound, "no rings that hold events")
+            .found(found)
+            .mend("rtscope record --flight --user 'GLOB' fills rings that keep the newest"));
+    }
+    let path = staged.commit()?;
+    let mut removed = 0;
+    for (directory, name) in dead.iter().filter(|_| remove) {
+        directory.remove(name)?;
+        removed += 1;
+    }
+    Ok(LookSummary {
+        path,
+        user,
+        removed,
+    })
+}
+
+/// Dead processes' files: their directory, their name.
+type Dead = Vec<(Rc<Directory>, String)>;
+
+/// Writes the rings below `root`.
+pub(crate) fn write(
+    root: &Path,
+    trace_name: &str,
+    directory: Option<&Path>,
+    whose: Whose,
+) -> Result<(UserSummary, Dead)> {
+    let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
+    let mut clock = CounterClock::start();
+    let wanted = Wanted {
+        wishes: Vec::new(),
+        begin_ns: 0,
+    };
+    let folder = root.join(PARTS);
+    let common = Common {
+        folder: &folder,
+        wanted: &wanted,
+        wall_offset_ns: clock::wall_offset_ns(),
+        trace_name,
+        in_flight: false,
+        keeps_the_dead: true,
+    };
+    for (path, owner, _) in directories(directory) {
+        let opened = match Directory::open(&path, owner) {
+            Ok(directory) => Rc::new(directory),
+            // A user of whom nobody is traced.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                summary.refused.push(error.to_string());
+                continue;
+            }
+        };
+        for name in opened.names()? {
+            let file = match opened.rings(&name) {
+                Ok(Some(file)) => file,
+                Ok(None) => continue,
+                Err(error) => {
+                    summary.refused.push(error.to_string());
+                    continue;
+                }
+            };
+            let is_dead = file.liveness() == Liveness::Dead;
+            if whose == Whose::Dead && !is_dead {
+                continue;
+            }
+            match one(&opened, file, &mut clock, &common) {
+                Ok(process) => summary.processes.extend(process),
+                Err(error) => {
+                    summary.refused.push(error.to_string());
+                    continue;
+                }
+            }
+            if is_dead {
+                dead.push((Rc::clone(&opened), name));
+            }
+        }
+    }
+    Ok((summary, dead))
+}
+
+/// A process, when it gave anything.
+fn one(
+    directory: &Rc<Directory>,
+    file: RingFile,
+    clock: &mut CounterClock,
+    common: &Common,
+) -> Result<Option<super::UserProcess>> {
+    clock.update();
+    let process = Process::look(Rc::clone(directory), file, clock, common)?;
+    Ok((process.events + process.lost() + process.malformed > 0).then_some(process))
+}

@@ -1,0 +1,30 @@
+//! `rtscope snapshot` and `rtscope recover`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What was typed after `snapshot`. Long help alone lists it: the short one fits a screen.
+#[derive(Clone, Debug, Args)]
+pub struct Snapshot {
+    /// Where the trace goes; must not exist (default: rtscope-snapshot)
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Look into the rings in this folder alone, as RTSCOPE_DIR tells applications
+    #[arg(long, value_name = "DIR")]
+    pub rings: Option<PathBuf>,
+}
+
+/// What was typed after `recover`.
+#[derive(Clone, Debug, Args)]
+pub struct Recover {
+    /// Where the trace goes; must not exist (default: rtscope-recovered)
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Leave the rings where they are
+    #[arg(long)]
+    pub keep: bool,
+    /// Look into the rings in this folder alone, as RTSCOPE_DIR tells applications
+    #[arg(long, value_name = "DIR")]
+    pub rings: Option<PathBuf>,
+}
