@@ -165,7 +165,7 @@ fn latencies(theirs: &[Run], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
         bars.push(Bar {
             what: format!("median {name}, off cyclictest's"),
             found: Some((b - a).abs()),
-            limit: SAME_NS.max(a * SAME_SHARE),
+            limit: SAME_NS.max((a * SAME_SHARE).round()),
             unit: "ns",
         });
     }
