@@ -1,47 +1,15 @@
 //! Small traces, and what the reports must find in them.
 
-use analysis::reports::{
-    Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, Table, Tick, run_reports,
-};
+mod tables;
+
+use analysis::reports::{Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, run_reports};
 use event::Value;
 use expr::period::Periods;
+use tables::{process, rows, ticks};
 use testkit::{SyntheticTrace, Task};
-use trace::Trace;
 
 const A: Task = Task::fair(7, "a");
 const B: Task = Task::rt(8, "b", 60);
-
-fn named(name: &str) -> Report {
-    let named = REPORTS.iter().find(|named| named.name == name);
-    named.expect("there is such a report").report
-}
-
-fn ticks(trace: &Trace, name: &str, options: &ReportOptions) -> Vec<Tick> {
-    let mut ticks = Vec::new();
-    run_reports(trace, &[named(name)], options, |tick| {
-        ticks.push(tick);
-        Ok(())
-    })
-    .expect("a trace in memory can be walked");
-    ticks
-}
-
-/// The rows of one table of the only window.
-fn rows(trace: &Trace, name: &str, options: &ReportOptions, table: &str) -> Vec<Vec<Cell>> {
-    let ticks = ticks(trace, name, options);
-    assert_eq!(ticks.len(), 1, "{name}");
-    let of_class = |found: &&Table| found.class.name == table;
-    let found = ticks[0].tables.iter().find(of_class);
-    found.expect("the table is there").rows.clone()
-}
-
-fn process(task: Task) -> Cell {
-    Cell::Process {
-        name: Some(task.comm.to_owned()),
-        pid: None,
-        tid: Some(task.tid),
-    }
-}
 
 /// `a` runs for 60 of 100 us, `b` preempts it for 30.
 fn preemption() -> SyntheticTrace {

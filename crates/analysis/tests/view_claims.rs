@@ -1,42 +1,15 @@
 //! What LTTV's and Trace Compass's views must find in small traces whose truth is known.
 
-use analysis::reports::{
-    Cell, Family, REPORTS, Report, ReportOptions, RtRule, Table, Tick, run_reports,
-};
+mod tables;
+
+use analysis::reports::{Cell, Family, ReportOptions, RtRule};
 use event::Value;
 use expr::Expr;
+use tables::{process, rows};
 use testkit::{SyntheticTrace, Task};
-use trace::Trace;
 
 const A: Task = Task::fair(7, "a");
 const B: Task = Task::rt(8, "b", 60);
-
-fn named(name: &str) -> Report {
-    let named = REPORTS.iter().find(|named| named.name == name);
-    named.expect("there is such a report").report
-}
-
-/// The rows of one table of the only window.
-fn rows(trace: &Trace, name: &str, options: &ReportOptions, table: &str) -> Vec<Vec<Cell>> {
-    let mut ticks: Vec<Tick> = Vec::new();
-    run_reports(trace, &[named(name)], options, |tick| {
-        ticks.push(tick);
-        Ok(())
-    })
-    .expect("a trace in memory can be walked");
-    assert_eq!(ticks.len(), 1, "{name}");
-    let of_class = |found: &&Table| found.class.name == table;
-    let found = ticks[0].tables.iter().find(of_class);
-    found.expect("the table is there").rows.clone()
-}
-
-fn process(task: Task) -> Cell {
-    Cell::Process {
-        name: Some(task.comm.to_owned()),
-        pid: None,
-        tid: Some(task.tid),
-    }
-}
 
 fn us(us: i64) -> Cell {
     Cell::Duration(us * 1_000)
