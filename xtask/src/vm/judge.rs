@@ -96,7 +96,7 @@ pub fn compare(expected: &[Expectation], diagnosis: &Value, truth: &str) -> Answ
 }
 
 impl Expectation {
-    /// `KIND KEY=VALUE…`, several separated by ` + `; none for `-`.
+    /// `KIND KEY=VALUE…` or `KIND|KIND KEY=VALUE…`, several separated by ` + `; none for `-`.
     pub fn parse(cell: &str) -> Result<Vec<Expectation>> {
         match cell {
             "-" => Ok(Vec::new()),
@@ -127,13 +127,16 @@ impl Expectation {
     /// Whether the kind is right, and what should have been named is not there to be wrong.
     fn is_left_open(&self, culprit: &Value) -> bool {
         let mut claims = self.claims.iter();
-        kind_of(culprit) == self.kind
-            && claims.any(|(key, _)| culprit.get(key) == Some(&Value::Null))
+        self.is_kind(culprit) && claims.any(|(key, _)| culprit.get(key) == Some(&Value::Null))
     }
 
     fn agrees(&self, culprit: &Value) -> bool {
         let claim = |(key, value): &(String, String)| attribute(culprit, key).starts_with(value);
-        kind_of(culprit) == self.kind && self.claims.iter().all(claim)
+        self.is_kind(culprit) && self.claims.iter().all(claim)
+    }
+
+    fn is_kind(&self, culprit: &Value) -> bool {
+        self.kind.split('|').any(|kind| kind == kind_of(culprit))
     }
 
     fn is_advised(&self, verdict: &Value) -> bool {
@@ -281,6 +284,12 @@ mod tests {
         };
         let wrong = || Answer::Wrong("so it was".into());
         check("interrupts_off function=f", true, right);
+        let right = Answer::Right {
+            term_ns: 90_000,
+            error_ns: 0,
+            allowed_ns: 10_000,
+        };
+        check("preemption_off|interrupts_off function=f", true, right);
         check("interrupts_off function=g", true, wrong());
         check("hardirq", true, wrong());
         check("-", true, wrong());
