@@ -62,6 +62,8 @@ struct rtscope_wishes {
     char patterns[4096];
 };
 void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings);
+/* Whether a session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
+int rtscope_wishes_overwrite(const struct rtscope_wishes *wishes);
 int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,
                          const char *name);
 

@@ -170,6 +170,8 @@ static void publish(uint64_t used)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     struct rtscope_wishes wishes;
     rtscope_wishes_read(&wishes, &process.settings);
+    if (rtscope_wishes_overwrite(&wishes))
+        header->mode = RTSCOPE_MODE_OVERWRITE;
     const char *const table = (const char *)header + header->table_offset;
     for (uint64_t place = begin; place < used;) {
         struct rtscope_entry entry;

@@ -113,3 +113,11 @@ int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, co
             return 1;
     return 0;
 }
+
+int rtscope_wishes_overwrite(const struct rtscope_wishes *wishes)
+{
+    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1)
+        if (strcmp(wishes->patterns + at, "!overwrite") == 0)
+            return 1;
+    return 0;
+}

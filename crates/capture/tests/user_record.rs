@@ -228,5 +228,5 @@ fn a_recording_of_nothing_says_so() {
     };
     let error = record(&config, &Facts::default(), "test").expect_err("nothing to record");
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(UserConfig::new(&["a b".to_owned()]).is_err());
+    assert!(UserConfig::new(&["a-b".to_owned()]).is_err());
 }

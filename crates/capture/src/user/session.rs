@@ -213,7 +213,7 @@ impl Session {
         let mut summary = UserSummary::default();
         let mut places = Vec::new();
         for (path, owner, ours) in directories(config.directory.as_deref()) {
-            let place = take(&path, owner, ours, &config.wishes);
+            let place = take(&path, owner, ours, &session_lines(config, target));
             match place {
                 Ok(place) => places.push(place),
                 Err(error) if ours => return Err(error),
@@ -369,8 +369,15 @@ impl Drop for Session {
     }
 }
 
+/// What a process that starts is told: its mode comes before its first event.
+fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
+    let mode = target.in_flight.then(|| "!overwrite".to_owned());
+    let patterns = config.wishes.iter().map(Wish::announced);
+    mode.into_iter().chain(patterns).collect()
+}
+
 /// Opens a directory and announces the session in it.
-fn take(path: &Path, owner: u32, ours: bool, wishes: &[Wish]) -> Result<Place> {
+fn take(path: &Path, owner: u32, ours: bool, lines: &[String]) -> Result<Place> {
     let directory = match ours {
         true => Directory::open_or_make(path, owner)?,
         false => Directory::open(path, owner)?,
@@ -380,8 +387,7 @@ fn take(path: &Path, owner: u32, ours: bool, wishes: &[Wish]) -> Result<Place> {
         // We are the one recorder here: what others left, they left when they were killed.
         directory.remove(&stale)?;
     }
-    let lines: Vec<_> = wishes.iter().map(Wish::announced).collect();
-    let session = directory.announce(&lines)?;
+    let session = directory.announce(lines)?;
     Ok(Place {
         directory: Rc::new(directory),
         session,
