@@ -70,9 +70,10 @@ pub fn measure(options: &Options) -> Result<Report> {
             number(readings.memory_mb, 0),
         ]);
     };
+    let of = |names: &str| repeat(rounds, || child::run(&mut report(options, names, &large)));
     let (mut shares, mut memory_mb) = (Vec::new(), 0.0_f64);
     for name in NAMES {
-        let ours = repeat(rounds, || child::run(&mut report(options, name, &large)))?;
+        let ours = of(name)?;
         row(&format!("rtscope report {name}"), events, &ours);
         memory_mb = memory_mb.max(ours.memory_mb);
         if let Some(folder) = &peer {
@@ -81,15 +82,15 @@ pub fn measure(options: &Options) -> Result<Report> {
             shares.push((ours.seconds / events) / (theirs.seconds / events_of_peer));
         }
     }
-    let together = repeat(rounds, || {
-        child::run(&mut report(options, TOGETHER, &large))
-    })?;
+    let together = of(TOGETHER)?;
     row("twelve reports in one pass", events, &together);
-    let all = format!("{TOGETHER},{VIEWS}");
-    let with_views = repeat(rounds, || child::run(&mut report(options, &all, &large)))?;
+    let with_views = of(&format!("{TOGETHER},{VIEWS}"))?;
     row("with six views in the same pass", events, &with_views);
     memory_mb = memory_mb.max(together.memory_mb).max(with_views.memory_mb);
-    let peer_is_there = peer.is_some();
+    let remarks = match peer {
+        Some(_) => Vec::new(),
+        None => vec!["lttng-analyses is not installed: no comparison.".into()],
+    };
     Ok(Report {
         title: "The reports",
         command: "bench reports".into(),
@@ -105,10 +106,7 @@ pub fn measure(options: &Options) -> Result<Report> {
             memory_mb,
             events,
         ),
-        remarks: match peer_is_there {
-            true => Vec::new(),
-            false => vec!["lttng-analyses is not installed: no comparison.".into()],
-        },
+        remarks,
     })
 }
 
