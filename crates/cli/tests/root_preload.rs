@@ -10,7 +10,8 @@ use recorded::{Scene, exists, libraries};
 use trace::{Item, Trace};
 
 /// How often a user event lay inside a system call of its thread, beyond the clock's error, and
-/// how many were looked at.
+/// how many were looked at. Who runs is told by the switches; one that the kernel left out
+/// (docs/ledger.md) shows behind it, and what is known of its thread is forgotten.
 fn inside_calls(trace: &Trace) -> (u64, u64) {
     let error_ns = error_ns(trace);
     let (mut running, mut entered) = (BTreeMap::new(), BTreeMap::new());
@@ -24,7 +25,12 @@ fn inside_calls(trace: &Trace) -> (u64, u64) {
         let (now_ns, cpu) = (event.time().as_ns(), event.cpu());
         let number = |name: &str| class.field(name).map(|field| event.i64(field));
         match (class.name.as_str(), running.get(&cpu).copied()) {
-            ("sched_switch", _) => {
+            ("sched_switch", before) => {
+                let prev = number("prev_tid").expect("a thread");
+                if before != Some(prev) {
+                    entered.remove(&prev);
+                    suspects.remove(&prev);
+                }
                 running.insert(cpu, number("next_tid").expect("a thread"));
             }
             ("sys_enter", Some(tid)) => {
@@ -37,8 +43,15 @@ fn inside_calls(trace: &Trace) -> (u64, u64) {
                 inside += far.count() as u64;
                 entered.insert(tid, i64::MAX);
             }
-            (name, _) if name.starts_with("lttng_ust") || name.starts_with("rtscope_mutex") => {
+            (name, before)
+                if name.starts_with("lttng_ust") || name.starts_with("rtscope_mutex") =>
+            {
                 let tid = number("vtid").expect("a thread");
+                if before != Some(tid) {
+                    running.insert(cpu, tid);
+                    entered.remove(&tid);
+                    suspects.remove(&tid);
+                }
                 let Some(entry_ns) = entered.get(&tid) else {
                     continue;
                 };
