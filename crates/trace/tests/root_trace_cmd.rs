@@ -18,8 +18,9 @@ const MARKS: u64 = 3000;
 /// An instance that records marks and switches.
 struct Scene {
     tracefs: Tracefs,
-    instance: Instance,
+    // Closed first: an instance with an open file cannot be removed.
     marker: File,
+    instance: Instance,
     dir: tempfile::TempDir,
 }
 
