@@ -11,14 +11,16 @@
 #define IRQ_WAKE_THREAD 2
 // The kernel wakes it right after the handler.
 #define THREAD_WAKE_NS_MAX 100000
-// Of interrupts that were pending together, those that other CPUs ask for go before the timer's;
-// none of them works for long.
-#define BURST_NS_MAX 50000
+// Of interrupts that were pending together, those that other CPUs ask for go before the timer's:
+// each begins when the one before it is over, and all of them are soon done, in a slow guest too.
+#define BURST_GAP_NS_MAX 30000
+#define BURST_NS_MAX 300000
 
 // Whether what begins now was pending while `frame`'s interrupt was, as far as one can tell.
 static __always_inline bool joins_burst(const struct hardirq_frame *frame, rts_u64 now_ns)
 {
-	return frame->irq < RTS_IRQ_LOCAL_TIMER && now_ns - frame->burst_ns < BURST_NS_MAX;
+	return frame->irq < RTS_IRQ_LOCAL_TIMER && now_ns - frame->left_ns < BURST_GAP_NS_MAX &&
+	       now_ns - frame->burst_ns < BURST_NS_MAX;
 }
 
 static __always_inline bool on_irq_entry(rts_s32 irq)
@@ -59,6 +61,9 @@ static __always_inline bool on_irq_exit(void)
 	if (!cpu)
 		return false;
 	cpu->hardirq.active = 0;
+	// Only a burst asks for it.
+	if (cpu->hardirq.irq < RTS_IRQ_LOCAL_TIMER)
+		cpu->hardirq.left_ns = bpf_ktime_get_ns();
 	return true;
 }
 

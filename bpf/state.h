@@ -38,6 +38,7 @@ struct hardirq_frame {
 	rts_u64 nmi_ns; // entry of the NMI that it follows; 0: none
 	rts_u64 previous_ns; // entry of the interrupt before the burst: interrupts were on then
 	rts_u64 burst_ns;    // entry of the first of those that came at once, one behind the other
+	rts_u64 left_ns;     // end of the last interrupt that another CPU asked for
 	rts_u64 exit_ns;     // of a handler that asked for its thread
 	rts_s32 thread_tid;  // that thread, until it is woken; 0: none
 	rts_s32 irq;

@@ -60,6 +60,7 @@ NEEDS
 probe_needs() {
     cat <<'NEEDS'
 ^gcc-aarch64-linux-gnu$ command -v aarch64-linux-gnu-gcc
+^libc6-dev-arm64-cross$ test -e /usr/aarch64-linux-gnu/include/stdlib.h
 ^qemu-user$ command -v qemu-aarch64
 ^default-jdk-headless$ command -v javac
 ^liblog4j2-java$ test -e /usr/share/java/log4j-core.jar

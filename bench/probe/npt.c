@@ -4,7 +4,8 @@
  * an iteration takes is what the event costs. The method of npt. One line of JSON to stdout.
  *
  *     npt VARIANT CPU LOOPS      none, clock, event, text
- *     npt rate CPU LOOPS N       N threads on as many CPUs up to CPU, events as fast as they go
+ *     npt rate CPU LOOPS N WHAT  N threads on as many CPUs up to CPU, each as fast as it goes: of
+ *                                events, or of clock readings, the machine's own bound
  *
  * With NPT_LTTNG defined, the events are LTTng-UST's.
  */
@@ -51,11 +52,16 @@ static inline uint64_t counter(void)
 #endif
 }
 
-static double now_ns(void)
+static double ns_of(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static double now_ns(void)
+{
+    return ns_of(CLOCK_MONOTONIC);
 }
 
 static double ticks_per_ns(void)
@@ -145,23 +151,32 @@ struct writer {
     pthread_t thread;
     pthread_barrier_t *begin;
     int cpu;
+    int reads_clock;
     uint64_t loops;
-    double per_second;
+    /* Of its CPU time: what shares its CPU does not count, what shares its caches does. */
+    double per_cpu_second;
 };
 
 static void *write_events(void *context)
 {
     struct writer *const writer = context;
+    volatile uint64_t sink;
     pin(writer->cpu);
     pthread_barrier_wait(writer->begin);
-    const double begin = now_ns();
-    for (uint64_t i = 0; i < writer->loops; i++)
-        EVENT(i, i);
-    writer->per_second = (double)writer->loops * 1e9 / (now_ns() - begin);
+    const double begin = ns_of(CLOCK_THREAD_CPUTIME_ID);
+    if (writer->reads_clock)
+        for (uint64_t i = 0; i < writer->loops; i++)
+            sink = counter();
+    else
+        for (uint64_t i = 0; i < writer->loops; i++)
+            EVENT(i, i);
+    (void)sink;
+    const double used = ns_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+    writer->per_cpu_second = (double)writer->loops * 1e9 / used;
     return NULL;
 }
 
-static int rate(int cpu, uint64_t loops, int threads)
+static int rate(int cpu, uint64_t loops, int threads, int reads_clock)
 {
     struct writer writers[64];
     pthread_barrier_t begin;
@@ -170,14 +185,15 @@ static int rate(int cpu, uint64_t loops, int threads)
         return 2;
     pthread_barrier_init(&begin, NULL, (unsigned)threads);
     for (int place = 0; place < threads; place++) {
-        writers[place] = (struct writer){.begin = &begin, .cpu = cpu - place, .loops = loops};
+        writers[place] = (struct writer){
+            .begin = &begin, .cpu = cpu - place, .reads_clock = reads_clock, .loops = loops};
         pthread_create(&writers[place].thread, NULL, write_events, &writers[place]);
     }
     for (int place = 0; place < threads; place++) {
         pthread_join(writers[place].thread, NULL);
-        sum += writers[place].per_second;
+        sum += writers[place].per_cpu_second;
     }
-    printf("{\"threads\": %d, \"per_second\": %.0f}\n", threads, sum);
+    printf("{\"threads\": %d, \"per_cpu_second\": %.0f}\n", threads, sum);
     return 0;
 }
 
@@ -189,7 +205,8 @@ int main(int count, char **words)
     const char *const text = "thirty-two bytes of text it has.";
     const uint64_t loops = strtoull(words[3], 0, 10);
     if (strcmp(variant, "rate") == 0)
-        return rate(atoi(words[2]), loops, count > 4 ? atoi(words[4]) : 1);
+        return rate(atoi(words[2]), loops, count > 4 ? atoi(words[4]) : 1,
+                    count > 5 && strcmp(words[5], "clock") == 0);
     pin(atoi(words[2]));
     mlockall(MCL_CURRENT | MCL_FUTURE);
     const double scale = ticks_per_ns();

@@ -11,6 +11,23 @@ use crate::options::Options;
 use crate::report::{Bar, Cell, Report, Table, number, text};
 use crate::stats::{Comparison, median};
 
+/// Who measures, and how.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// cyclictest as it is.
+    Theirs,
+    /// cyclictest whose main thread, which wakes every 10 ms, is kept on the first CPU, as ours is.
+    Apart,
+    /// `measure cyclic`.
+    Ours,
+    /// `measure cyclic --phases`.
+    Phases,
+}
+
+const WAYS: [Way; 4] = [Way::Theirs, Way::Apart, Way::Ours, Way::Phases];
+/// Where the main thread goes: the measuring one is on the last CPU.
+const MAIN_AFFINITY: &str = "--mainaffinity=0";
+
 /// What both are told, but for the number of samples and the CPU.
 const PLAN: [&str; 9] = ["-m", "-q", "-N", "-t", "1", "-p", "80", "-i", "1000"];
 /// From one instant to the next, in seconds: PLAN's -i.
@@ -55,22 +72,25 @@ pub fn measure(options: &Options) -> Result<Report> {
     let pairs = options.pick(12, 2);
     let samples = options.pick(6_000, 200);
     let cpu = last_cpu()?;
-    let mut runs: [Vec<Run>; 3] = Default::default();
+    let mut runs: [Vec<Run>; WAYS.len()] = Default::default();
     for pair in 0..pairs {
         // Who comes first changes, so that a drift of the machine favours nobody.
-        let order = if pair % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] };
+        let mut order = WAYS;
+        if pair % 2 == 1 {
+            order.reverse();
+        }
         for way in order {
             let start = run(way, options, &cpu, 1, folder.path())?;
             let whole = run(way, options, &cpu, samples, folder.path())?;
-            runs[way].push(Run {
+            runs[way as usize].push(Run {
                 start_s: start.cpu_s,
                 ..whole
             });
         }
     }
-    let [theirs, ours, phases] = &runs;
+    let [theirs, apart, ours, phases] = &runs;
     let mut bars = Vec::new();
-    let table = latencies(theirs, ours, &mut bars);
+    let table = latencies([theirs, apart], ours, &mut bars);
     let costs = costs(theirs, ours, phases, samples, &mut bars);
     let loops = loops(options, &cpu, folder.path(), &mut bars)?;
     Ok(Report {
@@ -84,6 +104,10 @@ pub fn measure(options: &Options) -> Result<Report> {
         tables: vec![table, costs, loops],
         bars,
         remarks: vec![
+            "cyclictest's main thread wakes every 10 ms, on the measured CPU too when the \
+             scheduler puts it there; ours stays off it. A sample that such a wake-up comes just \
+             before finds its CPU awake, and that is the least one."
+                .into(),
             "oslat's steps are whole microseconds; ours are the counter's own.".into(),
             "CPU time is that of a run without that of a run of one sample, which is in the last \
              column: start and end of the process, the facts of the machine, its memory locked, \
@@ -99,24 +123,25 @@ fn last_cpu() -> Result<String> {
     last.map(str::to_owned).context("no CPU is on")
 }
 
-fn run(way: usize, options: &Options, cpu: &str, samples: u32, folder: &Path) -> Result<Run> {
+fn run(way: Way, options: &Options, cpu: &str, samples: u32, folder: &Path) -> Result<Run> {
     let file = folder.join("run.json");
     let samples = samples.to_string();
     let json = format!("--json={}", file.display());
     let mut command = match way {
-        0 => Command::new("cyclictest"),
-        _ => Command::new(&options.rtscope),
+        Way::Theirs | Way::Apart => Command::new("cyclictest"),
+        Way::Ours | Way::Phases => Command::new(&options.rtscope),
     };
     match way {
-        2 => {
+        Way::Phases => {
             command.args([
                 "measure", "cyclic", "--cpu", cpu, "--phases", "--json", "--quiet",
             ]);
             command.args(["--samples", &samples]);
             return own_run(command, folder);
         }
-        1 => drop(command.args(["measure", "cyclic", "--cyclictest"])),
-        _ => {}
+        Way::Ours => drop(command.args(["measure", "cyclic", "--cyclictest"])),
+        Way::Apart => drop(command.arg(MAIN_AFFINITY)),
+        Way::Theirs => {}
     }
     command.args(PLAN).args(["-a", cpu, "-l", &samples, &json]);
     let taken = child::run(&mut command)?;
@@ -150,10 +175,16 @@ fn own_run(command: Command, folder: &Path) -> Result<Run> {
     of(&value["threads"][0], ["min_ns", "mean_ns"], &taken)
 }
 
-fn latencies(theirs: &[Run], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
+/// `theirs`: as it is, and with its main thread apart.
+fn latencies(theirs: [&[Run]; 2], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
+    const WHOSE: [&str; 2] = ["cyclictest", "cyclictest, its main thread apart"];
     let mut rows = Vec::new();
     let figures: [Figure; 2] = [("min", |run| run.min_ns), ("average", |run| run.mean_ns)];
-    for (name, of) in figures {
+    let against = WHOSE.into_iter().zip(theirs);
+    let all = figures
+        .into_iter()
+        .flat_map(|figure| against.clone().map(move |one| (figure, one)));
+    for ((name, of), (whose, theirs)) in all {
         let pairs: Vec<(f64, f64)> = theirs.iter().map(of).zip(ours.iter().map(of)).collect();
         let middle = |values: Vec<f64>| median(&values).unwrap_or(f64::NAN);
         let (a, b) = (
@@ -161,9 +192,14 @@ fn latencies(theirs: &[Run], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
             middle(pairs.iter().map(|(_, b)| *b).collect()),
         );
         let change = Comparison::of(&pairs).map_or_else(String::new, |one| one.words());
-        rows.push(vec![text(name), number(a, 0), number(b, 0), text(change)]);
+        rows.push(vec![
+            text(format!("{name}, {whose}")),
+            number(a, 0),
+            number(b, 0),
+            text(change),
+        ]);
         bars.push(Bar {
-            what: format!("median {name}, off cyclictest's"),
+            what: format!("median {name}, off that of {whose}"),
             found: Some((b - a).abs()),
             limit: SAME_NS.max((a * SAME_SHARE).round()),
             unit: "ns",
@@ -172,7 +208,7 @@ fn latencies(theirs: &[Run], ours: &[Run], bars: &mut Vec<Bar>) -> Table {
     Table {
         columns: vec![
             "median of the runs",
-            "cyclictest, ns",
+            "theirs, ns",
             "ours, ns",
             "change (95 % interval)",
         ],
@@ -327,8 +363,8 @@ mod tests {
         let check = |mean_ns: f64, other_ns: f64, expect: bool| {
             let (a, b) = (runs(&[(1.0, mean_ns, 1.0)]), runs(&[(1.0, other_ns, 1.0)]));
             let mut bars = Vec::new();
-            latencies(&a, &b, &mut bars);
-            let met = bars[1].found.is_some_and(|found| found <= bars[1].limit);
+            latencies([&a, &a], &b, &mut bars);
+            let met = bars[2].found.is_some_and(|found| found <= bars[2].limit);
             assert_eq!(met, expect, "{mean_ns} {other_ns}");
         };
         check(4_000.0, 4_900.0, true);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR]
+usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--events COUNT]
   calls      the watch's programs in the kernel, call by call
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
@@ -19,7 +19,8 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR]
   all        all of them
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
-  --trace    a trace for 'engine' to read besides its own; may come again";
+  --trace    a trace for 'engine' to read besides its own; may come again
+  --events   how many events the traces of 'engine' have; they go away after the run";
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct Options {
     pub rtscope: PathBuf,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,
+    /// How many events the traces that are made have; their own numbers when nothing was typed.
+    pub events: Option<u64>,
 }
 
 impl Options {
@@ -104,6 +107,7 @@ impl Options {
             small: false,
             rtscope: PathBuf::new(),
             traces: Vec::new(),
+            events: None,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -116,6 +120,13 @@ impl Options {
                 "--trace" => {
                     let path = words.next().context("--trace needs a path")?;
                     options.traces.push(path.into());
+                }
+                "--events" => {
+                    let word = words.next().context("--events needs a number")?;
+                    let events = word.parse().ok().filter(|events| *events > 0);
+                    let events =
+                        events.with_context(|| format!("'{word}' is no number of events"))?;
+                    options.events = Some(events);
                 }
                 "all" => options.subjects.extend(Subject::ALL),
                 name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
@@ -169,6 +180,8 @@ mod tests {
         check("calls --rtscope", Err("needs a path"));
         check(&format!("engine --trace a {this}"), Ok(&[Subject::Engine]));
         check("engine --trace", Err("--trace needs a path"));
+        check(&format!("engine --events 5 {this}"), Ok(&[Subject::Engine]));
+        check("engine --events 0", Err("'0' is no number of events"));
         check("calls --rtscope /nowhere", Err("/nowhere"));
     }
 }

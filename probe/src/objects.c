@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <link.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A build id is 20 bytes long, or less. */
@@ -22,6 +23,7 @@ struct found {
 struct noting {
     const struct rtscope_file *file;
     uint64_t used;
+    uint64_t now_ns;
 };
 
 /* The build id in the notes of a loaded object. */
@@ -44,25 +46,39 @@ static void find_build_id(struct found *found, const char *at, const char *end)
     }
 }
 
-static int is_known(const struct noting *noting, const struct rtscope_loaded *loaded)
+static int is_same(const struct found *found, const struct rtscope_loaded *known, const char *at)
+{
+    const struct rtscope_loaded *const loaded = &found->entry;
+    const size_t id_bytes = loaded->build_id_bytes;
+    return known->begin == loaded->begin && known->bytes == loaded->bytes &&
+           known->build_id_bytes == id_bytes && known->path_bytes == loaded->path_bytes &&
+           (!id_bytes || memcmp(at, found->build_id, id_bytes) == 0) &&
+           memcmp(at + id_bytes, found->path, loaded->path_bytes) == 0;
+}
+
+/* Whether the last that was noted of its addresses is this object. */
+static int is_known(const struct noting *noting, const struct found *found)
 {
     const struct rtscope_header *const header = noting->file->header;
     const char *const area = (const char *)header + header->objects_offset;
+    const struct rtscope_loaded *const loaded = &found->entry;
+    int same = 0;
     for (uint64_t place = 0; place < noting->used;) {
         struct rtscope_loaded known;
         memcpy(&known, area + place, sizeof known);
-        if (known.begin == loaded->begin && known.bytes == loaded->bytes)
-            return 1;
+        if (known.begin < loaded->begin + loaded->bytes &&
+            loaded->begin < known.begin + known.bytes)
+            same = is_same(found, &known, area + place + sizeof known);
         place += known.entry_bytes;
     }
-    return 0;
+    return same;
 }
 
 static void append(struct noting *noting, struct found *found)
 {
     const struct rtscope_header *const header = noting->file->header;
     struct rtscope_loaded *const entry = &found->entry;
-    const size_t path_bytes = strnlen(found->path, PATH_MAX);
+    const size_t path_bytes = entry->path_bytes;
     const uint64_t bytes =
         (sizeof *entry + entry->build_id_bytes + path_bytes + 7) & ~(uint64_t)7;
     const uint64_t offset = header->objects_offset + noting->used;
@@ -70,7 +86,7 @@ static void append(struct noting *noting, struct found *found)
         rtscope_file_populate(noting->file, offset, bytes) != 0)
         return;
     entry->entry_bytes = (uint32_t)bytes;
-    entry->path_bytes = (uint16_t)path_bytes;
+    entry->noticed_ns = noting->now_ns;
     char *const at = (char *)noting->file->header + offset;
     memcpy(at, entry, sizeof *entry);
     if (entry->build_id_bytes)
@@ -102,8 +118,6 @@ static int note(struct dl_phdr_info *info, size_t size, void *context)
     found.entry.begin = info->dlpi_addr + begin;
     found.entry.bytes = end - begin;
     found.entry.bias = info->dlpi_addr;
-    if (is_known(noting, &found.entry))
-        return 0;
     found.path = info->dlpi_name;
     if (!found.path || !*found.path) {
         /* The program itself has no name here. */
@@ -111,13 +125,18 @@ static int note(struct dl_phdr_info *info, size_t size, void *context)
         path[length > 0 ? length : 0] = '\0';
         found.path = path;
     }
-    append(noting, &found);
+    found.entry.path_bytes = (uint16_t)strnlen(found.path, PATH_MAX);
+    if (!is_known(noting, &found))
+        append(noting, &found);
     return 0;
 }
 
 void rtscope_objects_note(const struct rtscope_file *file)
 {
-    struct noting noting = {file, file->header->objects_used};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct noting noting = {file, file->header->objects_used,
+                            (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     dl_iterate_phdr(note, &noting);
     __atomic_store_n(&file->header->objects_used, noting.used, __ATOMIC_RELEASE);
 }

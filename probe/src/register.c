@@ -76,11 +76,13 @@ static void point_to_rings(struct rtscope_object *object)
     object->rings = (struct rtscope_ring *)(void *)(map + header->controls_offset);
     object->data = (unsigned char *)map + header->data_offset;
     object->ring_bytes = process.settings.ring_bytes;
+    object->ring_mask = process.settings.ring_bytes - 1;
     object->subbuffer_bytes = process.settings.subbuffer_bytes;
     object->rings_length = header->rings_length;
     object->area_offset = process.area_offset;
     object->tid_offset = process.tid_offset;
-    object->fast = process.area_offset && process.settings.clock == RTSCOPE_CLOCK_COUNTER;
+    object->fast = process.area_offset && process.tid_offset &&
+                   process.settings.clock == RTSCOPE_CLOCK_COUNTER;
 }
 
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 
+/* After so many aborts an event counts as lost: a debugger that steps aborts each time. */
+#define ATTEMPTS_MAX 4096u
+
 /* The process's clock, and where its mode stands in shared memory. */
 uint32_t rtscope_write_clock;
 volatile uint32_t *rtscope_write_mode;
@@ -38,7 +41,7 @@ static void count_atomically(const struct rtscope_object *object, uint32_t cpu, 
 /* Counts a loss on this CPU; a section, so that no count is lost between two threads. */
 static void count(const struct rtscope_object *object, void *area, int cause)
 {
-    for (uint32_t attempt = 0; attempt < RTSCOPE_ATTEMPTS_MAX_; attempt++) {
+    for (uint32_t attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         const uint32_t cpu = *(volatile uint32_t *)area;
         if (cpu >= object->rings_length)
             break;
@@ -64,25 +67,32 @@ static int wait_for_room(uint64_t *until_ns, const struct rtscope_ring *ring, ui
     return 1;
 }
 
+/* What one event has been through. */
+struct trial {
+    uint32_t attempts;
+    /* In the mode block: until when it waits, on CLOCK_MONOTONIC; 0: it does not wait yet. */
+    uint64_t wait_until_ns;
+};
+
 /*
  * Where a record does not fit at the head: pads to the next sub-buffer, or gives up the oldest
  * one. Returns 1 when it is worth another attempt, 0 when the event is lost and counted.
  */
-int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
-                       uint64_t words)
+static int make_room(const struct rtscope_object *object, void *area, struct trial *trial,
+                     uint64_t words)
 {
     const uint64_t mask = object->subbuffer_bytes - 1;
-    const uint32_t cpu = *(volatile uint32_t *)place->area;
-    if ((int32_t)((volatile uint32_t *)place->area)[1] < 0 || cpu >= object->rings_length) {
+    const uint32_t cpu = *(volatile uint32_t *)area;
+    if ((int32_t)((volatile uint32_t *)area)[1] < 0 || cpu >= object->rings_length) {
         count_atomically(object, cpu, RTSCOPE_LOSS_NO_RSEQ);
         return 0;
     }
-    if (place->attempts > RTSCOPE_ATTEMPTS_MAX_) {
+    if (trial->attempts > ATTEMPTS_MAX) {
         count_atomically(object, cpu, RTSCOPE_LOSS_ABORTED);
         return 0;
     }
     if (words * 8 > object->subbuffer_bytes) {
-        count(object, place->area, RTSCOPE_LOSS_TOO_LARGE);
+        count(object, area, RTSCOPE_LOSS_TOO_LARGE);
         return 0;
     }
     struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
@@ -91,23 +101,23 @@ int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place
     const int crosses = (head ^ (head + words * 8 - 1)) > mask;
     const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
     if (ring->owner == RTSCOPE_OWNER_NO_RING) {
-        count(object, place->area, RTSCOPE_LOSS_NO_RING);
+        count(object, area, RTSCOPE_LOSS_NO_RING);
         return 0;
     }
     if (end - tail > object->ring_bytes) {
         if (*rtscope_write_mode != RTSCOPE_MODE_OVERWRITE) {
-            if (wait_for_room(&place->wait_until_ns, ring, tail))
+            if (wait_for_room(&trial->wait_until_ns, ring, tail))
                 return 1;
-            count(object, place->area, RTSCOPE_LOSS_FULL);
+            count(object, area, RTSCOPE_LOSS_FULL);
             return 0;
         }
         const uint64_t kept = ((end + mask) & ~mask) - object->ring_bytes;
-        rtscope_store_pair_(place->area, cpu, &ring->head, head, &ring->tail, kept, &ring->tail,
+        rtscope_store_pair_(area, cpu, &ring->head, head, &ring->tail, kept, &ring->tail,
                             kept);
     } else if (crosses) {
         uint64_t *const at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
                                                   (head & (object->ring_bytes - 1)));
-        rtscope_store_pair_(place->area, cpu, &ring->head, head, at, RTSCOPE_ID_PADDING,
+        rtscope_store_pair_(area, cpu, &ring->head, head, at, RTSCOPE_ID_PADDING,
                             &ring->head, end);
     }
     return 1;
@@ -203,15 +213,19 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
             count_atomically(object, 0, RTSCOPE_LOSS_TOO_LARGE);
         return;
     }
-    struct rtscope_place_ place;
-    place.attempts = 0;
-    place.wait_until_ns = 0;
-    while (rtscope_claim_(object, &place, words)) {
-        if (rtscope_write_clock != RTSCOPE_CLOCK_COUNTER)
-            place.time = now();
-        if (!rtscope_store_words_(place.area, place.cpu, place.ring, place.head, place.end,
-                                  place.at, first, place.time, payload, payload_words))
+    void *const area = thread + object->area_offset;
+    struct trial trial = {0, 0};
+    for (;;) {
+        struct rtscope_place_ place;
+        if (trial.attempts++ < ATTEMPTS_MAX && rtscope_claim_(object, &place, words)) {
+            if (rtscope_write_clock != RTSCOPE_CLOCK_COUNTER)
+                place.time = now();
+            if (!rtscope_store_words_(place.area, place.cpu, place.ring, place.head, place.end,
+                                      place.at, first, place.time, payload, payload_words))
+                return;
+        } else if (!make_room(object, area, &trial, words)) {
             return;
+        }
     }
 }
 

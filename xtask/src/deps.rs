@@ -19,14 +19,18 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("trace", &["event", "abi", "ctf", "ftrace", "ring"]),
     ("expr", &["event"]),
     ("analysis", &["event", "expr", "trace"]),
+    ("symbols", &["event", "trace"]),
     ("measure", &["event"]),
-    ("report", &["event", "trace", "analysis", "measure"]),
+    (
+        "report",
+        &["event", "trace", "analysis", "measure", "symbols"],
+    ),
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
     (
         "capture",
         &[
-            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "trace",
+            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "symbols", "trace",
         ],
     ),
     ("monitor", &["event", "abi", "bpf-host", "capture"]),
@@ -56,7 +60,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 /// `cli` ties the rooms together, so it may see all of them; nothing may see `cli`.
 const EVERYTHING_BELOW_CLI: &[&str] = &[
     "event", "abi", "ring", "ctf", "ftrace", "trace", "expr", "analysis", "report", "export",
-    "bpf-host", "capture", "measure", "monitor", "server",
+    "bpf-host", "capture", "measure", "monitor", "server", "symbols",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
@@ -67,6 +71,11 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         "libbpf-cargo",
         &["bpf-host"],
         "only bpf-host builds BPF programs",
+    ),
+    (
+        "blazesym",
+        &["symbols"],
+        "names of addresses come from one place",
     ),
     ("clap", &["cli"], "flags belong to cli"),
     (

@@ -75,8 +75,10 @@ pub fn measure(options: &Options) -> Result<Report> {
         setting: format!(
             "{} {rounds} rounds of all ways in turn, each a process of its own, warm cache, \
              output thrown away; ours decodes every field of every event, merged by time, into a \
-             checksum; `cat` writes CTF with a thread for each CPU.",
-            traces.setting()
+             checksum that depends on order: with one thread, and with one for each CPU of {}; \
+             `cat` writes CTF with a thread for each CPU; babeltrace2 has one thread.",
+            traces.setting(),
+            std::thread::available_parallelism()?
         ),
         tables: vec![Table {
             columns: vec![
@@ -116,7 +118,8 @@ fn beside_trace_cmd(
     rounds: usize,
     file: &Path,
 ) -> Result<()> {
-    let events = walked(file, "fields")?.events as f64;
+    eprintln!("reading the trace 'dat'");
+    let events = walked(file, walk::FIELDS)?.events as f64;
     let mut ours = Way::new("rtscope cat");
     let mut theirs = Way::new("trace-cmd report");
     for _ in 0..rounds {
@@ -147,40 +150,31 @@ fn beside_peer(
     rounds: usize,
     (name, dir, rare): (&str, &Path, Option<&str>),
 ) -> Result<()> {
-    let walked = walked(dir, "fields")?;
-    let mut ways = [
-        Way::new("every field"),
-        Way::new("a rare event"),
-        Way::new("rtscope cat"),
-        Way::new("babeltrace2 -o dummy"),
-        Way::new("babeltrace2 (text)"),
-    ];
-    let has_peer = child::exists("babeltrace2");
-    for _ in 0..rounds {
-        ways[0].add(child::run(&mut walker(dir, "fields")?)?);
-        if let Some(rare) = rare {
-            ways[1].add(child::run(&mut walker(dir, rare)?)?);
-        }
-        ways[2].add(child::run(&mut cat(options, dir))?);
-        if has_peer {
-            ways[3].add(child::run(
-                Command::new("babeltrace2").args(["-o", "dummy"]).arg(dir),
-            )?);
-            ways[4].add(child::run(Command::new("babeltrace2").arg(dir))?);
-        }
-    }
+    eprintln!("reading the trace '{name}'");
+    let of_one = walked(dir, walk::FIELDS)?;
+    let walked = walked(dir, walk::FIELDS_BY_ALL)?;
+    anyhow::ensure!(
+        (walked.checksum, walked.events) == (of_one.checksum, of_one.events),
+        "{name}: several threads read {walked:?}, one {of_one:?}"
+    );
+    let ways = in_all_ways(options, rounds, dir, rare)?;
     let events = walked.events as f64;
     let rows = ways.iter().filter(|way| !way.wall_s.is_empty());
     report.tables[0]
         .rows
         .extend(rows.map(|way| way.row(name, events)));
-    let [fields, rare_event, text_of_ours, dummy, text_of_peer] = &ways;
-    report.bars.push(bar(
-        format!("{name}: every field, of `babeltrace2 -o dummy`"),
+    let [
         fields,
+        rare_event,
+        text_of_ours,
         dummy,
-        OF_PEER_MAX,
-    ));
+        text_of_peer,
+        fields_by_all,
+    ] = &ways;
+    for (how, fields) in [("all CPUs", fields_by_all), ("one thread", fields)] {
+        let what = format!("{name}: every field, {how}, of `babeltrace2 -o dummy`");
+        report.bars.push(bar(what, fields, dummy, OF_PEER_MAX));
+    }
     report.bars.push(bar(
         format!("{name}: text, of babeltrace2's"),
         text_of_ours,
@@ -198,16 +192,52 @@ fn beside_peer(
         unit: "MB",
     });
     for (what, ours, other) in [
-        ("every field", fields, dummy),
+        ("every field with all CPUs", fields_by_all, dummy),
+        ("every field with one thread", fields, dummy),
         ("text", text_of_ours, text_of_peer),
         ("a rare event", rare_event, fields),
     ] {
         report.remarks.extend(compared(name, what, ours, other));
     }
-    report
-        .remarks
-        .push(format!("{name}: checksum {:016x}.", walked.checksum));
+    report.remarks.push(format!(
+        "{name}: checksum {:016x}, the same with both.",
+        walked.checksum
+    ));
     Ok(())
+}
+
+/// Reads one trace in all ways, in turn.
+fn in_all_ways(
+    options: &Options,
+    rounds: usize,
+    dir: &Path,
+    rare: Option<&str>,
+) -> Result<[Way; 6]> {
+    let mut ways = [
+        Way::new("every field, one thread"),
+        Way::new("a rare event"),
+        Way::new("rtscope cat"),
+        Way::new("babeltrace2 -o dummy"),
+        Way::new("babeltrace2 (text)"),
+        Way::new("every field, all CPUs"),
+    ];
+    let has_peer = child::exists("babeltrace2");
+    for round in 1..=rounds {
+        eprintln!("  round {round} of {rounds}");
+        ways[0].add(child::run(&mut walker(dir, walk::FIELDS)?)?);
+        ways[5].add(child::run(&mut walker(dir, walk::FIELDS_BY_ALL)?)?);
+        if let Some(rare) = rare {
+            ways[1].add(child::run(&mut walker(dir, rare)?)?);
+        }
+        ways[2].add(child::run(&mut cat(options, dir))?);
+        if has_peer {
+            ways[3].add(child::run(
+                Command::new("babeltrace2").args(["-o", "dummy"]).arg(dir),
+            )?);
+            ways[4].add(child::run(Command::new("babeltrace2").arg(dir))?);
+        }
+    }
+    Ok(ways)
 }
 
 fn bar(what: String, ours: &Way, other: &Way, limit: f64) -> Bar {
@@ -247,6 +277,7 @@ fn compared(trace: &str, what: &str, ours: &Way, other: &Way) -> Option<String> 
 
 /// Opens the large trace and goes to its middle.
 fn seeking(report: &mut Report, dir: &Path, rounds: usize) -> Result<()> {
+    eprintln!("going to the middle of the trace 'large'");
     let all = (0..rounds.max(2)).map(|_| walked(dir, "middle"));
     let all = all.collect::<Result<Vec<Walked>>>()?;
     let ms = |of: fn(&Walked) -> f64| median(&all.iter().map(of).collect::<Vec<_>>());

@@ -52,7 +52,7 @@ pub struct Traces {
 impl Traces {
     /// Finds them, or makes them.
     pub fn ready(options: &Options) -> Result<Traces> {
-        let (folder, dir) = match options.small {
+        let (folder, dir) = match options.small || options.events.is_some() {
             true => {
                 let folder = tempfile::tempdir()?;
                 let dir = folder.path().to_owned();
@@ -61,8 +61,8 @@ impl Traces {
             false => (None, cache_dir()?),
         };
         fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let user_events = options.pick(USER_EVENTS, SMALL_EVENTS);
-        let large_events = options.pick(LARGE_EVENTS, SMALL_EVENTS);
+        let events = |usual| options.events.unwrap_or(options.pick(usual, SMALL_EVENTS));
+        let (user_events, large_events) = (events(USER_EVENTS), events(LARGE_EVENTS));
         let user = made(&dir, "user", |dir| write_user(dir, user_events))?;
         let large = made(&dir, "large", |dir| write_user(dir, large_events))?;
         let kernel = made(&dir, "kernel", |dir| record(options, dir))?;
@@ -129,13 +129,16 @@ fn made(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Resul
 /// Records as long as it takes, by the rate of the recording before.
 fn record(options: &Options, dir: &Path) -> Result<()> {
     load::require()?;
-    let wanted = options.pick(KERNEL_EVENTS, 1.0);
+    let wanted = options
+        .events
+        .map_or(options.pick(KERNEL_EVENTS, 1.0), |n| n as f64);
     let mut seconds = 1.0;
     let mut events = record_for(options, dir, seconds)?;
     for _ in 0..ATTEMPTS {
         if events >= wanted {
             break;
         }
+        eprintln!("  {events:.0} events in {seconds:.0} s, once more for {wanted:.0}");
         fs::remove_dir_all(dir)?;
         seconds = (seconds * wanted * 1.1 / events.max(1.0)).clamp(1.0, SECONDS_MAX);
         events = record_for(options, dir, seconds)?;
@@ -187,6 +190,7 @@ fn write_user(dir: &Path, events: u64) -> Result<()> {
     for cpu in 0..CPUS {
         let mut stream = trace.stream(0, Cpu(cpu))?;
         let mut payload = PayloadWriter::new();
+        eprintln!("  stream {} of {CPUS}", cpu + 1);
         for number in (u64::from(cpu)..events).step_by(CPUS as usize) {
             // Streams take turns, not always the same ones.
             let jitter_ns = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;

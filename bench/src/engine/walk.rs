@@ -1,15 +1,20 @@
-//! A walk over a trace in a process of its own: `bench --walk TRACE fields|middle|NAME`.
+//! A walk over a trace in a process of its own:
+//! `bench --walk TRACE fields|fields-by-all|middle|NAME`.
 
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use event::{FieldId, FieldType, Integer, Scope, TimeRange};
+use event::{ClassId, EventClass, FieldId, FieldType, Integer, Scope, TimeRange};
 use serde_json::{Value, json};
-use trace::{EventView, Item, Trace};
+use trace::{Cursor, EventView, Item, Trace};
 
 /// The word that asks for it.
 pub const WORD: &str = "--walk";
+/// Every field with one thread.
+pub const FIELDS: &str = "fields";
+/// Every field with a thread for each CPU.
+pub const FIELDS_BY_ALL: &str = "fields-by-all";
 /// Events between two looks at the memory.
 const LOOK_EVENTS: u64 = 1 << 20;
 
@@ -109,38 +114,107 @@ fn middle(path: &Path) -> Result<Walked> {
     Ok(walked)
 }
 
-/// Every field of all events, or of those of one name.
+/// Every field of all events, with one thread or with one for each CPU, or of those of one name.
 fn whole(path: &Path, what: &str) -> Result<Walked> {
     let trace = Trace::open(path)?;
-    let name = Some(what).filter(|what| *what != "fields");
-    let reads: Vec<Vec<Reads>> = trace
-        .classes()
-        .iter()
-        .map(|class| {
+    let fields = Fields::of(&trace);
+    let parts = match what {
+        FIELDS => vec![fields.walk(&mut trace.cursor(TimeRange::ALL))?],
+        FIELDS_BY_ALL => {
+            let threads = std::thread::available_parallelism()?.get();
+            trace.map_slices(TimeRange::ALL, threads, |cursor| fields.walk(cursor))?
+        }
+        name => {
+            let has_name = |class: ClassId| trace.classes()[class.0 as usize].name == name;
+            vec![fields.walk(&mut trace.cursor_of(TimeRange::ALL, has_name))?]
+        }
+    };
+    let sum = parts.iter().map(|part| part.sum);
+    let private = parts.iter().map(|part| part.private_bytes_max);
+    Ok(Walked {
+        events: parts.iter().map(|part| part.events).sum(),
+        checksum: sum.fold(Sum::default(), Sum::then).value,
+        private_bytes_max: private.max().unwrap_or(0),
+        ..Walked::default()
+    })
+}
+
+/// A checksum that depends on order: a polynomial, so that the sums of parts make that of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    value: u64,
+    terms: u64,
+}
+
+impl Sum {
+    const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    #[inline]
+    fn add(&mut self, term: u64) {
+        self.value = self.value.wrapping_mul(Sum::BASE).wrapping_add(term);
+        self.terms += 1;
+    }
+
+    /// The sum of all terms of both, these first.
+    fn then(self, after: Sum) -> Sum {
+        let (mut power, mut factor, mut left) = (1u64, Sum::BASE, after.terms);
+        while left > 0 {
+            if left & 1 == 1 {
+                power = power.wrapping_mul(factor);
+            }
+            factor = factor.wrapping_mul(factor);
+            left >>= 1;
+        }
+        Sum {
+            value: self.value.wrapping_mul(power).wrapping_add(after.value),
+            terms: self.terms + after.terms,
+        }
+    }
+}
+
+/// What was found of a part of the time.
+struct Part {
+    events: u64,
+    sum: Sum,
+    private_bytes_max: u64,
+}
+
+/// How the fields of all classes are read.
+struct Fields(Vec<Vec<Reads>>);
+
+impl Fields {
+    fn of(trace: &Trace) -> Fields {
+        let of_class = |class: &EventClass| {
             // The packet's context belongs to the packet, not to each of its events.
             let fields = class.fields.iter().enumerate();
             let own = fields.filter(|(_, field)| field.scope != Scope::PacketContext);
             own.map(|(place, field)| Reads::of(place, &field.ty))
                 .collect()
-        })
-        .collect();
-    let mut walked = Walked::default();
-    let mut cursor = trace.cursor_of(TimeRange::ALL, |class| {
-        name.is_none_or(|name| trace.classes()[class.0 as usize].name == name)
-    });
-    while let Some(item) = cursor.next()? {
-        let Item::Event(event) = item else { continue };
-        for reads in &reads[event.class().0 as usize] {
-            let more = reads.sum(&event);
-            walked.checksum = walked.checksum.rotate_left(7).wrapping_add(more);
-        }
-        walked.events += 1;
-        if walked.events.is_multiple_of(LOOK_EVENTS) {
-            walked.private_bytes_max = walked.private_bytes_max.max(private_bytes());
-        }
+        };
+        Fields(trace.classes().iter().map(of_class).collect())
     }
-    walked.private_bytes_max = walked.private_bytes_max.max(private_bytes());
-    Ok(walked)
+
+    fn walk(&self, cursor: &mut Cursor<'_>) -> event::Result<Part> {
+        let (mut events, mut sum, mut private_bytes_max) = (0u64, Sum::default(), 0);
+        cursor.each(|item| {
+            let Item::Event(event) = item else {
+                return Ok(());
+            };
+            for reads in &self.0[event.class().0 as usize] {
+                sum.add(reads.number(event));
+            }
+            events += 1;
+            if events.is_multiple_of(LOOK_EVENTS) {
+                private_bytes_max = private_bytes().max(private_bytes_max);
+            }
+            Ok(())
+        })?;
+        Ok(Part {
+            events,
+            sum,
+            private_bytes_max: private_bytes().max(private_bytes_max),
+        })
+    }
 }
 
 /// How a field adds to the checksum.
@@ -168,17 +242,27 @@ impl Reads {
         }
     }
 
-    fn sum(self, event: &EventView<'_>) -> u64 {
+    #[inline]
+    fn number(self, event: &EventView<'_>) -> u64 {
         match self {
             Reads::Number(id) => event.u64(id),
             Reads::Float(id) => event.f64(id).to_bits(),
-            Reads::Text(id) => {
-                let fold = |sum: u64, byte: &u8| sum.rotate_left(5) ^ u64::from(*byte);
-                event.text(id).iter().fold(0, fold)
-            }
-            Reads::Value(id) => format!("{:?}", event.value(id)).len() as u64,
+            Reads::Text(id) => text_sum(event.text(id)),
+            Reads::Value(id) => text_sum(format!("{:?}", event.value(id)).as_bytes()),
         }
     }
+}
+
+/// Of all bytes in their order, eight at a time.
+fn text_sum(bytes: &[u8]) -> u64 {
+    let mut sum = Sum::default();
+    let mut words = bytes.chunks_exact(8);
+    for word in words.by_ref().filter_map(<[u8]>::first_chunk) {
+        sum.add(u64::from_le_bytes(*word));
+    }
+    let fold = |rest: u64, byte: &u8| rest << 8 | u64::from(*byte);
+    sum.add(words.remainder().iter().fold(1, fold));
+    sum.value
 }
 
 /// Memory of this process that no file backs, now.
@@ -193,6 +277,23 @@ fn private_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_of_parts_make_the_sum_of_all_in_this_order_alone() {
+        let sum = |terms: &[u64]| {
+            let mut sum = Sum::default();
+            terms.iter().for_each(|term| sum.add(*term));
+            sum
+        };
+        let all = [1, 7, 0, u64::MAX, 5];
+        for cut in 0..=all.len() {
+            let (first, second) = (sum(&all[..cut]), sum(&all[cut..]));
+            assert_eq!(first.then(second), sum(&all), "{cut}");
+        }
+        assert_ne!(sum(&[1, 2]), sum(&[2, 1]));
+        assert_ne!(text_sum(b"12345678a"), text_sum(b"a12345678"));
+        assert_ne!(text_sum(b"a"), text_sum(b"a\0"));
+    }
 
     #[test]
     fn what_a_walk_says_is_what_is_read() {

@@ -18,6 +18,12 @@ use crate::stats::median;
 const RATE_SHARE_MAX: f64 = 1.0 / 3.0;
 /// What may be missing of twice one thread's rate.
 const MISSING_MAX: f64 = 0.05;
+/// Times the loops of the other tables: starting a thread must not weigh.
+const SCALING_LOOPS: u64 = 20;
+/// How much is written to measure the storage below the recordings: about what one attempt is.
+const STORAGE_BYTES: usize = 256 << 20;
+/// What an event of two numbers takes there: header, process, thread, two numbers.
+const STORED_EVENT_BYTES: f64 = 30.0;
 /// Of the start of a process, with rings of the usual size.
 const START_MS_MAX: f64 = 1.0;
 /// As LTTng's 32 sub-buffers of 1 MiB.
@@ -102,6 +108,12 @@ fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)> {
             .rows
             .push(vec![text(*tracer), cell(rate(0)), cell(rate(1))]);
     }
+    let storage = storage_per_second(scene.folder)?;
+    table.rows.push(vec![
+        text("the storage alone, events of that size"),
+        number(storage / STORED_EVENT_BYTES, 0),
+        Cell::None,
+    ]);
     let share = match alone[..] {
         [ours, writer, timer] if ours > 0.0 => Some(f64::max(writer, timer) / ours),
         _ => None,
@@ -110,29 +122,64 @@ fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)> {
     Ok((table, vec![bar(what, share, RATE_SHARE_MAX, "")]))
 }
 
-/// One thread, and two threads on two CPUs.
-fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
-    let mut rates = Vec::new();
-    for threads in 1..=2 {
-        let mut command = scene.ours();
-        command
-            .env("RTSCOPE_EVENTS", "npt")
-            .env("RTSCOPE_MODE", "overwrite");
-        command.args(["rate", &scene.cpu.to_string(), &scene.loops.to_string()]);
-        let said = child::output(command.arg(threads.to_string()))?;
-        scene.remove_rings()?;
-        let found: Value = serde_json::from_str(&said)?;
-        rates.push(found["per_second"].as_f64().context("no rate")?);
+/// Bytes that the storage of the recordings takes in a second, by packets of our size, flushed or
+/// not as the kernel sees fit: as for a recorder.
+fn storage_per_second(folder: &Path) -> Result<f64> {
+    let path = folder.join("storage");
+    let mut file = std::fs::File::create(&path)?;
+    let packet = vec![1; 512 << 10];
+    let begin = Instant::now();
+    for _ in 0..STORAGE_BYTES / packet.len() {
+        std::io::Write::write_all(&mut file, &packet)?;
     }
-    let rows = rates.iter().enumerate();
-    let rows = rows.map(|(place, rate)| vec![number(place as f64 + 1.0, 0), number(*rate, 0)]);
-    let table = Table {
-        columns: vec!["threads, a CPU each", "events/s"],
-        rows: rows.collect(),
+    let taken = begin.elapsed();
+    std::fs::remove_file(&path)?;
+    Ok(STORAGE_BYTES as f64 / taken.as_secs_f64())
+}
+
+/// One thread, and two threads on two CPUs; beside them the machine's own bound, a loop that only
+/// reads the clock. By CPU time: what else runs there does not count.
+fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
+    let mut found = [Vec::new(), Vec::new()];
+    for threads in 1..=2 {
+        for (what, rates) in ["events", "clock"].into_iter().zip(&mut found) {
+            let mut command = scene.ours();
+            command
+                .env("RTSCOPE_EVENTS", "npt")
+                .env("RTSCOPE_MODE", "overwrite");
+            let loops = scene.loops * SCALING_LOOPS;
+            command.args(["rate", &scene.cpu.to_string(), &loops.to_string()]);
+            let said = child::output(command.args([&threads.to_string(), what]))?;
+            scene.remove_rings()?;
+            let found: Value = serde_json::from_str(&said)?;
+            rates.push(found["per_cpu_second"].as_f64().context("no rate")?);
+        }
+    }
+    let [events, clock] = found;
+    let row = |threads: usize| {
+        vec![
+            number(threads as f64, 0),
+            number(events[threads - 1], 0),
+            number(clock[threads - 1], 0),
+        ]
     };
-    let missing = 1.0 - rates[1] / (2.0 * rates[0]);
-    let what = "missing of twice one thread's rate, two threads";
-    Ok((table, vec![bar(what, Some(missing), MISSING_MAX, "")]))
+    let table = Table {
+        columns: vec![
+            "threads, a CPU each",
+            "events in a second of CPU time",
+            "clock readings alone",
+        ],
+        rows: vec![row(1), row(2)],
+    };
+    let missing = |rates: &[f64]| 1.0 - rates[1] / (2.0 * rates[0]);
+    let what = format!(
+        "missing of twice one thread's rate, two threads (clock readings: {:.2})",
+        missing(&clock)
+    );
+    Ok((
+        table,
+        vec![bar(&what, Some(missing(&events)), MISSING_MAX, "")],
+    ))
 }
 
 /// CPU time of whoever reads the rings, for an event.

@@ -7,7 +7,7 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 pub const ID_PADDING: u16 = 0;
 pub const OWNER_NO_RING: u64 = u64::MAX;
 pub const SUBBUFFERS_MAX: u64 = 64;
@@ -87,7 +87,8 @@ pub struct Ring {
     pub owner: u64,
     pub lost: [u64; LOSSES],
     pub tail: u64,
-    pub padding_reader: [u64; 7],
+    pub lost_stated: [u64; LOSSES],
+    pub padding_reader: [u64; 1],
 }
 
 #[repr(C)]
@@ -128,6 +129,7 @@ pub struct Loaded {
     pub begin: u64,
     pub bytes: u64,
     pub bias: u64,
+    pub noticed_ns: u64,
 }
 
 /// A record of plain integers, so that any bytes are a value of it.

@@ -59,7 +59,7 @@ fn parts() -> Claims {
         claims,
         Ring,
         "rtscope_ring",
-        [head, owner, lost, tail, padding_reader]
+        [head, owner, lost, tail, lost_stated, padding_reader]
     );
     claim!(
         claims,
@@ -85,7 +85,15 @@ fn parts() -> Claims {
         claims,
         Loaded,
         "rtscope_loaded",
-        [entry_bytes, build_id_bytes, path_bytes, begin, bytes, bias]
+        [
+            entry_bytes,
+            build_id_bytes,
+            path_bytes,
+            begin,
+            bytes,
+            bias,
+            noticed_ns
+        ]
     );
     claims
 }

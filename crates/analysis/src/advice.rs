@@ -5,7 +5,7 @@ use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
 use event::evidence::PreemptionModel;
-use event::evidence::TaskRef;
+use event::evidence::{StepKind, TaskRef};
 
 use crate::term::{TermKind, softirq_name};
 
@@ -29,7 +29,7 @@ const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
 /// nobody else, a higher rank may.
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     ("move-interrupt-thread", move_interrupt_thread),
     ("move-task", move_task),
     ("lower-task", lower_task),
@@ -44,6 +44,7 @@ const RULES: [Rule; 20] = [
     ("hand-on-io", hand_on_io),
     ("move-interrupt", move_interrupt),
     ("move-softirq", move_softirq),
+    ("quiet-console", quiet_console),
     ("move-task-that-blocks", move_section),
     ("full-preemption", full_preemption),
     ("limit-idle-states", limit_idle_states),
@@ -195,16 +196,39 @@ fn move_task(case: &Case<'_>) -> Option<(String, String)> {
 
 fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(task))?;
-    let (victim, rank) = (case.late.task.prio.rt()?, task.prio.rt()?);
-    let below = victim
+    let (low, low_rank) = lowest(case)?;
+    let rank = task.prio.rt()?;
+    let below = low_rank
         .checked_sub(1)
-        .filter(|below| *below >= 1 && rank >= victim)?;
-    let because = format!(
-        "{} has rt {rank}, {} has rt {victim}",
-        task.comm, case.late.task.comm
-    );
+        .filter(|below| *below >= 1 && rank >= low_rank)?;
+    let because = format!("{} has rt {rank}, {low} has rt {low_rank}", task.comm);
     let command = for_culprit(case.culprit, task, &format!("chrt -r -p {below} {{}}"));
     Some((because, command))
+}
+
+/// The real-time tasks that the activation hangs on, the late one last: each that a step wakes.
+fn chain<'a>(case: &'a Case<'_>) -> Vec<(i32, &'a str, u32)> {
+    let woken = case.late.steps.iter();
+    let woken = woken.filter(|step| step.kind == StepKind::Waking);
+    let woken = woken.map(|step| (step.id, step.comm.as_str(), step.prio));
+    let late = &case.late.task;
+    let all = woken.chain([(late.tid.0, late.comm.as_str(), late.prio)]);
+    let mut tasks: Vec<(i32, &str, u32)> = Vec::new();
+    for (tid, comm, prio) in all {
+        if let Some(rank) = prio.rt() {
+            tasks.retain(|known| known.0 != tid);
+            tasks.push((tid, comm, rank));
+        }
+    }
+    tasks
+}
+
+/// Who of the chain has the lowest rank: above it, a task holds up the activation.
+fn lowest<'a>(case: &'a Case<'_>) -> Option<(&'a str, u32)> {
+    case.late.task.prio.rt()?;
+    let tasks = chain(case).into_iter();
+    let low = tasks.min_by_key(|(_, _, rank)| *rank)?;
+    Some((low.1, low.2))
 }
 
 fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
@@ -224,19 +248,26 @@ fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(task))?;
     let victim = &case.late.task;
     let rank = task.prio.rt()?;
-    let lowest = victim
-        .prio
-        .rt()
-        .map_or(victim.prio.nice().is_some(), |rt| rt == 1);
+    let is_lowest = match lowest(case) {
+        Some((_, low_rank)) => low_rank == 1,
+        None => victim.prio.nice().is_some(),
+    };
     let above = rank
         .checked_add(1)
-        .filter(|above| lowest && *above <= RAISE_MAX)?;
+        .filter(|above| is_lowest && *above <= RAISE_MAX)?;
     let because = format!(
         "{} has {}: nothing real-time goes below it. Check first that it never runs for long: \
          at rt {above} it holds up everything below",
         victim.comm, victim.prio
     );
-    Some((because, format!("chrt -f -p {above} {}", victim.tid)))
+    // Whoever leads to it must not stay behind either.
+    let others = chain(case).into_iter();
+    let others = others.filter(|(tid, _, own)| *tid != victim.tid.0 && *own < above);
+    let tids = others.map(|(tid, ..)| tid).chain([victim.tid.0]);
+    let commands: Vec<_> = tids
+        .map(|tid| format!("chrt -f -p {above} {tid}"))
+        .collect();
+    Some((because, commands.join(" && ")))
 }
 
 fn make_real_time(case: &Case<'_>) -> Option<(String, String)> {
@@ -343,6 +374,27 @@ fn move_softirq(case: &Case<'_>) -> Option<(String, String)> {
         case.culprit.cpu
     );
     Some((because, format!("taskset -pc {others} {victim}")))
+}
+
+/// How the kernel's functions that write messages to a console are called.
+const CONSOLE_NAMES: [&str; 3] = ["console_", "vprintk", "_console_write"];
+
+/// A serial line takes milliseconds for a message, and whoever prints it waits for the line with
+/// interrupts or preemption off, unless the console has a thread of its own.
+fn quiet_console(case: &Case<'_>) -> Option<(String, String)> {
+    let (TermKind::InterruptsOff { function, .. }
+    | TermKind::PreemptionOff {
+        function: Some(function),
+        ..
+    }) = &case.culprit.kind
+    else {
+        return None;
+    };
+    let prints = |name: &str| function.contains(name);
+    CONSOLE_NAMES.into_iter().any(prints).then_some(())?;
+    let because = format!("{function} writes a kernel message to a slow console");
+    let command = "dmesg -n 1   # emergencies only; the log keeps all, boot with quiet";
+    Some((because, command.to_owned()))
 }
 
 fn move_section(case: &Case<'_>) -> Option<(String, String)> {

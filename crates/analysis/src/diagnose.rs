@@ -25,7 +25,10 @@ use event::evidence::{EndKind, Hit, Step, StepKind};
 /// operating system refuses to read.
 pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
     query.check()?;
-    let model = Model::read(trace, query)?;
+    answer(Model::read(trace, query)?, trace, query)
+}
+
+fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
     if !model.families.switch && !model.families.hit {
         return Err(
             Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
@@ -303,6 +306,12 @@ pub(crate) fn is_virtual(info: &TraceInfo) -> bool {
     said.is_some_and(|value| value == "1")
 }
 
+/// Whether the trace says that what a hypervisor takes is not, or perhaps not, reported.
+pub(crate) fn steal_is_unreported(info: &TraceInfo) -> bool {
+    let said = info.environment.get("rtscope_steal");
+    said.is_some_and(|value| value == "not reported" || value == "unknown")
+}
+
 /// What a hypervisor took, or may have taken unseen.
 fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
     let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
@@ -379,4 +388,44 @@ fn missing_families(families: &Families) -> Option<String> {
         .map(|(name, _)| *name)
         .collect();
     (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::{SyntheticTrace, Task};
+
+    const VICTIM: Task = Task::rt(100, "victim", 50);
+    const HOG: Task = Task::rt(200, "hog", 60);
+    const FAIR: Task = Task::fair(300, "fair");
+
+    /// Every 50 ms an interrupt wakes the victim, now and then behind a hog.
+    fn many() -> Trace {
+        let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+        for turn in 0..1_000 {
+            let us = 1_000 + turn * 50_000;
+            let late_us = (turn * 7_919) % 1_009;
+            trace = trace.at(us).preempt(FAIR, HOG).after(10);
+            trace = trace
+                .irq(9, "eth0")
+                .after(2)
+                .wake(VICTIM)
+                .after(2)
+                .irq_end(9);
+            trace = trace.after(late_us).block(HOG, VICTIM);
+            trace = trace.after(20).block(VICTIM, FAIR);
+        }
+        trace.build()
+    }
+
+    #[test]
+    fn what_is_forgotten_on_the_way_changes_no_answer() {
+        let (trace, query) = (many(), Query::default());
+        let whole = Model::read_whole(&trace, &query).expect("it is read");
+        let few = Model::read_forgetting(&trace, &query, 64).expect("it is read");
+        assert!(few.records() * 4 < whole.records(), "{}", few.records());
+        let whole = answer(whole, &trace, &query).expect("an answer");
+        assert_eq!(whole.activations.len(), 10);
+        assert_eq!(answer(few, &trace, &query).expect("an answer"), whole);
+    }
 }

@@ -165,7 +165,8 @@ pub struct Verdict {
 /// Late activations of one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The cause, without ids that change from run to run.
+    /// The cause, without ids that change from run to run; by it the watch of one day and that of
+    /// another, or of another kernel, find the same cause again. `docs/ledger.md` has its rules.
     pub signature: String,
     /// Indices into [`Diagnosis::activations`], the worst first.
     pub members: Vec<usize>,

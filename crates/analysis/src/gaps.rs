@@ -86,7 +86,7 @@ pub fn explain_gaps(trace: &Trace, gaps: &[Gap]) -> Result<Vec<ExplainedGap>> {
         tasks,
         ..Query::default()
     };
-    let model = Model::read(trace, &query)?;
+    let model = Model::read_whole(trace, &query)?;
     Ok(gaps.iter().map(|gap| explain(&model, gap)).collect())
 }
 

@@ -27,6 +27,7 @@ mod phases;
 mod public;
 mod query;
 pub mod reports;
+mod signature;
 mod term;
 mod verdict;
 

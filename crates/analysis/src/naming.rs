@@ -5,7 +5,7 @@ use event::{Cpu, Duration, Instant};
 use event::evidence::{Mode, PreemptionModel};
 
 use crate::evidence::{is_at_border, is_behind_interrupt, section_function};
-use crate::model::{Model, Slice, VersionId, What};
+use crate::model::{Model, Slice, Span, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use crate::public::kept_function;
 use crate::term::Reason;
@@ -69,6 +69,43 @@ const STEAL_SHARE_MIN: f64 = 0.9;
 
 /// Names the pieces of one phase.
 pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
+    let first = pieces.len();
+    name_by_events(model, phase, pieces);
+    for still in model.still(phase.cpu, (phase.begin_ns, phase.end_ns)) {
+        stand_still(pieces, first, still);
+    }
+}
+
+/// While every CPU stood still nobody had one: what seems to have lasted then did not.
+fn stand_still(pieces: &mut Vec<Piece>, first: usize, (begin_ns, end_ns): Span) {
+    let named = pieces.split_off(first);
+    for piece in named {
+        let known = matches!(
+            piece.key,
+            Key::Steal | Key::Unexplained(Reason::WindowEdge | Reason::LostEvents)
+        );
+        let (from_ns, until_ns) = (piece.begin_ns.max(begin_ns), piece.end_ns.min(end_ns));
+        if known || from_ns >= until_ns {
+            pieces.push(piece);
+            continue;
+        }
+        let part = |begin_ns, end_ns, key| Piece {
+            begin_ns,
+            end_ns,
+            key,
+        };
+        let still = Key::Unexplained(Reason::MachineStoodStill);
+        let parts = [
+            part(piece.begin_ns, from_ns, piece.key),
+            part(from_ns, until_ns, still),
+            part(until_ns, piece.end_ns, piece.key),
+        ];
+        pieces.extend(parts.into_iter().filter(|part| part.begin_ns < part.end_ns));
+    }
+}
+
+/// The same without a look at other CPUs.
+fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     let first = pieces.len();
     let (begin_ns, end_ns) = (phase.begin_ns, phase.end_ns);
     let mut whole = |key| {
@@ -134,7 +171,7 @@ fn owner_waits(
         },
         None => Doing::Missing(Reason::LockOwnerUnknown),
     };
-    name(model, &Phase { doing, ..*phase }, pieces);
+    name_by_events(model, &Phase { doing, ..*phase }, pieces);
     for piece in &mut pieces[first..] {
         if let Key::Wait(task) = piece.key {
             piece.key = Key::Inversion(owner.0, task);

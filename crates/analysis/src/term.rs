@@ -26,6 +26,8 @@ pub enum Reason {
     LateTimerBehindInterrupt,
     /// The hypervisor took as much time from the CPU, perhaps then and perhaps before.
     MaybeStolen,
+    /// No CPU did anything, not even what a timer was to do: the host's doing.
+    MachineStoodStill,
     /// The CPU was idle for longer than an idle exit takes.
     LongIdle,
     /// A raised softirq did not run, and nothing says why.
@@ -60,6 +62,7 @@ impl fmt::Display for Reason {
             Reason::LateTimerWhileEnabled => "a late timer while interrupts were on",
             Reason::LateTimerBehindInterrupt => "a late timer behind another interrupt",
             Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
+            Reason::MachineStoodStill => "every CPU stood still at once, as if the host had",
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",

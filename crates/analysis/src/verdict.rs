@@ -4,10 +4,11 @@ use event::{Cpu, Duration, TimeRange};
 use trace::TraceInfo;
 
 use crate::advice;
-use crate::diagnose::is_virtual;
+use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::finding::{Culprit, Grade, LateActivation, Verdict};
 use crate::model::Model;
-use crate::term::{Sum, TermKind, off_or_not, softirq_name};
+use crate::signature;
+use crate::term::{Sum, TermKind, off_or_not};
 use event::evidence::Stack;
 
 /// Causes that one sentence can hold.
@@ -91,6 +92,27 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
+/// What a verdict says where nobody can tell a long section from a short one in which the host
+/// stood still.
+const UNWITNESSED: &str = " (The hypervisor below reports no steal, and no other CPU shows \
+                           whether the machine stood still meanwhile.)";
+
+/// Whether `first` is the kernel's own work, which may have been a short one while a hypervisor
+/// that does not report it ran somebody else, and no other CPU's beats would show that.
+fn is_unwitnessed(model: &Model, info: &TraceInfo, first: &Culprit) -> bool {
+    let kernels_own = matches!(
+        first.kind,
+        TermKind::InterruptsOff { .. }
+            | TermKind::PreemptionOff { .. }
+            | TermKind::Nmi
+            | TermKind::Hardirq { .. }
+            | TermKind::Softirq { .. }
+            | TermKind::StopClass { .. }
+    );
+    let span = (first.range.begin.as_ns(), first.range.end.as_ns());
+    kernels_own && steal_is_unreported(info) && !model.would_show_stillness(first.cpu, span)
+}
+
 /// Whether the evidence carries a verdict that begins with `first`.
 fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit>) -> bool {
     let Some(first) = first else { return false };
@@ -115,48 +137,21 @@ pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
         .iter()
         .enumerate()
         .filter(|(place, culprit)| *place == 0 || culprit.share >= SIGNATURE_SHARE_MIN)
-        .map(|(_, culprit)| cause(&culprit.kind));
-    named.collect::<Vec<_>>().join("+")
-}
-
-fn cause(kind: &TermKind) -> String {
-    let tag = kind.tag();
-    match kind {
-        TermKind::InterruptsOff { function, .. }
-        | TermKind::PreemptionOff {
-            function: Some(function),
-            ..
-        } => format!("{tag}:{function}"),
-        TermKind::Hardirq { irq, name } if name.is_empty() => format!("{tag}:{irq}"),
-        TermKind::Hardirq { name, .. } => format!("{tag}:{name}"),
-        TermKind::Softirq { vector } => match softirq_name(*vector) {
-            Some(name) => format!("{tag}:{name}"),
-            None => format!("{tag}:{vector}"),
-        },
-        other => match other.task() {
-            Some(task) => format!("{tag}:{}", stable_name(&task.comm)),
-            None => tag.to_owned(),
-        },
-    }
-}
-
-/// Kernel threads carry a CPU's or an interrupt's number after a slash; it changes from boot to
-/// boot.
-fn stable_name(comm: &str) -> String {
-    let Some((family, rest)) = comm.split_once('/') else {
-        return comm.to_owned();
-    };
-    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    match rest.strip_prefix('-').filter(|_| family == "irq") {
-        Some(name) => format!("{family}/*-{name}"),
-        None => format!("{family}/*"),
-    }
+        .map(|(_, culprit)| &culprit.kind);
+    signature::signature(named)
 }
 
 pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
-    let sentence = sentence(info, late, &culprits, conclusive);
+    let mut sentence = sentence(info, late, &culprits, conclusive);
+    if conclusive
+        && culprits
+            .first()
+            .is_some_and(|first| is_unwitnessed(model, info, first))
+    {
+        sentence += UNWITNESSED;
+    }
     let advice = if conclusive {
         advice::advise(info, late, &culprits)
     } else {
@@ -349,18 +344,4 @@ fn stacks(model: &Model, late: &LateActivation, culprits: &[Culprit]) -> Vec<(St
         );
     }
     stacks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_signature_keeps_names_and_drops_numbers_that_change() {
-        let check = |comm: &str, expect: &str| assert_eq!(stable_name(comm), expect);
-        check("irq/24-snd_hda_", "irq/*-snd_hda_");
-        check("ksoftirqd/1", "ksoftirqd/*");
-        check("kworker/0:1H", "kworker/*");
-        check("burner", "burner");
-    }
 }

@@ -95,6 +95,36 @@ fn a_budget_for_a_share_allows_that_share_and_wants_enough_samples() {
         "wake-up of work within 50us p90",
         few,
     );
+    // Six more could not mend it: ten allow one.
+    check(
+        wake_ups(&[500, 5, 500, 5]),
+        "wake-up of work within 50us p90",
+        "broken",
+    );
+}
+
+#[test]
+fn a_thread_that_is_woken_and_never_comes_on_a_cpu_is_over_when_the_limit_has_passed() {
+    let starved = |after_us: i64| {
+        let trace = wake_ups(&[5, 5]).at(50_000).timer_irq().waking(WORK, 0);
+        trace.timer_irq_end().after(after_us).nmi(1)
+    };
+    let rule = "wake-up of work within 50us";
+    check(starved(60), rule, "broken");
+    check(starved(40), rule, "held");
+    let never_ran = SyntheticTrace::new().at(0).run(HOG).at(100);
+    let never_ran = never_ran.timer_irq().waking(WORK, 0).timer_irq_end();
+    check(never_ran.at(900).nmi(1), rule, "broken");
+}
+
+#[test]
+fn a_run_whose_begin_was_not_recorded_ends_the_wait_before_it() {
+    let trace = wake_ups(&[5]).at(20_000).timer_irq().waking(WORK, 0);
+    // It is on a CPU all at once, and goes.
+    let trace = trace.timer_irq_end().at(20_500).block(WORK, HOG);
+    let trace = trace.at(30_000).timer_irq().waking(WORK, 0);
+    let trace = trace.timer_irq_end().after(5).block(HOG, WORK);
+    check(trace, "wake-up of work within 50us", "held");
 }
 
 #[test]

@@ -189,6 +189,29 @@ fn a_victim_that_nothing_can_go_below_is_advised_to_rise() {
 }
 
 #[test]
+fn advice_on_ranks_looks_at_the_whole_chain() {
+    let irq_thread = |rt| Task::rt(400, "irq/9-eth0", rt);
+    let check = |thread_rt: i32, victim_rt: i32, expect: &str| {
+        let (thread, late) = (irq_thread(thread_rt), Task::rt(100, "victim", victim_rt));
+        let trace = SyntheticTrace::new().at(10).cpu(1).block(FAIR, Task::IDLE);
+        let trace = trace.cpu(0).at(20).block(late, FAIR).at(500);
+        let trace = trace.preempt(FAIR, HOG).at(1_000).irq(9, "eth0").after(2);
+        let trace = trace.wake(thread).after(2).irq_end(9);
+        let trace = trace.at(9_000).block(HOG, thread).after(20).wake(late);
+        let diagnosis = ask(trace.after(5).block(thread, late), &victim());
+        let advice = &diagnosis.verdict().expect("it was late").advice;
+        let ranks = ["lower-task", "raise-victim"];
+        let advice = advice.iter().filter(|advice| ranks.contains(&advice.rule));
+        let commands: Vec<_> = advice.map(|advice| advice.command.as_str()).collect();
+        assert_eq!(commands, [expect]);
+    };
+    // The hog is below the victim, and above the thread that wakes it.
+    check(50, 70, "chrt -r -p 49 200");
+    check(50, 40, "chrt -r -p 39 200");
+    check(50, 1, "chrt -f -p 61 400 && chrt -f -p 61 100");
+}
+
+#[test]
 fn the_check_uses_the_watchs_own_threshold() {
     let check = |trace: SyntheticTrace, expect: &str| {
         let diagnosis = ask(trace, &victim());

@@ -43,6 +43,7 @@ pub(crate) fn environment(
             "rtscope_virtualised",
             EnvValue::Integer(i64::from(facts.machine.virtualised)),
         ),
+        ("rtscope_steal", text(facts.machine.steal.name())),
         (
             "clocksource",
             text(facts.machine.clocksource.as_deref().unwrap_or("unknown")),

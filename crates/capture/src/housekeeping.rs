@@ -12,7 +12,7 @@ const COMM_BYTES: usize = 15;
 
 /// The CPUs for our own threads: allowed, not isolated, not measured; where that leaves none, all
 /// that are allowed.
-pub(crate) fn cpus(machine: &Machine, measured: Option<&[Cpu]>) -> Vec<Cpu> {
+pub fn cpus(machine: &Machine, measured: Option<&[Cpu]>) -> Vec<Cpu> {
     let free = |cpu: &Cpu| {
         !machine.cpus_isolated.contains(cpu) && !measured.unwrap_or_default().contains(cpu)
     };
@@ -84,13 +84,25 @@ pub(crate) fn pin(cpus: &[Cpu]) {
     }
 }
 
-/// Schedules this thread before all fair tasks and behind every other real-time task (SCHED_FIFO
-/// 1), so that a busy machine does not keep a stopped recorder waiting. Without the privilege it
-/// stays as it is.
+/// Schedules this thread before all fair tasks and behind the more urgent real-time tasks
+/// (SCHED_FIFO 1), so that a busy machine does not keep a stopped recorder waiting; for tasks of
+/// the same priority see [`let_equals_run`]. Without the privilege it stays as it is.
 pub(crate) fn be_prompt() {
     let param = libc::sched_param { sched_priority: 1 };
     // SAFETY: the call reads one initialised struct and affects this thread only.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) };
+}
+
+/// Lets tasks of the same priority run first. A task at SCHED_FIFO 1 is no less urgent than this
+/// thread and would wait for all that it does; so long work calls this after every page. A fair
+/// thread keeps its CPU: the scheduler shares that anyway, and each call could cost it a slice.
+pub(crate) fn let_equals_run() {
+    // SAFETY: both calls take no memory and affect this thread only.
+    unsafe {
+        if libc::sched_getscheduler(0) == libc::SCHED_FIFO {
+            libc::sched_yield();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ fn shared_memory(name: &str) -> Option<u32> {
 }
 
 /// The process in `.NAME.partial-PID`, as `ctf::writer::StagedDir` names what it writes.
-fn half_written(name: &str) -> Option<u32> {
+pub(crate) fn half_written(name: &str) -> Option<u32> {
     let (head, pid) = name.rsplit_once(".partial-")?;
     head.strip_prefix('.').filter(|name| !name.is_empty())?;
     pid.parse().ok()

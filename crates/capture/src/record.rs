@@ -4,7 +4,7 @@
 //! sleep on the rings: a waiting reader would make the measured CPUs send wake-ups.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +18,11 @@ use crate::facts::Facts;
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
+use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
-use crate::user::{UserConfig, UserRecorder, UserSummary, UserTarget};
+use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
 
 /// How often the rings are emptied.
@@ -135,7 +136,8 @@ impl RecordSummary {
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] when the output is there; [`ErrorKind::StorageFull`] when the disk
-/// is: what was written is then removed, so that no half trace remains. A command that cannot be
+/// is: of applications, what was written until then is kept; of the kernel, it is removed, so that
+/// no half trace remains. A command that cannot be
 /// started is an error, one that fails is not.
 pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Result<RecordSummary> {
     let staged = StagedDir::create(&config.output)?;
@@ -145,7 +147,15 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
     let offset = clock::wall_offset_ns();
     let name = config.output.file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
+    let progress = Arc::new(Progress::create(staged.path())?);
+    let kernel_source = config.kernel.then(|| progress.source());
+    let failed = Arc::new(AtomicBool::new(false));
     let target = UserTarget {
+        failed: Arc::clone(&failed),
+        progress: config
+            .user
+            .is_some()
+            .then(|| (Arc::clone(&progress), progress.source())),
         root: staged.path().to_owned(),
         trace_name: name.clone(),
         wall_offset_ns: offset,
@@ -157,21 +167,34 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
     let user = user
         .map(|user| UserRecorder::start(user, target))
         .transpose()?;
-    let recorded = match config.kernel {
-        true => {
+    let recorded = match kernel_source {
+        Some(source) => {
             let environment = environment::environment(&name, command_line, facts);
-            record_kernel(config, facts, &staged, (begin, offset), environment)
+            let written = Written {
+                staged: &staged,
+                progress: &progress,
+                source,
+                failed: &failed,
+            };
+            record_kernel(config, facts, written, (begin, offset), environment)
         }
-        false => record_nothing_else(config),
+        None => record_nothing_else(config, &failed),
     };
     // Also after an error: no process may be left switched on.
     let user = user.map(UserRecorder::finish).transpose();
     let recorded = recorded?;
-    let user = user?.unwrap_or_default();
+    let user = match user {
+        Err(full) if full.kind() == ErrorKind::StorageFull => {
+            drop(progress);
+            return Err(kept_until_full(staged, &full));
+        }
+        user => user?.unwrap_or_default(),
+    };
     if !config.kernel && user.events() + user.lost() == 0 {
         return Err(nothing_recorded(config, &user));
     }
     let duration = recorded.duration;
+    drop(progress);
     Ok(RecordSummary {
         path: staged.commit()?,
         duration: Duration::from_ns(duration.as_nanos().min(i64::MAX as u128) as i64),
@@ -196,7 +219,10 @@ pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
                 .mend("rtscope record --flight --user 'GLOB'"),
         );
     };
+    let failed = Arc::new(AtomicBool::new(false));
     let target = UserTarget {
+        failed: Arc::clone(&failed),
+        progress: None,
         root: PathBuf::new(),
         trace_name: String::new(),
         wall_offset_ns: 0,
@@ -205,9 +231,37 @@ pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
         in_flight: true,
     };
     let recorder = UserRecorder::start(user, target)?;
-    let waited = wait(config, &AtomicBool::new(false));
+    let waited = wait(config, &failed);
     recorder.finish()?;
     waited.map(|_| ())
+}
+
+/// Ends a recording whose disk is full: what was written until then gets its final name, when there
+/// is any.
+fn kept_until_full(staged: StagedDir, full: &Error) -> Error {
+    let found = full.value_found().unwrap_or("no space").to_owned();
+    let what = full.what();
+    let (what, found) = match holds_packets(staged.path()).then(|| staged.commit()) {
+        Some(Ok(path)) => (
+            format!("the recording ended when its disk was full: {what}"),
+            format!("{found}; what came before is in {}", path.display()),
+        ),
+        Some(Err(error)) => (what.to_owned(), format!("{found}; {error}")),
+        None => (what.to_owned(), format!("{found}; nothing was kept")),
+    };
+    let error = Error::new(ErrorKind::StorageFull, what).found(found);
+    error.mend(full.mended_by().unwrap_or("free some space"))
+}
+
+/// Whether a process's trace below `root` has a packet of events.
+fn holds_packets(root: &Path) -> bool {
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let traces = entries(&root.join(PARTS));
+    let mut files = traces.flat_map(|trace| entries(&trace.path()));
+    files.any(|file| {
+        let is_stream = file.file_name().as_encoded_bytes().starts_with(b"channel");
+        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
+    })
 }
 
 /// A trace without a stream is no trace: no reader takes it.
@@ -235,9 +289,9 @@ struct Recorded {
 }
 
 /// Waits for the end while applications alone are recorded.
-fn record_nothing_else(config: &RecordConfig) -> Result<Recorded> {
+fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Recorded> {
     let started = StdInstant::now();
-    let command_status = wait(config, &AtomicBool::new(false))?;
+    let command_status = wait(config, failed)?;
     Ok(Recorded {
         cpus: Vec::new(),
         dump_events: 0,
@@ -247,11 +301,21 @@ fn record_nothing_else(config: &RecordConfig) -> Result<Recorded> {
     })
 }
 
+/// Where the kernel's events go, and who is told how far they are.
+struct Written<'r> {
+    staged: &'r StagedDir,
+    progress: &'r Progress,
+    /// Stands for all readers until they stand for themselves.
+    source: Source,
+    /// Raised by whoever cannot go on.
+    failed: &'r AtomicBool,
+}
+
 /// Records the kernel's events.
 fn record_kernel(
     config: &RecordConfig,
     facts: &Facts,
-    staged: &StagedDir,
+    written: Written<'_>,
     (begin, offset): (Instant, i64),
     environment: Vec<(String, EnvValue)>,
 ) -> Result<Recorded> {
@@ -268,6 +332,7 @@ fn record_kernel(
     let dump = StateDump::collect();
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
     let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
+    let staged = written.staged;
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
     let absent = recorder.selected().absent.clone();
 
@@ -280,7 +345,7 @@ fn record_kernel(
         .iter_mut()
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
-    let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts)?;
+    let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts, &written)?;
     let end = clock::monotonic();
     let dump_events = trace.state_dump(&dump, TimeRange { begin, end })?;
     let own = SharedFunctions::default();
@@ -307,20 +372,20 @@ fn run(
     instance: &Instance,
     lanes: Vec<Lane<'_>>,
     facts: &Facts,
+    written: &Written<'_>,
 ) -> Result<Ran> {
     // Raised when events no longer come in: the readers empty the rings a last time.
     let drained = AtomicBool::new(false);
-    // Raised by a reader that failed.
-    let failed = AtomicBool::new(false);
     let cpus = housekeeping::cpus(&facts.machine, config.cpus.as_deref());
     std::thread::scope(|scope| {
         let readers: Vec<_> = shares(lanes, cpus.len().clamp(1, READERS_MAX))
             .into_iter()
             .map(|share| {
-                let (drained, failed, cpus) = (&drained, &failed, &cpus);
+                let (drained, failed, cpus) = (&drained, written.failed, &cpus);
+                let progress = (written.progress, written.progress.source());
                 scope.spawn(move || {
                     housekeeping::pin(cpus);
-                    let result = read_lanes(share, instance, drained);
+                    let result = read_lanes(share, instance, drained, progress);
                     if result.is_err() {
                         failed.store(true, Ordering::Release);
                     }
@@ -328,7 +393,8 @@ fn run(
                 })
             })
             .collect();
-        let waited = wait(config, &failed);
+        written.progress.over(written.source)?;
+        let waited = wait(config, written.failed);
         let stopped = instance.stop();
         let ended = StdInstant::now();
         drained.store(true, Ordering::Release);
@@ -410,18 +476,19 @@ impl<'a> Lane<'a> {
     }
 
     /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
-    fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<()> {
+    /// False when it gave up.
+    fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<bool> {
         // Before the first read: what was overwritten until now lies before what is read next.
         let overrun = instance.statistics(self.pipe.cpu())?.overrun;
         for _ in 0..pages_max {
             if !self.pipe.read_page(&mut self.page)? {
-                break;
+                return Ok(true);
             }
             let missed_min = overrun.saturating_sub(self.converter.discarded());
             self.converter
                 .page(&self.page, Before::Running, missed_min)?;
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The last losses, and the end of the stream.
@@ -450,13 +517,23 @@ fn read_lanes(
     mut lanes: Vec<Lane<'_>>,
     instance: &Instance,
     drained: &AtomicBool,
+    (progress, source): (&Progress, Source),
 ) -> Result<Vec<CpuRecord>> {
+    let mut flushed = StdInstant::now();
     loop {
         let last = drained.load(Ordering::Acquire);
-        let begin = StdInstant::now();
+        let (begin, begin_at) = (StdInstant::now(), clock::monotonic());
+        let mut is_empty = true;
         for lane in &mut lanes {
             let pages_max = if last { usize::MAX } else { 4096 };
-            lane.empty(instance, pages_max)?;
+            is_empty &= lane.empty(instance, pages_max)?;
+        }
+        if is_empty && flushed.elapsed() >= FLUSH_PERIOD {
+            flushed = StdInstant::now();
+            for lane in &mut lanes {
+                lane.converter.flush()?;
+            }
+            progress.reached(source, begin_at)?;
         }
         if last {
             return lanes

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use event::{Cpu, Error, ErrorKind, Result};
 use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, Switch, Tracefs};
 
+use crate::housekeeping;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::select::{EventSelection, Selected};
 
@@ -186,9 +187,14 @@ impl Recorder {
 
     fn refill_spares(&mut self) {
         let limit = self.ring_bytes();
+        let page = self.formats.layout.page_size_bytes();
         while self.spares.len() < self.pipes.len() {
+            let mut spare = Vec::with_capacity(limit);
             // Written, so that the pages exist when they are needed.
-            let mut spare = vec![1u8; limit];
+            while spare.len() < limit {
+                spare.resize(limit.min(spare.len() + page), 1u8);
+                housekeeping::let_equals_run();
+            }
             spare.clear();
             self.spares.push(spare);
         }
@@ -256,6 +262,7 @@ fn read_all(pipe: &mut PagePipe, bytes: &mut Vec<u8>, limit: usize) -> Result<()
             bytes.truncate(begin);
             break;
         }
+        housekeeping::let_equals_run();
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use ftrace::{Formats, Page};
 
 use crate::facts::Facts;
 use crate::functions::{self, SharedFunctions};
+use crate::heartbeat::Heartbeat;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::pages::{CpuPages, Pages};
@@ -68,6 +69,13 @@ impl SnapshotFacts {
         let value = EnvValue::Integer(floor.as_ns());
         self.environment
             .push(("rtscope_late_timer_floor_ns".to_owned(), value));
+        self
+    }
+
+    /// Says which CPUs beat, and how often, while the trace was taken.
+    pub(crate) fn with_heartbeat(mut self, heartbeat: Option<&Heartbeat>) -> Self {
+        let beats = heartbeat.map(Heartbeat::environment);
+        self.environment.extend(beats.into_iter().flatten());
         self
     }
 }

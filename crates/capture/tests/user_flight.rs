@@ -81,7 +81,9 @@ impl Scene {
         while let Some(item) = cursor.next()? {
             let Item::Event(event) = item else { continue };
             let class = &trace.classes()[event.class().0 as usize];
-            numbers.push(event.u64(class.field("i").expect("i")));
+            if class.name == "flight:tick" {
+                numbers.push(event.u64(class.field("i").expect("i")));
+            }
         }
         Ok(numbers)
     }

@@ -181,10 +181,17 @@ fn metadata_that_cannot_be_understood_is_named_with_its_place() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("metadata: {place}")), "{said}");
     };
-    check(&METADATA.replace("size = 64", "size = 99"), "line 4: ");
+    let long = METADATA.replace("size = 64", "size = 99");
+    // What follows the type: only its end says that it is too long.
+    let after = long
+        .find("size = 99")
+        .and_then(|at| Some(at + long[at..].find('}')? + 2));
+    let after = after.expect("the type's end");
+    check(&long, &format!("byte {after}, line 4: "));
+    let block = METADATA.find("trace {").expect("a trace block");
     check(
         &METADATA.replace("minor = 8", "minor = 9"),
-        "line 5: version 1.9",
+        &format!("byte {block}, line 5: version 1.9"),
     );
     check(
         "\x1e{\"type\": \"preamble\", \"version\": 2}\n\x1e{\"type\": \"mystery\"}",

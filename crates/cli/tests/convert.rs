@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use ctf::writer::{PayloadWriter, TraceMeta, TraceWriter};
 use event::{Cpu, Field, FieldType, Instant, Integer};
+use rustix::process::{Pid, Signal, kill_process};
 use testkit::{event_class, one_stream_class};
 
 /// On each of two CPUs a wake-up at 10 µs × CPU and interrupt 24 five later; 7 events are lost
@@ -185,4 +186,66 @@ fn an_output_that_exists_is_refused_and_kept() {
         assert_eq!(fs::read(&output).expect("kept"), b"of somebody else");
     }
     assert_eq!(names(folder.path()), ["out", "trace"], "nothing is left");
+}
+
+/// `count` wake-ups on one CPU.
+fn write_many(dir: &Path, count: i64) {
+    let tid = Field::payload("tid", FieldType::Integer(Integer::le(32, true)));
+    let classes = vec![
+        event_class(0, "sched_waking", vec![tid]),
+        event_class(1, "never", Vec::new()),
+    ];
+    let mut trace = TraceWriter::create(dir, &one_stream_class(classes, 0)).expect("a trace");
+    let mut stream = trace.stream(0, Cpu(0)).expect("a stream");
+    let mut payload = PayloadWriter::new();
+    for ns in 0..count {
+        let waking = payload.clear().i32(7);
+        let written = stream.event(0, Instant::from_ns(ns), waking.bytes());
+        written.expect("written");
+    }
+    stream.finish().expect("written");
+}
+
+/// Whether a process handles SIGINT and SIGTERM itself: it takes them over in this order.
+fn handles_interrupts(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & (1 << (Signal::TERM.as_raw() - 1)) != 0)
+}
+
+/// Starts a conversion that passes over everything, interrupts it on the way and returns what it
+/// said; none when it was over before.
+fn interrupt(trace: &Path, output: &Path) -> Option<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    command.arg("convert").arg(trace).arg("-o").arg(output);
+    command.args(["--to", "json", "--filter", "name == \"never\""]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("rtscope starts");
+    let pid = Pid::from_child(&child);
+    while !handles_interrupts(child.id()) && child.try_wait().expect("a child").is_none() {
+        std::thread::yield_now();
+    }
+    kill_process(pid, Signal::INT).ok();
+    let done = child.wait_with_output().expect("a child");
+    (!done.status.success()).then_some(done)
+}
+
+#[test]
+fn the_first_interrupt_ends_a_conversion_that_passes_over_everything_and_leaves_nothing() {
+    // Longer, where the conversion was faster than the signal.
+    for count in [1 << 20, 1 << 22, 1 << 24] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trace = folder.path().join("trace");
+        write_many(&trace, count);
+        let output = folder.path().join("events.json");
+        if let Some(done) = interrupt(&trace, &output) {
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(said.contains("stopped before the end"), "{done:?}");
+            assert_eq!(done.status.code(), Some(1), "{done:?}");
+            assert_eq!(names(folder.path()), ["trace"]);
+            return;
+        }
+    }
+    panic!("no conversion was met on its way");
 }

@@ -3,10 +3,12 @@
 
 mod recorded;
 
-use recorded::{Scene, compile, libraries};
+use std::process::Command;
 
-/// Nothing in it is ours. The second thread waits for the mutex for certain: its number is asked
-/// of the kernel until it sleeps.
+use recorded::{Scene, compile, libraries, run};
+
+/// Nothing in it is ours. The second thread waits for the mutex for certain: the kernel is asked
+/// until it sleeps, not so often that a busy machine's rings would be full of the asking.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -52,7 +54,7 @@ int main(void)
     pthread_mutex_lock(&mutex);
     pthread_create(&thread, 0, second, 0);
     while (!sleeps())
-        ;
+        usleep(1000);
     pthread_mutex_unlock(&mutex);
     pthread_join(thread, 0);
     return pthread_mutex_trylock(&mutex);
@@ -61,8 +63,13 @@ int main(void)
 
 /// Records the program with these helpers; gives the events.
 fn recorded(names: &[&str], patterns: &str, flags: &[&str]) -> Vec<String> {
+    scene(&names.concat(), names, patterns, flags).events()
+}
+
+/// The same with the trace, of a program of its own: tests run beside each other.
+fn scene(program: &str, names: &[&str], patterns: &str, flags: &[&str]) -> Scene {
     let scene = Scene::new();
-    let program = compile("cc", &names.concat(), PROGRAM, flags);
+    let program = compile("cc", program, PROGRAM, flags);
     let preload = names.iter().map(|name| {
         let path = libraries().join(format!("librtscope-{name}.so"));
         path.to_str().expect("a path in UTF-8").to_owned()
@@ -71,7 +78,7 @@ fn recorded(names: &[&str], patterns: &str, flags: &[&str]) -> Vec<String> {
     let program = program.to_str().expect("a path in UTF-8");
     scene.record(&["--user", patterns], &["env", &preload, program]);
     scene.check_babeltrace("preload");
-    scene.events()
+    scene
 }
 
 fn number<'a>(event: &'a str, field: &str) -> &'a str {
@@ -173,6 +180,18 @@ fn functions_are_entered_and_left() {
         number(last, "addr"),
         "main is the first and the last"
     );
+}
+
+#[test]
+fn functions_of_a_process_that_is_gone_have_their_names_in_a_flame_graph() {
+    let flags = ["-finstrument-functions"];
+    let scene = scene("flame", &["functions"], "lttng_ust_cyg_profile", &flags);
+    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    let text = run(rtscope.args(["report", "flamegraph"]).arg(scene.trace()));
+    for stack in [";main ", ";main;sleeps ", ";second "] {
+        assert!(text.contains(stack), "no {stack}: {text}");
+    }
+    assert!(!text.contains(";0x"), "an address without a name: {text}");
 }
 
 /// Each has its own descriptions and switches, and the runtime that they share has none.

@@ -84,6 +84,11 @@ fn cpus_words_and_files_that_cannot_be_are_refused_before_anything_runs() {
         "measure cyclic --samples 1000000 --histogram /proc/nowhere/h",
         nowhere,
     );
+    for option in ["json", "histfile"] {
+        // For ever, if it began.
+        let words = format!("measure cyclic --cyclictest -p80 -h10 -q --{option}=/proc/nowhere/h");
+        check(&words, nowhere);
+    }
     check(
         "measure eval -o /proc/nowhere",
         ["cannot make /proc/nowhere", "", "-o /tmp/eval"],

@@ -1,7 +1,8 @@
 //! `rtscope measure eval` on this machine: its report, its verdict, its loads.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -108,4 +109,57 @@ fn a_load_that_is_not_installed_is_told_and_stops_only_whoever_named_it() {
         "mend:  sudo apt install",
     ];
     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+}
+
+/// A control group of our own, in the hierarchy that every task can join.
+fn own_group() -> Option<PathBuf> {
+    let hierarchies = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"];
+    let group = |parent: &str| Path::new(parent).join("rtscope-test-load");
+    let made = |group: &PathBuf| std::fs::create_dir(group).is_ok();
+    let made = hierarchies.into_iter().map(group).find(made)?;
+    if made.join("cgroup.procs").exists() {
+        return Some(made);
+    }
+    std::fs::remove_dir(made).ok();
+    None
+}
+
+fn members(group: &Path) -> usize {
+    let text = std::fs::read_to_string(group.join("cgroup.procs"));
+    text.expect("a group").lines().count()
+}
+
+#[test]
+fn a_load_runs_in_the_control_group_that_was_named_and_leaves_it_empty() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(group) = own_group() else {
+        return testkit::skip("--load-cgroup", "no control group can be made here");
+    };
+    let words = ["measure", "eval", "--for", "4s", "--no-hw", "--json"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(words)
+        .args(["--load", "compile", "--load-cgroup"])
+        .arg(&group)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("rtscope starts");
+    let mut most = 0;
+    while child.try_wait().expect("a child").is_none() {
+        most = most.max(members(&group));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let left = members(&group);
+    std::fs::remove_dir(&group).expect("an empty group can go");
+    // timeout, a shell and a compiler at least.
+    assert!(most >= 2, "{most} tasks at most");
+    assert_eq!(left, 0);
+
+    let gone = group.display().to_string();
+    let refused = eval(&format!("--for 1s --load-cgroup {gone}"), folder.path());
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("cannot join this control group"), "{text}");
+    assert!(text.contains(&format!("sudo mkdir {gone}")), "{text}");
 }

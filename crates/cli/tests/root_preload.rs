@@ -43,6 +43,8 @@ fn inside_calls(trace: &Trace) -> (u64, u64) {
                 inside += far.count() as u64;
                 entered.insert(tid, i64::MAX);
             }
+            // The recorder wrote the map of the process: no thread of its own was there.
+            (name, _) if name.starts_with("lttng_ust_statedump:") => {}
             (name, before)
                 if name.starts_with("lttng_ust") || name.starts_with("rtscope_mutex") =>
             {

@@ -91,8 +91,9 @@ pub struct Running {
 /// Starts `load`.
 ///
 /// # Errors
-/// [`event::ErrorKind::NotFound`] with what installs it when its program is missing, and what the
-/// operating system refused.
+/// [`event::ErrorKind::NotFound`] with what installs it when its program is missing,
+/// [`event::ErrorKind::InvalidInput`] for a control group that is not there, and what the operating
+/// system refused.
 pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
     let (program, install) = load.program();
     if !is_installed(program) {
@@ -101,6 +102,9 @@ pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
         return Err(Error::new(event::ErrorKind::NotFound, what)
             .found(found)
             .mend(install));
+    }
+    if let Some(group) = &plan.cgroup {
+        check_group(group)?;
     }
     let cannot = |error| Error::io(format!("cannot start the load {}", load.name()), error);
     let folder = Scratch::new(load).map_err(cannot)?;
@@ -184,6 +188,20 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).ok();
     }
+}
+
+/// Whether a load can join the control group in this folder.
+fn check_group(group: &Path) -> Result<()> {
+    let tasks = group.join("cgroup.procs");
+    if rustix::fs::access(&tasks, rustix::fs::Access::WRITE_OK).is_ok() {
+        return Ok(());
+    }
+    let what = "the loads cannot join this control group";
+    let found = format!("no {} that we may write", tasks.display());
+    let mend = format!("sudo mkdir {}", group.display());
+    Err(Error::new(event::ErrorKind::InvalidInput, what)
+        .found(found)
+        .mend(mend))
 }
 
 fn is_installed(program: &str) -> bool {

@@ -75,12 +75,23 @@ pub fn die_with_parent(parent: u32, signal: Signal) -> Result<()> {
 /// # Errors
 /// When there is no such CPU for us.
 pub fn stay_on(cpu: Cpu) -> Result<()> {
+    stay_within(&[cpu])
+}
+
+/// Keeps this thread on `cpus`.
+///
+/// # Errors
+/// When none of them is there for us.
+pub fn stay_within(cpus: &[Cpu]) -> Result<()> {
     let mut set = CpuSet::new();
-    if (cpu.0 as usize) < CpuSet::MAX_CPU {
-        set.set(cpu.0 as usize);
+    for cpu in cpus {
+        if (cpu.0 as usize) < CpuSet::MAX_CPU {
+            set.set(cpu.0 as usize);
+        }
     }
     rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
-        Error::io(format!("cannot run on {cpu}"), error.into())
+        let names: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+        Error::io(format!("cannot run on {}", names.join(", ")), error.into())
             .mend("taskset -p $$ shows the CPUs that we may use")
     })
 }

@@ -60,7 +60,10 @@ impl TextStyle {
 pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
     if diagnosis.groups.is_empty() {
-        lines.push("Nothing was late.".to_owned());
+        lines.push(match diagnosis.basis.activations {
+            0 => "Nothing to judge: no task that was asked for was activated there.".to_owned(),
+            _ => "Nothing was late.".to_owned(),
+        });
     }
     for group in &diagnosis.groups {
         group_text(diagnosis, group, style, &mut lines);

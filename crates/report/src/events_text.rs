@@ -2,6 +2,7 @@
 
 mod bodies;
 mod clock;
+mod code;
 mod field;
 mod head;
 mod line;
@@ -9,6 +10,7 @@ mod options;
 mod times;
 mod value;
 
+use symbols::UserSymbols;
 use trace::{EventView, Trace};
 
 use line::Line;
@@ -21,6 +23,7 @@ pub use times::EventTimes;
 pub struct EventText<'t> {
     times: EventTimes,
     bodies: EventBodies<'t>,
+    names: Option<&'t mut UserSymbols>,
     line: Line,
 }
 
@@ -30,8 +33,28 @@ impl<'t> EventText<'t> {
         EventText {
             times: EventTimes::new(options),
             bodies: EventBodies::new(trace, options),
+            names: None,
             line: Line::default(),
         }
+    }
+
+    /// A writer that goes on behind what another one wrote, whose times are these.
+    pub fn after(trace: &'t Trace, options: EventTextOptions, times: EventTimes) -> Self {
+        EventText {
+            times,
+            ..EventText::new(trace, options)
+        }
+    }
+
+    /// The times of what was written, for [`EventText::after`].
+    pub fn into_times(self) -> EventTimes {
+        self.times
+    }
+
+    /// With names of code behind fields that are addresses of it.
+    pub fn with_names(mut self, names: &'t mut UserSymbols) -> Self {
+        self.names = Some(names);
+        self
     }
 
     /// Appends the line of `event`, with its newline. Texts keep their bytes, whatever their
@@ -41,7 +64,10 @@ impl<'t> EventText<'t> {
         if let Some(time) = self.bodies.time(event) {
             self.times.add(time, &mut self.line);
         }
-        self.bodies.add(event, &mut self.line);
+        match &mut self.names {
+            None => self.bodies.add(event, &mut self.line),
+            Some(names) => self.bodies.add_named(event, &mut self.line, names),
+        }
         out.extend_from_slice(self.line.text());
     }
 }

@@ -22,7 +22,7 @@ mod xml;
 pub use budgets::{budgets_json, budgets_junit, budgets_text};
 pub use comparison::{comparison_json, comparison_text};
 pub use cyclic::{
-    Cyclic, CyclictestFacts, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
+    Cyclic, CyclictestFacts, Late, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,
 };
 pub use diagnosis_json::diagnosis_json;

@@ -1,6 +1,7 @@
 //! What a person reads and what a program reads about the same diagnosis.
 
 use analysis::{Diagnosis, Query, diagnose};
+use event::Duration;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use testkit::{SyntheticTrace, Task};
 
@@ -113,9 +114,25 @@ fn the_json_has_a_schema_a_version_and_integer_nanoseconds_that_add_up() {
 }
 
 #[test]
-fn a_trace_in_which_nothing_was_late_says_so() {
-    let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).build();
-    let diagnosis = diagnose(&trace, &Query::default()).expect("the trace can be diagnosed");
-    assert!(diagnosis_text(&diagnosis, &TextStyle::default()).starts_with("Nothing was late.\n"));
-    assert!(diagnosis_json(&diagnosis)["verdict"].is_null());
+fn a_trace_in_which_nothing_was_late_says_so_and_one_without_activations_does_not() {
+    let check = |trace: SyntheticTrace, query: &Query, expect: &str| {
+        let diagnosis = diagnose(&trace.build(), query).expect("the trace can be diagnosed");
+        let text = diagnosis_text(&diagnosis, &TextStyle::default());
+        assert!(text.starts_with(expect), "{text}");
+        assert!(diagnosis_json(&diagnosis)["verdict"].is_null());
+    };
+    let idle = SyntheticTrace::new().at(20).block(VICTIM, HOG);
+    check(idle, &Query::default(), "Nothing to judge: ");
+    let quick = SyntheticTrace::new().at(20).block(VICTIM, Task::IDLE);
+    let quick = quick
+        .at(100)
+        .irq(9, "eth0")
+        .wake(VICTIM)
+        .after(2)
+        .irq_end(9);
+    let query = Query {
+        threshold: Some(Duration::from_ms(1)),
+        ..Query::default()
+    };
+    check(quick.after(5).run(VICTIM), &query, "Nothing was late.\n");
 }

@@ -15,7 +15,7 @@ use abi::rings::{self, Header, Plain, Ring};
 use event::{Error, ErrorKind, Result};
 use rustix::fs::FlockOperation;
 
-use crate::{EventDescription, Layout, Losses, Mode, Table, Window};
+use crate::{EventDescription, Layout, LoadedObject, Losses, Mode, Table, Window, objects};
 
 /// Whether somebody can still write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct RingFile {
     layout: Layout,
     name: String,
     table: Table,
+    /// How much of the area of objects was read.
+    objects_read: u64,
 }
 
 impl RingFile {
@@ -62,6 +64,7 @@ impl RingFile {
             layout,
             name: name.to_owned(),
             table: Table::default(),
+            objects_read: 0,
         }))
     }
 
@@ -95,6 +98,41 @@ impl RingFile {
         let mut bytes = vec![0; (used - read) as usize];
         self.read(&mut bytes, self.layout.table_offset + read)?;
         Ok(self.table.extend(&bytes))
+    }
+
+    /// Programs and libraries that the process has loaded since the last call. What makes no sense
+    /// is left out, with all behind it: it is there for names alone.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn read_objects(&mut self) -> Result<Vec<LoadedObject>> {
+        let used = self.word(offset_of!(Header, objects_used) as u64)?;
+        fence(Ordering::Acquire);
+        let used = used.min(self.layout.objects_bytes);
+        if used <= self.objects_read {
+            return Ok(Vec::new());
+        }
+        let mut bytes = vec![0; (used - self.objects_read) as usize];
+        self.read(&mut bytes, self.layout.objects_offset + self.objects_read)?;
+        self.objects_read = used;
+        Ok(objects(&bytes).0)
+    }
+
+    /// Whether `other` is the same file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn is_file(&self, device: (u32, u32), inode: u64) -> Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let facts = self
+            .file
+            .metadata()
+            .map_err(|cause| Error::io(format!("cannot read the rings {}", self.name), cause))?;
+        let own = (
+            rustix::fs::major(facts.dev()),
+            rustix::fs::minor(facts.dev()),
+        );
+        Ok(own == device && facts.ino() == inode)
     }
 
     /// The offsets of a ring and its losses; `None` when the CPU has no ring.
@@ -149,6 +187,25 @@ impl RingFile {
         fence(Ordering::Release);
         let offset = self.layout.control_offset(ring) + offset_of!(Ring, tail) as u64;
         self.write(&tail.to_le_bytes(), offset)
+    }
+
+    /// Says that these losses of a ring, all since its process began, are told where the records
+    /// before its tail are.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn stated(&self, ring: u32, losses: &Losses) -> Result<()> {
+        let bytes: Vec<u8> = losses.iter().flat_map(|lost| lost.to_le_bytes()).collect();
+        let offset = self.layout.control_offset(ring) + offset_of!(Ring, lost_stated) as u64;
+        self.write(&bytes, offset)
+    }
+
+    /// The losses that [`RingFile::stated`] left; none before anybody did.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn losses_stated(&self, ring: u32) -> Result<Losses> {
+        Ok(self.ring(ring)?.lost_stated)
     }
 
     /// Leaves a pair of both clocks, for whom finds the file when nobody is there any more.

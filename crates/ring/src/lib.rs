@@ -12,6 +12,7 @@
 mod directory;
 mod file;
 mod layout;
+mod objects;
 mod records;
 mod table;
 mod window;
@@ -19,6 +20,7 @@ mod window;
 pub use directory::Directory;
 pub use file::{Liveness, RingFile};
 pub use layout::{ClockKind, Layout, Mode};
+pub use objects::{LoadedObject, objects};
 pub use records::{Record, Records};
 pub use table::{
     EventDescription, FieldDescription, FieldKind, Number, NumberKind, Table, TableProblem,

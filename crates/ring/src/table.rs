@@ -200,9 +200,27 @@ pub struct Table {
     pub read_bytes: usize,
     /// By name, the last that was described.
     enumerations: HashMap<String, Arc<[IntegerMapping]>>,
+    /// For each id, one more than the place of its event; 0 where there is none.
+    places: Vec<u32>,
 }
 
 impl Table {
+    /// Where among the events the one with this id is.
+    #[inline]
+    pub fn place_of(&self, id: u16) -> Option<usize> {
+        let place = self.places.get(usize::from(id))?;
+        place.checked_sub(1).map(|place| place as usize)
+    }
+
+    fn add(&mut self, event: EventDescription) {
+        let id = usize::from(event.id);
+        if self.places.len() <= id {
+            self.places.resize(id + 1, 0);
+        }
+        self.events.push(event);
+        self.places[id] = self.events.len() as u32;
+    }
+
     /// Reads the entries in `bytes`, the complete part of the table from `self.read_bytes` on.
     /// Returns the places of the new events.
     pub fn extend(&mut self, bytes: &[u8]) -> Range<usize> {
@@ -232,10 +250,10 @@ impl Table {
                 continue;
             }
             match described(&entry, text, &self.enumerations) {
-                Ok(event) if self.events.iter().any(|known| known.id == event.id) => {
+                Ok(event) if self.place_of(event.id).is_some() => {
                     self.problem(at, "an id for the second time");
                 }
-                Ok(event) => self.events.push(event),
+                Ok(event) => self.add(event),
                 Err(what) => self.problem(at, what),
             }
             at += total;

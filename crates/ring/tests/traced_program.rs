@@ -319,6 +319,17 @@ fn build_arm64() -> Option<PathBuf> {
     let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("arm64");
     std::fs::create_dir_all(&folder).expect("a folder");
+    // Debian's compiler only suggests the headers of its C library.
+    let header = folder.join("header.c");
+    std::fs::write(&header, "#include <stdlib.h>\n").expect("a file");
+    let found = Command::new(compiler)
+        .arg("-fsyntax-only")
+        .arg(header)
+        .output();
+    if !found.is_ok_and(|done| done.status.success()) {
+        testkit::skip("traced_program on arm64", "install libc6-dev-arm64-cross");
+        return None;
+    }
     let (begin, text) = ALL_TYPES.split_once("int main(void)\n{\n").expect("a main");
     let source = format!("#include <stdlib.h>\n{begin}{OWN_SECTION}{text}");
     std::fs::write(folder.join("main.c"), source).expect("the program's text");

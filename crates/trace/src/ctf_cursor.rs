@@ -15,6 +15,8 @@ struct CtfLane<'a> {
     reader: StreamReader<'a>,
     part: &'a Part,
     range: TimeRange,
+    /// Where what is no event must lie.
+    others: TimeRange,
     /// Its name relative to the root.
     file: String,
     /// What the reader stands on, when it is no event.
@@ -46,6 +48,17 @@ impl<'a> CtfCursor<'a> {
     /// Events of the classes that are `wanted`, by the trace's list of classes; of all when it is
     /// empty.
     pub fn new(ctf: &'a CtfTrace, range: TimeRange, wanted: &[bool], share: Share) -> Self {
+        CtfCursor::with_others(ctf, range, TimeRange::ALL, wanted, share)
+    }
+
+    /// The same without what is no event and stands outside of `others`.
+    pub fn with_others(
+        ctf: &'a CtfTrace,
+        range: TimeRange,
+        others: TimeRange,
+        wanted: &[bool],
+        share: Share,
+    ) -> Self {
         let mut lanes = Vec::new();
         let wanted_of = |part: &Part| wanted.get(part.classes()).map(Arc::from);
         let wanted: Vec<Option<Arc<[bool]>>> = ctf.parts.iter().map(wanted_of).collect();
@@ -54,9 +67,14 @@ impl<'a> CtfCursor<'a> {
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
-            let narrow = |reader: StreamReader<'a>| match &wanted[number] {
-                Some(wanted) => reader.with_wanted(wanted.clone()).until(end_ns),
-                None => reader,
+            let narrow = |mut reader: StreamReader<'a>| {
+                if let Some(stop) = &ctf.stop {
+                    reader = reader.with_stop(Arc::clone(stop));
+                }
+                match &wanted[number] {
+                    Some(wanted) => reader.with_wanted(wanted.clone()).until(end_ns),
+                    None => reader,
+                }
             };
             let file = format!("{}{}", part.prefix, part.files.streams()[place].name());
             let readers = part.files.readers_from(place, begin_ns).into_iter();
@@ -64,6 +82,7 @@ impl<'a> CtfCursor<'a> {
                 reader: narrow(reader.with_first_class(part.first_class)),
                 part,
                 range,
+                others,
                 file: file.clone(),
                 other: None,
                 latest_ns: i64::MIN,
@@ -87,25 +106,33 @@ impl<'a> CtfCursor<'a> {
     }
 
     /// Goes on to the next item, unless it stands on one that was not taken; returns its time.
-    #[inline]
+    #[inline(never)]
     pub fn settle(&mut self) -> Option<i64> {
         self.merge.settle()
     }
 
-    /// Takes the item that it stands on; wrapped as the caller hands it on: unwrapping would move
-    /// the item once more.
+    /// Takes the item that it stands on.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<Item<'_>>> {
-        match self.merge.take() {
-            Some((time_ns, lane)) => lane.item(Instant::from_ns(time_ns)),
-            None => Ok(None),
-        }
+    pub fn take(&mut self) -> Option<Item<'_>> {
+        let (time_ns, lane) = self.merge.take()?;
+        Some(lane.item(Instant::from_ns(time_ns)))
     }
 
     #[inline]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
+    pub fn next(&mut self) -> Option<Item<'_>> {
         self.settle();
         self.take()
+    }
+
+    /// Hands all items that are left to `take`.
+    #[inline]
+    pub fn each(&mut self, mut take: impl FnMut(&Item<'_>) -> Result<()>) -> Result<()> {
+        while self.merge.settle().is_some()
+            && let Some((time_ns, lane)) = self.merge.take()
+        {
+            take(&lane.item(Instant::from_ns(time_ns)))?;
+        }
+        Ok(())
     }
 
     /// The event that was handed out last.
@@ -113,7 +140,7 @@ impl<'a> CtfCursor<'a> {
     pub fn event(&self) -> Option<EventView<'_>> {
         let (time_ns, lane) = self.merge.taken()?;
         match lane.item(Instant::from_ns(time_ns)) {
-            Ok(Some(Item::Event(event))) => Some(event),
+            Item::Event(event) => Some(event),
             _ => None,
         }
     }
@@ -133,7 +160,7 @@ impl<'a> CtfCursor<'a> {
 
 impl Lane for CtfLane<'_> {
     /// Goes to the next item inside of the range and returns its time; none at the end.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> Option<i64> {
         loop {
             let step = self.reader.advance();
@@ -169,6 +196,8 @@ impl CtfLane<'_> {
     fn meet(&self, step: &Step, time: Instant) -> Option<bool> {
         match step {
             Step::End => None,
+            _ if time < self.others.begin => Some(false),
+            _ if time >= self.others.end && self.others.end < Instant::MAX => Some(false),
             Step::Lost(_) if time >= self.range.end => None,
             Step::Lost(loss) => Some(self.loss_range(loss).end >= self.range.begin),
             _ => Some(true),
@@ -176,17 +205,18 @@ impl CtfLane<'_> {
     }
 
     #[inline]
-    fn item(&self, time: Instant) -> Result<Option<Item<'_>>> {
+    fn item(&self, time: Instant) -> Item<'_> {
         match (&self.other, self.reader.event()) {
-            (None, Some(event)) => Ok(Some(Item::Event(EventView {
+            (None, Some(event)) => Item::Event(EventView {
                 time,
                 payload: Payload::Ctf(event),
-            }))),
-            (other, _) => Ok(Some(self.other_item(other.as_deref()))),
+            }),
+            (other, _) => self.other_item(other.as_deref()),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn other_item(&self, step: Option<&Step>) -> Item<'_> {
         match step {
             Some(Step::Lost(loss)) => Item::Lost(self.lost(loss)),

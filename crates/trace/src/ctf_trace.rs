@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ctf::reader::{ClockInfo, PacketIndex, StreamFile, TraceFiles};
 use ctf::writer::EnvValue;
@@ -13,6 +15,8 @@ use crate::{ClassFacts, ClockFacts, OpenOptions, PartInfo, StreamInfo, TraceInfo
 /// The CTF traces of one root, the kernel's first.
 pub(crate) struct CtfTrace {
     pub parts: Vec<Part>,
+    /// Ends walks once it is raised.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// One CTF trace with what places it among the others.
@@ -90,7 +94,7 @@ impl CtfTrace {
             first_class += part.files.schema().classes.len() as u32;
             part.shift_ns = part.wall_offset_ns().saturating_sub(base_ns);
         }
-        Ok(CtfTrace { parts })
+        Ok(CtfTrace { parts, stop: None })
     }
 
     /// Every stream file, as its part's place and its own in that, in the order that events of one
@@ -110,12 +114,15 @@ impl CtfTrace {
     }
 
     /// Classes of all parts, numbered through.
-    pub fn classes(&self) -> Vec<EventClass> {
+    pub fn classes(&self) -> Arc<[EventClass]> {
+        if let [only] = &self.parts[..] {
+            return Arc::clone(&only.files.schema().classes);
+        }
         let mut classes = Vec::new();
         for class in self
             .parts
             .iter()
-            .flat_map(|part| &part.files.schema().classes)
+            .flat_map(|part| part.files.schema().classes.iter())
         {
             let id = ClassId(classes.len() as u32);
             classes.push(EventClass {
@@ -123,7 +130,7 @@ impl CtfTrace {
                 ..class.clone()
             });
         }
-        classes
+        classes.into()
     }
 
     /// Facts of the first part, CPUs of all.
@@ -172,6 +179,21 @@ impl CtfTrace {
             .iter()
             .map(|part| part.files.streams().len())
             .sum()
+    }
+
+    /// When packets of any stream begin and how many bytes they have, by time; none where a stream
+    /// cannot be read from the middle on as it is read from the start.
+    pub fn cuts(&self) -> Option<Vec<(Instant, u64)>> {
+        let mut cuts = Vec::new();
+        for part in &self.parts {
+            let files = part.files.streams().iter().zip(part.files.indexes());
+            for (file, index) in files {
+                let own = index.cuts(file.size_bytes())?.into_iter();
+                cuts.extend(own.map(|(begin_ns, bytes)| (part.shifted(begin_ns), bytes)));
+            }
+        }
+        cuts.sort_unstable();
+        Some(cuts)
     }
 
     /// Packets that begin before an earlier one of their stream ends.

@@ -63,6 +63,7 @@ pub struct EventView<'a> {
 
 /// The bytes behind a view; hidden, so that readers can change behind the same face.
 #[derive(Debug)]
+#[repr(u8)] // a tag of its own: one that hides in a variant takes longer to look at
 pub(crate) enum Payload<'a> {
     Memory(&'a MemoryEvent),
     Ctf(ctf::reader::EventRef<'a>),
@@ -255,6 +256,18 @@ impl Trace {
             .collect()
     }
 
+    /// The walk over one of several ranges that follow each other; what is no event belongs to it
+    /// when it stands inside of `others`.
+    pub(crate) fn slice(&self, range: TimeRange, others: TimeRange) -> Cursor<'_> {
+        match &self.source {
+            Source::Ctf(ctf) => {
+                let walk = CtfCursor::with_others(ctf, range, others, &[], Share::ALL);
+                Cursor(Walk::Ctf(walk))
+            }
+            _ => self.cursor(range),
+        }
+    }
+
     fn walk(&self, range: TimeRange, wanted: Vec<bool>) -> Cursor<'_> {
         Cursor(match &self.source {
             Source::Ctf(ctf) => Walk::Ctf(CtfCursor::new(ctf, range, &wanted, Share::ALL)),
@@ -289,11 +302,27 @@ impl Cursor<'_> {
     #[inline]
     pub fn next(&mut self) -> Result<Option<Item<'_>>> {
         match &mut self.0 {
+            Walk::Ctf(ctf) => Ok(ctf.next()),
             Walk::Memory(memory) => Ok(memory.next()),
-            Walk::Ctf(ctf) => ctf.next(),
-            Walk::Ftrace(ftrace) => ftrace.next(),
-            Walk::Both(both) => both.next(),
+            Walk::Ftrace(ftrace) => Ok(ftrace.next()),
+            Walk::Both(both) => Ok(both.next()),
         }
+    }
+
+    /// Hands all items that are left to `take`, in order: as [`Cursor::next`] until the end, but
+    /// faster, because no item is moved.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`], and what `take` returns.
+    #[inline]
+    pub fn each(&mut self, mut take: impl FnMut(&Item<'_>) -> Result<()>) -> Result<()> {
+        if let Walk::Ctf(ctf) = &mut self.0 {
+            return ctf.each(take);
+        }
+        while let Some(item) = self.next()? {
+            take(&item)?;
+        }
+        Ok(())
     }
 
     /// The event that [`Cursor::next`] handed out last; none when it was no event. For those who
@@ -340,7 +369,8 @@ impl Cursor<'_> {
 }
 
 impl BothCursor<'_> {
-    fn next(&mut self) -> Result<Option<Item<'_>>> {
+    #[inline(never)]
+    fn next(&mut self) -> Option<Item<'_>> {
         let (ctf_ns, ftrace_ns) = (self.ctf.settle(), self.ftrace.settle());
         self.is_ctf = match (ctf_ns, ftrace_ns) {
             (Some(ctf_ns), Some(ftrace_ns)) => ctf_ns <= ftrace_ns,
@@ -349,12 +379,13 @@ impl BothCursor<'_> {
         };
         match self.is_ctf {
             true => self.ctf.take(),
-            false => Ok(self.ftrace.take()),
+            false => self.ftrace.take(),
         }
     }
 }
 
 impl<'a> MemoryCursor<'a> {
+    #[inline(never)]
     fn next(&mut self) -> Option<Item<'a>> {
         let is_wanted = |event: &MemoryEvent| {
             let wanted = self.wanted.get(event.class.0 as usize);

@@ -1,6 +1,8 @@
 //! The merge of all CPUs' pages by time.
 
-use event::{ClassId, Cpu, FieldId, Instant, Result, TimeRange, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use event::{ClassId, Cpu, FieldId, Instant, TimeRange, Value};
 use ftrace::Halt;
 
 use crate::cursor::Payload;
@@ -8,6 +10,9 @@ use crate::ftrace_trace::{self, FtracePart, FtraceTrace};
 use crate::merge::{Lane, Merge};
 use crate::recorded::{Reader, Record};
 use crate::{Damage, Disorder, EventView, Item};
+
+/// Events that are passed over between two looks at whether to stop.
+const LOOK_EVENTS: u32 = 1 << 12;
 
 /// The walk over recordings of ftrace.
 pub(crate) struct FtraceCursor<'a>(Merge<FtraceLane<'a>>);
@@ -19,6 +24,8 @@ struct FtraceLane<'a> {
     range: TimeRange,
     /// By class of the part; empty when all are wanted.
     wanted: Vec<bool>,
+    /// Ends the walk once it is raised.
+    stop: Option<&'a AtomicBool>,
     /// What the reader stands on, when it is no event.
     other: Option<Box<Halt>>,
     /// The time of the last event.
@@ -52,6 +59,7 @@ impl<'a> FtraceCursor<'a> {
                     part,
                     range,
                     wanted: wanted.clone(),
+                    stop: trace.stop.as_deref(),
                     other: None,
                     latest_ns: i64::MIN,
                     events_back_in_time: 0,
@@ -74,10 +82,10 @@ impl<'a> FtraceCursor<'a> {
         Some(lane.item(Instant::from_ns(time_ns)))
     }
 
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>> {
+    #[inline(never)]
+    pub fn next(&mut self) -> Option<Item<'_>> {
         self.settle();
-        Ok(self.take())
+        self.take()
     }
 
     /// The event that was handed out last.
@@ -103,6 +111,7 @@ impl Lane for FtraceLane<'_> {
     /// Goes to the next item inside of the range.
     #[inline]
     fn advance(&mut self) -> Option<i64> {
+        let mut passed = 0u32;
         loop {
             let step = self.reader.advance();
             let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
@@ -125,11 +134,20 @@ impl Lane for FtraceLane<'_> {
             } else if time >= self.range.begin && self.is_wanted() {
                 return Some(time_ns);
             }
+            passed = passed.wrapping_add(1);
+            if passed.is_multiple_of(LOOK_EVENTS) && self.is_stopped() {
+                return None;
+            }
         }
     }
 }
 
 impl FtraceLane<'_> {
+    #[cold]
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     #[inline]
     fn is_wanted(&self) -> bool {
         let wanted = self.wanted.get(self.reader.class().0 as usize);

@@ -1,6 +1,8 @@
 //! All recordings of ftrace below the given roots, as one trace.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
@@ -10,6 +12,8 @@ use crate::{ClockFacts, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
 /// The recordings, in the order in which they were given.
 pub(crate) struct FtraceTrace {
     pub parts: Vec<FtracePart>,
+    /// Ends walks once it is raised.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// One recording with what places it among the others.
@@ -159,7 +163,7 @@ impl FtraceTrace {
         {
             first.shift_ns = 0;
         }
-        FtraceTrace { parts }
+        FtraceTrace { parts, stop: None }
     }
 
     /// Classes of all parts, numbered through.

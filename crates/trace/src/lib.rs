@@ -3,7 +3,8 @@
 //! # How to use it
 //! Open a [`Trace`], look at its [`classes`](Trace::classes), bind the fields that you need once
 //! ([`event::EventClass::field`]), then walk a [`Cursor`]. Reading a bound field of a fixed layout
-//! is a load at a known offset.
+//! is a load at a known offset. [`Cursor::each`] is the fastest walk of one thread;
+//! [`Trace::map_slices`] walks with several.
 //!
 //! # Design constraints
 //! - Readers never panic, loop or allocate without bound on hostile bytes: what was understood is
@@ -20,11 +21,13 @@ mod merge;
 mod open;
 mod options;
 mod recorded;
+mod slices;
 mod symbols;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 
@@ -52,7 +55,7 @@ pub struct TraceInfo {
 /// An open trace.
 pub struct Trace {
     info: TraceInfo,
-    classes: Vec<EventClass>,
+    classes: Arc<[EventClass]>,
     /// Read when they are asked for: few need them, and they are many.
     symbols: OnceLock<Symbols>,
     /// What was opened: the symbols may lie there.
@@ -94,6 +97,18 @@ impl Source {
 }
 
 impl Trace {
+    /// Walks over the trace from now on end early once `stop` is raised, also where they pass over
+    /// events without handing out any. They end as at the end of the trace: who raised it knows.
+    /// A trace in memory is walked to its end.
+    pub fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
+        if let Source::Ctf(ctf) | Source::Both(ctf, _) = &mut self.source {
+            ctf.stop = Some(Arc::clone(stop));
+        }
+        if let Source::Ftrace(ftrace) | Source::Both(_, ftrace) = &mut self.source {
+            ftrace.stop = Some(Arc::clone(stop));
+        }
+    }
+
     /// Facts of the machine and the tracer.
     pub fn info(&self) -> &TraceInfo {
         &self.info

@@ -70,7 +70,7 @@ impl MemoryTrace {
         self.losses.sort_by_key(|lost| lost.range.end);
         Trace {
             info: self.info,
-            classes: self.classes,
+            classes: self.classes.into(),
             symbols: self.symbols.into(),
             roots: Vec::new(),
             source: Source::Memory {

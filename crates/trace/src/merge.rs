@@ -1,29 +1,42 @@
 //! Several walks as one, by time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-
 /// One of the walks.
 pub(crate) trait Lane {
     /// Goes to the next item and returns its time in nanoseconds; none at the end.
     fn advance(&mut self) -> Option<i64>;
 }
 
-/// What orders lanes: the time of its item in nanoseconds, then its place.
-type Key = (i64, usize);
+/// What orders lanes: the time of its item in nanoseconds, then its place, as one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(i128);
 
-/// After every item.
-const NEVER: Key = (i64::MAX, usize::MAX);
+impl Key {
+    /// After every item.
+    const NEVER: Key = Key(i128::MAX);
+
+    #[inline]
+    fn new(time_ns: i64, place: usize) -> Key {
+        Key(i128::from(time_ns) << 64 | place as i128)
+    }
+
+    #[inline]
+    fn time_ns(self) -> i64 {
+        (self.0 >> 64) as i64
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        self.0 as u64 as usize
+    }
+}
 
 /// One lane at a time, as long as its items are earlier than those of the others.
 pub(crate) struct Merge<L> {
     lanes: Vec<L>,
     /// The lane that is handed out.
-    current: Option<Key>,
-    /// The other lanes, the earliest on top.
-    others: BinaryHeap<Reverse<Key>>,
-    /// The key on top of the others.
+    current: Key,
+    others: Losers,
+    /// The earliest of the others.
     limit: Key,
     /// Whether the current lane's item was handed out and the lane must go on.
     is_used: bool,
@@ -31,43 +44,44 @@ pub(crate) struct Merge<L> {
 
 impl<L: Lane> Merge<L> {
     pub fn new(mut lanes: Vec<L>) -> Self {
-        let mut others = BinaryHeap::with_capacity(lanes.len());
-        for (place, lane) in lanes.iter_mut().enumerate() {
-            others.extend(lane.advance().map(|time_ns| Reverse((time_ns, place))));
-        }
-        let current = others.pop().map(|Reverse(key)| key);
-        let limit = others.peek().map_or(NEVER, |Reverse(key)| *key);
+        let key = |(place, lane): (usize, &mut L)| {
+            let time_ns = lane.advance();
+            time_ns.map_or(Key::NEVER, |time_ns| Key::new(time_ns, place))
+        };
+        let keys = lanes.iter_mut().enumerate().map(key).collect();
+        let (others, current) = Losers::new(keys);
         Merge {
+            limit: others.earliest_beside(current.place()),
             lanes,
             current,
             others,
-            limit,
             is_used: false,
         }
     }
 
     /// Goes on to the next item, unless it stands on one that was not taken; returns its time.
-    #[inline]
+    #[inline(always)] // a walk's loop, where the current lane stays in registers
     pub fn settle(&mut self) -> Option<i64> {
+        let place = self.current.place();
         if self.is_used
-            && let Some((_, place)) = self.current
             && let Some(lane) = self.lanes.get_mut(place)
         {
             self.is_used = false;
-            self.current = lane.advance().map(|time_ns| (time_ns, place));
-            if self.current.is_none_or(|key| key > self.limit) {
-                self.change_lane();
+            let time_ns = lane.advance();
+            self.current = time_ns.map_or(Key::NEVER, |time_ns| Key::new(time_ns, place));
+            if self.current > self.limit {
+                self.current = self.others.replace(place, self.current);
+                self.limit = self.others.earliest_beside(self.current.place());
             }
         }
-        self.current.map(|(time_ns, _)| time_ns)
+        (self.current != Key::NEVER).then(|| self.current.time_ns())
     }
 
     /// Takes the item that it stands on: its time, and the lane that stands on it.
     #[inline]
     pub fn take(&mut self) -> Option<(i64, &L)> {
         self.is_used = true;
-        self.current
-            .map(|(time_ns, place)| (time_ns, &self.lanes[place]))
+        self.taken()
     }
 
     /// The item that was taken last.
@@ -80,21 +94,72 @@ impl<L: Lane> Merge<L> {
     /// The time of the item that was taken last, and the place of its lane.
     #[inline]
     pub fn taken_key(&self) -> Option<(i64, usize)> {
-        self.current.filter(|_| self.is_used)
+        let is_there = self.is_used && self.current != Key::NEVER;
+        is_there.then(|| (self.current.time_ns(), self.current.place()))
     }
 
     pub fn lanes(&self) -> &[L] {
         &self.lanes
     }
+}
 
-    /// Goes on with the lane whose item is the earliest.
-    fn change_lane(&mut self) {
-        self.current = match (self.current, self.others.peek_mut()) {
-            (Some(key), Some(mut top)) => Some(std::mem::replace(&mut top.0, key)),
-            (None, Some(top)) => Some(PeekMut::pop(top).0),
-            (current, None) => current,
-        };
-        self.limit = self.others.peek().map_or(NEVER, |Reverse(key)| *key);
+/// A tournament among keys: the leaves are the lanes by their places, at each node above them
+/// stands the later of two, and the earlier goes on upwards. A new key at a leaf plays against the
+/// nodes on its way up alone.
+struct Losers {
+    /// From place 1 on; the children of `n` are `2 n` and `2 n + 1`.
+    nodes: Vec<Key>,
+}
+
+impl Losers {
+    /// The tournament and its winner.
+    fn new(mut keys: Vec<Key>) -> (Losers, Key) {
+        let count = keys.len().next_power_of_two();
+        keys.resize(count, Key::NEVER);
+        let mut nodes = vec![Key::NEVER; count];
+        while keys.len() > 1 {
+            let half = keys.len() / 2;
+            let pairs = keys.chunks_exact(2);
+            for (node, pair) in nodes[half..].iter_mut().zip(pairs.clone()) {
+                *node = pair[0].max(pair[1]);
+            }
+            keys = pairs.map(|pair| pair[0].min(pair[1])).collect();
+        }
+        let winner = keys.first().copied().unwrap_or(Key::NEVER);
+        (Losers { nodes }, winner)
+    }
+
+    /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner.
+    #[inline]
+    fn replace(&mut self, place: usize, key: Key) -> Key {
+        let mut winner = key;
+        let nodes = &mut self.nodes[..];
+        let mut node = nodes.len().wrapping_add(place) / 2;
+        while node > 0
+            && let Some(loser) = nodes.get_mut(node)
+        {
+            let (earlier, later) = match winner < *loser {
+                true => (winner, *loser),
+                false => (*loser, winner),
+            };
+            (*loser, winner) = (later, earlier);
+            node /= 2;
+        }
+        winner
+    }
+
+    /// The earliest of all but the winner, of the lane at `place`: it lost against that.
+    #[inline]
+    fn earliest_beside(&self, place: usize) -> Key {
+        let mut earliest = Key::NEVER;
+        let mut node = self.nodes.len().wrapping_add(place) / 2;
+        while node > 0
+            && let Some(loser) = self.nodes.get(node)
+        {
+            earliest = if *loser < earliest { *loser } else { earliest };
+            node /= 2;
+        }
+        earliest
     }
 }
 
@@ -127,7 +192,7 @@ mod tests {
         assert_eq!(found, [i64::MIN, 1, 2, 3, 5, 5, 5, 9, i64::MAX]);
     }
 
-    fn keys(mut merge: Merge<std::vec::IntoIter<i64>>) -> Vec<Key> {
+    fn keys(mut merge: Merge<std::vec::IntoIter<i64>>) -> Vec<(i64, usize)> {
         let mut keys = Vec::new();
         while merge.settle().is_some() {
             merge.take();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use event::{Error, ErrorKind, EventClass, Result};
 
@@ -81,19 +81,19 @@ impl Trace {
 
 impl Source {
     /// What is known of all traces together, and their classes, numbered through.
-    fn facts(&self) -> (TraceInfo, Vec<EventClass>) {
+    fn facts(&self) -> (TraceInfo, Arc<[EventClass]>) {
         match (self.ctf(), self.ftrace()) {
             (Some(ctf), None) => (ctf.info(), ctf.classes()),
-            (None, Some(ftrace)) => (ftrace.info(), ftrace.classes()),
+            (None, Some(ftrace)) => (ftrace.info(), ftrace.classes().into()),
             (Some(ctf), Some(ftrace)) => {
-                let (mut info, mut classes) = (ctf.info(), ctf.classes());
+                let (mut info, mut classes) = (ctf.info(), ctf.classes().to_vec());
                 info.cpus.extend(ftrace.cpus());
                 info.cpus.sort_unstable();
                 info.cpus.dedup();
                 classes.extend(ftrace.classes());
-                (info, classes)
+                (info, classes.into())
             }
-            (None, None) => Default::default(),
+            (None, None) => (TraceInfo::default(), Arc::default()),
         }
     }
 }

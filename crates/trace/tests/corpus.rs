@@ -161,6 +161,28 @@ fn check_passing(dir: &Path) {
     }
 }
 
+/// Several threads hand out what one walk does, of all items, in its order.
+fn check_slices(dir: &Path) {
+    let Ok(trace) = Trace::open(dir) else { return };
+    let items = |cursor: &mut Cursor<'_>| {
+        let mut items = Vec::new();
+        cursor.each(|item| {
+            items.push(match item {
+                Item::Event(event) => (Some((event.class(), event.time())), String::new()),
+                other => (None, format!("{other:?}")),
+            });
+            Ok(())
+        })?;
+        Ok(items)
+    };
+    let all = items(&mut trace.cursor(TimeRange::ALL)).unwrap();
+    for threads in [2, 3, 16] {
+        let slices = trace.map_slices(TimeRange::ALL, threads, items).unwrap();
+        let found: Vec<_> = slices.into_iter().flatten().collect();
+        assert!(found == all, "{threads} threads in {}", dir.display());
+    }
+}
+
 /// Fields that are loaded from known places are what decoding the whole field by its type gives.
 fn check_fields(trace: &Trace, event: &EventView<'_>) {
     let class = &trace.classes()[event.class().0 as usize];
@@ -193,6 +215,7 @@ fn real_traces_give_what_is_expected_of_them() {
     for (name, dir) in &traces {
         let got = read(dir);
         check_passing(dir);
+        check_slices(dir);
         let expected = expected(dir, &rows);
         let whole = got.error.is_none() && got.damages == 0;
         let (expects, right) = match expected {

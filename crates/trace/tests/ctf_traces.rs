@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ctf::writer::{PayloadWriter, TraceMeta, TraceWriter};
 use event::{
@@ -152,6 +154,38 @@ fn losses_are_told_also_where_no_event_is_wanted() {
     check(TimeRange::ALL, &["7-7", "1-8"]);
     check(range(8, 9), &["1-8"]);
     check(range(1, 5), &[]);
+}
+
+#[test]
+fn a_walk_that_is_asked_to_stop_ends_also_where_it_hands_out_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let mut times: Vec<i64> = (0..100_000).collect();
+    // The loss stands at the end, where only a walk comes that did not stop.
+    times.extend([-3, 100_000]);
+    write(root.path(), 0, "kernel", &[(0, &times), (1, &times)]);
+    let mut trace = Trace::open(root.path()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    trace.stop_when(&stop);
+    let count = |range, is_wanted, raised_after: usize| {
+        stop.store(raised_after == 0, Ordering::Relaxed);
+        let mut cursor = trace.cursor_of(range, |_| is_wanted);
+        let mut items = 0;
+        while cursor.next().unwrap().is_some() {
+            items += 1;
+            stop.fetch_or(items == raised_after, Ordering::Relaxed);
+        }
+        items
+    };
+    let late = range(99_990, i64::MAX);
+    assert_eq!(count(TimeRange::ALL, true, usize::MAX), 200_004);
+    assert_eq!(count(TimeRange::ALL, false, usize::MAX), 2);
+    assert_eq!(count(late, true, usize::MAX), 24);
+    for is_wanted in [true, false] {
+        assert_eq!(count(TimeRange::ALL, is_wanted, 0), 0);
+        assert_eq!(count(late, is_wanted, 0), 0);
+    }
+    let after_one = count(TimeRange::ALL, true, 1);
+    assert!((1..200_004).contains(&after_one), "{after_one}");
 }
 
 #[test]
@@ -363,7 +397,11 @@ fn what_is_no_trace_is_refused_in_three_parts() {
     check("other", ErrorKind::NotFound, "none named 'metadata'");
     check("file", ErrorKind::NotFound, "a file");
     check("perf.data", ErrorKind::Unsupported, "a recording of perf");
-    check("cut", ErrorKind::Corrupt, "line 1: the end of the text");
+    check(
+        "cut",
+        ErrorKind::Corrupt,
+        "byte 31, line 1: the end of the text",
+    );
     check("metadata_of_none", ErrorKind::Corrupt, "0 bytes");
 }
 

@@ -1,8 +1,10 @@
 //! ftrace's text in its forms: events with LTTng's names and typed fields, messages kept.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use event::TimeRange;
+use event::{Instant, TimeRange};
 use trace::{Item, Trace};
 
 const TRACE: &str = "\
@@ -105,4 +107,34 @@ fn a_text_without_events_is_refused_by_what_is_in_it() {
             "{text}: {error:#}"
         );
     }
+}
+
+#[test]
+fn a_walk_over_a_text_that_is_asked_to_stop_ends_also_where_it_hands_out_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let line = |ms: u32, what: &str| {
+        let (s, ms) = (ms / 1000, ms % 1000);
+        format!("  init-1       [000] .....  {s:4}.{ms:03}000: tracing_mark_write: {what}\n")
+    };
+    let mut text = String::from("# tracer: nop\n#\n");
+    text.extend((0..20_000).map(|ms| line(ms, "hello = world")));
+    text += &line(20_000, "the end");
+    let mut trace = open(dir.path(), &text).expect("a text");
+    let stop = Arc::new(AtomicBool::new(false));
+    trace.stop_when(&stop);
+    let late = TimeRange {
+        begin: Instant::from_ns(20_000_000_000),
+        end: Instant::MAX,
+    };
+    let count = || {
+        let mut items = 0;
+        let mut cursor = trace.cursor(late);
+        while cursor.next().expect("readable").is_some() {
+            items += 1;
+        }
+        items
+    };
+    assert_eq!(count(), 1);
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(count(), 0);
 }

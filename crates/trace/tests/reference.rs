@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use event::{FieldId, FieldType, TimeRange, Value};
-use trace::{EventView, Item, Trace};
+use trace::{Cursor, EventView, Item, Trace};
 
 /// Adds a number to a checksum that depends on order.
 fn add(sum: &mut u64, number: u64) {
@@ -146,6 +146,37 @@ fn fields(trace: &Trace, event: &EventView<'_>) -> u64 {
         }
     }
     sum
+}
+
+/// Time, CPU and fields of each event, as one walk or several give them.
+fn numbers(trace: &Trace, cursor: &mut Cursor<'_>) -> event::Result<Vec<[u64; 3]>> {
+    let mut numbers = Vec::new();
+    cursor.each(|item| {
+        if let Item::Event(event) = item {
+            let (time, cpu) = (event.time().as_ns() as u64, event.cpu().unwrap().0);
+            numbers.push([time, u64::from(cpu), fields(trace, event)]);
+        }
+        Ok(())
+    })?;
+    Ok(numbers)
+}
+
+#[test]
+fn several_threads_decode_what_a_slow_reference_does_in_its_order() {
+    let folder = tempfile::tempdir().unwrap();
+    testkit::write_sample(folder.path()).unwrap();
+    let trace = Trace::open(folder.path()).unwrap();
+    for threads in 1..=4 {
+        let map = |cursor: &mut Cursor<'_>| numbers(&trace, cursor);
+        let slices = trace.map_slices(TimeRange::ALL, threads, map).unwrap();
+        assert_eq!(slices.len() > 1, threads > 1, "{threads} threads");
+        let (mut events, mut sum) = (0, 0);
+        for number in slices.iter().flatten() {
+            number.iter().for_each(|number| add(&mut sum, *number));
+            events += 1;
+        }
+        assert_eq!((events, sum), reference(folder.path()), "{threads} threads");
+    }
 }
 
 #[test]

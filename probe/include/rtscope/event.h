@@ -121,25 +121,18 @@
                                (size_t)(rtscope_at_ - rtscope_hidden_)))                          \
                 break;                                                                            \
         }                                                                                         \
-        if (RTSCOPE_ANY_VARIES_(__VA_ARGS__) || !rtscope_object_.fast) {                          \
+        /* One attempt here; whatever it meets, the library deals with. */                        \
+        uint32_t rtscope_aborted_ = 1;                                                            \
+        if (!RTSCOPE_ANY_VARIES_(__VA_ARGS__) && rtscope_object_.fast) {                          \
+            const uint32_t rtscope_low_ = (RTSCOPE_FIXED_WORDS_(__VA_ARGS__) + 2u) |              \
+                                          (uint32_t)rtscope_switch_->id << 16;                    \
+            RTSCOPE_TRY_(rtscope_aborted_, rtscope_object_, rtscope_low_,                         \
+                         rtscope_tid_(&rtscope_object_), rtscope_stage_,                          \
+                         RTSCOPE_FIXED_WORDS_(__VA_ARGS__));                                      \
+        }                                                                                         \
+        if (__builtin_expect(rtscope_aborted_, 0))                                                \
             rtscope_write_(&rtscope_object_, rtscope_switch_->id, rtscope_stage_,                 \
                            rtscope_bytes_);                                                       \
-            break;                                                                                \
-        }                                                                                         \
-        struct rtscope_place_ rtscope_place_;                                                     \
-        rtscope_place_.attempts = 0;                                                              \
-        rtscope_place_.wait_until_ns = 0;                                                         \
-        while (rtscope_claim_(&rtscope_object_, &rtscope_place_,                                  \
-                              RTSCOPE_FIXED_WORDS_(__VA_ARGS__) + 2u)) {                          \
-            uint32_t rtscope_aborted_;                                                            \
-            const uint64_t rtscope_first_ =                                                       \
-                (RTSCOPE_FIXED_WORDS_(__VA_ARGS__) + 2u) | (uint64_t)rtscope_switch_->id << 16 |  \
-                (uint64_t)rtscope_place_.tid << 32;                                               \
-            RTSCOPE_STORE_(rtscope_aborted_, rtscope_place_, rtscope_first_, rtscope_stage_,      \
-                           RTSCOPE_FIXED_WORDS_(__VA_ARGS__));                                    \
-            if (__builtin_expect(!rtscope_aborted_, 1))                                           \
-                break;                                                                            \
-        }                                                                                         \
     } while (0)
 
 #endif

@@ -25,7 +25,7 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 2u
+#define RTSCOPE_LAYOUT_VERSION 3u
 
 /* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
 #define RTSCOPE_ID_FIRST 1u
@@ -184,7 +184,9 @@ struct rtscope_ring {
     uint64_t lost[RTSCOPE_LOSSES];
     /* discard: bytes ever read, moved by the reader. overwrite: what the writer gave up. */
     uint64_t tail;
-    uint64_t padding_reader[7];
+    /* Of `lost`, what a reader has put where it put the records before `tail`. */
+    uint64_t lost_stated[RTSCOPE_LOSSES];
+    uint64_t padding_reader[1];
 };
 
 /* The state of one event at one place in the code. A page of them is mapped over the section
@@ -243,6 +245,8 @@ struct rtscope_loaded {
     uint64_t begin;
     uint64_t bytes;
     uint64_t bias;
+    /* When it was noticed, on CLOCK_MONOTONIC; what lay there before is gone since then. */
+    uint64_t noticed_ns;
 };
 
 #ifdef __cplusplus

@@ -13,3 +13,6 @@ check() {
 
 # inject KIND FUNCTION LENGTH_us CPU: one fault of the kernel module; returns when it is over.
 inject() { echo "$*" > /dev/rtscope-inject; }
+
+# stall AFTER_ms LENGTH_ms: has the emulator stopped, so long after it reads this.
+stall() { say "stall $1 $2"; }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{coverage, opinions, published};
+use super::{coverage, gaps, opinions, published, stalls};
 
 /// A claim, with the numbers that it is about, and whether it holds.
 pub type Claim = (String, bool);
@@ -20,6 +20,8 @@ const JUDGES: &[(&str, Judge)] = &[
     ("printk", |result, _| published::printk(result)),
     ("opinions", |result, _| opinions::judge(result)),
     ("coverage", coverage::judge),
+    ("stalls", stalls::judge),
+    ("gaps", |result, _| gaps::judge(result)),
 ];
 
 /// Whether the case called `name` has a judge.

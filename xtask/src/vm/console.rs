@@ -1,5 +1,11 @@
 //! Reads a guest's serial console and decides what has become of the guest.
 
+use super::request::Stall;
+
+/// How a word of the guest's script begins.
+const WORD: &str = "rtscope-vm: ";
+/// How a guest asks for a stall, behind the instant of its word.
+const STALL: &str = " stall ";
 /// Printed by `tests/vm/guest/init` when the results are on their disk.
 const DONE: &str = "rtscope-vm: done";
 /// The emulator lost an update of the kernel's text; not the guest's fault.
@@ -35,6 +41,7 @@ pub struct Console {
     text: String,
     line: Vec<u8>,
     verdict: Option<State>,
+    asked: Vec<Stall>,
 }
 
 impl Console {
@@ -55,6 +62,11 @@ impl Console {
         self.verdict.clone().unwrap_or(State::Running)
     }
 
+    /// The stalls that the guest asked for since the last call.
+    pub fn take_asked(&mut self) -> Vec<Stall> {
+        std::mem::take(&mut self.asked)
+    }
+
     /// Everything but the last, unfinished line.
     pub fn text(&self) -> &str {
         &self.text
@@ -63,6 +75,9 @@ impl Console {
     fn take_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
+        if let Some((_, words)) = line.split_once(STALL).filter(|_| line.starts_with(WORD)) {
+            self.asked.extend(Stall::parse(words));
+        }
         // An oops of the known kind is followed by lines that look like any other.
         if self.verdict.is_some() {
             return;
@@ -99,6 +114,15 @@ mod tests {
             &format!("{panic}\nrtscope-vm: done\n"),
             State::Fatal(panic.into()),
         );
+    }
+
+    #[test]
+    fn a_guest_asks_for_a_stall_in_a_word_of_its_own_and_once() {
+        let mut console = Console::default();
+        console.feed(b"a stall 1 2\nrtscope-vm: 12.34 stall 200 100\nrtscope-vm: 13 stall");
+        let asked = console.take_asked();
+        assert_eq!(asked, Vec::from_iter(Stall::parse("200 100")));
+        assert_eq!(console.take_asked(), []);
     }
 
     #[test]

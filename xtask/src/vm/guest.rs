@@ -3,17 +3,16 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use super::cache;
 use super::console::{Console, State};
+use super::disturb::{Disturbance, Host};
 use super::profile::Profile;
+use super::request::Stall;
 use crate::run;
 
 /// Room for the results; the file is sparse.
@@ -97,15 +96,16 @@ impl Guest<'_> {
         // Every request takes 20 ms.
         let slow = "driver=null-co,node-name=slow,size=67108864,latency-ns=20000000";
         command.args(["-blockdev", slow, "-device", "virtio-blk-pci,drive=slow"]);
-        let load = self.profile.load.then(Load::begin);
-        let supervised = supervise(&mut command, limit);
-        drop(load);
-        let (console, boot) = supervised?;
+        let (console, stood, boot) = supervise(&mut command, self.profile.host, limit)?;
         let path = self.folder.join("console.txt");
         std::fs::write(&path, console.text())
             .with_context(|| format!("cannot write {}", path.display()))?;
         if boot.outcome == Outcome::Done {
-            unpack(&disk, &self.folder.join("result"))?;
+            let result = self.folder.join("result");
+            unpack(&disk, &result)?;
+            if !stood.is_empty() {
+                std::fs::write(result.join("stood"), stood)?;
+            }
         }
         std::fs::remove_file(&disk)?;
         Ok(boot)
@@ -134,40 +134,13 @@ impl Guest<'_> {
     }
 }
 
-/// Threads that want every CPU of the host, until it is dropped.
-struct Load {
-    over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Load {
-    fn begin() -> Load {
-        let over = Arc::new(AtomicBool::new(false));
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let burn = |_| {
-            let over = Arc::clone(&over);
-            std::thread::spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            })
-        };
-        let threads = (0..cpus).map(burn).collect();
-        Load { over, threads }
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            thread.join().ok(); // it cannot panic
-        }
-    }
-}
-
 /// Runs the emulator until it ends, the console shows the end, or patience is over.
-fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Boot)> {
+/// Also gives a line for each stall that the guest asked for.
+fn supervise(
+    command: &mut Command,
+    host: Host,
+    limit: Duration,
+) -> Result<(Console, String, Boot)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let begin = Instant::now();
     let mut child = command
@@ -180,7 +153,14 @@ fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Boot)> 
         wall: begin.elapsed(),
         cpu: cpu_time(id),
     };
-    let outcome = watch(&pieces, &mut console, limit, &spent);
+    let disturbance = Disturbance::begin(host, id);
+    let mut stood = String::new();
+    let mut stall = |asked: Stall| match asked.run(id) {
+        Ok(line) => stood += &line,
+        Err(error) => eprintln!("{error:#}"),
+    };
+    let outcome = watch(&pieces, &mut console, limit, &spent, &mut stall);
+    drop(disturbance);
     let spent = spent();
     if outcome != Outcome::Done {
         // Let the kernel finish the report of its own death.
@@ -191,7 +171,7 @@ fn supervise(command: &mut Command, limit: Duration) -> Result<(Console, Boot)> 
     }
     child.kill().ok(); // it may have ended by itself
     child.wait().context("cannot wait for the emulator")?;
-    Ok((console, Boot { outcome, spent }))
+    Ok((console, stood, Boot { outcome, spent }))
 }
 
 /// CPU time of a process and all its threads; none once it has ended.
@@ -228,12 +208,14 @@ fn watch(
     console: &mut Console,
     limit: Duration,
     spent: &dyn Fn() -> Spent,
+    stall: &mut dyn FnMut(Stall),
 ) -> Outcome {
     let mut last_word = Spent::default();
     loop {
         let heard = match pieces.recv_timeout(Duration::from_millis(500)) {
             Ok(piece) => {
                 console.feed(&piece);
+                console.take_asked().into_iter().for_each(&mut *stall);
                 true
             }
             Err(RecvTimeoutError::Timeout) => false,

@@ -3,6 +3,8 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::verdict::spans;
+
 /// In virtual time a term may differ from the truth by so much, or by so many parts in a hundred.
 const ERROR_NS_MAX: i64 = 5_000;
 /// Kinds of terms that the kernel's injector makes, which logs inside what it does.
@@ -195,6 +197,20 @@ impl Answer {
             Answer::Wrong(_) | Answer::Missed(_) => false,
         }
     }
+}
+
+/// The sentence that accuses somebody of an activation during which there was no fault; none when
+/// it accuses nobody, or when one of `truth` was there.
+pub fn groundless(diagnosis: &Value, truth: &str) -> Option<String> {
+    let (index, activation) = hit(diagnosis)?;
+    let verdict = verdict_on(diagnosis, index)?;
+    let accuses = verdict["conclusive"] == true && verdict["culprits"][0].is_object();
+    let at = |key: &str| activation[key].as_i64().unwrap_or_default();
+    let (origin_ns, end_ns) = (at("origin_ns"), at("end_ns"));
+    let mut faults = spans(truth);
+    let there = faults.any(|(begin_ns, over_ns)| begin_ns <= end_ns && origin_ns <= over_ns);
+    let sentence = verdict["sentence"].as_str().unwrap_or_default();
+    (accuses && !there).then(|| sentence.to_owned())
 }
 
 /// When the late activation that the watch recorded ended.

@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result};
 
+use super::disturb::Host;
+
 /// One way to run a guest.
 pub struct Profile {
     /// As in the table of cases.
@@ -14,8 +16,8 @@ pub struct Profile {
     pub kernel: &'static [&'static str],
     /// Lengths are true to the microsecond.
     pub exact: bool,
-    /// Keep the host busy meanwhile.
-    pub load: bool,
+    /// What the host does to the emulator meanwhile.
+    pub host: Host,
 }
 
 /// What is random at boot would move every later instant.
@@ -31,7 +33,7 @@ pub const PROFILES: &[Profile] = &[
         // On a busy host the check finds the emulated timer too slow, and the kernel gives up.
         kernel: &["no_timer_check"],
         exact: false,
-        load: false,
+        host: Host::Quiet,
     },
     Profile {
         name: "loaded",
@@ -39,7 +41,23 @@ pub const PROFILES: &[Profile] = &[
         qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
         kernel: &["no_timer_check"],
         exact: false,
-        load: true,
+        host: Host::Busy,
+    },
+    Profile {
+        name: "stalled",
+        purpose: "the same, while the host stops the emulator for 60 ms again and again",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "2"],
+        kernel: &["no_timer_check"],
+        exact: false,
+        host: Host::Stalls,
+    },
+    Profile {
+        name: "single",
+        purpose: "one CPU by the host's clock: where the emulator stands, the guest has a gap",
+        qemu: &["-accel", "tcg,thread=single", "-smp", "1"],
+        kernel: &["no_timer_check"],
+        exact: false,
+        host: Host::Quiet,
     },
     Profile {
         name: "exact",
@@ -56,7 +74,7 @@ pub const PROFILES: &[Profile] = &[
         ],
         kernel: NOTHING_RANDOM,
         exact: true,
-        load: false,
+        host: Host::Quiet,
     },
     Profile {
         name: "fine",
@@ -73,7 +91,7 @@ pub const PROFILES: &[Profile] = &[
         ],
         kernel: NOTHING_RANDOM,
         exact: true,
-        load: false,
+        host: Host::Quiet,
     },
 ];
 

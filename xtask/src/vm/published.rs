@@ -94,10 +94,13 @@ pub fn printk(result: &Path) -> Result<Vec<Claim>> {
     let ticks = std::fs::read_to_string(folder.join("ticks")).context("no ticks")?;
     let ticks_us = instants_us(&ticks);
     let median_us = median_interval_us(&ticks_us);
-    // An idle CPU has no tick: other intervals may be longer.
+    // An idle CPU has no tick: other intervals may be longer, and what lies before the message
+    // counts for one tick at most.
+    let since_us = begin_ns / 1_000 - TICK_US;
     let over = ticks_us.windows(2).filter(|pair| pair[0] < end_ns / 1_000);
     let over = over.filter(|pair| begin_ns / 1_000 < pair[1]);
-    let over_us = over.map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+    let over = over.map(|pair| pair[1] - pair[0].max(since_us));
+    let over_us = over.max().unwrap_or(0);
     let message_us = (end_ns - begin_ns) / 1_000;
     Ok(vec![
         claim(

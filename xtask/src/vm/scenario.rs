@@ -1,11 +1,11 @@
 //! Scenarios: a fault each, and whether the verdict on its snapshot agrees with the truth.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::judge::{Answer, Expectation, compare, hit_end_ns};
+use super::judge::{Answer, Expectation, compare, groundless, hit_end_ns};
 use super::{table, verdict};
 
 const TABLE: &str = "tests/vm/scenarios.tsv";
@@ -91,15 +91,11 @@ impl Scenario {
     /// and compares with the truth. `result` is what the guest left.
     pub fn judge(&self, program: &Path, result: &Path) -> Result<Answer> {
         let row = result.join(&self.name);
-        let read = |path: std::path::PathBuf| {
-            std::fs::read_to_string(&path)
-                .with_context(|| format!("the guest left no {}", path.display()))
-        };
-        let watch = result.join(read(row.join("watch"))?.trim());
-        let window = window(&read(row.join("window"))?)?;
+        let watch = self.watch(result)?;
+        let window = window(&read(&row.join("window"))?)?;
         let truth = match self.guest[4].as_str() {
-            HARMS_ITSELF => read(watch.join("victim"))?,
-            _ => read(row.join("truth"))?,
+            HARMS_ITSELF => read(&watch.join("victim"))?,
+            _ => read(&row.join("truth"))?,
         };
         let mut found: Option<Answer> = None;
         for diagnosis in self.diagnoses(program, &watch)? {
@@ -127,6 +123,34 @@ impl Scenario {
         })
     }
 
+    /// What was said of snapshots, taken at any time in the row's watch, that accuses somebody
+    /// where no fault of `watched`, the rows of that watch, was. A row that expects nobody to be
+    /// accused judges its own window.
+    pub fn groundless(&self, watched: &[&Scenario], result: &Path) -> Result<Vec<String>> {
+        let watch = self.watch(result)?;
+        let mut truth = read(&watch.join("victim"))?;
+        let mut judged = Vec::new();
+        for row in watched {
+            truth += &read(&result.join(&row.name).join("truth"))?;
+            if row.expected.is_empty() {
+                judged.push(window(&read(&result.join(&row.name).join("window"))?)?);
+            }
+        }
+        let diagnoses = verdict::diagnoses(&watch)?;
+        let elsewhere = diagnoses.iter().filter(|diagnosis| {
+            let end_ns = hit_end_ns(diagnosis).unwrap_or_default();
+            !judged.iter().any(|window| window.contains(&end_ns))
+        });
+        Ok(elsewhere
+            .filter_map(|diagnosis| groundless(diagnosis, &truth))
+            .collect())
+    }
+
+    /// The folder of the watch that the row shares.
+    pub fn watch(&self, result: &Path) -> Result<PathBuf> {
+        Ok(result.join(read(&result.join(&self.name).join("watch"))?.trim()))
+    }
+
     /// The diagnoses of the snapshots of a watch; the first row of it makes them.
     fn diagnoses(&self, program: &Path, watch: &Path) -> Result<Vec<Value>> {
         let made = verdict::diagnoses(watch)?;
@@ -137,6 +161,10 @@ impl Scenario {
         verdict::diagnose(program, watch, &["--task", VICTIM, "--over", &over])?;
         verdict::diagnoses(watch)
     }
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("the guest left no {}", path.display()))
 }
 
 /// Two instants in seconds since the boot, a line each, in nanoseconds. The clock shows hundredths,

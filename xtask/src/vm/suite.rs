@@ -1,5 +1,6 @@
 //! Runs cases on kernels: builds the image, boots, judges what comes back, counts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -10,6 +11,7 @@ use super::case::{Case, TEST};
 use super::claims;
 use super::guest::{Guest, Outcome, Spent};
 use super::image::{Image, in_path};
+use super::judge::Answer;
 use super::kernel::Fetched;
 use super::matrix::{self, Cell, End, Matrix};
 use super::modules::Modules;
@@ -190,6 +192,18 @@ impl Suite {
                 answer,
             });
         }
+        for (name, sentence) in groundless(scenarios, &folder.join("result"))? {
+            let answer = Answer::Wrong(sentence);
+            lines += &format!("false\t{name}\t{answer:?}\n");
+            broken.push(format!("{name}: {answer:?}"));
+            self.matrix.score.add(Judged {
+                kernel: kernel.name.clone(),
+                profile: case.profile.name,
+                exact,
+                scenario: name,
+                answer,
+            });
+        }
         std::fs::write(folder.join("verdicts.tsv"), &lines)?;
         let count = scenarios.len();
         ensure!(
@@ -304,6 +318,26 @@ impl Checks {
             failed: failed.map(str::to_owned).collect(),
         }
     }
+}
+
+/// What was said in all watches that accuses somebody where no fault was, beside the windows of the
+/// rows that look for that; each with the name of the first row of its watch.
+fn groundless(scenarios: &[Scenario], result: &Path) -> Result<Vec<(String, String)>> {
+    let mut watches: BTreeMap<PathBuf, Vec<&Scenario>> = BTreeMap::new();
+    for scenario in scenarios {
+        let watch = scenario.watch(result)?;
+        watches.entry(watch).or_default().push(scenario);
+    }
+    let mut found = Vec::new();
+    for watched in watches.values() {
+        let Some(first) = watched.first() else {
+            continue;
+        };
+        let sentences = first.groundless(watched, result)?;
+        let name = format!("{} and its neighbours, without a fault", first.name);
+        found.extend(sentences.into_iter().map(|text| (name.clone(), text)));
+    }
+    Ok(found)
 }
 
 fn same(first: &Path, second: &Path, file: &str) -> Result<()> {

@@ -12,7 +12,8 @@ use trace::{Item, Trace};
 
 pub use rules::{Budget, Rules, Subject};
 
-use crate::kernel::{Change, Kernel, Sink};
+use crate::facts::one_machine;
+use crate::kernel::{Change, Comm, Kernel, Sink};
 use crate::periods::{Matcher, Turn};
 
 /// What a trace says about a budget.
@@ -63,8 +64,9 @@ pub struct Checked {
 /// Judges budgets over a part of a trace.
 ///
 /// # Errors
-/// As [`trace::Cursor::next`].
+/// As [`trace::Cursor::next`]; a trace of several machines.
 pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<Checked> {
+    one_machine(trace)?;
     let mut checker = Checker::new(trace, rules);
     let mut checked = Checked::default();
     let mut kernel = Kernel::new(trace, false);
@@ -94,7 +96,8 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
             }
         }
     }
-    checker.end();
+    checker.periods_end();
+    checker.wake_ups_end(&kernel);
     let tallies = checker.tallies.into_iter();
     checked.findings = rules
         .budgets
@@ -104,6 +107,8 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
         .collect();
     Ok(checked)
 }
+
+const MILLION: u128 = 1_000_000;
 
 /// What is counted for one budget.
 #[derive(Debug, Default)]
@@ -138,11 +143,15 @@ impl Tally {
             return inconclusive(format!("events are missing in {holes} places"));
         }
         let needed = budget.samples_min();
-        if self.samples < needed {
+        // Were all samples that it takes there, and none of the missing ones over: too many still.
+        let is_beyond = |samples: u64| {
+            let allowed = u128::from(samples) * u128::from(budget.over_ppm);
+            u128::from(self.over) * MILLION > allowed
+        };
+        if self.samples < needed && !is_beyond(needed) {
             return inconclusive(format!("it takes {needed} samples to tell"));
         }
-        let allowed = u128::from(self.samples) * u128::from(budget.over_ppm);
-        match u128::from(self.over) * 1_000_000 > allowed {
+        match is_beyond(self.samples.max(needed)) {
             true => Judgement::Broken,
             false => Judgement::Held,
         }
@@ -209,10 +218,7 @@ impl<'a> Checker<'a> {
 
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
-        let is_it = |subject: &Subject| match subject {
-            Subject::Period(wanted) => name.as_deref() == Some(wanted),
-            Subject::WakeUp(_) => false,
-        };
+        let is_it = |subject: &Subject| is_period(subject, name.as_deref());
         self.sample(is_it, begin_ns);
     }
 
@@ -229,25 +235,59 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What is still open when the trace ends is over if it is over already; else nobody knows.
-    fn end(&mut self) {
+    /// Periods that the trace's end leaves open.
+    fn periods_end(&mut self) {
         for (def, begin_ns) in std::mem::take(&mut self.open).into_values() {
-            let name = &self.rules.periods.list()[def].name;
-            for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
-                let Subject::Period(wanted) = &budget.subject else {
-                    continue;
-                };
-                if name.as_deref() != Some(wanted) {
-                    continue;
-                }
-                let limit_ns = budget.limit.as_ns();
-                let is_over = self.now_ns - begin_ns > limit_ns;
-                match is_over && begin_ns > self.hole_end_ns {
-                    true => tally.add(begin_ns, self.now_ns, limit_ns),
-                    false => tally.open += 1,
-                }
+            let name = self.rules.periods.list()[def].name.clone();
+            let is_it = |subject: &Subject| is_period(subject, name.as_deref());
+            self.still_open(is_it, begin_ns);
+        }
+    }
+
+    /// Threads that were woken and never came on a CPU.
+    fn wake_ups_end(&mut self, kernel: &Kernel) {
+        for (id, process) in kernel.processes() {
+            let Some(begin_ns) = process.woken_ns else {
+                continue;
+            };
+            let comm = match process.comm.bytes() {
+                [] => process.woken_as,
+                _ => process.comm,
+            };
+            // Another thread may have its id by now.
+            if kernel.find(process.tid) == Some(id) {
+                self.still_open(|subject| is_wake_up_of(subject, &comm), begin_ns);
             }
         }
+    }
+
+    /// What is still open when the trace ends is over if it is over already; else nobody knows.
+    fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64) {
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            if !is_it(&budget.subject) {
+                continue;
+            }
+            let limit_ns = budget.limit.as_ns();
+            let is_over = self.now_ns - begin_ns > limit_ns;
+            match is_over && begin_ns > self.hole_end_ns {
+                true => tally.add(begin_ns, self.now_ns, limit_ns),
+                false => tally.open += 1,
+            }
+        }
+    }
+}
+
+fn is_period(subject: &Subject, name: Option<&str>) -> bool {
+    match subject {
+        Subject::Period(wanted) => name == Some(wanted),
+        Subject::WakeUp(_) => false,
+    }
+}
+
+fn is_wake_up_of(subject: &Subject, comm: &Comm) -> bool {
+    match subject {
+        Subject::WakeUp(task) => task.as_bytes() == comm.bytes(),
+        Subject::Period(_) => false,
     }
 }
 
@@ -260,11 +300,7 @@ impl Sink for Checker<'_> {
         } = *change
         {
             let comm = kernel.process(next).comm;
-            let is_it = |subject: &Subject| match subject {
-                Subject::WakeUp(task) => task.as_bytes() == comm.bytes(),
-                Subject::Period(_) => false,
-            };
-            self.sample(is_it, woken_ns);
+            self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns);
         }
     }
 }

@@ -9,6 +9,8 @@ pub(crate) struct Function {
     pub enters: bool,
     /// Its address; an exit may not say it.
     pub address: Option<FieldId>,
+    /// The process in whose memory the address is, where a context says it.
+    pub pid: Option<FieldId>,
     /// The thread, where a context says it.
     pub tid: Option<FieldId>,
 }
@@ -30,6 +32,7 @@ pub(super) fn bind(class: &EventClass) -> Option<Function> {
     (!enters || address.is_some()).then_some(Function {
         enters,
         address,
+        pid: field("vpid"),
         tid: field("vtid").or_else(|| field("tid")),
     })
 }

@@ -7,6 +7,7 @@ mod devices;
 mod dump;
 mod functions;
 mod handlers;
+mod machine;
 mod sched;
 
 use event::{ClassId, EventClass, FieldId, Scope};
@@ -17,6 +18,7 @@ pub(crate) use devices::Device;
 pub(crate) use dump::Dump;
 pub(crate) use functions::Function;
 pub(crate) use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+pub(crate) use machine::one_machine;
 pub(crate) use sched::{Life, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// An event class that is understood.

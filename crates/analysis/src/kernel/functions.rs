@@ -7,7 +7,11 @@ use crate::facts::Function;
 
 /// A function, by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FunctionId(pub u64);
+pub(crate) struct FunctionId {
+    /// The process in whose memory it is; none of the kernel, or where nobody says.
+    pub pid: Option<i32>,
+    pub address: u64,
+}
 
 impl Kernel {
     pub(super) fn function<S: Sink>(
@@ -22,9 +26,10 @@ impl Kernel {
             Some(tid) => event.i64(tid) as i32,
             None => running(),
         };
-        let id = function
-            .address
-            .map(|address| FunctionId(event.u64(address)));
+        let id = function.address.map(|address| FunctionId {
+            pid: function.pid.map(|pid| event.i64(pid) as i32),
+            address: event.u64(address),
+        });
         match (function.enters, id) {
             (true, Some(function)) => sink.change(self, &Change::FunctionEntry { tid, function }),
             (true, None) => {}
@@ -37,10 +42,10 @@ impl Kernel {
         match self
             .symbols
             .as_ref()
-            .and_then(|symbols| symbols.lookup(function.0))
+            .and_then(|symbols| symbols.lookup(function.address))
         {
             Some((name, _)) => name.to_owned(),
-            None => format!("{:#x}", function.0),
+            None => format!("{:#x}", function.address),
         }
     }
 }

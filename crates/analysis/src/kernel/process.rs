@@ -91,6 +91,9 @@ pub(crate) struct Process {
     /// The thread group, when something said it.
     pub pid: Option<i32>,
     pub comm: Comm,
+    /// What its first wake-up called it, when that was the first that was seen of it. Not its name
+    /// in reports: there it gets one, as in lttng-analyses, when it runs.
+    pub woken_as: Comm,
     /// On LTTng's scale.
     pub prio: Option<i32>,
     /// By number, in the order of their opening. Threads keep theirs with the group's leader.

@@ -69,6 +69,9 @@ impl Kernel {
         state.switched = true;
         state.handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
+        // It ran: a wake-up before that led here, whether or not its switch was recorded.
+        let left = self.processes.get_mut(prev);
+        (left.woken_ns, left.waker) = (None, None);
         self.prio(prev, fields.prev.prio(event), sink);
         self.prio(next, fields.next.prio(event), sink);
         // Its wake-up was not seen, and how long it waited for the CPU is not known.
@@ -148,6 +151,7 @@ impl Kernel {
             Some(id) => id,
             None => self.processes.add(Process {
                 tid,
+                woken_as: Comm::new(fields.comm(event)),
                 ..Process::default()
             }),
         };

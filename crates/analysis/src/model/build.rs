@@ -80,15 +80,21 @@ pub(super) struct Builder {
     pub(super) irq_names: BTreeMap<i32, String>,
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
-    page_faults: Vec<(i64, VersionId)>,
-    candidates: Candidates,
+    pub(super) page_faults: Vec<(i64, VersionId)>,
+    pub(super) candidates: Candidates,
+    /// Moments and segments since the last look for what can be dropped.
+    pub(super) logged: usize,
+    /// So few records are not worth that look.
+    pub(super) records_min: usize,
+    /// So many call for it.
+    pub(super) records_max: usize,
     /// No wake-up from before survives it unquestioned.
     last_loss_ns: i64,
     pub(super) basis: Basis,
 }
 
 impl Builder {
-    pub fn new(families: Families, query: Query) -> Self {
+    pub fn new(families: Families, query: Query, records_min: usize) -> Self {
         Builder {
             families,
             cpus: vec![],
@@ -100,6 +106,9 @@ impl Builder {
             evidence: Evidence::default(),
             page_faults: vec![],
             candidates: Candidates::new(query),
+            logged: 0,
+            records_min,
+            records_max: records_min,
             last_loss_ns: i64::MIN,
             basis: Basis::default(),
         }
@@ -145,6 +154,7 @@ impl Builder {
             Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
             _ => {}
         }
+        self.forget_the_unreachable(time_ns);
     }
 
     fn scheduling(&mut self, sched: Sched, cpu: u32, time_ns: i64, event: &EventView<'_>) {
@@ -204,6 +214,7 @@ impl Builder {
 
     /// The same for what the CPU `by` did.
     fn log_by(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, by: u32, kind: MomentKind) {
+        self.logged += 1;
         self.tasks.state(task).log.push(Moment {
             time_ns,
             cpu,
@@ -229,6 +240,7 @@ impl Builder {
         };
         let occupant = if picked { occupant.picked() } else { occupant };
         let task = current.map_or(VersionId::NONE, |task| task.version);
+        self.logged += 1;
         state.timeline.push(Segment {
             begin_ns: time_ns,
             occupant,
@@ -443,13 +455,18 @@ impl Builder {
         if let Some(frame) = task.softirqs.last() {
             return frame.current;
         }
-        // The chain's last step is the task's switch-in: a boost since then is somebody else's.
-        let came = self
-            .arena
-            .get(task.chain)
-            .and_then(|node| self.tasks.version(node.version));
-        let hands_on = came.is_some_and(|came| came.passes || came.prio.is_real_time());
-        if hands_on { task.chain } else { NodeId::NONE }
+        match self.hands_on(task.chain) {
+            true => task.chain,
+            false => NodeId::NONE,
+        }
+    }
+
+    /// Whether a task that came on a CPU by this chain hands it on. The chain's last step is its
+    /// switch-in: a boost since then is somebody else's.
+    pub(super) fn hands_on(&self, chain: NodeId) -> bool {
+        let came = self.arena.get(chain);
+        let came = came.and_then(|node| self.tasks.version(node.version));
+        came.is_some_and(|came| came.passes || came.prio.is_real_time())
     }
 
     /// Nothing is known about the task any more.
@@ -547,6 +564,7 @@ impl Builder {
             families: self.families,
             basis: self.basis,
             late_timer_floor: None,
+            heartbeat: None,
         }
     }
 }

@@ -76,6 +76,16 @@ impl Candidates {
         self.next += 1;
     }
 
+    /// Those that are kept so far.
+    pub fn kept(&self) -> impl Iterator<Item = &Candidate> {
+        self.kept.values()
+    }
+
+    /// The same, to number their nodes anew.
+    pub fn kept_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
+        self.kept.values_mut()
+    }
+
     /// All that were kept, the worst first.
     pub fn into_worst_first(self) -> Vec<Candidate> {
         let mut candidates: Vec<_> = self.kept.into_values().collect();

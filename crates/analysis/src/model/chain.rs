@@ -89,6 +89,16 @@ impl Arena {
         }
     }
 
+    /// How many steps there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Begins to drop what is not reachable.
+    pub fn sweep(&self) -> Sweep {
+        Sweep(vec![false; self.nodes.len()])
+    }
+
     /// Copies a chain behind another origin.
     pub fn rebase(&mut self, id: NodeId, origin: NewNode) -> NodeId {
         let path = self.path(id);
@@ -146,5 +156,83 @@ impl Arena {
             }
         };
         self.path(id).into_iter().map(step).collect()
+    }
+}
+
+/// Which nodes are kept.
+#[derive(Debug)]
+pub(crate) struct Sweep(Vec<bool>);
+
+impl Sweep {
+    /// Keeps a node, and with it what came before.
+    pub fn keep(&mut self, id: NodeId) {
+        if let Some(kept) = self.0.get_mut(id.0 as usize) {
+            *kept = true;
+        }
+    }
+
+    /// Drops the others. A parent lies before its children.
+    pub fn finish(mut self, arena: &mut Arena) -> Numbers {
+        for place in (0..arena.nodes.len()).rev() {
+            if self.0[place] {
+                self.keep(arena.nodes[place].parent);
+            }
+        }
+        let mut numbers = Numbers(vec![NodeId::NONE; arena.nodes.len()]);
+        let mut next = 0;
+        for place in 0..arena.nodes.len() {
+            if self.0[place] {
+                let mut node = arena.nodes[place];
+                node.parent = numbers.of(node.parent);
+                arena.nodes[next] = node;
+                numbers.0[place] = NodeId(next as u32);
+                next += 1;
+            }
+        }
+        arena.nodes.truncate(next);
+        arena.nodes.shrink_to(2 * next);
+        numbers
+    }
+}
+
+/// The new numbers of the nodes that were kept.
+#[derive(Debug)]
+pub(crate) struct Numbers(Vec<NodeId>);
+
+impl Numbers {
+    /// The new number; none for a node that was dropped, and for none.
+    pub fn of(&self, id: NodeId) -> NodeId {
+        self.0.get(id.0 as usize).copied().unwrap_or(NodeId::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_keeps_a_chain_whole_and_drops_the_others() {
+        let mut arena = Arena::default();
+        let step = |time_ns| NewNode {
+            time_ns,
+            kind: StepKind::Waking,
+            cpu: 0,
+            id: 0,
+            version: VersionId::NONE,
+        };
+        let dropped = arena.add(NodeId::NONE, step(1));
+        let first = arena.add(NodeId::NONE, step(2));
+        arena.add(dropped, step(3));
+        let last = arena.add(first, step(4));
+        let mut sweep = arena.sweep();
+        sweep.keep(last);
+        sweep.keep(NodeId::NONE);
+        let numbers = sweep.finish(&mut arena);
+        assert_eq!(arena.len(), 2);
+        assert_eq!(numbers.of(dropped), NodeId::NONE);
+        let node = arena.get(numbers.of(last)).expect("it is kept");
+        assert_eq!((node.time_ns, node.origin_ns), (4, 2));
+        let parent = arena.get(node.parent).expect("it is kept");
+        assert_eq!((parent.time_ns, parent.depth), (2, 0));
     }
 }

@@ -4,8 +4,10 @@
 mod build;
 mod candidates;
 mod chain;
+mod forget;
 mod handlers;
 mod inferred;
+mod stillness;
 mod tasks;
 mod timeline;
 
@@ -23,6 +25,8 @@ use event::evidence::Step;
 
 pub(crate) use candidates::Candidate;
 pub(crate) use chain::{Arena, NodeId};
+use forget::RECORDS_MIN;
+pub(crate) use stillness::Span;
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
 pub(crate) use timeline::{Slice, Timeline, What};
 
@@ -43,16 +47,36 @@ pub(crate) struct Model {
     pub basis: Basis,
     /// Timers that are late by less leave no evidence; none when the trace does not say.
     pub late_timer_floor: Option<Duration>,
+    /// Timers that beat while the trace was taken, where they are needed.
+    heartbeat: Option<stillness::Heartbeat>,
 }
 
 impl Model {
-    /// Reads the trace once.
+    /// Reads the trace once, and keeps of it what explains the activations that `query` asks for.
     ///
     /// # Errors
-    /// Only when the trace cannot be read.
+    /// The trace cannot be read, or is of several machines.
     pub fn read(trace: &Trace, query: &Query) -> Result<Model> {
         let binding = Binding::new(trace);
-        let mut builder = build::Builder::new(binding.families(), query.clone());
+        // A hit says only at its end how far back it reaches; beats are missed where nothing is.
+        let beats = stillness::Heartbeat::read(&trace.info().environment).is_some();
+        let forgets = query.worst > 0 && !binding.families().hit && !beats;
+        let records_min = if forgets { RECORDS_MIN } else { usize::MAX };
+        Model::build(trace, &binding, query, records_min)
+    }
+
+    /// Reads the trace once, and keeps all of it.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or is of several machines.
+    pub fn read_whole(trace: &Trace, query: &Query) -> Result<Model> {
+        Model::build(trace, &Binding::new(trace), query, usize::MAX)
+    }
+
+    /// Looks for what can be dropped when there are `records_min` records.
+    fn build(trace: &Trace, binding: &Binding, query: &Query, records_min: usize) -> Result<Model> {
+        binding.of_one_machine(trace)?;
+        let mut builder = build::Builder::new(binding.families(), query.clone(), records_min);
         let mut cursor = trace.cursor(TimeRange::ALL);
         while let Some(item) = cursor.next()? {
             match item {
@@ -68,6 +92,7 @@ impl Model {
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
         model.late_timer_floor = floor_ns.map(Duration::from_ns);
+        model.heartbeat = stillness::Heartbeat::read(&trace.info().environment);
         Ok(model)
     }
 
@@ -128,5 +153,19 @@ impl Model {
         let first = log.partition_point(|moment| moment.time_ns < begin.as_ns());
         let last = log.partition_point(|moment| moment.time_ns <= end.as_ns());
         &log[first..last.max(first)]
+    }
+}
+
+#[cfg(test)]
+impl Model {
+    /// As [`Model::read`], but looks for what can be dropped from so few records on.
+    pub fn read_forgetting(trace: &Trace, query: &Query, records_min: usize) -> Result<Model> {
+        Model::build(trace, &Binding::new(trace), query, records_min)
+    }
+
+    /// How many records it holds.
+    pub fn records(&self) -> usize {
+        let logs = self.tasks.states.iter().map(|state| state.log.len());
+        self.arena.len() + logs.sum::<usize>()
     }
 }

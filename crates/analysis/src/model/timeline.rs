@@ -1,5 +1,6 @@
 //! What ran on a CPU, from the start of its events to their end, without a gap.
 
+use super::forget::Kept;
 use super::tasks::VersionId;
 
 /// Who has a CPU: kind, flags and number in 32 bits, so that a segment stays small.
@@ -145,6 +146,30 @@ impl Timeline {
             }
         }
         self.segments.push(segment);
+    }
+
+    /// Drops what lies outside of what is kept, but for the last run and what it followed.
+    pub(super) fn retain(&mut self, kept: &Kept) {
+        let last = match self.segments.last() {
+            Some(last) => self.run_begin(last.task).saturating_sub(1),
+            None => return,
+        };
+        let mut next = 0;
+        for place in 0..self.segments.len() {
+            let begin_ns = self.segments[place].begin_ns;
+            let end_ns = self
+                .segments
+                .get(place + 1)
+                .map_or(i64::MAX, |s| s.begin_ns);
+            if place >= last || kept.touches(begin_ns, end_ns) {
+                self.segments[next] = self.segments[place];
+                next += 1;
+            }
+        }
+        self.segments.truncate(next);
+        self.segments.shrink_to(2 * next);
+        let marks = &mut self.marks;
+        marks.retain(|mark| kept.touches(mark.time_ns, mark.time_ns));
     }
 
     /// What seemed to begin at `from_ns`, and is the last there is, begins only at `to_ns`.

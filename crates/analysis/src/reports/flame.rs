@@ -32,6 +32,8 @@ struct Node {
     parent: usize,
     own_ns: i64,
     calls: u64,
+    /// Of the first of them.
+    called_ns: i64,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,7 @@ impl Flame {
                 parent: place,
                 own_ns: 0,
                 calls: 0,
+                called_ns: now_ns,
             });
             Thread {
                 frames: Vec::new(),
@@ -107,6 +110,7 @@ impl Flame {
                     parent,
                     own_ns: 0,
                     calls: 0,
+                    called_ns: now_ns,
                 });
                 self.children.insert((parent, function), nodes.len() - 1);
                 nodes.len() - 1
@@ -134,12 +138,19 @@ impl Flame {
         thread.frames.truncate(place);
     }
 
+    fn name(&self, kernel: &Kernel, function: FunctionId, at_ns: i64) -> String {
+        let named = |pid| self.options.code.name(pid, at_ns, function.address);
+        let name = function.pid.and_then(named);
+        name.unwrap_or_else(|| kernel.function_name(function))
+    }
+
     /// The functions from the outermost to the innermost, with semicolons between.
     fn stack(&self, kernel: &Kernel, thread: &str, node: usize) -> String {
         let mut names = Vec::new();
         let mut place = node;
         while let Some(function) = self.nodes[place].function {
-            names.push(kernel.function_name(function).replace(';', ":"));
+            let called_ns = self.nodes[place].called_ns;
+            names.push(self.name(kernel, function, called_ns).replace(';', ":"));
             place = self.nodes[place].parent;
         }
         names.push(thread.replace(';', ":"));

@@ -5,6 +5,7 @@
 //! [`Table`]s of typed cells. Where lttng-analyses errs, `docs/reports.md` says so.
 
 mod catalog;
+mod code;
 mod cputop;
 mod critical;
 mod dependency;
@@ -34,6 +35,7 @@ mod top;
 mod window;
 
 pub use catalog::{Named, REPORTS};
+pub use code::CodeNames;
 pub use histogram::Bins;
 pub use needs::Need;
 pub use options::{Family, Groups, Report, ReportOptions, RtRule, Views};

@@ -3,6 +3,7 @@
 use expr::Expr;
 use expr::period::Periods;
 
+use super::code::CodeNames;
 use super::histogram::Bins;
 use crate::kernel::Process;
 
@@ -140,6 +141,8 @@ pub struct ReportOptions {
     pub events: Option<Expr>,
     /// What [`Family::RtCheck`] checks.
     pub rt_rules: Vec<RtRule>,
+    /// Names the functions of applications in [`Family::Flame`].
+    pub code: CodeNames,
 }
 
 /// A task needs so much of a CPU in each period.

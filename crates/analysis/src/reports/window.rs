@@ -25,6 +25,7 @@ use super::sched::Sched;
 use super::states::States;
 use super::syscalls::SyscallStats;
 use super::table::{Span, Table};
+use crate::facts::one_machine;
 use crate::kernel::{Change, Kernel, Sink};
 use crate::periods::{Matcher, Turn};
 
@@ -50,10 +51,12 @@ pub struct Tick {
 }
 
 /// What limits all that was found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pass {
     /// Events that were walked over.
     pub events: u64,
+    /// Those of them that lie in the range that was asked for; the others only make the state.
+    pub events_in_range: u64,
     /// Events that the tracer lost in that time, as far as it counted.
     pub lost: u64,
     /// Places at which events are missing.
@@ -62,6 +65,13 @@ pub struct Pass {
     pub damages: u64,
     /// Periods that were not followed because too many were open.
     pub periods_refused: u64,
+    /// Periods that began.
+    pub periods_begun: u64,
+    /// Periods that came to their end by themselves.
+    pub periods_completed: u64,
+    /// Where nothing was found: the names and ids that were asked for and that no thread has at the
+    /// end of the walk.
+    pub strangers: Vec<String>,
 }
 
 /// A window that is open.
@@ -89,8 +99,8 @@ impl Sink for Windows {
 /// Walks over a trace once and hands out what each report finds in each window, as windows end.
 ///
 /// # Errors
-/// As [`trace::Cursor::next`]; what `found` returns; a filter of events that makes no sense in
-/// this trace.
+/// As [`trace::Cursor::next`]; a trace of several machines; what `found` returns; a filter of
+/// events that makes no sense in this trace.
 pub fn run_reports(
     trace: &Trace,
     reports: &[Report],
@@ -99,6 +109,15 @@ pub fn run_reports(
 ) -> Result<Pass> {
     let mut walk = Walk::new(trace, reports, Rc::new(options.clone()))?;
     let mut pass = Pass::default();
+    let mut rows = 0;
+    let mut found = |tick: Tick| {
+        rows += tick
+            .tables
+            .iter()
+            .map(|table| table.rows.len())
+            .sum::<usize>();
+        found(tick)
+    };
     let offset_ns = trace.info().wall_offset.as_ns();
     let mut cursor = trace.cursor(TimeRange::ALL);
     while let Some(item) = cursor.next()? {
@@ -120,8 +139,27 @@ pub fn run_reports(
         }
     }
     walk.finish(&mut found)?;
+    pass.events_in_range = walk.events_in_range;
+    (pass.periods_begun, pass.periods_completed) = walk.periods;
+    if rows == 0 {
+        pass.strangers = strangers(&walk.kernel, options);
+    }
     pass.periods_refused = walk.matcher.map_or(0, |matcher| matcher.refused);
     Ok(pass)
+}
+
+/// What was asked for by name or id and no thread has.
+fn strangers(kernel: &Kernel, options: &ReportOptions) -> Vec<String> {
+    let rules = options.rt_rules.iter().map(|rule| &rule.task);
+    let names = options.names.iter().chain(rules);
+    let is_called = |name: &str| {
+        let mut all = kernel.processes();
+        all.any(|(_, process)| process.comm.bytes() == name.as_bytes())
+    };
+    let names = names.filter(|name| !is_called(name)).cloned();
+    let tids = options.tids.iter();
+    let tids = tids.filter(|tid| kernel.find(**tid).is_none());
+    names.chain(tids.map(i32::to_string)).collect()
 }
 
 /// The events that were asked for; none: all.
@@ -154,10 +192,14 @@ struct Walk<'a> {
     log: Option<PeriodLog>,
     /// From the first event to the last one so far.
     seen: Option<Span>,
+    events_in_range: u64,
+    /// How many began, and how many completed.
+    periods: (u64, u64),
 }
 
 impl<'a> Walk<'a> {
     fn new(trace: &Trace, reports: &'a [Report], options: Rc<ReportOptions>) -> Result<Walk<'a>> {
+        one_machine(trace)?;
         let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
@@ -175,6 +217,8 @@ impl<'a> Walk<'a> {
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             log: about_periods.then(|| PeriodLog::new(options.clone())),
             seen: None,
+            events_in_range: 0,
+            periods: (0, 0),
             options,
         })
     }
@@ -202,6 +246,7 @@ impl<'a> Walk<'a> {
             .begin_ns
             .is_none_or(|begin_ns| now_ns >= begin_ns)
         {
+            self.events_in_range += 1;
             match self.matcher.take() {
                 Some(mut matcher) => {
                     let mut result = Ok(());
@@ -252,8 +297,14 @@ impl<'a> Walk<'a> {
             log.turn(turn, now_ns);
         }
         match turn {
-            Turn::Begin { id, .. } => self.open(*id, now_ns),
-            Turn::End { id, .. } => self.close(*id, now_ns, found)?,
+            Turn::Begin { id, .. } => {
+                self.periods.0 += 1;
+                self.open(*id, now_ns);
+            }
+            Turn::End { id, completed, .. } => {
+                self.periods.1 += u64::from(*completed);
+                self.close(*id, now_ns, found)?;
+            }
         }
         Ok(())
     }

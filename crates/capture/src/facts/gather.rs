@@ -8,18 +8,20 @@ use event::Cpu;
 use rustix::fs::Access;
 use rustix::process::{Resource, getrlimit};
 
+use super::hypervisor;
 use super::parse::{self, PreemptionSources};
 use super::{AbsentTracepoint, Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
 
 /// The facts of this machine, now, for this process.
 pub fn gather() -> Facts {
     let mounts = text("/proc/mounts");
+    let bpf = bpf();
     Facts {
         privileges: privileges(),
         tracefs: tracefs(&mounts),
-        bpf: bpf(),
+        machine: machine(bpf.steal),
+        bpf,
         scheduler: scheduler(&mounts),
-        machine: machine(),
         jackd_path: program("jackd"),
     }
 }
@@ -145,7 +147,8 @@ fn kernel_config(release: &str) -> String {
     String::from_utf8_lossy(&output).into_owned()
 }
 
-fn machine() -> Machine {
+/// `account`: whether the kernel has a place for what a hypervisor takes.
+fn machine(account: bool) -> Machine {
     let cpus = |path: &str| Cpu::parse_list(&text(path)).unwrap_or_default();
     let online = cpus("/sys/devices/system/cpu/online");
     let governors: BTreeSet<String> = online
@@ -160,6 +163,9 @@ fn machine() -> Machine {
     let isolated = cpus("/sys/devices/system/cpu/isolated");
     let cpuinfo = text("/proc/cpuinfo");
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
+    let virtualised = Path::new("/sys/hypervisor/type").exists()
+        || flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let command_line = word("/proc/cmdline").unwrap_or_default();
     Machine {
         kernel_release: rustix::system::uname()
             .release()
@@ -167,10 +173,10 @@ fn machine() -> Machine {
             .into_owned(),
         cpus_allowed: cpus_allowed(&online),
         clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        virtualised: Path::new("/sys/hypervisor/type").exists()
-            || flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        steal: hypervisor::steal_report(virtualised, hypervisor::leaves(), account, &command_line),
+        virtualised,
         governors: governors.into_iter().collect(),
-        command_line: word("/proc/cmdline").unwrap_or_default(),
+        command_line,
         smt_active: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
         idle_exit_us_max: idle_exit_us_max(),
         irqs_on_isolated: irqs_on(&isolated),

@@ -11,6 +11,7 @@
 //!   attached for a moment where that is allowed.
 
 mod gather;
+mod hypervisor;
 mod parse;
 mod rules;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use event::Cpu;
 use serde::Serialize;
 
 pub use gather::gather;
+pub use hypervisor::StealReport;
 pub use rules::{Effect, Lack, Rung, Stand, Verb};
 
 /// All facts that the rules judge.
@@ -174,6 +176,8 @@ pub struct Machine {
     pub clocksource: Option<String>,
     /// Whether a hypervisor runs below.
     pub virtualised: bool,
+    /// Whether the time that it takes can be known.
+    pub steal: StealReport,
     /// The frequency governors in use, each once; empty where there are none.
     pub governors: Vec<String>,
     /// What the kernel was started with.

@@ -205,7 +205,8 @@ impl Facts {
         let mut doubts = Vec::new();
         if self.machine.virtualised {
             let what = "latencies include what the host takes from this virtual machine";
-            let found = "a hypervisor below this kernel".into();
+            let steal = self.machine.steal.name();
+            let found = format!("a hypervisor below this kernel, steal {steal}");
             doubts.push(doubt(what, found, "repeat on the bare machine"));
         }
         let slow = |governor: &&String| *governor != "performance";

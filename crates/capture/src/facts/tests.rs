@@ -203,6 +203,7 @@ fn a_missing_jackd_points_to_the_other_demo() {
 fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
     let mut facts = able();
     facts.machine.virtualised = true;
+    facts.machine.steal = StealReport::NotReported;
     facts.machine.governors = vec!["powersave".into()];
     facts.scheduler.preemption = Preemption::None;
     let found: Vec<String> = facts
@@ -211,7 +212,7 @@ fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
         .map(|doubt| doubt.found)
         .collect();
     let expect = [
-        "a hypervisor below this kernel",
+        "a hypervisor below this kernel, steal not reported",
         "governor powersave",
         "preemption model none",
     ];

@@ -141,6 +141,14 @@ impl CpuConverter {
         self.stream.covers(Instant::from_ns(self.last_ns as i64))
     }
 
+    /// Brings what was converted to the file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.stream.gap()
+    }
+
     fn event(&mut self, classes: &KernelClasses, time_ns: u64, record: &[u8]) -> Result<()> {
         let id = record
             .get(..2)

@@ -3,17 +3,8 @@
 use std::sync::Arc;
 
 use ctf::writer::PayloadWriter;
-use event::{ClassId, EventClass, Field, FieldType, Integer, Scope};
+use event::{ClassId, EventClass, Field, FieldType, Integer};
 use ring::{EventDescription, FieldKind, Number, NumberKind};
-
-/// The fields that every event carries: who it was.
-pub(super) fn context() -> [Field; 2] {
-    ["vpid", "vtid"].map(|name| Field {
-        name: name.to_owned(),
-        scope: Scope::StreamContext,
-        ty: FieldType::Integer(Integer::le(32, true)),
-    })
-}
 
 /// The class of an event, at `place` in its stream.
 pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {

@@ -68,6 +68,12 @@ impl Conversion {
         }
     }
 
+    /// The stretch between two pairs that holds `counter`.
+    fn line(&self, counter: u64) -> Option<Line> {
+        let place = self.pairs.partition_point(|pair| pair.counter <= counter);
+        Line::new(self.pairs[place.checked_sub(1)?], *self.pairs.get(place)?)
+    }
+
     /// Nanoseconds of CLOCK_MONOTONIC when the counter stood at `counter`.
     fn ns(&self, counter: u64) -> i64 {
         let place = self.pairs.partition_point(|pair| pair.counter <= counter);
@@ -86,6 +92,59 @@ impl Conversion {
         );
         let ns = i128::from(a.ns) + part * i128::from(b.ns - a.ns) / i128::from(ticks);
         ns.clamp(0, i128::from(i64::MAX)) as i64
+    }
+}
+
+/// Bits behind the point of a line's slope.
+const SLOPE_BITS: u32 = 56;
+
+/// What lies between two pairs, with the division done once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    counter: u64,
+    ns: i64,
+    ticks: u64,
+    /// Nanoseconds a tick, in 2^-[`SLOPE_BITS`]; rounded up, so that a whole number stays one.
+    slope: u64,
+}
+
+impl Line {
+    /// `None` where the slope is not to be had in so many bits.
+    fn new(a: Pair, b: Pair) -> Option<Line> {
+        let ticks = b.counter - a.counter;
+        let ns = u128::from(b.ns.abs_diff(a.ns));
+        let slope = (ns << SLOPE_BITS).div_ceil(u128::from(ticks));
+        (ticks < 1 << SLOPE_BITS).then_some(Line {
+            counter: a.counter,
+            ns: a.ns,
+            ticks,
+            slope: u64::try_from(slope).ok()?,
+        })
+    }
+
+    fn ns(&self, counter: u64) -> Option<i64> {
+        let part = counter.wrapping_sub(self.counter);
+        let ns = (u128::from(part) * u128::from(self.slope)) >> SLOPE_BITS;
+        (part < self.ticks).then_some(self.ns + ns as i64)
+    }
+}
+
+/// A conversion of many readings, most of which lie near each other.
+#[derive(Debug)]
+pub(super) struct Converter<'a> {
+    conversion: &'a Conversion,
+    line: Line,
+}
+
+impl Converter<'_> {
+    /// Nanoseconds of CLOCK_MONOTONIC at `counter`.
+    pub fn ns(&mut self, counter: u64) -> i64 {
+        if let Some(ns) = self.line.ns(counter) {
+            return ns;
+        }
+        self.line = self.conversion.line(counter).unwrap_or_default();
+        let ns = self.line.ns(counter);
+        ns.unwrap_or_else(|| self.conversion.ns(counter))
     }
 }
 
@@ -173,9 +232,12 @@ impl CounterClock {
         CounterClock { conversion }
     }
 
-    /// Nanoseconds of CLOCK_MONOTONIC at `counter`.
-    pub fn ns(&self, counter: u64) -> i64 {
-        self.conversion.ns(counter)
+    /// Converts readings by what is known now.
+    pub fn converter(&self) -> Converter<'_> {
+        Converter {
+            conversion: &self.conversion,
+            line: Line::default(),
+        }
     }
 
     /// How far a conversion was off at most: half the width of a pair, and the change of slope over
@@ -226,7 +288,14 @@ mod tests {
     #[test]
     fn a_reading_lies_on_the_line_between_its_neighbours() {
         let conversion = conversion(&[(1000, 500), (2000, 1000), (3000, 2000)]);
-        let check = |counter, expect| assert_eq!(conversion.ns(counter), expect, "{counter}");
+        let mut converter = Converter {
+            conversion: &conversion,
+            line: Line::default(),
+        };
+        let mut check = |counter, expect| {
+            assert_eq!(conversion.ns(counter), expect, "{counter}");
+            assert_eq!(converter.ns(counter), expect, "{counter}, by its line");
+        };
         check(1000, 500);
         check(1500, 750);
         check(2000, 1000);
@@ -243,8 +312,14 @@ mod tests {
             .map(|k| (k * 997, (k * 400 + k % 7) as i64))
             .collect();
         let conversion = conversion(&pairs);
-        let times: Vec<_> = (0..60_000).map(|counter| conversion.ns(counter)).collect();
+        let mut converter = Converter {
+            conversion: &conversion,
+            line: Line::default(),
+        };
+        let times: Vec<_> = (0..60_000).map(|counter| converter.ns(counter)).collect();
         assert!(times.is_sorted());
+        let near = |(counter, ns): (usize, &i64)| (conversion.ns(counter as u64) - ns).abs() <= 1;
+        assert!(times.iter().enumerate().all(near));
     }
 
     #[test]
@@ -268,7 +343,7 @@ mod tests {
         let reading = counter();
         let after = monotonic().as_ns();
         clock.update();
-        let (ns, error_ns) = (clock.ns(reading), clock.error_ns());
+        let (ns, error_ns) = (clock.converter().ns(reading), clock.error_ns());
         assert!(before - error_ns <= ns && ns <= after + error_ns);
     }
 }

@@ -1,14 +1,18 @@
 //! Filters for traced processes: from the filter language to what a process evaluates before an
-//! event is written (`probe/include/rtscope/filter.h`).
+//! event is written (`probe/include/rtscope/filter.h`); or, where they ask what only the recorder
+//! knows, to what the recorder evaluates before it writes the event into the trace.
 
 use abi::filters::{self as code, Filter, Instruction};
 use abi::rings;
-use event::{ClassId, Error, ErrorKind, EventClass, Field, Result};
+use ctf::writer::PayloadWriter;
+use event::{ClassId, Cpu, Error, ErrorKind, EventClass, Result};
 use expr::steps::{Ask, Step};
-use expr::{BinaryOp, CompareOp, Expr, GlobPart, Program, UnaryOp};
+use expr::{BinaryOp, CompareOp, Expr, Filter as Question, GlobPart, Program, UnaryOp};
 use ring::{EventDescription, FieldKind, Number};
 
 use super::classes;
+use super::contexts::Context;
+use super::written::{self, Written};
 
 /// What a field of the class is to the process.
 #[derive(Clone, Copy)]
@@ -20,16 +24,63 @@ enum Source<'e> {
     Count(usize),
     /// A field of the description.
     Own(usize, &'e FieldKind),
+    /// What does not change while the process lives.
+    Constant(u64),
+    /// What the recorder alone knows.
+    Recorder,
 }
 
-/// The filter's bytes for an event of the process `pid`.
+/// Who evaluates a filter.
+pub(super) enum Compiled {
+    /// The process, before an event is written: its bytes.
+    Process(Vec<u8>),
+    /// The recorder, before it is written into the trace.
+    Recorder(Box<ByRecorder>),
+}
+
+/// A filter that asks for a name or a priority: events pass through the rings first.
+pub(super) struct ByRecorder {
+    question: Question,
+    class: EventClass,
+    places: Vec<(usize, usize)>,
+    contexts: Vec<Context>,
+}
+
+impl ByRecorder {
+    /// The contexts that it wants to see behind the fields.
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
+    /// Whether an event passes whose fields, and then its contexts, `payload` holds.
+    pub fn passes(&mut self, payload: &PayloadWriter, cpu: Cpu) -> bool {
+        let bytes = payload.bytes();
+        written::find(&self.class, bytes, &mut self.places)
+            && self
+                .question
+                .matches(&Written::new(&self.class, bytes, &self.places, cpu))
+    }
+}
+
+/// The filter for an event of the process `pid`, whose namespaces `namespace` tells.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] for what a process cannot evaluate.
-pub(super) fn compile(expr: &Expr, event: &EventDescription, pid: i32) -> Result<Vec<u8>> {
-    let (class, sources) = whole_class(event);
+/// [`ErrorKind::Unsupported`] for what neither a process nor the recorder can evaluate.
+pub(super) fn compile(
+    expr: &Expr,
+    event: &EventDescription,
+    pid: i32,
+    namespace: impl FnMut(usize) -> u64,
+) -> Result<Compiled> {
+    let (class, sources) = whole_class(event, namespace);
     let program = Program::compile(expr, &[class])?;
     let steps = program.steps(ClassId(0))?;
+    if steps
+        .iter()
+        .any(|step| matches!(asked(step, &sources), Some(Source::Recorder)))
+    {
+        return by_recorder(expr, event, &steps, &sources);
+    }
     let mut assembler = Assembler {
         event,
         sources: &sources,
@@ -47,11 +98,55 @@ pub(super) fn compile(expr: &Expr, event: &EventDescription, pid: i32) -> Result
     for (place, step) in &assembler.jumps {
         assembler.instructions[*place].target = begins[*step];
     }
-    assembler.finish()
+    assembler.finish().map(Compiled::Process)
 }
 
-/// The class with its context and the fields that are in no record, as filters see it.
-fn whole_class(event: &EventDescription) -> (EventClass, Vec<Source<'_>>) {
+/// The field that a step asks for.
+fn asked<'e>(step: &Step, sources: &[Source<'e>]) -> Option<Source<'e>> {
+    match step {
+        Step::Field { field, .. } | Step::Text(field) => sources.get(usize::from(field.0)).copied(),
+        _ => None,
+    }
+}
+
+/// A filter over what is in records, and all contexts.
+fn by_recorder(
+    expr: &Expr,
+    event: &EventDescription,
+    steps: &[Step],
+    sources: &[Source<'_>],
+) -> Result<Compiled> {
+    for step in steps {
+        if let Some(Source::Own(place, _)) = asked(step, sources)
+            && event.fields[place].hidden
+        {
+            let name = &event.fields[place].name;
+            return Err(refuse(format!(
+                "{name}, which is in no record, beside what the recorder alone knows"
+            )));
+        }
+        if let Step::Field { index: Some(_), .. } = step {
+            return Err(refuse(
+                "an element of an array beside what the recorder alone knows",
+            ));
+        }
+    }
+    let mut class = classes::class(event, 0);
+    let contexts = Context::all();
+    class.fields.extend(contexts.iter().map(|one| one.field()));
+    Ok(Compiled::Recorder(Box::new(ByRecorder {
+        question: Question::new(expr, std::slice::from_ref(&class))?,
+        class,
+        places: Vec::new(),
+        contexts,
+    })))
+}
+
+/// The class with all contexts and the fields that are in no record, as filters see it.
+fn whole_class(
+    event: &EventDescription,
+    mut namespace: impl FnMut(usize) -> u64,
+) -> (EventClass, Vec<Source<'_>>) {
     let mut seen = event.clone();
     for field in &mut seen.fields {
         field.hidden = false;
@@ -64,9 +159,18 @@ fn whole_class(event: &EventDescription) -> (EventClass, Vec<Source<'_>>) {
         }
         sources.push(Source::Own(place, &field.kind));
     }
-    let context: [Field; 2] = classes::context();
-    class.fields.extend(context);
-    sources.extend([Source::Pid, Source::Tid]);
+    for context in Context::all() {
+        sources.push(match context {
+            Context::Vpid => Source::Pid,
+            Context::Vtid => Source::Tid,
+            // A word of the language, which has it without a field.
+            Context::Cpu => continue,
+            Context::Ip => Source::Constant(event.code_address),
+            Context::Namespace(place) => Source::Constant(namespace(place)),
+            Context::Procname | Context::Prio | Context::Policy => Source::Recorder,
+        });
+        class.fields.push(context.field());
+    }
     (class, sources)
 }
 
@@ -144,6 +248,7 @@ impl Assembler<'_> {
         match (source, index) {
             (Source::Pid, None) => self.integer(into, self.pid.into())?,
             (Source::Tid, None) => self.push(code::FACT, [into, 1, 0], 0),
+            (Source::Constant(value), None) => self.integer(into, value.into())?,
             (Source::Count(place), None) => {
                 self.go_to(place);
                 self.push(code::LOAD, [into, rings::FIELD_U8 + 1, 0], 0);

@@ -84,6 +84,7 @@ pub(crate) fn write(
     let mut clock = CounterClock::start();
     let wanted = Wanted {
         wishes: Vec::new(),
+        contexts: Vec::new(),
         begin_ns: 0,
     };
     let folder = root.join(PARTS);

@@ -2,14 +2,18 @@
 
 mod classes;
 mod clock;
+mod contexts;
 mod filter;
 mod look;
+mod map;
+mod proc;
 mod process;
 mod session;
 mod wanted;
+mod written;
 
 pub(crate) use look::write as write_rings;
 pub use look::{LookSummary, Whose, look};
 pub use process::UserProcess;
+pub(crate) use session::{PARTS, UserRecorder, UserTarget, directories};
 pub use session::{UserConfig, UserSummary};
-pub(crate) use session::{UserRecorder, UserTarget, directories};

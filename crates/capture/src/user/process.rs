@@ -3,22 +3,31 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Instant as StdInstant;
 
 use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceMeta,
     TraceWriter, random_uuid,
 };
 use event::{Cpu, Instant, Result};
-use ring::{ClockKind, Directory, LOSS_NAMES, Liveness, Losses, Mode, Records, RingFile};
+use expr::Expr;
+use ring::{
+    ClockKind, Directory, LOSS_NAMES, Layout, Liveness, Losses, Mode, Record, Records, RingFile,
+};
 
 use super::classes;
-use super::clock::CounterClock;
-use super::filter;
+use super::clock::{Converter, CounterClock};
+use super::contexts::{self, Context, Contexts, Origin};
+use super::filter::{self, ByRecorder, Compiled};
+use super::map::{self, ProcessMap};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
 
 /// A pass copies at most so much of each ring; more than the largest record.
 const COPY_BYTES: u64 = 1 << 20;
+
+/// Of a ring's room, so much may wait for the disk: one part in this many.
+const WAITING_PARTS: u64 = 16;
 
 /// What one process gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,15 +73,22 @@ struct Lane {
     ring: u32,
     /// The first offset that was not read.
     next: u64,
+    /// The first that is not in the file; what lies behind stays in the ring for a recorder that
+    /// comes when this one is killed.
+    kept: u64,
     /// The last time, on the file's clock and on the trace's.
     counter: u64,
     ns: i64,
+    /// The time of the first record that was written.
+    first_ns: Option<i64>,
     losses: Losses,
     lost_written: u64,
     /// When the losses were read.
     losses_ns: i64,
-    /// Losses before we came.
+    /// Losses that others stated, or of before we came.
     losses_before: Losses,
+    /// Ours that are in the file.
+    losses_kept: Losses,
     bytes: Vec<u8>,
     stream: Option<StreamWriter>,
 }
@@ -82,16 +98,24 @@ pub(super) struct Process {
     directory: Rc<Directory>,
     file: RingFile,
     lanes: Vec<Lane>,
-    /// The place of each id's event in the table.
-    places: HashMap<u16, usize>,
+    contexts: Contexts,
+    /// Filters that the recorder evaluates, by the places of their events.
+    filters: HashMap<usize, ByRecorder>,
     /// Places of events that were switched on.
     switched: Vec<usize>,
     /// Events that could not be switched on, with the reason.
     problems: Vec<String>,
     trace: Option<(TraceWriter, TraceMeta)>,
+    map: ProcessMap,
     mode_before: Mode,
     /// Whether what was written makes room in the rings.
     consumes: bool,
+    /// Whether its rings were read before: what they hold at first can be older than our clock.
+    was_read: bool,
+    /// Whether writing failed: what was read then is half written, and not to be read again.
+    has_failed: bool,
+    /// The error of the times of what is older than our clock.
+    early_error_ns: i64,
     payload: PayloadWriter,
     events: u64,
     malformed: u64,
@@ -120,15 +144,16 @@ impl Process {
                 Mode::Discard | Mode::Block => window.tail,
             };
             lanes.push(Lane {
-                losses_before: if began_with_us {
-                    [0; LOSS_NAMES.len()]
-                } else {
-                    losses
+                losses_before: match mode_before {
+                    Mode::Overwrite if !began_with_us => losses,
+                    // Also what was lost while nobody recorded: it lies behind what is left.
+                    _ => file.losses_stated(ring)?,
                 },
                 ..Lane::new(ring, next)
             });
         }
         let mut process = Process::new(directory, file, lanes, mode_before);
+        process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
         process.take_new_events(common)?;
         Ok(process)
     }
@@ -138,12 +163,17 @@ impl Process {
             directory,
             file,
             lanes,
-            places: HashMap::new(),
+            contexts: Contexts::default(),
+            filters: HashMap::new(),
             switched: Vec::new(),
             problems: Vec::new(),
             trace: None,
+            map: ProcessMap::default(),
             mode_before,
             consumes: true,
+            was_read: false,
+            has_failed: false,
+            early_error_ns: 0,
             payload: PayloadWriter::new(),
             events: 0,
             malformed: 0,
@@ -169,12 +199,21 @@ impl Process {
         process.consumes = false;
         process.malformed = malformed;
         // After the copy: whatever it holds was described before now.
-        for place in process.file.read_table()? {
-            let event = &process.file.table().events[place];
-            process.places.insert(event.id, place);
-        }
+        process.file.read_table()?;
+        process.map.note(&mut process.file)?;
+        process.map.ask_kernel(&process.file);
+        let mut begin = Instant::MAX;
         for place in 0..process.lanes.len() {
             process.write(place, &clock, common)?;
+            begin = begin.min(process.lanes[place].begin());
+        }
+        if let Some((writer, _)) = &mut process.trace
+            && begin < Instant::MAX
+        {
+            // Not before the first event: a snapshot covers what its rings held.
+            process
+                .map
+                .write(writer, process.file.layout().pid, begin)?;
         }
         process.close(&clock, Instant::MIN)
     }
@@ -200,8 +239,33 @@ impl Process {
         self.file.liveness()
     }
 
+    /// Whether what it said could not be written.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Brings what was written so far to the files.
+    pub fn flush(&mut self) -> Result<()> {
+        let flushed = self.keep_all();
+        self.has_failed |= flushed.is_err();
+        flushed
+    }
+
+    fn keep_all(&mut self) -> Result<()> {
+        for lane in &mut self.lanes {
+            lane.keep(&self.file)?;
+        }
+        self.map.flush()
+    }
+
     /// Reads what is new; returns the fill of its fullest ring, 0 to 1.
     pub fn poll(&mut self, clock: &mut CounterClock, common: &Common) -> Result<f64> {
+        let read = self.read(clock, common);
+        self.has_failed |= read.is_err();
+        read
+    }
+
+    fn read(&mut self, clock: &mut CounterClock, common: &Common) -> Result<f64> {
         let mut fullest = 0.0_f64;
         if common.in_flight {
             self.take_new_events(common)?;
@@ -216,17 +280,34 @@ impl Process {
             }
             // After the copy: whatever it holds was described, and stamped, before now.
             self.take_new_events(common)?;
+            self.map.note(&mut self.file)?;
+            self.map.ask_kernel(&self.file);
+            self.contexts.refresh();
             if self.file.layout().clock == ClockKind::Counter && self.lanes.iter().any(Lane::holds)
             {
                 clock.update();
             }
-            for place in 0..self.lanes.len() {
-                self.write(place, clock, common)?;
+            match self.was_read {
+                true => self.write_all(clock, common)?,
+                false => {
+                    let clock = clock.of_file(self.file.layout());
+                    self.early_error_ns = clock.error_ns();
+                    self.write_all(&clock, common)?;
+                }
             }
+            self.write_map(common)?;
             if !more {
+                self.was_read = true;
                 return Ok(fullest);
             }
         }
+    }
+
+    fn write_all(&mut self, clock: &CounterClock, common: &Common) -> Result<()> {
+        for place in 0..self.lanes.len() {
+            self.write(place, clock, common)?;
+        }
+        Ok(())
     }
 
     /// New descriptions: switches what is wanted, and makes classes of them.
@@ -237,17 +318,12 @@ impl Process {
         }
         for place in new {
             let event = &self.file.table().events[place];
-            self.places.insert(event.id, place);
             match wanted::verdict(&common.wanted.wishes, event) {
                 Verdict::Unwanted => continue,
                 Verdict::Wanted => self.file.switch(event, true)?,
                 Verdict::If(expr) => {
-                    let filter = filter::compile(&expr, event, self.file.layout().pid);
-                    let problem = match filter {
-                        Ok(filter) if self.file.switch_filtered(event, &filter)? => None,
-                        Ok(_) => Some("no room for more filters".to_owned()),
-                        Err(error) => Some(error.to_string()),
-                    };
+                    let problem = self.switch_if(place, &expr)?;
+                    let event = &self.file.table().events[place];
                     let name = || format!("{}: {}", self.file.name(), event.full_name());
                     let problem = problem.map(|problem| format!("{}: {problem}", name()));
                     self.problems.extend(problem);
@@ -271,6 +347,25 @@ impl Process {
         Ok(())
     }
 
+    /// Switches the event at `place` on where `expr` holds; gives the reason why it cannot be.
+    fn switch_if(&mut self, place: usize, expr: &Expr) -> Result<Option<String>> {
+        let (file, contexts) = (&self.file, &mut self.contexts);
+        let event = &file.table().events[place];
+        let namespace = |place| contexts.namespace(place, file);
+        let filter = filter::compile(expr, event, file.layout().pid, namespace);
+        Ok(match filter {
+            Ok(Compiled::Process(filter)) if file.switch_filtered(event, &filter)? => None,
+            Ok(Compiled::Process(_)) => Some("no room for more filters".to_owned()),
+            Ok(Compiled::Recorder(filter)) => {
+                contexts.want_threads(file);
+                self.filters.insert(place, *filter);
+                file.switch(event, true)?;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        })
+    }
+
     fn classes(&self) -> Vec<event::EventClass> {
         let events = self.file.table().events.iter().enumerate();
         events
@@ -283,12 +378,17 @@ impl Process {
         events.map(|event| Some(i64::from(event.level))).collect()
     }
 
-    /// Writes what a lane holds.
-    fn write(&mut self, place: usize, clock: &CounterClock, common: &Common) -> Result<()> {
-        let lane = &mut self.lanes[place];
+    /// Starts the stream of a lane that has something to say. False when it has nothing.
+    fn begin_stream(
+        &mut self,
+        place: usize,
+        clock: &CounterClock,
+        common: &Common,
+    ) -> Result<bool> {
+        let lane = &self.lanes[place];
         let silent = !lane.holds() && lane.losses == Losses::default();
         if silent && lane.stream.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         if self.trace.is_none() {
             self.trace = Some(self.create(common)?);
@@ -299,56 +399,78 @@ impl Process {
         {
             let mut stream = writer.stream(0, Cpu(lane.ring))?;
             if self.consumes {
-                stream.covers(Instant::from_ns(common.wanted.begin_ns as i64))?;
+                // From the recording's begin, or from what nobody read before it.
+                let begin = Instant::from_ns(common.wanted.begin_ns as i64);
+                let first = lane.first_held(self.file.layout(), clock);
+                stream.covers(first.map_or(begin, |first| begin.min(first)))?;
             }
             lane.stream = Some(stream);
         }
+        Ok(true)
+    }
+
+    /// Writes what a lane holds.
+    fn write(&mut self, place: usize, clock: &CounterClock, common: &Common) -> Result<()> {
+        if !self.begin_stream(place, clock, common)? {
+            return Ok(());
+        }
+        let lane = &mut self.lanes[place];
         let layout = self.file.layout();
         let bytes = std::mem::take(&mut lane.bytes);
         let mut records = Records::new(&bytes, lane.next, layout.subbuffer_bytes, lane.counter);
         let Some(stream) = &mut lane.stream else {
             return Ok(());
         };
+        let mut converter = clock.converter();
         // A loss lies before the end of the packet that counts it.
         let lost: u64 = lane.losses.iter().sum();
         let lost_more = lost > lane.lost_written;
         lane.lost_written = lost;
         stream.discarded(lost)?;
+        let mut scribe = Scribe {
+            file: &self.file,
+            wanted: &common.wanted.contexts,
+            now: StdInstant::now(),
+            contexts: &mut self.contexts,
+            filters: &mut self.filters,
+            payload: &mut self.payload,
+        };
         for record in records.by_ref() {
-            let ns = match layout.clock {
-                ClockKind::Counter => clock.ns(record.time),
-                ClockKind::Monotonic => record.time.min(i64::MAX as u64) as i64,
-            };
-            lane.ns = lane.ns.max(ns);
-            let place = self.places.get(&record.id).copied();
-            let event = place.and_then(|place| self.file.table().events.get(place));
-            self.payload.clear().i32(layout.pid).i32(record.tid);
-            let known =
-                event.is_some_and(|e| classes::encode(e, record.payload, &mut self.payload));
-            match (place, known) {
-                (Some(place), true) => {
+            lane.ns = lane.ns.max(time_ns(layout.clock, &mut converter, &record));
+            lane.first_ns.get_or_insert(lane.ns);
+            match scribe.lay_out(&record, lane.ring) {
+                LaidOut::As(class) => {
                     let time = Instant::from_ns(lane.ns);
-                    stream.event(place as u32, time, self.payload.bytes())?;
+                    stream.event(class, time, scribe.payload.bytes())?;
                     self.events += 1;
                 }
-                _ => self.malformed += 1,
+                LaidOut::Filtered => (),
+                LaidOut::Malformed => self.malformed += 1,
             }
         }
         self.malformed += records.malformed();
         lane.counter = records.time_max();
-        if records.position() > lane.next {
-            lane.next = records.position();
-            if self.consumes {
-                self.file.consumed(lane.ring, lane.next)?;
-            }
-        }
+        lane.next = lane.next.max(records.position());
         lane.bytes = bytes;
         lane.bytes.clear();
         if lost_more {
             lane.ns = lane.ns.max(lane.losses_ns);
             stream.covers(Instant::from_ns(lane.ns))?;
         }
-        Ok(())
+        let waiting = lane.next.saturating_sub(lane.kept);
+        match self.consumes && waiting >= layout.ring_bytes / WAITING_PARTS {
+            true => lane.keep(&self.file),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what is new of the process's map, when there is a trace to write it to.
+    fn write_map(&mut self, common: &Common) -> Result<()> {
+        let Some((writer, _)) = &mut self.trace else {
+            return Ok(());
+        };
+        let begin = Instant::from_ns(common.wanted.begin_ns as i64);
+        self.map.write(writer, self.file.layout().pid, begin)
     }
 
     fn create(&self, common: &Common) -> Result<(TraceWriter, TraceMeta)> {
@@ -369,14 +491,17 @@ impl Process {
             uuid: random_uuid()?,
             clocks: vec![ClockMeta::monotonic(common.wall_offset_ns)],
             losses_are_vague: true,
-            streams: vec![StreamMeta {
-                name: "channel0".to_owned(),
-                header: HeaderKind::Large,
-                classes: self.classes(),
-                log_levels: self.log_levels(),
-                event_context: classes::context().into(),
-                ..StreamMeta::default()
-            }],
+            streams: vec![
+                StreamMeta {
+                    name: "channel0".to_owned(),
+                    header: HeaderKind::Large,
+                    classes: self.classes(),
+                    log_levels: self.log_levels(),
+                    event_context: contexts::fields(&common.wanted.contexts),
+                    ..StreamMeta::default()
+                },
+                map::stream(),
+            ],
             ..TraceMeta::default()
         };
         Ok((TraceWriter::create(&folder, &meta)?, meta))
@@ -414,39 +539,71 @@ impl Process {
         end: Instant,
     ) -> Result<(UserProcess, Vec<String>)> {
         let dead = self.liveness() == Liveness::Dead;
-        for place in &self.switched {
-            self.file.switch(&self.file.table().events[*place], false)?;
-        }
-        self.poll(clock, common)?;
-        let process = self.close(clock, end)?;
+        let ended = self.read_to_the_end(clock, common, end);
+        // Also when the disk is full: nobody must go on writing for us.
         match (dead, common.keeps_the_dead) {
             (true, false) => self.directory.remove(self.file.name())?,
             // Its mode says how its rings are to be read.
             (true, true) => (),
             (false, _) => self.file.set_mode(self.mode_before)?,
         }
-        Ok((process, self.problems))
+        Ok((ended?, self.problems))
+    }
+
+    /// Switches off, reads what is left unless writing failed before, and ends the streams.
+    fn read_to_the_end(
+        &mut self,
+        clock: &mut CounterClock,
+        common: &Common,
+        end: Instant,
+    ) -> Result<UserProcess> {
+        for place in &self.switched {
+            self.file.switch(&self.file.table().events[*place], false)?;
+        }
+        if !common.in_flight {
+            self.map.look(&self.file);
+        }
+        let read = match self.has_failed {
+            true => Ok(0.0),
+            false => self.poll(clock, common),
+        };
+        let closed = self.close(clock, end);
+        read.and(closed)
     }
 
     /// Ends the streams and says in the trace what was lost.
     fn close(&mut self, clock: &CounterClock, end: Instant) -> Result<UserProcess> {
         let mut losses = Losses::default();
+        let mut ended = Ok(());
         for lane in &mut self.lanes {
             for (total, lost) in losses.iter_mut().zip(lane.losses) {
                 *total += lost;
             }
-            if let Some(mut stream) = lane.stream.take() {
-                stream.covers(end.max(Instant::from_ns(lane.ns)))?;
-                self.size_bytes += stream.finish()?.size_bytes;
-            }
+            let kept = match self.consumes && !self.has_failed {
+                true => lane.keep(&self.file),
+                false => Ok(()),
+            };
+            // Each of them, whatever became of the others.
+            let size_bytes = lane.finish(end);
+            self.size_bytes += size_bytes.as_ref().map_or(0, |bytes| *bytes);
+            ended = ended.and(kept).and(size_bytes.map(|_| ()));
         }
+        self.size_bytes += self.map.finish(end)?;
+        ended?;
         if let Some((writer, meta)) = &mut self.trace {
             let lost = LOSS_NAMES.iter().zip(losses).filter(|(_, lost)| *lost > 0);
             let lost = lost.map(|(cause, lost)| (format!("lost: {cause}"), lost as i64));
             let mut facts: Vec<_> = lost.collect();
             facts.push(("malformed".to_owned(), self.malformed as i64));
+            if self.contexts.unknown() > 0 {
+                let unknown = self.contexts.unknown() as i64;
+                facts.push(("context_unknown".to_owned(), unknown));
+            }
             if self.file.layout().clock == ClockKind::Counter {
-                facts.push(("clock_error_ns".to_owned(), clock.error_ns()));
+                facts.push((
+                    "clock_error_ns".to_owned(),
+                    clock.error_ns().max(self.early_error_ns),
+                ));
             }
             meta.environment
                 .extend(facts.into_iter().map(|(name, number)| {
@@ -467,17 +624,85 @@ impl Process {
     }
 }
 
+/// What becomes of records on their way into the trace.
+struct Scribe<'p> {
+    file: &'p RingFile,
+    /// Contexts that each event gets.
+    wanted: &'p [Context],
+    /// When the records were read.
+    now: StdInstant,
+    contexts: &'p mut Contexts,
+    filters: &'p mut HashMap<usize, ByRecorder>,
+    payload: &'p mut PayloadWriter,
+}
+
+/// What one record became.
+enum LaidOut {
+    /// An event of this class; the payload has its bytes.
+    As(u32),
+    /// None: a filter of the recorder dropped it.
+    Filtered,
+    /// It is not what its description says.
+    Malformed,
+}
+
+impl Scribe<'_> {
+    /// Lays out a record of the ring `ring`.
+    fn lay_out(&mut self, record: &Record<'_>, ring: u32) -> LaidOut {
+        let table = self.file.table();
+        let Some(place) = table.place_of(record.id) else {
+            return LaidOut::Malformed;
+        };
+        let event = &table.events[place];
+        let origin = Origin {
+            pid: self.file.layout().pid,
+            tid: record.tid,
+            ring,
+            code_address: event.code_address,
+        };
+        if let Some(filter) = self.filters.get_mut(&place) {
+            self.payload.clear();
+            if !classes::encode(event, record.payload, self.payload) {
+                return LaidOut::Malformed;
+            }
+            self.contexts
+                .encode(filter.contexts(), origin, self.now, self.payload);
+            if !filter.passes(self.payload, Cpu(ring)) {
+                return LaidOut::Filtered;
+            }
+        }
+        self.payload.clear();
+        self.contexts
+            .encode_all(self.wanted, origin, self.now, self.payload);
+        match classes::encode(event, record.payload, self.payload) {
+            true => LaidOut::As(place as u32),
+            false => LaidOut::Malformed,
+        }
+    }
+}
+
+/// The time of a record, in nanoseconds of CLOCK_MONOTONIC.
+fn time_ns(clock: ClockKind, converter: &mut Converter<'_>, record: &Record<'_>) -> i64 {
+    match clock {
+        ClockKind::Counter => converter.ns(record.time),
+        ClockKind::Monotonic => record.time.min(i64::MAX as u64) as i64,
+    }
+}
+
 impl Lane {
     fn new(ring: u32, next: u64) -> Lane {
         Lane {
             ring,
             next,
+            kept: next,
             counter: 0,
             ns: 0,
+            first_ns: None,
             losses: Losses::default(),
             lost_written: 0,
             losses_ns: 0,
             losses_before: Losses::default(),
+            losses_kept: Losses::default(),
             bytes: Vec::new(),
             stream: None,
         }
@@ -508,6 +733,52 @@ impl Lane {
         Ok(Some(lane))
     }
 
+    /// Brings what was read to the file, and says so in the ring.
+    fn keep(&mut self, file: &RingFile) -> Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        stream.gap()?;
+        if self.next > self.kept {
+            self.kept = self.next;
+            file.consumed(self.ring, self.kept)?;
+        }
+        // What was read of the counters and is in no packet yet comes with the next.
+        let lost: u64 = self.losses.iter().sum();
+        if lost == self.lost_written && self.losses != self.losses_kept {
+            self.losses_kept = self.losses;
+            let mut all = self.losses_before;
+            for (all, ours) in all.iter_mut().zip(self.losses) {
+                *all = all.saturating_add(ours);
+            }
+            file.stated(self.ring, &all)?;
+        }
+        Ok(())
+    }
+
+    /// Ends its stream; gives its size in bytes.
+    fn finish(&mut self, end: Instant) -> Result<u64> {
+        let Some(mut stream) = self.stream.take() else {
+            return Ok(0);
+        };
+        stream.covers(end.max(Instant::from_ns(self.ns)))?;
+        Ok(stream.finish()?.size_bytes)
+    }
+
+    /// The time of its first event; the end of time without one.
+    fn begin(&self) -> Instant {
+        let first = self.first_ns.map(Instant::from_ns);
+        first.unwrap_or(Instant::MAX)
+    }
+
+    /// The time of the first record that was copied.
+    fn first_held(&self, layout: &Layout, clock: &CounterClock) -> Option<Instant> {
+        let size = layout.subbuffer_bytes;
+        let first = Records::new(&self.bytes, self.next, size, self.counter).next()?;
+        let ns = time_ns(layout.clock, &mut clock.converter(), &first);
+        Some(Instant::from_ns(ns))
+    }
+
     fn holds(&self) -> bool {
         !self.bytes.is_empty()
     }
@@ -534,6 +805,7 @@ impl Lane {
             // The process broke its own ring: on from where it says that it is.
             *malformed += 1;
             self.next = window.head & !7;
+            self.kept = self.next;
             return file.consumed(self.ring, self.next).map(|()| 0);
         };
         let held = range.end - range.start;

@@ -15,8 +15,10 @@ use event::{Cpu, Error, ErrorKind, Instant, Result};
 use ring::{Directory, Liveness};
 
 use super::clock::CounterClock;
+use super::contexts::{self, Context};
 use super::process::{Common, Process, UserProcess};
 use super::wanted::{self, Wish};
+use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
 
 /// Between two looks into the rings.
@@ -32,7 +34,7 @@ const DEAD_KEPT: usize = 64;
 /// How often files get a pair of both clocks.
 const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
 /// Below the root of a trace: where those of processes are.
-pub(super) const PARTS: &str = "ust/pid";
+pub(crate) const PARTS: &str = "ust/pid";
 /// How their names begin; the user's id follows.
 const PREFIX: &str = "rtscope-";
 
@@ -42,6 +44,7 @@ pub struct UserConfig {
     /// As they were written.
     words: Vec<String>,
     wishes: Vec<Wish>,
+    contexts: Vec<Context>,
     directory: Option<PathBuf>,
 }
 
@@ -59,8 +62,19 @@ impl UserConfig {
         Ok(UserConfig {
             words: words.to_vec(),
             wishes,
+            contexts: Vec::new(),
             directory: None,
         })
+    }
+
+    /// Events carry these contexts too, by LTTng's names: `procname`, `prio`, `pid_ns`…
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a word that is none; what the kernel says of performance
+    /// counters.
+    pub fn with_contexts(mut self, words: &[String]) -> Result<Self> {
+        self.contexts = contexts::parse(words)?;
+        Ok(self)
     }
 
     /// Looks for processes in `directory` alone, as `RTSCOPE_DIR` tells them.
@@ -113,6 +127,8 @@ impl UserSummary {
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub wishes: Vec<Wish>,
+    /// Beside those that every event has.
+    pub contexts: Vec<Context>,
     pub begin_ns: u64,
 }
 
@@ -131,6 +147,8 @@ pub(crate) struct UserRecorder {
 
 /// Where and how to record.
 pub(crate) struct UserTarget {
+    /// Who is told how far the trace is.
+    pub progress: Option<(Arc<Progress>, Source)>,
     /// The root of the trace.
     pub root: PathBuf,
     pub trace_name: String,
@@ -140,6 +158,8 @@ pub(crate) struct UserTarget {
     pub cpus: Vec<Cpu>,
     /// Whether rings keep their newest events and nobody reads them but [`super::look`].
     pub in_flight: bool,
+    /// Raised here when the recording cannot go on.
+    pub failed: Arc<AtomicBool>,
 }
 
 impl UserRecorder {
@@ -163,8 +183,13 @@ impl UserRecorder {
                 }
             };
             let _ = ready.send(Ok(()));
-            session.run(&stopped)?;
-            session.finish()
+            let ran = session.run(&stopped);
+            if ran.is_err() {
+                target.failed.store(true, Ordering::Release);
+            }
+            // Also after an error: no process may be left switched on.
+            let summary = session.finish();
+            ran.and(summary)
         });
         match is_ready.recv() {
             Ok(Ok(())) => Ok(UserRecorder { stop, thread }),
@@ -199,6 +224,9 @@ struct Session {
     wall_offset_ns: i64,
     wanted: Wanted,
     in_flight: bool,
+    progress: Option<(Arc<Progress>, Source)>,
+    /// When what was read was last brought to the files.
+    flushed: StdInstant,
     /// Whether the session ends: what the dead left in flight then stays where it is.
     is_over: bool,
     /// When pairs of both clocks were last left in the files.
@@ -229,9 +257,12 @@ impl Session {
             wall_offset_ns: target.wall_offset_ns,
             wanted: Wanted {
                 wishes: config.wishes.clone(),
+                contexts: config.contexts.clone(),
                 begin_ns: target.begin.as_ns().max(0) as u64,
             },
             in_flight: target.in_flight,
+            progress: target.progress.clone(),
+            flushed: StdInstant::now(),
             is_over: false,
             pair_left: None,
             summary,
@@ -242,13 +273,30 @@ impl Session {
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut period = PERIOD_MAX;
         while !stop.load(Ordering::Acquire) {
+            let begin = clock::monotonic();
             let fullest = self.turn()?;
+            self.flush(begin)?;
             if fullest > FULL {
                 period = (period / 2).max(PERIOD_MIN);
             } else if fullest < EMPTY {
                 period = (period * 2).min(PERIOD_MAX);
             }
             std::thread::sleep(period);
+        }
+        Ok(())
+    }
+
+    /// Now and then, brings what was read to the files: all that happened before `begin`.
+    fn flush(&mut self, begin: Instant) -> Result<()> {
+        let Some((progress, source)) = &self.progress else {
+            return Ok(());
+        };
+        if self.flushed.elapsed() >= FLUSH_PERIOD {
+            self.flushed = StdInstant::now();
+            for process in &mut self.processes {
+                process.flush()?;
+            }
+            progress.reached(*source, begin)?;
         }
         Ok(())
     }
@@ -348,15 +396,19 @@ impl Session {
 
     fn finish(mut self) -> Result<UserSummary> {
         // First: who starts from now on is not traced.
+        let mut finished = Ok(());
         for place in &self.places {
-            place.directory.remove(&place.session)?;
+            finished = finished.and(place.directory.remove(&place.session));
         }
-        self.turn()?;
+        if !self.processes.iter().any(Process::has_failed) {
+            finished = finished.and(self.turn().map(|_| ()));
+        }
         self.is_over = true;
+        // Each of them, whatever became of the others.
         while !self.processes.is_empty() {
-            self.end(0)?;
+            finished = finished.and(self.end(0));
         }
-        Ok(std::mem::take(&mut self.summary))
+        finished.map(|()| std::mem::take(&mut self.summary))
     }
 }
 

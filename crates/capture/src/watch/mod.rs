@@ -25,6 +25,7 @@ use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
 use crate::facts::Facts;
+use crate::heartbeat::Heartbeat;
 use crate::user::{UserRecorder, UserTarget};
 use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
@@ -146,26 +147,23 @@ pub fn run(
     let measured = measured.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
     let cpus = housekeeping::cpus(&facts.machine, Some(&measured));
     housekeeping::pin(&cpus);
-    let user = options
-        .flight
-        .as_ref()
-        .and_then(|flight| flight.user.as_ref());
+    let flight = options.flight.as_ref();
+    let user = flight.and_then(|flight| flight.user.as_ref());
+    let threshold = options.watch.threshold;
+    let heartbeat = flight.and_then(|_| Heartbeat::start(&facts.machine, threshold));
     let snapshot_facts = SnapshotFacts::collect(facts, command_line)
         .with_late_timer_floor(options.watch.late_timer_floor)
+        .with_heartbeat(heartbeat.as_ref())
         .with_rings(user);
     let user = user.map(|user| start_user(user, &cpus)).transpose()?;
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
-    let recorder = options.flight.as_ref().map(start_recorder).transpose()?;
-    let snapshots = options
-        .flight
-        .as_ref()
-        .zip(recorder.as_ref())
-        .map(|(flight, recorder)| {
-            let cpus_online = facts.machine.cpus_online.len();
-            Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
-        });
+    let recorder = flight.map(start_recorder).transpose()?;
+    let snapshots = flight.zip(recorder.as_ref()).map(|(flight, recorder)| {
+        let cpus_online = facts.machine.cpus_online.len();
+        Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
+    });
     let (watch, ring) = Watch::start(&options.watch)?;
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
@@ -201,12 +199,15 @@ pub fn run(
 /// The applications' rings keep their newest events from now on.
 fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
     let target = UserTarget {
+        progress: None,
         root: PathBuf::new(),
         trace_name: String::new(),
         wall_offset_ns: 0,
         begin: clock::monotonic(),
         cpus: cpus.to_vec(),
         in_flight: true,
+        // In flight nothing is written that could fail.
+        failed: Arc::default(),
     };
     UserRecorder::start(user, target)
 }

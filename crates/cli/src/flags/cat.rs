@@ -55,6 +55,12 @@ pub struct Cat {
     /// Only the time in which all streams of a trace have packets
     #[arg(long)]
     pub stream_intersection: bool,
+    /// Print events of a recording while it is written, until it ends or Ctrl-C
+    #[arg(long, conflicts_with_all = ["begin", "end", "stream_intersection", "debug_info"])]
+    pub live: bool,
+    /// Name the code at addresses of applications: file, function and line, from this disk
+    #[arg(long)]
+    pub debug_info: bool,
     /// Go on with the next packet after bytes that cannot be understood
     #[arg(long)]
     pub keep_going: bool,

@@ -25,6 +25,10 @@ pub struct CatOptions {
     pub text: EventTextOptions,
     /// Instead of stdout.
     pub output: Option<PathBuf>,
+    /// Whether the trace is still being written.
+    pub live: bool,
+    /// Whether addresses of code get names.
+    pub debug_info: bool,
     /// Whether to go on behind bytes that cannot be understood.
     pub keep_going: bool,
 }
@@ -55,6 +59,8 @@ impl CatOptions {
             filter: typed.filter.as_deref().map(Expr::parse).transpose()?,
             text: text(typed),
             output: typed.output.clone(),
+            live: typed.live,
+            debug_info: typed.debug_info,
             keep_going: typed.keep_going,
         })
     }

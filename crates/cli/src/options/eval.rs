@@ -120,6 +120,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
         phases: false,
         run_for: Some(run_for),
         wake_latency: Some(Duration::ZERO),
+        own_cpus: None,
         lock_memory: true,
         output: CyclicOutput::Own {
             json: false,

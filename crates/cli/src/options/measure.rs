@@ -26,6 +26,8 @@ pub struct CyclicOptions {
     pub run_for: Option<Duration>,
     /// How long an idle state may take to leave; none for whatever the machine is set to.
     pub wake_latency: Option<Duration>,
+    /// Where we ourselves run; none for wherever no thread of the measurement does.
+    pub own_cpus: Option<Vec<Cpu>>,
     /// Whether memory is locked.
     pub lock_memory: bool,
     /// What is printed.
@@ -102,6 +104,7 @@ impl CyclicOptions {
             phases: typed.phases,
             run_for: optional("--for", &typed.run_for)?,
             wake_latency: (typed.power == Power::Shallow).then_some(Duration::ZERO),
+            own_cpus: None,
             lock_memory: true,
             output: CyclicOutput::Own {
                 json: typed.json,
@@ -134,6 +137,8 @@ impl CyclicOptions {
         let histogram = typed.histofall.or(typed.histogram);
         let run_for = typed.duration.as_deref().map(bare_seconds).transpose()?;
         let aligned = typed.secaligned.or(typed.aligned);
+        let main_cpus = typed.mainaffinity.as_ref();
+        let main_cpus = main_cpus.map(|list| known_cpus(list, online));
         Ok(CyclicOptions {
             plan: Plan {
                 threads: cyclictest_threads(typed, online, allowed)?,
@@ -156,6 +161,7 @@ impl CyclicOptions {
             phases: false,
             run_for,
             wake_latency: (!typed.default_system).then_some(us(typed.latency)),
+            own_cpus: main_cpus.transpose()?,
             lock_memory: typed.mlockall,
             output: CyclicOutput::Cyclictest(CyclictestOutput {
                 histogram: histogram.map(|_| typed.histofall.is_some()),

@@ -47,7 +47,7 @@ impl RecordOptions {
             events: typed.events.clone(),
             kernel: typed.user.is_empty() || !(typed.events.is_empty() && typed.filter.is_empty()),
             user: (!typed.user.is_empty())
-                .then(|| UserConfig::new(&typed.user))
+                .then(|| UserConfig::new(&typed.user)?.with_contexts(&typed.context))
                 .transpose()?,
             filters: typed
                 .filter

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use analysis::reports::{
-    Bins, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Views,
+    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Views,
 };
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 use expr::Expr;
@@ -277,6 +277,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         .map(Cpu::parse_list)
         .transpose()?;
     Ok(ReportOptions {
+        code: CodeNames::default(),
         begin_ns: None,
         end_ns: None,
         refresh_ns: duration("--refresh", &typed.refresh, "s")?.filter(|ns| *ns > 0),

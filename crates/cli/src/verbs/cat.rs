@@ -7,6 +7,7 @@ use std::path::Path;
 use event::{Error, ErrorKind, Result, TimeRange};
 use expr::{Expr, Filter};
 use report::{EventText, EventTextOptions, EventTimes};
+use symbols::UserSymbols;
 use trace::{Cursor, Damage, Item, Lost, Trace};
 
 use crate::exit::Outcome;
@@ -14,6 +15,7 @@ use crate::flags::Cat;
 use crate::options::CatOptions;
 use crate::paint::Paint;
 use crate::verbs::ahead::{Ahead, Entry};
+use crate::verbs::follow::follow;
 use crate::verbs::window;
 
 /// Output is written in pieces of about this size.
@@ -22,20 +24,15 @@ const PIECE_BYTES: usize = 64 << 10;
 /// Runs the verb.
 pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
     let options = CatOptions::new(typed)?;
+    if options.live {
+        return live(&options, paint);
+    }
     let trace = Trace::open_all(&options.roots, &options.open)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     let filter = options.filter.as_ref();
     let filter = filter.map(|expr| compile(expr, &trace)).transpose()?;
-    // Colours are for terminals, unless somebody insists.
-    let color = match options.output {
-        None => paint.is_on(),
-        Some(_) => false,
-    };
-    let text = EventTextOptions {
-        color,
-        ..options.text
-    };
+    let text = looks(&options, paint);
     let mut print = Print {
         options: &options,
         filter,
@@ -52,21 +49,53 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
     })
 }
 
+/// Prints a trace that is being written.
+fn live(options: &CatOptions, paint: Paint) -> Result<Outcome> {
+    let mut print = Print {
+        options,
+        filter: None,
+        out: Out::new(options.output.as_deref())?,
+        complete: true,
+    };
+    let followed = follow(&mut print, looks(options, paint));
+    print.out.flush()?;
+    followed?;
+    Ok(match print.complete {
+        true => Outcome::Fine,
+        false => Outcome::Inconclusive,
+    })
+}
+
+/// How lines look: colours are for terminals, unless somebody insists.
+fn looks(options: &CatOptions, paint: Paint) -> EventTextOptions {
+    let color = match options.output {
+        None => paint.is_on(),
+        Some(_) => false,
+    };
+    EventTextOptions {
+        color,
+        ..options.text
+    }
+}
+
 /// A print-out as it goes on.
-struct Print<'t> {
-    options: &'t CatOptions,
-    filter: Option<Filter>,
-    out: Out,
+pub(super) struct Print<'t> {
+    pub options: &'t CatOptions,
+    pub filter: Option<Filter>,
+    pub out: Out,
     complete: bool,
 }
 
 impl Print<'_> {
     fn all(&mut self, trace: &Trace, range: TimeRange, text: EventTextOptions) -> Result<()> {
+        if self.options.debug_info {
+            return self.with_names(trace, range, text);
+        }
         if self.filter.is_some() {
             // It must see all streams in order, to know which task runs.
             return self.walk(
                 cursor(trace, range, self.filter.as_ref()),
-                EventText::new(trace, text),
+                &mut EventText::new(trace, text),
             );
         }
         let options = self.options;
@@ -74,13 +103,33 @@ impl Print<'_> {
         std::thread::scope(
             |scope| match Ahead::start(scope, trace, range, text, wanted) {
                 Some(ahead) => self.in_order(ahead, EventTimes::new(text)),
-                None => self.walk(trace.cursor(range), EventText::new(trace, text)),
+                None => self.walk(trace.cursor(range), &mut EventText::new(trace, text)),
             },
         )
     }
 
+    /// With names of code behind its addresses.
+    fn with_names(
+        &mut self,
+        trace: &Trace,
+        range: TimeRange,
+        text: EventTextOptions,
+    ) -> Result<()> {
+        let mut names = UserSymbols::read(trace)?;
+        if names.is_empty() {
+            self.out
+                .say("no address gets a name: the trace tells of no process's programs")?;
+        }
+        let mut lines = EventText::new(trace, text).with_names(&mut names);
+        let walked = self.walk(cursor(trace, range, self.filter.as_ref()), &mut lines);
+        for problem in names.problems() {
+            self.out.say(problem)?;
+        }
+        walked
+    }
+
     /// With all lines from one thread.
-    fn walk(&mut self, mut cursor: Cursor<'_>, mut text: EventText<'_>) -> Result<()> {
+    pub fn walk(&mut self, mut cursor: Cursor<'_>, text: &mut EventText<'_>) -> Result<()> {
         while let Some(item) = cursor.next()? {
             match item {
                 Item::Event(event) => {
@@ -122,6 +171,10 @@ impl Print<'_> {
     }
 
     fn damage(&mut self, damage: &Damage) -> Result<()> {
+        if self.options.live {
+            // A packet that is being written: its events come with the next look.
+            return Ok(());
+        }
         self.complete = false;
         if !self.options.keep_going {
             return Err(unreadable(damage));
@@ -149,7 +202,7 @@ fn unreadable(damage: &Damage) -> Error {
 }
 
 /// Where lines go: in pieces, and with what is said about them in its place.
-struct Out {
+pub(super) struct Out {
     text: Vec<u8>,
     to: Box<dyn Write>,
     name: String,
@@ -179,7 +232,7 @@ impl Out {
         }
     }
 
-    fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         let written = self.to.write_all(&self.text).and_then(|()| self.to.flush());
         self.text.clear();
         written.map_err(|cause| Error::io(format!("cannot write {}", self.name), cause))

@@ -26,12 +26,13 @@ const DAMAGES_NAMED: u64 = 10;
 pub fn run(typed: &Convert) -> Result<Outcome> {
     let options = ConvertOptions::new(typed)?;
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
-    let trace = Trace::open_all(&roots, &trace::OpenOptions::default())?;
+    let mut trace = Trace::open_all(&roots, &trace::OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     let filter = options.filter.as_ref();
     let filter = filter.map(|expr| cat::compile(expr, &trace)).transpose()?;
     let asked = signals::take_over()?;
+    trace.stop_when(&asked);
     let mut conversion = Conversion {
         sink: export::sink(options.format, &trace, &options.output)?,
         filter,
@@ -71,7 +72,7 @@ impl Conversion<'_> {
                 Item::Damage(damage) => self.damage(&damage)?,
             }
         }
-        // A filter that wants little may have passed over much since the last look.
+        // Asked to stop, the walk ends early, also where it hands out nothing.
         self.stop_if_asked()
     }
 

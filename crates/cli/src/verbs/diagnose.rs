@@ -67,14 +67,15 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
 }
 
 /// Something over a threshold that was asked for is one thing; a worst that losses forbid to
-/// explain is another, and goes first.
+/// explain is another, and goes first. Where nothing was activated, nothing was in time either.
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
     let worst = diagnosis.activations.first();
     let is_lossy = worst.is_some_and(|late| late.ledger.grade == Grade::Lossy);
     let is_conclusive = diagnosis
         .verdict()
         .is_some_and(|verdict| verdict.conclusive);
-    let blind = worst.is_none() && diagnosis.basis.holes > 0;
+    let basis = &diagnosis.basis;
+    let blind = worst.is_none() && (basis.holes > 0 || basis.activations == 0);
     if blind || (is_lossy && !is_conclusive) {
         Outcome::Inconclusive
     } else if has_threshold && worst.is_some() {

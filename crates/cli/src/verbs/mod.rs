@@ -8,6 +8,7 @@ pub mod diagnose;
 pub mod diff;
 pub mod doctor;
 mod external;
+mod follow;
 pub mod info;
 pub mod measure;
 pub mod record;

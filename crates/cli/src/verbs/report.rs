@@ -1,19 +1,24 @@
 //! `rtscope report`: the reports of lttng-analyses, any number of them in one pass.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
-use analysis::reports::{Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports};
-use event::{Error, ErrorKind, Instant, Result};
+use analysis::reports::{
+    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports,
+};
+use event::{Error, ErrorKind, Instant, Result, TimeRange};
 use report::{
     Calendar, LAMI_VERSION, lami_error, lami_metadata, lami_results, picture, report_html,
     report_json, report_text,
 };
+use symbols::UserSymbols;
 use trace::{OpenOptions, Root, Trace};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
-use crate::verbs::{external, window};
+use crate::verbs::{cat, external, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Report) -> Result<Outcome> {
@@ -54,9 +59,17 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     if request.intersection {
         check_intersection(&trace)?;
     }
-    let asked = within(request, &trace)?;
+    let mut asked = within(request, &trace)?;
     let reports: Vec<Report> = request.reports.iter().map(|(_, report)| *report).collect();
+    let symbols = code_names(&reports, &trace)?;
+    if let Some(symbols) = &symbols {
+        asked.code = named_by(symbols, &trace);
+    }
     let blind = warn_of_needs(&reports, &trace);
+    if let Some(filter) = &asked.events {
+        // Said here what looks like a mistake in it; the pass binds it again.
+        cat::compile(filter, &trace)?;
+    }
     let pass = match &request.output {
         Output::Text => text(request, &trace, &reports, &asked)?,
         Output::Json => json(request, &trace, &reports, &asked)?,
@@ -66,10 +79,30 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
         Output::Lami { progress, .. } => lami(&trace, &reports, &asked, *progress)?,
     };
     warn(&pass);
+    for problem in symbols.iter().flat_map(|s| s.borrow().problems().to_vec()) {
+        eprintln!("warning: {problem}");
+    }
+    let nothing = warn_of_nothing(&pass, &asked, &trace);
     // What lies in a hole nobody knows, and what was not recorded neither.
-    Ok(match pass.holes + pass.damages > 0 || blind {
+    Ok(match pass.holes + pass.damages > 0 || blind || nothing {
         false => Outcome::Fine,
         true => Outcome::Inconclusive,
+    })
+}
+
+/// The names of applications' functions, where a report is about them.
+fn code_names(reports: &[Report], trace: &Trace) -> Result<Option<Rc<RefCell<UserSymbols>>>> {
+    let wanted = reports.iter().any(|report| report.family == Family::Flame);
+    let symbols = wanted.then(|| UserSymbols::read(trace)).transpose()?;
+    Ok(symbols.map(|symbols| Rc::new(RefCell::new(symbols))))
+}
+
+fn named_by(symbols: &Rc<RefCell<UserSymbols>>, trace: &Trace) -> CodeNames {
+    let (symbols, wall_offset) = (Rc::clone(symbols), trace.info().wall_offset);
+    CodeNames::new(move |pid, at_ns, address| {
+        let at = Instant::from_ns(at_ns) - wall_offset;
+        let place = symbols.borrow_mut().place(pid, at, address)?;
+        place.name().map(str::to_owned)
     })
 }
 
@@ -235,6 +268,39 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
         );
     }
     !missing.is_empty()
+}
+
+/// Says why a report has nothing to show where the question is to blame; whether it is.
+fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
+    if pass.events > 0 && pass.events_in_range == 0
+        || pass.events == 0 && asked.end_ns.is_some() && trace.range().is_some()
+    {
+        let whole = trace.range().unwrap_or(TimeRange::ALL);
+        eprintln!(
+            "warning: no event lies in the time range\n  found: the trace goes from {} to {}",
+            whole.begin, whole.end
+        );
+        return true;
+    }
+    for name in &pass.strangers {
+        eprintln!(
+            "warning: nothing was found, and no thread of the trace is '{name}' at its end\n  \
+             mend:  'rtscope report cputop --limit 0' names them all"
+        );
+    }
+    let periods = !asked.periods.list().is_empty() && pass.periods_completed == 0;
+    match (periods, pass.periods_begun) {
+        (false, _) => {}
+        (true, 0) => eprintln!(
+            "warning: no period began\n  mend:  look for the events of its begin with \
+             'rtscope cat --filter'"
+        ),
+        (true, begun) => eprintln!(
+            "warning: {begun} periods began and none ended\n  mend:  look for the events of its \
+             end with 'rtscope cat --filter'"
+        ),
+    }
+    periods || !pass.strangers.is_empty()
 }
 
 /// Says what is missing, beside the data.

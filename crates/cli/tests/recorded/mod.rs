@@ -87,6 +87,11 @@ impl Scene {
         self.folder.path().join("trace")
     }
 
+    /// Where programs that are started elsewhere must have their rings.
+    pub fn shared(&self) -> &Path {
+        self.shared.path()
+    }
+
     /// Records `command`, with more words for `record`; gives what `record` said.
     pub fn record<S: AsRef<OsStr>>(&self, words: &[&str], command: &[S]) -> String {
         std::fs::remove_dir_all(self.trace()).ok();
@@ -101,11 +106,15 @@ impl Scene {
         said
     }
 
-    /// The trace's events, a line each, without times, host and CPU: `provider:name: { … }`.
+    /// The programs' events, a line each, without times, host and CPU: `provider:name: { … }`. What
+    /// the recorder says of their maps is left out.
     pub fn events(&self) -> Vec<String> {
         let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
         let text = run(rtscope.arg("cat").arg(self.trace()));
-        text.lines().map(bare).collect()
+        let lines = text.lines().map(bare);
+        lines
+            .filter(|line| !line.starts_with("lttng_ust_statedump:"))
+            .collect()
     }
 
     /// babeltrace2 reads the trace without a warning.

@@ -1,5 +1,6 @@
 //! `{ key = value; … }`: blocks, and the types that are made of attributes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use event::{Base, Integer, Result};
@@ -10,22 +11,22 @@ use super::types::{Extent, IntType, Type, TypeKind, base};
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum AttributeValue {
+pub(crate) enum AttributeValue<'a> {
     Number(i128),
-    Text(String),
+    Text(Cow<'a, str>),
     /// One word, or several with dots between.
-    Path(Vec<String>),
+    Path(Cow<'a, str>),
 }
 
 /// A block's contents: `key = value;` and `key := type;`, dots inside the keys kept.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
-    pub values: Vec<(String, AttributeValue)>,
-    pub types: Vec<(String, Arc<Type>)>,
+pub(crate) struct Block<'a> {
+    pub values: Vec<(Cow<'a, str>, AttributeValue<'a>)>,
+    pub types: Vec<(Cow<'a, str>, Arc<Type>)>,
 }
 
-impl Block {
-    pub fn value(&self, key: &str) -> Option<&AttributeValue> {
+impl<'a> Block<'a> {
+    pub fn value(&self, key: &str) -> Option<&AttributeValue<'a>> {
         self.values
             .iter()
             .rfind(|(name, _)| name == key)
@@ -46,27 +47,43 @@ impl Block {
         }
     }
 
-    pub fn text(&self, key: &str) -> Option<String> {
+    pub fn text(&self, key: &str) -> Option<&str> {
         match self.value(key)? {
-            AttributeValue::Text(text) => Some(text.clone()),
-            AttributeValue::Path(path) => Some(path.join(".")),
+            AttributeValue::Text(text) | AttributeValue::Path(text) => Some(text),
             AttributeValue::Number(_) => None,
         }
     }
 }
 
-impl Parser {
-    fn byte_order(&self, block: &Block) -> Result<bool> {
-        match block.text("byte_order").as_deref() {
+impl Parser<'_> {
+    fn byte_order(&self, block: &Block<'_>) -> Result<bool> {
+        match block.text("byte_order") {
             None | Some("native") => Ok(self.big_endian),
             Some("be" | "network") => Ok(true),
             Some("le") => Ok(false),
-            Some(other) => Err(refuse(self.line(), format!("the byte order '{other}'"))),
+            Some(other) => Err(refuse(self.spot(), format!("the byte order '{other}'"))),
         }
     }
 
     pub(super) fn integer(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
+        self.bump();
+        let braces = self.plain_braces();
+        if let Some((braces, end)) = braces
+            && let Some(ty) = self.integers.get(braces).cloned()
+        {
+            self.skip_to(end);
+            return Ok(ty);
+        }
+        let ty = self.new_integer()?;
+        if let Some((braces, end)) = braces
+            && self.is_taken_to(end)
+        {
+            self.integers.insert(braces, ty.clone());
+        }
+        Ok(ty)
+    }
+
+    fn new_integer(&mut self) -> Result<Arc<Type>> {
         let block = self.block()?;
         let size = block
             .number("size")
@@ -76,14 +93,14 @@ impl Parser {
         }
         let size = size.and_then(|size| u8::try_from(size).ok());
         let Some(size_bits) = size.filter(|size| (1..=64).contains(size)) else {
-            return Err(refuse(self.line(), "an integer without a size"));
+            return Err(refuse(self.spot(), "an integer without a size"));
         };
         let default_align = if size_bits % 8 == 0 { 8 } else { 1 };
         let align_bits = self.alignment(block.number("align").unwrap_or(default_align))?;
         let signed = match block.value("signed") {
             None => false,
             Some(AttributeValue::Number(number)) => *number != 0,
-            Some(AttributeValue::Path(path)) => matches!(path[0].as_str(), "true" | "TRUE"),
+            Some(AttributeValue::Path(path)) => matches!(first(path), "true" | "TRUE"),
             Some(AttributeValue::Text(_)) => false,
         };
         let base = match block.value("base") {
@@ -92,13 +109,14 @@ impl Parser {
                 .ok()
                 .and_then(base)
                 .unwrap_or_default(),
-            Some(AttributeValue::Path(path)) => named_base(&path[0]),
+            Some(AttributeValue::Path(path)) => named_base(first(path)),
             Some(AttributeValue::Text(_)) => Base::Decimal,
         };
         let clock = match block.value("map") {
-            Some(AttributeValue::Path(path)) if path.len() == 3 && path[0] == "clock" => {
-                Some(path[1].clone())
-            }
+            Some(AttributeValue::Path(path)) => match path.split('.').collect::<Vec<_>>()[..] {
+                ["clock", name, _] => Some(name.to_owned()),
+                _ => None,
+            },
             _ => None,
         };
         let integer = Integer {
@@ -117,11 +135,11 @@ impl Parser {
     }
 
     /// An integer that is larger than any number of ours is read as its bytes.
-    fn long_integer(&self, block: &Block, size_bits: u32) -> Result<Arc<Type>> {
+    fn long_integer(&self, block: &Block<'_>, size_bits: u32) -> Result<Arc<Type>> {
         let align_bits = self.alignment(block.number("align").unwrap_or(8))?;
         if !size_bits.is_multiple_of(8) || align_bits < 8 {
             let found = format!("an integer of {size_bits} bits that is not whole bytes");
-            return Err(refuse(self.line(), found));
+            return Err(refuse(self.spot(), found));
         }
         let kind = TypeKind::Blob {
             length: Extent::Bytes(u64::from(size_bits / 8)),
@@ -131,12 +149,12 @@ impl Parser {
     }
 
     pub(super) fn float(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
+        self.bump();
         let block = self.block()?;
         let size_bits = match (block.number("exp_dig"), block.number("mant_dig")) {
             (Some(8), Some(24)) => 32,
             (Some(11), Some(53)) => 64,
-            other => return Err(refuse(self.line(), format!("a float of {other:?} digits"))),
+            other => return Err(refuse(self.spot(), format!("a float of {other:?} digits"))),
         };
         let align_bits = self.alignment(block.number("align").unwrap_or(1))?;
         let big_endian = self.byte_order(&block)?;
@@ -150,7 +168,7 @@ impl Parser {
     }
 
     pub(super) fn string(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
+        self.bump();
         if self.at("{") {
             self.block()?;
         }
@@ -158,12 +176,15 @@ impl Parser {
     }
 }
 
-fn has_characters(block: &Block) -> bool {
-    let encoding = block
-        .text("encoding")
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    matches!(encoding.as_str(), "utf8" | "utf-8" | "ascii")
+/// The first word of a path.
+fn first(path: &str) -> &str {
+    path.split('.').next().unwrap_or_default()
+}
+
+fn has_characters(block: &Block<'_>) -> bool {
+    let encoding = block.text("encoding").unwrap_or_default();
+    let is_same = |name: &&str| encoding.eq_ignore_ascii_case(name);
+    ["utf8", "utf-8", "ascii"].iter().any(is_same)
 }
 
 fn named_base(word: &str) -> Base {

@@ -70,12 +70,18 @@ impl IntLoad {
         let Some(word) = bytes_at::<8>(bytes, at) else {
             return self.read_bits(bytes, at as u64 * 8);
         };
+        Some(self.of_word(word))
+    }
+
+    /// The same in the first of these bytes.
+    #[inline]
+    pub fn of_word(self, word: [u8; 8]) -> u64 {
         let unused = (64 - u32::from(self.size_bits)) & 63;
         let high = u64::from_le_bytes(word) << unused;
-        Some(match self.signed {
+        match self.signed {
             true => ((high as i64) >> unused) as u64,
             false => high >> unused,
-        })
+        }
     }
 
     /// The integer at bit `position`, sign-extended when it is signed; none outside of the bytes.

@@ -74,7 +74,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
         environment,
         clocks,
         uuid,
-        classes,
+        classes: classes.into(),
         streams,
         packet_header,
     })
@@ -113,6 +113,8 @@ pub(super) struct Compiler<'d> {
     /// Names, slots and signs of all integers of the shared scopes, with dots between.
     pub(super) shared: HashMap<(Scope, String), Target>,
     pub(super) slots: u16,
+    /// Whether the shared scopes are those of an event with a context of its own.
+    has_context: bool,
     clock: Option<u32>,
 }
 
@@ -126,6 +128,7 @@ impl<'d> Compiler<'d> {
             frames: Vec::new(),
             shared: HashMap::new(),
             slots: 0,
+            has_context: false,
             clock: None,
         }
     }
@@ -182,8 +185,11 @@ impl<'d> Compiler<'d> {
         (packet_context, event_context): (Option<&Node>, Option<Arc<Node>>),
         index: usize,
     ) -> Result<(EventClass, ClassLayout)> {
-        self.shared
-            .retain(|(scope, _), _| !matches!(scope, Scope::EventContext | Scope::Payload));
+        if self.has_context {
+            self.shared
+                .retain(|(scope, _), _| *scope != Scope::EventContext);
+        }
+        self.has_context = event.context.is_some();
         let context = event.context.as_deref();
         let context = context
             .map(|ty| self.scope(Scope::EventContext, ty))
@@ -223,7 +229,10 @@ impl<'d> Compiler<'d> {
         self.scope = scope;
         self.frames.clear();
         let mut node = self.node(ty)?;
-        self.remember(scope, &mut node, &mut String::new());
+        // Nothing comes after a payload that could refer to it.
+        if scope != Scope::Payload {
+            self.remember(scope, &mut node, &mut String::new());
+        }
         Ok(node)
     }
 

@@ -15,8 +15,6 @@ use super::walk::Content;
 pub struct EventRef<'r> {
     pub(super) class: &'r ClassLayout,
     pub(super) reader: &'r StreamReader<'r>,
-    /// Where its scopes are.
-    pub(super) content: Content<'r>,
 }
 
 impl<'r> EventRef<'r> {
@@ -35,7 +33,7 @@ impl<'r> EventRef<'r> {
 
     /// Its time in ticks of its stream's own clock.
     pub fn ticks(&self) -> u64 {
-        self.reader.state().clock
+        self.reader.ticks()
     }
 
     /// Whether its stream has a clock.
@@ -46,6 +44,7 @@ impl<'r> EventRef<'r> {
     #[inline]
     fn position(&self, field: FieldId, place: &Place) -> Option<u64> {
         match place.at {
+            At::Body { offset_bits } => Some(self.reader.body() + u64::from(offset_bits)),
             At::Scope { body, offset_bits } => {
                 Some(self.reader.base_of(body) + u64::from(offset_bits))
             }
@@ -58,7 +57,7 @@ impl<'r> EventRef<'r> {
     fn content(&self, place: &Place) -> Content<'r> {
         match place.at {
             At::Packet => self.reader.packet_content(),
-            _ => self.content,
+            _ => self.reader.content(),
         }
     }
 
@@ -91,9 +90,19 @@ impl<'r> EventRef<'r> {
     #[inline]
     fn integer(&self, field: FieldId) -> Option<u64> {
         let place = self.class.places.get(usize::from(field.0))?;
+        if let Load::Body { load, offset_bytes } = place.load
+            && let Some(word) = self.reader.body_word(offset_bytes as usize)
+        {
+            return Some(load.of_word(word));
+        }
+        self.placed_integer(field, place)
+    }
+
+    #[inline(never)]
+    fn placed_integer(&self, field: FieldId, place: &Place) -> Option<u64> {
         let position = self.position(field, place)?;
         match place.load {
-            Load::Bytes(load) => {
+            Load::Bytes(load) | Load::Body { load, .. } => {
                 let at = usize::try_from(position / 8).ok()?;
                 load.read_bytes(self.content(place).bytes, at)
             }
@@ -130,7 +139,7 @@ impl<'r> EventRef<'r> {
         match place.load {
             Load::String => content.string(position).ok().map(|(text, _)| text),
             Load::Text { size_bytes } => content.text(position, size_bytes),
-            Load::Int(_) | Load::Bytes(_) => None,
+            Load::Int(_) | Load::Bytes(_) | Load::Body { .. } => None,
             Load::Other => match &self.node(place)?.kind {
                 NodeKind::Sequence {
                     slot, text: true, ..

@@ -9,7 +9,7 @@ use event::{Error, ErrorKind, Result};
 
 use super::index::{Edge, PacketIndex};
 use super::window::Source;
-use super::{Schema, StreamReader, metadata_text};
+use super::{Schema, StreamReader, metadata};
 
 /// The larger metadata is an attack on memory; LTTng's largest are below 2 MiB.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
@@ -18,7 +18,7 @@ const OPEN_FILES_MAX: usize = 256;
 /// Memory for the pieces of all files together, while each has no less than the least.
 const PIECES_BYTES: usize = 32 << 20;
 const PIECE_BYTES_MIN: usize = 16 << 10;
-const PIECE_BYTES_MAX: usize = 256 << 10;
+const PIECE_BYTES_MAX: usize = 64 << 10;
 
 /// A trace directory with its files open.
 #[derive(Debug)]
@@ -215,7 +215,8 @@ fn read_schema(path: &Path) -> Result<Schema> {
         .mend("give the directory of a CTF trace"));
     }
     let bytes = fs::read(path).map_err(|cause| read_error(path, cause))?;
-    let schema = metadata_text(&bytes).and_then(|text| Schema::parse(&text));
+    let pieces = metadata::pieces(&bytes);
+    let schema = pieces.and_then(|(text, pieces)| Schema::parse_pieces(&text, &pieces));
     schema.map_err(|error| {
         let found = error.value_found().unwrap_or_default();
         let found = format!("{}: {found}", path.display());

@@ -83,3 +83,74 @@ fn walk_header(
         None => Ok(position),
     }
 }
+
+/// LTTng's headers where all parts begin with a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ShortHeader {
+    is_compact: bool,
+    big_endian: bool,
+    pub time_bits: u32,
+    align_mask: usize,
+    time_align_mask: usize,
+}
+
+impl ShortHeader {
+    /// The one of most traces.
+    pub const LTTNG_COMPACT: ShortHeader = ShortHeader {
+        is_compact: true,
+        big_endian: false,
+        time_bits: 27,
+        align_mask: 0,
+        time_align_mask: 0,
+    };
+
+    pub fn of(quick: &QuickHeader) -> Option<ShortHeader> {
+        let mask = |align_bits: u32| match align_bits.is_multiple_of(8) {
+            true => usize::try_from(align_bits / 8 - 1).ok(),
+            false => None,
+        };
+        let (is_compact, time_bits, time_align_bits) = match quick.form {
+            HeaderForm::Compact => (true, 27, 8),
+            HeaderForm::Large { time_align_bits } => (false, 32, time_align_bits),
+        };
+        Some(ShortHeader {
+            is_compact,
+            big_endian: quick.big_endian,
+            time_bits,
+            align_mask: mask(quick.align_bits)?,
+            time_align_mask: mask(time_align_bits)?,
+        })
+    }
+
+    /// The id, the time's low bits and where the body begins; none when the header is a long one or
+    /// reaches beyond the bytes.
+    #[inline(always)]
+    pub fn read(self, bytes: &[u8], at: usize) -> Option<(u32, u64, usize)> {
+        let start = (at + self.align_mask) & !self.align_mask;
+        if self.is_compact {
+            let word = self.u32(bytes, start)?;
+            let (id, time) = match self.big_endian {
+                false => (word & 31, word >> 5),
+                true => (word >> 27, word & 0x7ff_ffff),
+            };
+            return (id != 31).then_some((id, time.into(), start + 4));
+        }
+        let id = bytes.get(start..)?.first_chunk::<2>()?;
+        let id = match self.big_endian {
+            true => u16::from_be_bytes(*id),
+            false => u16::from_le_bytes(*id),
+        };
+        let time_at = (start + 2 + self.time_align_mask) & !self.time_align_mask;
+        (id != u16::MAX).then_some(())?;
+        Some((id.into(), self.u32(bytes, time_at)?.into(), time_at + 4))
+    }
+
+    #[inline(always)]
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let word = *bytes.get(at..)?.first_chunk::<4>()?;
+        Some(match self.big_endian {
+            true => u32::from_be_bytes(word),
+            false => u32::from_le_bytes(word),
+        })
+    }
+}

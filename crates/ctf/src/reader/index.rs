@@ -252,6 +252,22 @@ impl PacketIndex {
         Some((begin, end.max()?))
     }
 
+    /// The begin of each run of packets in nanoseconds and how many bytes it has, where the stream
+    /// can be read from each of them on as it is read from the start; none where time goes
+    /// backwards from packet to packet, packets do not say their time, or something in its
+    /// `size_bytes` is no packet.
+    pub fn cuts(&self, size_bytes: u64) -> Option<Vec<(i64, u64)>> {
+        let is_timed = |run: &Run| run.begin_ticks.is_some();
+        let is_whole = self.end_offset >= size_bytes && self.chains.len() <= 1;
+        if self.packets_back_in_time > 0 || !is_whole || !self.runs.iter().all(is_timed) {
+            return None;
+        }
+        let ends = self.runs.iter().skip(1).map(|run| run.offset_bytes);
+        let ends = ends.chain([self.end_offset]);
+        let cut = |(run, end): (&Run, u64)| (run.begin_ns, end - run.offset_bytes);
+        Some(self.runs.iter().zip(ends).map(cut).collect())
+    }
+
     /// What tells its packets from all others of the trace.
     pub(crate) fn identities(&self) -> impl Iterator<Item = Identity> {
         self.runs.iter().filter_map(|run| self.identity(run))

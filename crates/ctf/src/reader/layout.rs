@@ -142,17 +142,17 @@ pub(crate) struct ClassLayout {
     pub packed: Option<Packed>,
 }
 
-/// Scopes of fixed sizes in whole bytes: all places follow from the first.
+/// Scopes of fixed sizes in whole bytes: all places follow from where the first begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
-    /// Where the scopes begin, from the end of the header.
-    pub offsets_bits: [u64; 3],
-    pub size_bits: u64,
+    /// 8, or 1 when there is nothing to align.
+    pub align_bits: u32,
+    pub size_bytes: usize,
 }
 
 impl ClassLayout {
-    pub fn new(class: ClassId, scopes: [Option<ScopeLayout>; 3], places: Vec<Place>) -> Self {
-        let packed = packed(&scopes);
+    pub fn new(class: ClassId, scopes: [Option<ScopeLayout>; 3], mut places: Vec<Place>) -> Self {
+        let packed = packed(&scopes, &mut places);
         ClassLayout {
             class,
             scopes,
@@ -162,22 +162,39 @@ impl ClassLayout {
     }
 }
 
-fn packed(scopes: &[Option<ScopeLayout>; 3]) -> Option<Packed> {
-    let mut packed = Packed {
-        offsets_bits: [0; 3],
-        size_bits: 0,
-    };
-    for (scope, offset) in scopes.iter().zip(&mut packed.offsets_bits) {
+/// Finds out whether a class is packed; its places are then counted from the body's begin.
+fn packed(scopes: &[Option<ScopeLayout>; 3], places: &mut [Place]) -> Option<Packed> {
+    let mut align_bits = 1;
+    let mut offsets_bits = [0; 3];
+    let mut all_bits = 0u32;
+    for (scope, offset) in scopes.iter().zip(&mut offsets_bits) {
         let Some(scope) = scope else { continue };
         let node = &scope.node;
         let size = node.size_bits.filter(|size| size.is_multiple_of(8))?;
-        if node.keeps || node.align_bits > 8 {
+        // What is aligned to less could begin inside of a byte.
+        let is_aligned = node.align_bits == 8 || node.align_bits < 8 && size == 0;
+        if node.keeps || !is_aligned {
             return None;
         }
-        *offset = packed.size_bits;
-        packed.size_bits = packed.size_bits.checked_add(size)?;
+        *offset = all_bits;
+        all_bits = all_bits.checked_add(u32::try_from(size).ok()?)?;
+        align_bits = align_bits.max(node.align_bits);
     }
-    Some(packed)
+    for place in places {
+        if let At::Scope { body, offset_bits } = place.at {
+            // Places of a scope lie inside of it: this cannot be too large.
+            let offset_bits = offsets_bits[usize::from(body)].saturating_add(offset_bits);
+            place.at = At::Body { offset_bits };
+            if let Load::Bytes(load) = place.load {
+                let offset_bytes = offset_bits / 8;
+                place.load = Load::Body { load, offset_bytes };
+            }
+        }
+    }
+    Some(Packed {
+        align_bits,
+        size_bytes: usize::try_from(all_bits / 8).ok()?,
+    })
 }
 
 /// The structure of one scope.
@@ -202,6 +219,8 @@ pub(crate) struct Place {
 /// Where a field's bits begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
+    /// At an offset from the start of the body of a packed class.
+    Body { offset_bits: u32 },
     /// At an offset from the start of a scope of [`BODY`].
     Scope { body: u8, offset_bits: u32 },
     /// Where the walk over the event met it.
@@ -216,6 +235,11 @@ pub(crate) enum Load {
     Int(IntLoad),
     /// The same, little-endian and always at a byte's border.
     Bytes(IntLoad),
+    /// The same, so many bytes into the body of a packed class.
+    Body {
+        load: IntLoad,
+        offset_bytes: u32,
+    },
     String,
     Text {
         size_bytes: u64,

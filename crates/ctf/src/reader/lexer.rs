@@ -1,16 +1,18 @@
-//! TSDL's tokens, each with the line that it stands in.
+//! TSDL's tokens, each with where it stands.
 
-use event::{Error, ErrorKind, Result};
+use std::borrow::Cow;
+
+use event::{Error, ErrorKind};
 
 /// One token of the metadata.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Token {
+pub(crate) enum Token<'a> {
     /// A name or keyword.
-    Word(String),
+    Word(&'a str),
     /// A number without its sign.
     Number(u64),
     /// A quoted text or character, escapes resolved.
-    Text(String),
+    Text(Cow<'a, str>),
     /// Punctuation.
     Punct(&'static str),
 }
@@ -22,117 +24,144 @@ const PUNCTUATION: [&str; 16] = [
     "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", "*", ".", "-", "+",
 ];
 
-/// The metadata cannot be understood at `line`.
-pub(crate) fn refuse(line: u32, found: impl std::fmt::Display) -> Error {
+/// A place of the metadata, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Of the text, from one on.
+    pub line: usize,
+    /// Of the file, from zero on.
+    pub byte: usize,
+}
+
+/// The metadata cannot be understood at `spot`.
+pub(crate) fn refuse(spot: Spot, found: impl std::fmt::Display) -> Error {
+    let Spot { line, byte } = spot;
     Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
-        .found(format!("line {line}: {found}"))
+        .found(format!("byte {byte}, line {line}: {found}"))
         .mend("copy the trace again: its file 'metadata' is cut or damaged")
 }
 
-/// Splits the metadata into tokens.
-pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, u32)>> {
-    let mut lexer = Lexer {
-        rest: text,
-        line: 1,
-    };
-    let mut tokens = Vec::new();
-    loop {
-        lexer.skip_blank()?;
-        let line = lexer.line;
-        match lexer.token()? {
-            Some(token) => tokens.push((token, line)),
-            None => return Ok(tokens),
-        }
-    }
+/// What is no token, and where in the text it stands.
+#[derive(Debug)]
+pub(crate) struct NoToken {
+    pub at: usize,
+    pub found: String,
 }
 
-struct Lexer<'a> {
-    rest: &'a str,
-    line: u32,
+/// Cuts the metadata into tokens, one at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Lexer<'a> {
+    text: &'a str,
+    /// Where the next one is looked for.
+    at: usize,
 }
 
-impl Lexer<'_> {
-    /// Takes `bytes` bytes, which end at a character's border.
-    fn take(&mut self, bytes: usize) {
-        let taken = self.take_on_line(bytes);
-        self.line += taken.bytes().filter(|byte| *byte == b'\n').count() as u32;
+impl<'a> Lexer<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Lexer { text, at: 0 }
     }
 
-    /// The same of bytes among which no line ends.
-    fn take_on_line(&mut self, bytes: usize) -> &str {
-        let (taken, rest) = self.rest.split_at(bytes);
-        self.rest = rest;
-        taken
+    /// Where the last token ended.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
-    /// How many of the next bytes are ASCII that `belongs`.
-    fn ascii_length(&self, belongs: impl Fn(u8) -> bool) -> usize {
-        let mut bytes = self.rest.bytes();
-        let end = bytes.position(|byte| !byte.is_ascii() || !belongs(byte));
-        end.unwrap_or(self.rest.len())
+    /// Goes on at `at`, the border of a token.
+    pub fn go_to(&mut self, at: usize) {
+        self.at = at;
     }
 
-    fn skip_blank(&mut self) -> Result<()> {
-        loop {
-            if self
-                .rest
-                .starts_with(|c: char| c.is_ascii_graphic() && c != '/')
-            {
-                return Ok(());
-            }
-            let blank = self.rest.find(|c: char| !(c.is_whitespace() || c == '\0'));
-            self.take(blank.unwrap_or(self.rest.len()));
-            if self.rest.starts_with("/*") {
-                let Some(end) = self.rest.find("*/") else {
-                    return Err(refuse(self.line, "a comment without an end"));
-                };
-                self.take(end + 2);
-            } else if self.rest.starts_with("//") {
-                let end = self.rest.find('\n').unwrap_or(self.rest.len());
-                self.take(end);
-            } else {
-                return Ok(());
-            }
-        }
+    /// What was not cut yet.
+    pub fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn token(&mut self) -> Result<Option<Token>> {
-        let Some(first) = self.rest.chars().next() else {
+    /// The next token and where it begins; none at the end.
+    pub fn token(&mut self) -> Result<Option<(usize, Token<'a>)>, NoToken> {
+        self.skip_blank()?;
+        let at = self.at;
+        let Some(first) = self.byte(at) else {
             return Ok(None);
         };
-        if first.is_ascii_alphabetic() || first == '_' {
-            let length = self.ascii_length(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            return Ok(Some(Token::Word(self.take_on_line(length).to_owned())));
-        }
-        if first.is_ascii_digit() {
-            return self.number().map(Some);
-        }
-        if first == '"' || first == '\'' {
-            self.take(1);
-            return self.quoted(first).map(Some);
-        }
-        let mut long = LONG_PUNCTUATION.into_iter();
-        let long = match first {
-            '.' | ':' | '-' => long.find(|punct| self.rest.starts_with(punct)),
-            _ => None,
+        let token = match first {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                Token::Word(self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
+            }
+            b'0'..=b'9' => self.number()?,
+            b'"' | b'\'' => self.quoted(first)?,
+            _ => self.punctuation()?,
         };
-        let short = || {
-            PUNCTUATION
-                .into_iter()
-                .find(|punct| punct.starts_with(first))
-        };
-        let Some(punct) = long.or_else(short) else {
-            let found = format!("{first:?} has no meaning here");
-            return Err(refuse(self.line, found));
-        };
-        self.take_on_line(punct.len());
-        Ok(Some(Token::Punct(punct)))
+        Ok(Some((at, token)))
     }
 
-    fn number(&mut self) -> Result<Token> {
-        let line = self.line;
-        let length = self.ascii_length(|byte| byte.is_ascii_alphanumeric());
-        let text = self.take_on_line(length).to_ascii_lowercase();
+    #[inline]
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    /// The next bytes that `belong`, all of them ASCII.
+    #[inline]
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
+        let from = self.at;
+        while self.byte(self.at).is_some_and(&belongs) {
+            self.at += 1;
+        }
+        self.text.get(from..self.at).unwrap_or_default()
+    }
+
+    fn no_token<T>(at: usize, found: impl Into<String>) -> Result<T, NoToken> {
+        let found = found.into();
+        Err(NoToken { at, found })
+    }
+
+    fn skip_blank(&mut self) -> Result<(), NoToken> {
+        while let Some(byte) = self.byte(self.at) {
+            match byte {
+                b' ' | b'\t'..=b'\r' | 0 => self.at += 1,
+                b'/' if self.rest().starts_with("/*") => {
+                    let Some(length) = self.rest().find("*/") else {
+                        return Self::no_token(self.at, "a comment without an end");
+                    };
+                    self.at += length + 2;
+                }
+                b'/' if self.rest().starts_with("//") => {
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                }
+                0x80.. => match self.rest().chars().next().filter(|c| c.is_whitespace()) {
+                    Some(blank) => self.at += blank.len_utf8(),
+                    None => return Ok(()),
+                },
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn punctuation(&mut self) -> Result<Token<'a>, NoToken> {
+        let rest = self.rest();
+        let is_next = |punct: &&'static str| rest.starts_with(*punct);
+        let mut long = LONG_PUNCTUATION.into_iter();
+        let long = match rest.as_bytes() {
+            [b'.' | b':' | b'-', ..] => long.find(is_next),
+            _ => None,
+        };
+        let Some(punct) = long.or_else(|| PUNCTUATION.into_iter().find(is_next)) else {
+            let first = rest.chars().next().unwrap_or_default();
+            return Self::no_token(self.at, format!("{first:?} has no meaning here"));
+        };
+        self.at += punct.len();
+        Ok(Token::Punct(punct))
+    }
+
+    fn number(&mut self) -> Result<Token<'a>, NoToken> {
+        let at = self.at;
+        let written = self.take_while(|byte| byte.is_ascii_alphanumeric());
+        if (!written.starts_with('0') || written.len() == 1)
+            && let Ok(number) = written.parse()
+        {
+            return Ok(Token::Number(number));
+        }
+        let text = written.to_ascii_lowercase();
         let (digits, radix) = match text.as_bytes() {
             [b'0', b'x', ..] => (&text[2..], 16),
             [b'0', b'b', ..] => (&text[2..], 2),
@@ -145,27 +174,34 @@ impl Lexer<'_> {
         } else {
             digits
         };
-        u64::from_str_radix(digits, radix)
-            .map(Token::Number)
-            .map_err(|_| refuse(line, format!("'{text}' is not a number")))
+        match u64::from_str_radix(digits, radix) {
+            Ok(number) => Ok(Token::Number(number)),
+            Err(_) => Self::no_token(at, format!("'{text}' is not a number")),
+        }
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Token> {
-        let line = self.line;
-        let mut text = String::new();
+    fn quoted(&mut self, quote: u8) -> Result<Token<'a>, NoToken> {
+        let at = self.at;
+        self.at += 1;
+        let plain = self.take_until(quote);
+        if self.byte(self.at) == Some(quote) {
+            self.at += 1;
+            return Ok(Token::Text(Cow::Borrowed(plain)));
+        }
+        let mut text = plain.to_owned();
         loop {
             let Some(c) = self.next_char() else {
-                return Err(refuse(line, "a text without an end"));
+                return Self::no_token(at, "a text without an end");
             };
-            if c == quote {
-                return Ok(Token::Text(text));
+            if c == char::from(quote) {
+                return Ok(Token::Text(Cow::Owned(text)));
             }
             if c != '\\' {
                 text.push(c);
                 continue;
             }
             let Some(escaped) = self.next_char() else {
-                return Err(refuse(line, "a text without an end"));
+                return Self::no_token(at, "a text without an end");
             };
             match escaped {
                 'n' => text.push('\n'),
@@ -182,15 +218,25 @@ impl Lexer<'_> {
         }
     }
 
+    /// The text up to the quote or the first escape.
+    fn take_until(&mut self, quote: u8) -> &'a str {
+        let rest = self.rest();
+        let mut bytes = rest.bytes();
+        let length = bytes.position(|byte| byte == quote || byte == b'\\');
+        let length = length.unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
     /// `\x41` and `\101`; a code that is no character is left out.
     fn escaped_number(&mut self, text: &mut String, first: &str, radix: u32, digits_max: usize) {
         let mut digits = first.to_owned();
         while digits.len() < digits_max {
-            match self.rest.chars().next().filter(|c| c.is_digit(radix)) {
+            match self.rest().chars().next().filter(|c| c.is_digit(radix)) {
                 Some(digit) => digits.push(digit),
                 None => break,
             }
-            self.take(1);
+            self.at += 1;
         }
         text.extend(
             u32::from_str_radix(&digits, radix)
@@ -200,8 +246,8 @@ impl Lexer<'_> {
     }
 
     fn next_char(&mut self) -> Option<char> {
-        let c = self.rest.chars().next()?;
-        self.take(c.len_utf8());
+        let c = self.rest().chars().next()?;
+        self.at += c.len_utf8();
         Some(c)
     }
 }
@@ -210,9 +256,13 @@ impl Lexer<'_> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expect: Option<&[Token]>) {
-        let found = tokens(text).ok();
-        let found = found.map(|all| all.into_iter().map(|(token, _)| token).collect::<Vec<_>>());
+    fn check(text: &str, expect: Option<&[Token<'_>]>) {
+        let mut lexer = Lexer::new(text);
+        let next = || match lexer.token() {
+            Ok(token) => token.map(|(_, token)| Some(token)),
+            Err(_) => Some(None),
+        };
+        let found: Option<Vec<_>> = std::iter::from_fn(next).take(100).collect();
         assert_eq!(found.as_deref(), expect, "{text}");
     }
 
@@ -228,7 +278,7 @@ mod tests {
     fn comments_and_escapes_are_resolved_and_open_ends_refused() {
         check(
             "/* a */ \"x\\\"\\n\\x41\" // b",
-            Some(&[Token::Text("x\"\nA".to_owned())]),
+            Some(&[Token::Text("x\"\nA".into())]),
         );
         check("/* a", None);
         check("\"a", None);

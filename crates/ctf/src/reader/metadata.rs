@@ -9,21 +9,70 @@ const MAGIC: u32 = 0x75D1_1D57;
 /// Magic, uuid, checksum, content size, packet size, three schemes, version.
 const HEADER_BYTES: usize = 4 + 16 + 4 + 4 + 4 + 5;
 
+/// A piece of the text and where in the file it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    text_at: usize,
+    file_at: usize,
+}
+
+impl Piece {
+    /// Where in the file the byte of the text lies, of which these are the pieces in their order;
+    /// none where the text is the file.
+    pub fn file_offset(pieces: &[Piece], text_at: usize) -> usize {
+        let after = pieces.partition_point(|piece| piece.text_at <= text_at);
+        let piece = after.checked_sub(1).and_then(|place| pieces.get(place));
+        piece.map_or(text_at, |piece| piece.file_at + (text_at - piece.text_at))
+    }
+}
+
 /// The metadata's text. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
 /// [`ErrorKind::Corrupt`] when a packet's sizes make no sense.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
+    pieces(bytes).map(|(text, _)| text)
+}
+
+/// The same, and where its pieces lie.
+pub(crate) fn pieces(bytes: &[u8]) -> Result<(Cow<'_, str>, Vec<Piece>)> {
     match bytes.get(..4) {
         None => Err(damaged(format!("{} bytes", bytes.len()))),
         Some(word) if word == MAGIC.to_le_bytes() => packets(bytes, u32::from_le_bytes),
         Some(word) if word == MAGIC.to_be_bytes() => packets(bytes, u32::from_be_bytes),
-        Some(_) => Ok(String::from_utf8_lossy(bytes)),
+        Some(_) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok((Cow::Borrowed(text), Vec::new())),
+            Err(_) => Ok(lossy(bytes, &[])),
+        },
     }
 }
 
-fn packets(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Cow<'_, str>> {
-    let mut text = Vec::new();
+/// Bytes of these pieces as text; what is not UTF-8 takes another number of bytes there.
+fn lossy(bytes: &[u8], pieces: &[Piece]) -> (Cow<'static, str>, Vec<Piece>) {
+    let (mut text, mut found) = (String::new(), Vec::new());
+    let mut at = 0;
+    for chunk in bytes.utf8_chunks() {
+        let (text_at, end) = (text.len(), at + chunk.valid().len());
+        let file_at = Piece::file_offset(pieces, at);
+        found.push(Piece { text_at, file_at });
+        let first = pieces.partition_point(|piece| piece.text_at <= at);
+        let begun = pieces.get(first..).unwrap_or_default();
+        let inside = begun.iter().take_while(|piece| piece.text_at < end);
+        found.extend(inside.map(|piece| Piece {
+            text_at: text_at + (piece.text_at - at),
+            ..*piece
+        }));
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+        at = end + chunk.invalid().len();
+    }
+    (Cow::Owned(text), found)
+}
+
+fn packets(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Cow<'_, str>, Vec<Piece>)> {
+    let (mut text, mut pieces) = (Vec::new(), Vec::new());
     let mut offset = 0;
     while offset < bytes.len() {
         let packet = &bytes[offset..];
@@ -41,10 +90,18 @@ fn packets(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Cow<'_, str>> {
             )));
         }
         let end = content.min(packet.len());
+        pieces.push(Piece {
+            text_at: text.len(),
+            file_at: offset + HEADER_BYTES,
+        });
         text.extend_from_slice(packet.get(HEADER_BYTES..end).unwrap_or_default());
         offset += size;
     }
-    Ok(Cow::Owned(String::from_utf8_lossy(&text).into_owned()))
+    // A character may begin in one packet and end in the next.
+    Ok(match String::from_utf8(text) {
+        Ok(text) => (Cow::Owned(text), pieces),
+        Err(error) => lossy(error.as_bytes(), &pieces),
+    })
 }
 
 fn damaged(found: String) -> Error {
@@ -76,6 +133,24 @@ mod tests {
             assert_eq!(text(&bytes).unwrap(), "trace { };");
         }
         assert_eq!(text(b"plain").unwrap(), "plain");
+    }
+
+    #[test]
+    fn a_place_of_the_text_is_found_in_the_file() {
+        let number = u32::to_le_bytes;
+        let bytes = [packet("ab\u{e4}c", 7, number), packet("def", 0, number)].concat();
+        let check = |bytes: &[u8], word: &str| {
+            let (text, pieces) = pieces(bytes).unwrap();
+            let at = Piece::file_offset(&pieces, text.find(word).unwrap());
+            assert!(bytes[at..].starts_with(word.as_bytes()), "{word} at {at}");
+        };
+        check(&bytes, "c");
+        check(&bytes, "ef");
+        check(b"/* \xff\xfe */ trace", "trace");
+        let mut broken = packet("a\u{e4}b", 3, number);
+        broken[HEADER_BYTES + 1] = 0xff;
+        check(&[broken, packet("cde", 0, number)].concat(), "de");
+        check(b"/* */ trace", "trace");
     }
 
     #[test]

@@ -6,9 +6,10 @@
 //! The way of the data: `metadata` (packets → text) → `lexer`, `parser` and `attributes` (types of
 //! CTF 1.8) or `ctf2` (those of CTF 2) → `schema` (blocks) → `compile`, `references` and `places`
 //! (references resolved, offsets worked out: `layout`) → `packet`, `header` and `stream` (bytes →
-//! events), with `walk` and `bits` below them; `pass` and `sizes` are the short way past what
-//! nobody wants. `index` finds the packets of a file by their headers.
+//! events), with `walk` and `bits` below them and `ahead` for most events; `pass` and `sizes` are
+//! the short way past what nobody wants. `index` finds the packets of a file by their headers.
 
+mod ahead;
 mod attributes;
 mod bits;
 mod compile;

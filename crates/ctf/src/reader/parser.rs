@@ -1,93 +1,170 @@
 //! TSDL's types: a recursive descent over the tokens, with a stack of named types.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::Result;
+use event::{Error, Result};
 
 use super::attributes::{AttributeValue, Block};
-use super::lexer::{Token, refuse, tokens};
+use super::lexer::{Lexer, Spot, Token, refuse};
+use super::metadata::Piece;
 use super::types::{Mapping, Member, Reference, Type, TypeKind};
 
 /// A type, or words of which the last may be a declarator's name.
-enum Specifier {
+enum Specifier<'a> {
     Type(Arc<Type>),
-    Words(Vec<String>),
+    Words(Vec<&'a str>),
 }
 
-pub(crate) struct Parser {
-    tokens: Vec<(Token, u32)>,
-    pub(super) next: usize,
+pub(crate) struct Parser<'a> {
+    text: &'a str,
+    /// Where the pieces of the text lie in the file.
+    pieces: &'a [Piece],
+    lexer: Lexer<'a>,
+    /// The next token and where it begins; the last one's begin at the end.
+    next: Option<Token<'a>>,
+    next_at: usize,
+    /// Where the token before it ended.
+    taken_to: usize,
+    /// What is no token: the text ends before it.
+    failed: Option<Error>,
     depth: u32,
     pub(super) big_endian: bool,
     scopes: Vec<HashMap<String, Arc<Type>>>,
+    /// Integer types by the text that declares them: most tracers repeat it for each field.
+    pub(super) integers: HashMap<&'a str, Arc<Type>>,
 }
 
 /// Braces and types nest no deeper than this.
 const BRACES_MAX: u32 = 128;
 
-impl Parser {
-    pub fn new(text: &str) -> Result<Parser> {
-        let tokens = tokens(text)?;
-        let big_endian = native_is_big_endian(&tokens);
-        Ok(Parser {
-            tokens,
-            next: 0,
+impl<'a> Parser<'a> {
+    pub fn new(text: &'a str, pieces: &'a [Piece]) -> Parser<'a> {
+        let mut parser = Parser {
+            text,
+            pieces,
+            lexer: Lexer::new(text),
+            next: None,
+            next_at: 0,
+            taken_to: 0,
+            failed: None,
             depth: 0,
-            big_endian,
+            big_endian: native_is_big_endian(Lexer::new(text)),
             scopes: vec![HashMap::new()],
-        })
+            integers: HashMap::new(),
+        };
+        parser.bump();
+        parser
     }
 
-    pub fn line(&self) -> u32 {
-        let last = self.tokens.last();
-        self.tokens
-            .get(self.next)
-            .or(last)
-            .map_or(1, |(_, line)| *line)
+    /// Why the text ended, when it was not its end.
+    pub fn into_failure(self) -> Option<Error> {
+        self.failed
+    }
+
+    /// Where in the text the next token begins.
+    pub fn next_at(&self) -> usize {
+        self.next_at
+    }
+
+    /// Where the next token stands.
+    pub fn spot(&self) -> Spot {
+        self.spot_of(self.next_at)
+    }
+
+    /// Where this place of the text is.
+    pub fn spot_of(&self, at: usize) -> Spot {
+        let before = self.text.as_bytes().get(..at).unwrap_or_default();
+        Spot {
+            line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+            byte: Piece::file_offset(self.pieces, at),
+        }
+    }
+
+    /// Goes on to the next token.
+    pub(super) fn bump(&mut self) {
+        self.taken_to = self.lexer.at();
+        self.next = match self.lexer.token() {
+            Ok(Some((at, token))) => {
+                self.next_at = at;
+                Some(token)
+            }
+            Ok(None) => None,
+            Err(wrong) => {
+                let spot = self.spot_of(wrong.at);
+                self.failed = Some(refuse(spot, wrong.found));
+                None
+            }
+        };
+    }
+
+    fn bump_if(&mut self, found: bool) -> bool {
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// The braces that begin here with what they hold, when that holds no others, and where they
+    /// end.
+    pub(super) fn plain_braces(&self) -> Option<(&'a str, usize)> {
+        let rest = self.text.get(self.next_at..)?;
+        let length = rest.find('}')? + 1;
+        let braces = rest.get(..length).filter(|_| self.at("{"))?;
+        Some((braces, self.next_at + length))
+    }
+
+    /// Whether the last token that was taken ended at `at`.
+    pub(super) fn is_taken_to(&self, at: usize) -> bool {
+        self.taken_to == at
+    }
+
+    /// Takes everything up to `at`.
+    pub(super) fn skip_to(&mut self, at: usize) {
+        self.lexer.go_to(at);
+        self.bump();
     }
 
     /// The next token in words, for errors.
     pub fn found(&self) -> String {
-        match self.tokens.get(self.next) {
-            Some((Token::Word(word), _)) => format!("'{word}'"),
-            Some((Token::Number(number), _)) => number.to_string(),
-            Some((Token::Text(text), _)) => format!("{text:?}"),
-            Some((Token::Punct(punct), _)) => format!("'{punct}'"),
+        match &self.next {
+            Some(Token::Word(word)) => format!("'{word}'"),
+            Some(Token::Number(number)) => number.to_string(),
+            Some(Token::Text(text)) => format!("{text:?}"),
+            Some(Token::Punct(punct)) => format!("'{punct}'"),
             None => "the end of the text".to_owned(),
         }
     }
 
     pub fn at_end(&self) -> bool {
-        self.next >= self.tokens.len()
+        self.next.is_none()
     }
 
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.next).map(|(token, _)| token)
-    }
-
-    fn peek_word(&self) -> Option<&str> {
-        match self.peek()? {
-            Token::Word(word) => Some(word),
+    #[inline]
+    fn peek_word(&self) -> Option<&'a str> {
+        match self.next {
+            Some(Token::Word(word)) => Some(word),
             _ => None,
         }
     }
 
+    #[inline]
     pub(super) fn at(&self, punct: &str) -> bool {
-        matches!(self.peek(), Some(Token::Punct(found)) if *found == punct)
+        matches!(self.next, Some(Token::Punct(found)) if found == punct)
     }
 
+    #[inline]
     pub fn accept(&mut self, punct: &str) -> bool {
         let found = self.at(punct);
-        self.next += usize::from(found);
-        found
+        self.bump_if(found)
     }
 
     fn expect(&mut self, punct: &str) -> Result<()> {
         match self.accept(punct) {
             true => Ok(()),
             false => Err(refuse(
-                self.line(),
+                self.spot(),
                 format!("{} instead of '{punct}'", self.found()),
             )),
         }
@@ -95,34 +172,49 @@ impl Parser {
 
     fn accept_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == Some(word);
-        self.next += usize::from(found);
-        found
+        self.bump_if(found)
     }
 
-    pub fn word(&mut self) -> Result<String> {
-        let Some(word) = self.peek_word().map(str::to_owned) else {
+    pub fn word(&mut self) -> Result<&'a str> {
+        let Some(word) = self.peek_word() else {
             return Err(refuse(
-                self.line(),
+                self.spot(),
                 format!("{} instead of a name", self.found()),
             ));
         };
-        self.next += 1;
+        self.bump();
         Ok(word)
     }
 
-    fn path(&mut self) -> Result<Vec<String>> {
-        let mut path = vec![self.word()?];
+    /// A name, taken if one stands here.
+    fn accept_name(&mut self) -> Option<&'a str> {
+        let name = self.peek_word();
+        self.bump_if(name.is_some());
+        name
+    }
+
+    /// Words with dots between.
+    fn path(&mut self) -> Result<Cow<'a, str>> {
+        let mut path = Cow::Borrowed(self.word()?);
         while self.accept(".") || self.accept("->") {
-            path.push(self.word()?);
+            let word = self.word()?;
+            let path = path.to_mut();
+            path.push('.');
+            path.push_str(word);
         }
         Ok(path)
+    }
+
+    /// The words of a path, to look up.
+    fn path_words(&mut self) -> Result<Vec<String>> {
+        Ok(self.path()?.split('.').map(str::to_owned).collect())
     }
 
     fn open(&mut self) -> Result<()> {
         self.expect("{")?;
         self.depth += 1;
         if self.depth > BRACES_MAX {
-            return Err(refuse(self.line(), "types that nest too deep"));
+            return Err(refuse(self.spot(), "types that nest too deep"));
         }
         self.scopes.push(HashMap::new());
         Ok(())
@@ -131,7 +223,7 @@ impl Parser {
     /// Whether the block ends here; the closing brace is then taken.
     fn closed(&mut self) -> Result<bool> {
         if self.at_end() {
-            return Err(refuse(self.line(), "the end of the text inside of a block"));
+            return Err(refuse(self.spot(), "the end of the text inside of a block"));
         }
         let closed = self.accept("}");
         if closed {
@@ -149,14 +241,14 @@ impl Parser {
             .cloned()
     }
 
-    fn define(&mut self, name: String, ty: Arc<Type>) {
+    fn define(&mut self, name: impl Into<String>, ty: Arc<Type>) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name, ty);
+            scope.insert(name.into(), ty);
         }
     }
 
     pub(super) fn make(&self, kind: TypeKind, align_bits: u32) -> Result<Arc<Type>> {
-        Type::new(kind, align_bits).ok_or_else(|| refuse(self.line(), "a type too large to read"))
+        Type::new(kind, align_bits).ok_or_else(|| refuse(self.spot(), "a type too large to read"))
     }
 
     /// `typealias`, `typedef` or a named type with a body; false when something else stands here.
@@ -187,39 +279,41 @@ impl Parser {
         Ok(true)
     }
 
-    fn alias_target(&self, words: &[String]) -> Result<Arc<Type>> {
-        let name = words.join(" ");
+    fn alias_target(&self, words: &[&str]) -> Result<Arc<Type>> {
+        let name = match words {
+            [word] => Cow::Borrowed(*word),
+            words => Cow::Owned(words.join(" ")),
+        };
         self.named(&name)
-            .ok_or_else(|| refuse(self.line(), format!("the unknown type '{name}'")))
+            .ok_or_else(|| refuse(self.spot(), format!("the unknown type '{name}'")))
     }
 
-    fn words(&mut self) -> Specifier {
+    fn words(&mut self) -> Specifier<'a> {
         let mut words = Vec::new();
         loop {
             if self.accept("*") {
-                words.push("*".to_owned());
-            } else if self.peek_word() == Some("const") {
-                self.next += 1;
-            } else if let Some(word) = self.peek_word() {
-                words.push(word.to_owned());
-                self.next += 1;
+                words.push("*");
+            } else if let Some(word) = self.accept_name() {
+                if word != "const" {
+                    words.push(word);
+                }
             } else {
                 return Specifier::Words(words);
             }
         }
     }
 
-    fn specifier(&mut self) -> Result<Specifier> {
+    fn specifier(&mut self) -> Result<Specifier<'a>> {
         self.depth += 1;
         if self.depth > BRACES_MAX {
-            return Err(refuse(self.line(), "types that nest too deep"));
+            return Err(refuse(self.spot(), "types that nest too deep"));
         }
         let specifier = self.specifier_inside();
         self.depth -= 1;
         specifier
     }
 
-    fn specifier_inside(&mut self) -> Result<Specifier> {
+    fn specifier_inside(&mut self) -> Result<Specifier<'a>> {
         while self.accept_word("const") {}
         let ty = match self.peek_word() {
             Some("integer") if self.brace_follows() => self.integer()?,
@@ -234,7 +328,8 @@ impl Parser {
     }
 
     fn brace_follows(&self) -> bool {
-        matches!(self.tokens.get(self.next + 1), Some((Token::Punct("{"), _)))
+        let next = self.lexer.clone().token();
+        matches!(next, Ok(Some((_, Token::Punct("{")))))
     }
 
     /// A type without a declarator, up to what cannot belong to it.
@@ -246,7 +341,7 @@ impl Parser {
     }
 
     /// `TYPE name, other[3], third[length]` up to the semicolon.
-    fn declarators(&mut self) -> Result<Vec<(String, Arc<Type>)>> {
+    fn declarators(&mut self) -> Result<Vec<(&'a str, Arc<Type>)>> {
         let (ty, first) = match self.specifier()? {
             Specifier::Type(_) if self.at(";") => return Ok(Vec::new()),
             Specifier::Type(ty) => {
@@ -256,7 +351,7 @@ impl Parser {
             Specifier::Words(mut words) => {
                 let Some(name) = words.pop().filter(|_| !words.is_empty()) else {
                     return Err(refuse(
-                        self.line(),
+                        self.spot(),
                         format!("{} in place of a type", self.found()),
                     ));
                 };
@@ -278,11 +373,11 @@ impl Parser {
         }
         let mut dimensions = Vec::new();
         while self.accept("[") {
-            if let Some(Token::Number(count)) = self.peek() {
-                dimensions.push(Dimension::Fixed(*count));
-                self.next += 1;
+            if let Some(Token::Number(count)) = self.next {
+                dimensions.push(Dimension::Fixed(count));
+                self.bump();
             } else {
-                dimensions.push(Dimension::Counted(self.path()?));
+                dimensions.push(Dimension::Counted(self.path_words()?));
             }
             self.expect("]")?;
         }
@@ -310,7 +405,7 @@ impl Parser {
             }
             let declared = self.declarators()?;
             members.extend(declared.into_iter().map(|(name, ty)| Member {
-                name,
+                name: name.into(),
                 ty,
                 escaped: true,
             }));
@@ -320,14 +415,10 @@ impl Parser {
     }
 
     fn structure(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
-        let name = self
-            .peek_word()
-            .filter(|_| !self.at("{"))
-            .map(str::to_owned);
-        self.next += usize::from(name.is_some());
-        if let Some(name) = name.as_ref().filter(|_| !self.at("{")) {
-            return self.alias_target(&["struct".to_owned(), name.clone()]);
+        self.bump();
+        let name = self.accept_name();
+        if let Some(name) = name.filter(|_| !self.at("{")) {
+            return self.alias_target(&["struct", name]);
         }
         let members = self.members()?;
         let mut align_bits = 1;
@@ -345,17 +436,16 @@ impl Parser {
     }
 
     fn variant(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
-        let name = self.peek_word().map(str::to_owned);
-        self.next += usize::from(name.is_some());
+        self.bump();
+        let name = self.accept_name();
         let mut selector = None;
         if self.accept("<") {
-            selector = Some(Reference::Words(self.path()?));
+            selector = Some(Reference::Words(self.path_words()?));
             self.expect(">")?;
         }
         if !self.at("{") {
             let name = name.unwrap_or_default();
-            let declared = self.alias_target(&["variant".to_owned(), name])?;
+            let declared = self.alias_target(&["variant", name])?;
             let TypeKind::Variant { choices, .. } = &declared.kind else {
                 return Ok(declared);
             };
@@ -380,19 +470,18 @@ impl Parser {
     }
 
     fn enumeration(&mut self) -> Result<Arc<Type>> {
-        self.next += 1;
-        let name = self.peek_word().map(str::to_owned);
-        self.next += usize::from(name.is_some());
+        self.bump();
+        let name = self.accept_name();
         let container = if self.accept(":") {
             self.whole_type()?
         } else if self.at("{") {
-            self.alias_target(&["int".to_owned()])?
+            self.alias_target(&["int"])?
         } else {
-            return self.alias_target(&["enum".to_owned(), name.unwrap_or_default()]);
+            return self.alias_target(&["enum", name.unwrap_or_default()]);
         };
         let TypeKind::Integer(int) = &container.kind else {
             return Err(refuse(
-                self.line(),
+                self.spot(),
                 "an enumeration of something that is no integer",
             ));
         };
@@ -410,11 +499,12 @@ impl Parser {
         let mut mappings = Vec::new();
         let mut first = 0i128;
         while !self.closed()? {
-            let label = match self.peek().cloned() {
-                Some(Token::Word(label) | Token::Text(label)) => label,
-                _ => return Err(refuse(self.line(), format!("{} as a label", self.found()))),
+            let label = match &self.next {
+                Some(Token::Word(label)) => (*label).to_owned(),
+                Some(Token::Text(label)) => label.clone().into_owned(),
+                _ => return Err(refuse(self.spot(), format!("{} as a label", self.found()))),
             };
-            self.next += 1;
+            self.bump();
             if self.accept("=") {
                 first = self.signed_number()?;
             }
@@ -427,7 +517,7 @@ impl Parser {
             first = last.saturating_add(1);
             if !self.accept(",") && !self.at("}") {
                 return Err(refuse(
-                    self.line(),
+                    self.spot(),
                     format!("{} instead of ','", self.found()),
                 ));
             }
@@ -439,34 +529,33 @@ impl Parser {
         let mut sign = 1;
         while self.at("-") || self.at("+") {
             sign *= if self.at("-") { -1 } else { 1 };
-            self.next += 1;
+            self.bump();
         }
-        let Some(Token::Number(number)) = self.peek() else {
+        let Some(Token::Number(number)) = self.next else {
             return Err(refuse(
-                self.line(),
+                self.spot(),
                 format!("{} instead of a number", self.found()),
             ));
         };
-        let number = sign * i128::from(*number);
-        self.next += 1;
-        Ok(number)
+        self.bump();
+        Ok(sign * i128::from(number))
     }
 
     pub(super) fn alignment(&self, number: i128) -> Result<u32> {
         let fits = u32::try_from(number)
             .ok()
             .filter(|n| n.is_power_of_two() && *n <= 1 << 15);
-        fits.ok_or_else(|| refuse(self.line(), format!("an alignment of {number} bits")))
+        fits.ok_or_else(|| refuse(self.spot(), format!("an alignment of {number} bits")))
     }
 
-    fn attribute_value(&mut self) -> Result<AttributeValue> {
-        match self.peek() {
+    fn attribute_value(&mut self) -> Result<AttributeValue<'a>> {
+        match &self.next {
             Some(Token::Text(text)) => {
                 let mut text = text.clone();
-                self.next += 1;
-                while let Some(Token::Text(more)) = self.peek() {
-                    text.push_str(more);
-                    self.next += 1;
+                self.bump();
+                while let Some(Token::Text(more)) = &self.next {
+                    text.to_mut().push_str(more);
+                    self.bump();
                 }
                 Ok(AttributeValue::Text(text))
             }
@@ -476,14 +565,14 @@ impl Parser {
     }
 
     /// `{ key = value; key := type; declarations }`
-    pub fn block(&mut self) -> Result<Block> {
+    pub fn block(&mut self) -> Result<Block<'a>> {
         self.open()?;
         let mut block = Block::default();
         while !self.closed()? {
             if self.accept(";") || self.declaration()? {
                 continue;
             }
-            let key = self.path()?.join(".");
+            let key = self.path()?;
             if self.accept(":=") {
                 let ty = self.whole_type()?;
                 block.types.push((key, ty));
@@ -499,18 +588,17 @@ impl Parser {
 }
 
 /// The trace's byte order, which types before the trace block already need.
-fn native_is_big_endian(tokens: &[(Token, u32)]) -> bool {
-    let word = |token: &Token, expect: &str| matches!(token, Token::Word(w) if w == expect);
+fn native_is_big_endian(mut lexer: Lexer<'_>) -> bool {
     let mut depth = 0u32;
     let mut in_trace = false;
-    for (place, (token, _)) in tokens.iter().enumerate() {
+    while let Ok(Some((_, token))) = lexer.token() {
         match token {
             Token::Punct("{") => depth += 1,
             Token::Punct("}") => depth = depth.saturating_sub(1),
             Token::Word(name) if depth == 0 => in_trace = name == "trace",
-            Token::Word(name) if depth == 1 && in_trace && name == "byte_order" => {
-                let value = tokens.get(place + 2).map(|(token, _)| token);
-                return value.is_some_and(|v| word(v, "be") || word(v, "network"));
+            Token::Word("byte_order") if depth == 1 && in_trace => {
+                let value = lexer.token().and_then(|_| lexer.token());
+                return matches!(value, Ok(Some((_, Token::Word("be" | "network")))));
             }
             _ => {}
         }

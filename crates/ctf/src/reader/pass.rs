@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::bits::align_up;
-use super::header;
-use super::layout::{ClassLayout, HeaderForm, QuickHeader, StreamLayout};
+use super::header::{self, ShortHeader};
+use super::layout::{ClassLayout, QuickHeader, StreamLayout};
 use super::sizes::BodySteps;
-use super::walk::{Content, State, Stop};
+use super::walk::{Content, State, Stop, extended};
 
 /// Which classes are wanted, by their numbers in the schema.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Passing {
     of: Option<u64>,
     /// By event id.
     bodies: Vec<Body>,
+    /// By event id: how many bytes the bodies have that are all of one size.
+    sizes: Vec<Option<u32>>,
 }
 
 /// What is known of the bodies of a class.
@@ -40,6 +42,7 @@ impl Passing {
             wanted,
             of: None,
             bodies: Vec::new(),
+            sizes: Vec::new(),
         }
     }
 
@@ -51,15 +54,19 @@ impl Passing {
         self.of = id;
         let bodies = layout.by_id.iter().map(|class| self.body(class.as_deref()));
         self.bodies = bodies.collect();
+        let size = |body: &Body| match body {
+            Body::Bytes(bytes) => u32::try_from(*bytes).ok(),
+            _ => None,
+        };
+        self.sizes = self.bodies.iter().map(size).collect();
     }
 
     fn body(&self, class: Option<&ClassLayout>) -> Body {
         let Some(class) = class.filter(|class| !self.wants(class)) else {
             return Body::Look;
         };
-        let size_bytes = class.packed.as_ref().map(|packed| packed.size_bits / 8);
-        match size_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
-            Some(bytes) => Body::Bytes(bytes),
+        match &class.packed {
+            Some(packed) => Body::Bytes(packed.size_bytes),
             None => BodySteps::of(class).map_or(Body::Walk, Body::Steps),
         }
     }
@@ -107,7 +114,14 @@ impl Passing {
         let Ok(mut at) = usize::try_from(position / 8) else {
             return position;
         };
-        while let Some((id, time, body)) = short.read(bytes, at) {
+        loop {
+            at = match short == ShortHeader::LTTNG_COMPACT {
+                true => self.run_of_sizes(ShortHeader::LTTNG_COMPACT, bytes, at, state),
+                false => self.run_of_sizes(short, bytes, at, state),
+            };
+            let Some((id, time, body)) = short.read(bytes, at) else {
+                break;
+            };
             let end = match self.bodies.get(id as usize) {
                 Some(Body::Bytes(count)) => body.checked_add(*count),
                 Some(Body::Steps(steps)) => steps.end(bytes, body, &mut state.slots),
@@ -120,6 +134,32 @@ impl Passing {
             at = end;
         }
         at as u64 * 8
+    }
+
+    /// As many events as have bodies of fixed sizes. The compiler makes a loop of its own for the
+    /// most frequent header.
+    #[inline(always)]
+    fn run_of_sizes(
+        &self,
+        short: ShortHeader,
+        bytes: &[u8],
+        mut at: usize,
+        state: &mut State,
+    ) -> usize {
+        let mut clock = state.clock;
+        while let Some((id, time, body)) = short.read(bytes, at) {
+            let Some(Some(size)) = self.sizes.get(id as usize) else {
+                break;
+            };
+            let end = body.saturating_add(*size as usize);
+            if end > bytes.len() {
+                break;
+            }
+            clock = extended(clock, short.time_bits, time);
+            at = end;
+        }
+        state.clock = clock;
+        at
     }
 
     /// The end of the event at `position`; none when somebody must look at it.
@@ -137,66 +177,6 @@ impl Passing {
             Some(class) if !self.wants(class) => end_of_body(class, content, body, state).map(Some),
             _ => Ok(None),
         }
-    }
-}
-
-/// LTTng's headers where all parts begin with a byte.
-#[derive(Clone, Copy)]
-struct ShortHeader {
-    is_compact: bool,
-    big_endian: bool,
-    time_bits: u32,
-    align_mask: usize,
-    time_align_mask: usize,
-}
-
-impl ShortHeader {
-    fn of(quick: &QuickHeader) -> Option<ShortHeader> {
-        let mask = |align_bits: u32| match align_bits.is_multiple_of(8) {
-            true => usize::try_from(align_bits / 8 - 1).ok(),
-            false => None,
-        };
-        let (is_compact, time_bits, time_align_bits) = match quick.form {
-            HeaderForm::Compact => (true, 27, 8),
-            HeaderForm::Large { time_align_bits } => (false, 32, time_align_bits),
-        };
-        Some(ShortHeader {
-            is_compact,
-            big_endian: quick.big_endian,
-            time_bits,
-            align_mask: mask(quick.align_bits)?,
-            time_align_mask: mask(time_align_bits)?,
-        })
-    }
-
-    /// The id, the time's low bits and where the body begins; none when the header is a long one or
-    /// reaches beyond the bytes.
-    #[inline]
-    fn read(self, bytes: &[u8], at: usize) -> Option<(u32, u64, usize)> {
-        let start = (at + self.align_mask) & !self.align_mask;
-        let word = |at: usize| {
-            let word = bytes.get(at..)?.first_chunk::<4>()?;
-            Some(match self.big_endian {
-                true => u32::from_be_bytes(*word),
-                false => u32::from_le_bytes(*word),
-            })
-        };
-        if self.is_compact {
-            let word = word(start)?;
-            let (id, time) = match self.big_endian {
-                false => (word & 31, word >> 5),
-                true => (word >> 27, word & 0x7ff_ffff),
-            };
-            return (id != 31).then_some((id, time.into(), start + 4));
-        }
-        let id = bytes.get(start..)?.first_chunk::<2>()?;
-        let id = match self.big_endian {
-            true => u16::from_be_bytes(*id),
-            false => u16::from_le_bytes(*id),
-        };
-        let time_at = (start + 2 + self.time_align_mask) & !self.time_align_mask;
-        (id != u16::MAX).then_some(())?;
-        Some((id.into(), word(time_at)?.into(), time_at + 4))
     }
 }
 

@@ -9,7 +9,8 @@ use super::attributes::{AttributeValue, Block};
 use super::compile::compile;
 use super::ctf2;
 use super::layout::StreamLayout;
-use super::lexer::refuse;
+use super::lexer::{Spot, refuse};
+use super::metadata::Piece;
 use super::parser::Parser;
 use super::types::Type;
 use crate::writer::EnvValue;
@@ -89,7 +90,7 @@ pub struct Schema {
     /// The trace's UUID.
     pub uuid: Option<[u8; 16]>,
     /// All event classes; ids are indexes into this list.
-    pub classes: Vec<EventClass>,
+    pub classes: Arc<[EventClass]>,
     /// Which classes declare fields, be it none.
     pub(crate) has_payload: Vec<bool>,
     /// By class.
@@ -115,23 +116,18 @@ impl Schema {
     /// # Errors
     /// [`event::ErrorKind::Corrupt`] with the line and what was found there.
     pub fn parse(text: &str) -> Result<Schema> {
+        Schema::parse_pieces(text, &[])
+    }
+
+    /// The same of a text of which pieces lie in a file.
+    pub(crate) fn parse_pieces(text: &str, pieces: &[Piece]) -> Result<Schema> {
         if ctf2::is_ctf2(text) {
             return compile(ctf2::declarations(text)?, "2");
         }
-        let mut parser = Parser::new(text)?;
+        let mut parser = Parser::new(text, pieces);
         let mut declared = Declarations::default();
-        if parser.at_end() {
-            return Err(refuse(1, "no declaration at all"));
-        }
-        while !parser.at_end() {
-            if parser.accept(";") || parser.declaration()? {
-                continue;
-            }
-            let line = parser.line();
-            let name = parser.word()?;
-            let block = parser.block()?;
-            declared.add(&name, &block, line)?;
-        }
+        let read = declared.read(&mut parser);
+        parser.into_failure().map_or(read, Err)?;
         if declared.streams.is_empty() {
             declared.streams.insert(0, StreamDeclaration::default());
         }
@@ -172,7 +168,25 @@ impl Schema {
 }
 
 impl Declarations {
-    fn add(&mut self, name: &str, block: &Block, line: u32) -> Result<()> {
+    /// All blocks of TSDL.
+    fn read(&mut self, parser: &mut Parser<'_>) -> Result<()> {
+        if parser.at_end() {
+            return Err(refuse(parser.spot(), "no declaration at all"));
+        }
+        while !parser.at_end() {
+            if parser.accept(";") || parser.declaration()? {
+                continue;
+            }
+            let at = parser.next_at();
+            let name = parser.word()?;
+            let block = parser.block()?;
+            self.add(name, &block, &|| parser.spot_of(at))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a block that begins at `spot`: a line is counted only where something is wrong.
+    fn add(&mut self, name: &str, block: &Block<'_>, spot: &dyn Fn() -> Spot) -> Result<()> {
         let id = |key: &str| {
             block
                 .number(key)
@@ -185,22 +199,23 @@ impl Declarations {
                 let (major, minor) = (number("major", 1), number("minor", 8));
                 if (major, minor) != (1, 8) {
                     let found = format!("version {major}.{minor} of CTF, not 1.8");
-                    return Err(refuse(line, found));
+                    return Err(refuse(spot(), found));
                 }
                 self.packet_header = block.ty("packet.header").cloned();
-                self.uuid = block.text("uuid").as_deref().and_then(uuid);
+                self.uuid = block.text("uuid").and_then(uuid);
             }
             "env" => self
                 .environment
                 .extend(block.values.iter().map(|(key, value)| {
                     let value = match value {
                         AttributeValue::Number(number) => EnvValue::Integer(*number as i64),
-                        AttributeValue::Text(text) => EnvValue::Text(text.clone()),
-                        AttributeValue::Path(path) => EnvValue::Text(path.join(".")),
+                        AttributeValue::Text(text) | AttributeValue::Path(text) => {
+                            EnvValue::Text(text.clone().into_owned())
+                        }
                     };
-                    (key.clone(), value)
+                    (key.clone().into_owned(), value)
                 })),
-            "clock" => self.clocks.push(clock(block, line)?),
+            "clock" => self.clocks.push(clock(block, spot)?),
             "stream" => {
                 let stream = StreamDeclaration {
                     header: block.ty("event.header").cloned(),
@@ -208,7 +223,7 @@ impl Declarations {
                     event_context: block.ty("event.context").cloned(),
                 };
                 if self.streams.insert(id("id"), stream).is_some() {
-                    return Err(refuse(line, format!("the stream {} twice", id("id"))));
+                    return Err(refuse(spot(), format!("the stream {} twice", id("id"))));
                 }
             }
             "event" => {
@@ -217,25 +232,25 @@ impl Declarations {
                     .number("stream_id")
                     .and_then(|n| u64::try_from(n).ok());
                 self.events.push(EventDeclaration {
-                    name: block.text("name").unwrap_or_default(),
+                    name: block.text("name").unwrap_or_default().to_owned(),
                     id: id("id"),
                     stream_id: stream_id.unwrap_or(only),
                     context: block.ty("context").cloned(),
                     fields: block.ty("fields").cloned(),
                     remarks: ClassRemarks {
                         log_level: block.number("loglevel").and_then(|n| n.try_into().ok()),
-                        emf_uri: block.text("model.emf.uri"),
+                        emf_uri: block.text("model.emf.uri").map(str::to_owned),
                     },
                 });
             }
             "callsite" => {}
-            other => return Err(refuse(line, format!("the unknown block '{other}'"))),
+            other => return Err(refuse(spot(), format!("the unknown block '{other}'"))),
         }
         Ok(())
     }
 }
 
-fn clock(block: &Block, line: u32) -> Result<ClockInfo> {
+fn clock(block: &Block<'_>, spot: &dyn Fn() -> Spot) -> Result<ClockInfo> {
     let signed = |key| {
         block
             .number(key)
@@ -244,9 +259,9 @@ fn clock(block: &Block, line: u32) -> Result<ClockInfo> {
     };
     let frequency = block.number("freq").unwrap_or(NS_PER_S);
     let Some(frequency_hz) = u64::try_from(frequency).ok().filter(|hz| *hz > 0) else {
-        return Err(refuse(line, format!("a clock of {frequency} Hz")));
+        return Err(refuse(spot(), format!("a clock of {frequency} Hz")));
     };
-    let name = block.text("name").unwrap_or_default();
+    let name = block.text("name").unwrap_or_default().to_owned();
     let (offset_s, offset_cycles) = (signed("offset_s"), signed("offset"));
     Ok(ClockInfo {
         name,

@@ -1,10 +1,12 @@
 //! One stream file, packet by packet and event by event.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ahead::{Ahead, Manner, Reached};
 use super::bits::align_up;
 use super::event_ref::EventRef;
-use super::header;
+use super::header::{self, ShortHeader};
 use super::index::{Edge, PacketIndex};
 use super::layout::{ClassLayout, Node, NodeKind, ScopeLayout};
 use super::packet::{self, Packet, Refusal};
@@ -124,8 +126,17 @@ pub struct StreamReader<'a> {
     /// The header and context of a packet of which only a later part is in memory.
     head: Vec<u8>,
     state: State,
+    /// The header that events can be read ahead by.
+    short_header: Option<ShortHeader>,
+    ahead: Ahead<'a>,
+    /// The bytes in memory before the content.
+    content_at: usize,
     class: Option<&'a ClassLayout>,
-    /// Where the scopes of the current event begin.
+    /// The clock at the current event.
+    ticks: u64,
+    /// The byte of the content where the body of the current event begins, when its class is
+    /// packed; otherwise where its scopes begin.
+    body_at: usize,
     bases: [u64; 3],
     /// Where walked fields of the current event begin, by field.
     walked: Vec<u64>,
@@ -140,6 +151,8 @@ pub struct StreamReader<'a> {
     passing: Option<Box<Passing>>,
     /// Packets that begin here or later are not read.
     until_ns: i64,
+    /// Ends the reading once it is raised.
+    stop: Option<Arc<AtomicBool>>,
     done: bool,
 }
 
@@ -166,7 +179,12 @@ impl<'a> StreamReader<'a> {
             window_end: 0,
             head: Vec::new(),
             state: State::new(schema),
+            short_header: None,
+            ahead: Ahead::default(),
+            content_at: 0,
             class: None,
+            ticks: 0,
+            body_at: 0,
             bases: [0; 3],
             walked: vec![0; fields.max().unwrap_or(0)],
             packet_positions: Vec::new(),
@@ -175,6 +193,7 @@ impl<'a> StreamReader<'a> {
             first_class: 0,
             passing: None,
             until_ns: i64::MAX,
+            stop: None,
             done: false,
         }
     }
@@ -207,6 +226,21 @@ impl<'a> StreamReader<'a> {
             true => StreamReader { until_ns, ..self },
             false => self,
         }
+    }
+
+    /// The same that ends early once `stop` is raised, which is looked at for each packet and each
+    /// piece of one: events that are passed over hand out nothing at which a caller could end it.
+    #[must_use]
+    pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
+        StreamReader {
+            stop: Some(stop),
+            ..self
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let raised = |stop: &Arc<AtomicBool>| stop.load(Ordering::Relaxed);
+        self.stop.as_ref().is_some_and(raised)
     }
 
     #[inline]
@@ -257,7 +291,23 @@ impl<'a> StreamReader<'a> {
     /// Every other step.
     #[inline]
     pub fn advance(&mut self) -> Result<(), Box<Step>> {
+        let Some(head) = self.ahead.take() else {
+            return self.advance_far();
+        };
+        self.class = Some(head.class);
+        self.ticks = head.ticks;
+        self.time_ns = head.time_ns;
+        self.body_at = head.body_at;
+        Ok(())
+    }
+
+    /// The same when nothing is read ahead.
+    #[inline(never)]
+    fn advance_far(&mut self) -> Result<(), Box<Step>> {
         loop {
+            if self.read_ahead() {
+                return self.advance();
+            }
             if self.passing.is_some() {
                 self.pass_over();
             }
@@ -281,13 +331,30 @@ impl<'a> StreamReader<'a> {
         Some(EventRef {
             class,
             reader: self,
-            content: self.content(),
         })
     }
 
     /// Whether the stream of the open packet has a clock.
     pub(super) fn is_timed(&self) -> bool {
         self.scale.known
+    }
+
+    /// The clock of the stream at the current event.
+    pub(super) fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Where the body of the current event of a packed class begins.
+    #[inline]
+    pub(super) fn body(&self) -> u64 {
+        self.body_at as u64 * 8
+    }
+
+    /// Eight bytes of that body, if there are so many in memory behind the first `offset`.
+    #[inline]
+    pub(super) fn body_word(&self, offset: usize) -> Option<[u8; 8]> {
+        let skipped = self.content_at.wrapping_add(self.body_at);
+        self.window.word(skipped.wrapping_add(offset))
     }
 
     /// Where the scope of the current event begins.
@@ -329,7 +396,7 @@ impl<'a> StreamReader<'a> {
     #[inline]
     pub(super) fn content(&self) -> Content<'_> {
         Content {
-            bytes: self.window.from(self.base),
+            bytes: self.window.after(self.content_at),
             end_bits: self.window_end,
         }
     }
@@ -350,6 +417,10 @@ impl<'a> StreamReader<'a> {
     /// Opens the next packet; none when its events are next.
     #[cold]
     fn step_packet(&mut self) -> Option<Step> {
+        if self.is_stopped() {
+            (self.packet, self.class, self.done) = (None, None, true);
+            return Some(Step::End);
+        }
         if let Some(packet) = self.packet.take() {
             self.class = None;
             self.previous = Some(Edge::new(&packet.facts, &self.scale));
@@ -468,6 +539,11 @@ impl<'a> StreamReader<'a> {
         self.place_window(self.packet_offset, packet.content_bits);
         self.state.refuel(packet.content_bits);
         self.scale = scale;
+        self.short_header = packet
+            .layout
+            .quick_header
+            .as_ref()
+            .and_then(ShortHeader::of);
         if let Some(passing) = &mut self.passing {
             passing.enter(packet.facts.stream_class, packet.layout);
         }
@@ -482,6 +558,7 @@ impl<'a> StreamReader<'a> {
     fn place_window(&mut self, base: u64, content_bits: u64) {
         self.base = base;
         self.content_end = content_bits;
+        self.content_at = self.window.before(base);
         let there = self.window.from(base).len() as u64 * 8;
         self.window_end = content_bits.min(there);
     }
@@ -492,6 +569,10 @@ impl<'a> StreamReader<'a> {
     fn slide(&mut self) -> bool {
         if self.window_end >= self.content_end {
             return false;
+        }
+        if self.is_stopped() {
+            self.position = self.content_end;
+            return true;
         }
         let Some(packet) = &self.packet else {
             return false;
@@ -568,13 +649,40 @@ impl<'a> StreamReader<'a> {
         self.position = passing.over(packet.layout, &content, self.position, &mut self.state);
     }
 
-    #[inline]
+    /// Reads the next events ahead; false when the next one takes a closer look, or may be passed
+    /// over.
+    fn read_ahead(&mut self) -> bool {
+        let (Some(short), Some(packet), None) = (self.short_header, &self.packet, &self.passing)
+        else {
+            return false;
+        };
+        let Ok(at) = usize::try_from(self.position / 8) else {
+            return false;
+        };
+        if !self.position.is_multiple_of(8) {
+            return false;
+        }
+        let bytes = self.window.after(self.content_at);
+        let end = usize::try_from(self.window_end / 8).unwrap_or(usize::MAX);
+        let bytes = &bytes[..end.min(bytes.len())];
+        let ticks = self.state.clock;
+        let manner = Manner {
+            layout: packet.layout,
+            header: short,
+            scale: self.scale,
+        };
+        let reached = self.ahead.fill(manner, bytes, Reached { at, ticks });
+        self.position = reached.at as u64 * 8;
+        self.state.clock = reached.ticks;
+        !self.ahead.is_empty()
+    }
+
     fn read_event(&mut self) -> Result<(), BadEvent> {
         let Some(packet) = &self.packet else {
             return Err(BadEvent::Empty);
         };
         let content = Content {
-            bytes: self.window.from(self.base),
+            bytes: self.window.after(self.content_at),
             end_bits: self.window_end,
         };
         let start = self.position;
@@ -583,11 +691,12 @@ impl<'a> StreamReader<'a> {
         let id = self.state.event_id;
         let class = layout.class(id).ok_or(BadEvent::UnknownId(id))?;
         match &class.packed {
-            Some(packed) if position & 7 == 0 => {
-                self.bases = packed.offsets_bits.map(|offset| position + offset);
-                position = content.after(position, packed.size_bits)?;
+            Some(packed) => {
+                let body = align_up(position, packed.align_bits);
+                position = content.after(body, packed.size_bytes as u64 * 8)?;
+                self.body_at = (body / 8) as usize;
             }
-            _ => {
+            None => {
                 for (place, scope) in class.scopes.iter().enumerate() {
                     let Some(scope) = scope else { continue };
                     let node = &*scope.node;
@@ -605,6 +714,7 @@ impl<'a> StreamReader<'a> {
         }
         self.position = position;
         self.class = Some(class);
+        self.ticks = self.state.clock;
         self.time_ns = self.scale.ns(self.state.clock);
         if self.time_ns == i64::MAX {
             self.position = start;

@@ -113,14 +113,7 @@ impl State {
     /// The next instant from the clock on whose low `bits` are `value`.
     #[inline]
     pub fn extended(&self, bits: u32, value: u64) -> u64 {
-        if bits >= 64 {
-            return value;
-        }
-        let mask = low_bits(bits);
-        let value = value & mask;
-        let wrapped = value < self.clock & mask;
-        let high = (self.clock & !mask).wrapping_add(if wrapped { mask + 1 } else { 0 });
-        high | value
+        extended(self.clock, bits, value)
     }
 
     fn slot(&self, slot: u16) -> u64 {
@@ -128,7 +121,21 @@ impl State {
     }
 }
 
+/// The next instant from `clock` on whose low `bits` are `value`.
+#[inline]
+pub(super) fn extended(clock: u64, bits: u32, value: u64) -> u64 {
+    if bits >= 64 {
+        return value;
+    }
+    let mask = low_bits(bits);
+    let value = value & mask;
+    let wrapped = value < clock & mask;
+    let high = (clock & !mask).wrapping_add(if wrapped { mask + 1 } else { 0 });
+    high | value
+}
+
 /// The lowest `bits`, of which there are 1 to 64.
+#[inline]
 fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }

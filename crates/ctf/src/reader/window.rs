@@ -102,6 +102,28 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// How many of the bytes in memory stand before `offset`.
+    pub fn before(&self, offset: u64) -> usize {
+        let skipped = offset.checked_sub(self.at).map(usize::try_from);
+        match skipped {
+            Some(Ok(skipped)) => skipped.min(self.filled),
+            _ => self.filled,
+        }
+    }
+
+    /// The bytes in memory after the first `skipped`.
+    #[inline]
+    pub fn after(&self, skipped: usize) -> &[u8] {
+        self.buffer.get(skipped..self.filled).unwrap_or_default()
+    }
+
+    /// The eight bytes in memory after the first `skipped`.
+    #[inline]
+    pub fn word(&self, skipped: usize) -> Option<[u8; 8]> {
+        let bytes = self.buffer.get(..self.filled)?;
+        bytes.get(skipped..)?.first_chunk().copied()
+    }
+
     /// Sees to it that `length` bytes from `offset` on are in memory, or all up to the source's
     /// end.
     pub fn load(&mut self, offset: u64, length: usize) -> io::Result<()> {

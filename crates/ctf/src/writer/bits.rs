@@ -36,8 +36,11 @@ impl PacketBytes {
     }
 
     /// Appends whole bytes, on a byte.
+    #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
-        self.align(8);
+        if self.unused_bits != 0 {
+            self.align(8);
+        }
         self.bytes.extend_from_slice(bytes);
     }
 

@@ -129,7 +129,13 @@ impl TraceWriter {
     pub fn update(&mut self, meta: &TraceMeta) -> Result<()> {
         let (text, encoders) = lowered(meta)?;
         let path = self.dir.join("metadata");
-        fs::write(&path, text).map_err(|cause| write_error(&path, cause))?;
+        // Whoever reads the trace meanwhile sees the old or the new, and never half of it.
+        let new = self.dir.join(".metadata.new");
+        if let Err(cause) = fs::write(&new, text) {
+            let _ = fs::remove_file(&new);
+            return Err(write_error(&new, cause));
+        }
+        fs::rename(&new, &path).map_err(|cause| write_error(&path, cause))?;
         self.streams = meta.streams.clone().into();
         self.encoders = encoders;
         Ok(())

@@ -1,7 +1,7 @@
 //! One stream file: events are collected into a packet, a full packet is written at once.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -192,6 +192,17 @@ impl StreamWriter {
         Ok(())
     }
 
+    /// Whether nothing was written to it yet.
+    pub fn is_new(&self) -> bool {
+        self.events == 0 && self.written.is_empty() && self.packet.bytes.is_empty()
+    }
+
+    /// The time of its last event, or up to where it is known to have none; the clock's origin at
+    /// first.
+    pub fn end(&self) -> Instant {
+        Instant::from_ns(self.end.min(i64::MAX as u64) as i64)
+    }
+
     /// The place of the stream's class in the metadata.
     pub(super) fn stream_index(&self) -> usize {
         self.start.stream_id as usize
@@ -257,7 +268,11 @@ impl StreamWriter {
         }
         self.close_packet()?;
         let path = &self.start.index_path;
-        fs::write(path, index::encode(&self.written)).map_err(|cause| write_error(path, cause))?;
+        if let Err(cause) = fs::write(path, index::encode(&self.written)) {
+            // Readers do without an index, and not with half of one.
+            let _ = fs::remove_file(path);
+            return Err(write_error(path, cause));
+        }
         Ok(StreamTotals {
             events: self.events,
             discarded: self.discarded,
@@ -317,8 +332,8 @@ impl StreamWriter {
                 packet.append(&word.to_le_bytes());
             }
             HeaderKind::Large if id < LARGE_EXTENDED_ID && delta >> 32 == 0 => {
-                packet.append(&(id as u16).to_le_bytes());
-                packet.append(&(time as u32).to_le_bytes());
+                let (id, time) = ((id as u16).to_le_bytes(), (time as u32).to_le_bytes());
+                packet.append(&[id[0], id[1], time[0], time[1], time[2], time[3]]);
             }
             HeaderKind::Untimed => packet.append(&id.to_le_bytes()),
             HeaderKind::Compact => {
@@ -356,9 +371,12 @@ impl StreamWriter {
         let facts = self.facts();
         let preamble = self.preamble(&facts);
         self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
-        self.file
-            .write_all(&self.packet.bytes)
-            .map_err(|cause| write_error(&self.start.path, cause))?;
+        if let Err(cause) = self.file.write_all(&self.packet.bytes) {
+            // Half a packet would spoil those before it; that it cannot be cut off is no news.
+            let _ = self.file.set_len(self.offset_bytes);
+            let _ = self.file.seek(SeekFrom::Start(self.offset_bytes));
+            return Err(write_error(&self.start.path, cause));
+        }
         self.offset_bytes += self.packet.bytes.len() as u64;
         self.packet.clear();
         self.written.push(facts);

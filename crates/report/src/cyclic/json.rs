@@ -5,7 +5,7 @@ use measure::cyclic::{PHASES, PhaseFigures, Reading};
 use measure::histogram::Histogram;
 use serde_json::{Value, json};
 
-use super::{Cyclic, QUANTILES, carried};
+use super::{Cyclic, Late, QUANTILES, carried};
 
 const SCHEMA: &str = "rtscope.cyclic";
 const SCHEMA_VERSION: u32 = 1;
@@ -31,7 +31,19 @@ pub fn cyclic_json(cyclic: &Cyclic) -> Value {
         "ended_by": broken,
         "complete": cyclic.complete,
         "phases_cost_ns": cyclic.phases_cost.map(Duration::as_ns),
+        "late": cyclic.late.map(late),
         "threads": cyclic.readings.iter().map(thread).collect::<Value>(),
+    })
+}
+
+fn late(late: &Late) -> Value {
+    json!({
+        "over_ns": late.over.as_ns(),
+        "explained": late.explained,
+        "suppressed": late.suppressed,
+        "lost": late.lost,
+        "cost_ns": late.cost.as_ns(),
+        "samples": late.samples,
     })
 }
 

@@ -8,6 +8,7 @@ use event::Duration;
 use measure::clock::Clock;
 use measure::cyclic::{Break, Reading};
 use measure::histogram::Histogram;
+use serde_json::Value;
 
 pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 pub use json::cyclic_json;
@@ -36,8 +37,27 @@ pub struct Cyclic<'a> {
     pub complete: bool,
     /// What splitting samples into phases took of all CPUs, when that was asked and is known.
     pub phases_cost: Option<Duration>,
+    /// Late samples that were explained, when that was asked.
+    pub late: Option<&'a Late>,
     /// What makes the figures doubtful here.
     pub warnings: &'a [String],
+}
+
+/// Late samples of a measurement under a watch.
+#[derive(Clone, Debug)]
+pub struct Late {
+    /// From where on a sample is late.
+    pub over: Duration,
+    /// Samples that were explained.
+    pub explained: u64,
+    /// Late samples that were not, because others had been just before.
+    pub suppressed: u64,
+    /// Late samples that were lost.
+    pub lost: u64,
+    /// CPU time of the watch's programs in the kernel, on all CPUs and for all tasks.
+    pub cost: Duration,
+    /// Each with its ledger, as `watch --json` has it; empty where they were shown already.
+    pub samples: Vec<Value>,
 }
 
 /// A share of all samples, and the latency that they do not exceed.
@@ -99,6 +119,7 @@ pub(crate) mod tests {
             preemption: "rt",
             complete: true,
             phases_cost: None,
+            late: None,
             warnings,
         }
     }

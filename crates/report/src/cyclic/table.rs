@@ -25,6 +25,7 @@ pub fn cyclic_text(cyclic: &Cyclic) -> String {
     text += "in us; picture: 0.5 us to 16 ms, a cell doubles the one before, a step is ten times \
              the samples\n";
     text += &phases(cyclic);
+    text += &late(cyclic);
     if let Some(broken) = cyclic.broken {
         let thread = cyclic.readings.get(broken.thread);
         let tid = thread.map_or(0, |reading| reading.tid.0);
@@ -95,6 +96,23 @@ fn phases(cyclic: &Cyclic) -> String {
         );
     }
     text
+}
+
+/// How many late samples were explained, and what that cost.
+fn late(cyclic: &Cyclic) -> String {
+    let Some(late) = cyclic.late else {
+        return String::new();
+    };
+    let samples: u64 = cyclic.readings.iter().map(|one| one.latency.samples).sum();
+    format!(
+        "over {:#}: {} explained, {} more not (too many at once), {} lost; the watch cost {} ns of \
+         CPU time a sample, in the kernel, with what it cost the others' wake-ups and switches\n",
+        late.over,
+        late.explained,
+        late.suppressed,
+        late.lost,
+        late.cost.as_ns() / samples.max(1).cast_signed()
+    )
 }
 
 fn row(reading: &Reading) -> String {
@@ -192,6 +210,7 @@ fn policies(readings: &[Reading]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Late;
     use super::super::tests::{cyclic, reading};
     use super::*;
 
@@ -217,6 +236,27 @@ mod tests {
             text.ends_with("doubtful: a hypervisor runs below\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_explaining_late_samples_cost_is_said() {
+        let readings = [reading([1, 2, 3, 900])];
+        let late = Late {
+            over: Duration::from_us(100),
+            explained: 1,
+            suppressed: 3,
+            lost: 2,
+            cost: Duration::from_us(4),
+            samples: vec![],
+        };
+        let text = cyclic_text(&Cyclic {
+            late: Some(&late),
+            ..cyclic(&readings, &[])
+        });
+        let expect = "over 100us: 1 explained, 3 more not (too many at once), 2 lost; the watch \
+                      cost 1000 ns of CPU time a sample";
+        assert!(text.contains(expect), "{text}");
+        assert!(!cyclic_text(&cyclic(&readings, &[])).contains("explained"));
     }
 
     #[test]

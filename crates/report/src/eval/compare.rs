@@ -54,11 +54,7 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
     for line in differences(a, b).lines() {
         let _ = writeln!(body, "<p class=\"fail\">{}</p>", escaped(line));
     }
-    let longest = threads(a)
-        .iter()
-        .chain(threads(b))
-        .filter_map(|one| one["max_ns"].as_f64());
-    let longest_ns = longest.fold(1.0, f64::max);
+    let axis = svg::axis(threads(a).iter().chain(threads(b)));
     for (name, one, other) in pairs(a, b) {
         let _ = write!(
             body,
@@ -71,7 +67,7 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
             );
         }
         let of = |thread, evaluation: &Value| {
-            svg::histogram(thread, longest_ns, evaluation["budget_ns"].as_f64())
+            svg::histogram(thread, axis, evaluation["budget_ns"].as_f64())
         };
         let (left, right) = (of(one, a), of(other, b));
         let _ = writeln!(body, "</table>\n<div class=\"two\">{left}{right}</div>");

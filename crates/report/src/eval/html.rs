@@ -17,10 +17,13 @@ font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-siz
 margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}.fail{color:var(--bad)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
-text-align:left}td.text{text-align:left}.figures td{white-space:nowrap}.scroll{\
-overflow-x:auto}.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));\
-gap:1rem}svg{width:100%;height:auto}svg text{fill:var(--soft);font-size:11px}svg rect{\
-fill:var(--bar)}polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
+text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\
+white-space:nowrap}.scroll{overflow-x:auto}\
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));\
+gap:1rem;align-items:start}\
+svg{width:100%;height:auto}svg text{fill:var(--soft);\
+font-size:11px}svg rect{fill:var(--bar)}\
+polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
 stroke:var(--soft);fill:none}.grid{stroke:var(--line);stroke-width:.5}.budget{\
 stroke:var(--bad);stroke-dasharray:4 3}pre{white-space:pre-wrap;\
 background:color-mix(in srgb,var(--ink) 6%,transparent);padding:.8rem;border-radius:6px}code{\
@@ -124,7 +127,8 @@ fn summary(evaluation: &Value) -> String {
     }
     text += "</table></div>\n<p class=\"soft\">Below a percentile: where it lies with 95 % \
              confidence, samples taken as independent. – is a percentile that fewer than ten \
-             samples lie above.</p>\n<h2>What this run can show of the tail</h2>\n<ul>\n";
+             samples lie above, or that lies beyond the histogram.</p>\n\
+             <h2>What this run can show of the tail</h2>\n<ul>\n";
     for thread in threads(evaluation) {
         let sentence = escaped(&tail_sentence(thread));
         let _ = writeln!(text, "<li>{}: {sentence}</li>", cpu(thread));
@@ -133,10 +137,7 @@ fn summary(evaluation: &Value) -> String {
 }
 
 fn pictures(evaluation: &Value) -> String {
-    let longest = threads(evaluation)
-        .iter()
-        .filter_map(|thread| thread["max_ns"].as_f64());
-    let longest_ns = longest.fold(1.0, f64::max);
+    let axis = svg::axis(threads(evaluation).iter());
     let budget_ns = evaluation["budget_ns"].as_f64();
     let elapsed_ns = evaluation["elapsed_ns"].as_f64().unwrap_or(1.0);
     let mut text = String::from(
@@ -148,7 +149,7 @@ fn pictures(evaluation: &Value) -> String {
             text,
             "<h3>{}</h3>\n<div class=\"two\">{}{}</div>\n",
             cpu(thread),
-            svg::histogram(thread, longest_ns, budget_ns),
+            svg::histogram(thread, axis, budget_ns),
             svg::series(thread, elapsed_ns, budget_ns)
         );
     }
@@ -255,19 +256,16 @@ fn machine(evaluation: &Value) -> String {
     }
     if !rows.is_empty() {
         text += "<div class=\"scroll\"><table><tr><th>what makes tasks late here</th>\
-                 <th>found</th><th>fix</th></tr>\n";
+                 <th class=\"text\">found</th><th class=\"text\">fix</th></tr>\n";
         text += &rows;
         text += "</table></div>\n";
     }
     let facts = &machine["facts"];
     let shown = [&facts["machine"], &facts["scheduler"]];
-    text += "<div class=\"scroll\"><table>\n";
+    text += "<h3>Its facts</h3>\n<div class=\"scroll\"><table class=\"facts\">\n";
     for (key, value) in shown.iter().filter_map(|one| one.as_object()).flatten() {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
         let name = key.replace('_', " ");
-        let value = escaped(&value);
+        let value = escaped(&fact(value));
         let _ = writeln!(
             text,
             "<tr><td>{name}</td><td class=\"text\">{value}</td></tr>"
@@ -276,11 +274,35 @@ fn machine(evaluation: &Value) -> String {
     text + "</table></div>\n"
 }
 
+/// A fact in words.
+fn fact(value: &Value) -> String {
+    match value {
+        Value::Null => "not known".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(all) if all.is_empty() => "none".to_owned(),
+        Value::Array(all) => all.iter().map(fact).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_fact_is_said_in_words() {
+        let check = |value: Value, expect: &str| assert_eq!(fact(&value), expect);
+        check(json!(null), "not known");
+        check(json!(false), "no");
+        check(json!([]), "none");
+        check(json!([0, 1]), "0, 1");
+        check(json!("tsc"), "tsc");
+        check(json!(950_000), "950000");
+    }
 
     #[test]
     fn the_page_is_whole_and_takes_no_markup_from_the_machine() {

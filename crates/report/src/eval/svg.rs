@@ -98,14 +98,27 @@ fn marks_left(scale: &Decades, name: impl Fn(f64) -> String) -> String {
     scale.marks().map(mark).collect()
 }
 
-/// A histogram with both axes in decades; the budget is a line.
-pub(super) fn histogram(thread: &Value, longest_ns: f64, budget_ns: Option<f64>) -> String {
+/// Where the histograms of `threads` begin and end, in ns: one axis for all, because the eye
+/// compares places.
+pub(super) fn axis<'a>(threads: impl Iterator<Item = &'a Value> + Clone) -> (f64, f64) {
+    let shortest =
+        |thread: &Value| Some(thread["histogram"][0][0].as_f64()? + thread["bucket_ns"].as_f64()?);
+    let longest = threads.clone().filter_map(|one| one["max_ns"].as_f64());
+    let shortest = threads.filter_map(shortest).reduce(f64::min);
+    (shortest.unwrap_or(1.0), longest.fold(1.0, f64::max))
+}
+
+/// A histogram from one length to another with both axes in decades; the budget is a line.
+pub(super) fn histogram(
+    thread: &Value,
+    (shortest_ns, longest_ns): (f64, f64),
+    budget_ns: Option<f64>,
+) -> String {
     let pair = |pair: &Value| Some((pair[0].as_f64()?, pair[1].as_f64()?));
     let buckets = thread["histogram"].as_array();
     let buckets: Vec<(f64, f64)> = buckets.into_iter().flatten().filter_map(pair).collect();
     let width_ns = thread["bucket_ns"].as_f64().unwrap_or(1.0);
-    let shortest = buckets.first().map_or(1.0, |(begin, _)| begin + width_ns);
-    let across = Decades::around(shortest, longest_ns.max(budget_ns.unwrap_or(0.0)));
+    let across = Decades::around(shortest_ns, longest_ns.max(budget_ns.unwrap_or(0.0)));
     let mut bars = [0.0; BARS];
     for (begin_ns, count) in &buckets {
         let share = across.place(begin_ns + width_ns / 2.0);
@@ -186,16 +199,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn all_histograms_of_a_page_have_one_axis() {
+        let thread = |from_ns: i64, max_ns: i64| {
+            let histogram = json!([[from_ns, 1]]);
+            json!({"histogram": histogram, "bucket_ns": 100, "max_ns": max_ns})
+        };
+        let both = [thread(50_000, 90_000), thread(2_000, 9_000)];
+        assert_eq!(axis(both.iter()), (2_100.0, 90_000.0));
+        assert_eq!(axis([json!({})].iter()), (1.0, 1.0));
+    }
+
+    #[test]
     fn every_sample_is_in_a_bar_and_the_budget_is_a_line() {
         let thread = json!({
             "histogram": [[1000, 5], [3000, 1]], "bucket_ns": 1000, "overflows": 1,
             "max_ns": 900_000,
         });
-        let drawn = histogram(&thread, 900_000.0, Some(5_000.0));
+        let drawn = histogram(&thread, (2_000.0, 900_000.0), Some(5_000.0));
         assert_eq!(drawn.matches("<rect").count(), 3, "{drawn}");
         assert_eq!(drawn.matches("class=\"budget\"").count(), 1);
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
-        let empty = histogram(&json!({}), 0.0, None);
+        let empty = histogram(&json!({}), (1.0, 0.0), None);
         assert!(
             !empty.contains("NaN") && !empty.contains("<rect"),
             "{empty}"

@@ -1,8 +1,10 @@
 //! The lines of events behind their times: name, contexts and payload.
 
 use event::{EventClass, Field, FieldId, Scope};
+use symbols::UserSymbols;
 use trace::{EventView, Trace};
 
+use super::code::CodeField;
 use super::field::FieldWriter;
 use super::head;
 use super::line::{Line, Piece};
@@ -23,6 +25,8 @@ pub struct EventBodies<'t> {
 struct ClassText<'t> {
     /// Each value with what stands before it since the value before.
     values: Vec<(Piece, FieldWriter<'t>)>,
+    /// Those among the values that are addresses of code: place, name of the field, what it is.
+    codes: Vec<(usize, String, CodeField)>,
     /// After the last value.
     end: Piece,
 }
@@ -77,13 +81,39 @@ impl<'t> EventBodies<'t> {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, event: &EventView<'_>, line: &mut Line) {
+    fn class(&mut self, event: &EventView<'_>) -> Option<&mut ClassText<'t>> {
         let place = event.class().0 as usize;
-        let Some(class) = self.classes.get_mut(place) else {
+        let class = self.classes.get_mut(place)?;
+        let new = || ClassText::new(self.trace, &self.trace.classes()[place], &self.options);
+        Some(class.get_or_insert_with(new))
+    }
+
+    /// The same with the names of code.
+    pub(super) fn add_named(
+        &mut self,
+        event: &EventView<'_>,
+        line: &mut Line,
+        names: &mut UserSymbols,
+    ) {
+        let Some(class) = self.class(event) else {
             return;
         };
-        let new = || ClassText::new(self.trace, &self.trace.classes()[place], &self.options);
-        let class = class.get_or_insert_with(new);
+        let mut codes = class.codes.iter().peekable();
+        for (place, (before, field)) in class.values.iter_mut().enumerate() {
+            line.piece(before);
+            field.write(event, line);
+            while let Some((_, name, code)) = codes.next_if(|(code, ..)| *code == place) {
+                code.write(event, names, name, line);
+            }
+        }
+        line.piece(&class.end);
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, event: &EventView<'_>, line: &mut Line) {
+        let Some(class) = self.class(event) else {
+            return;
+        };
         for (before, field) in &mut class.values {
             line.piece(before);
             field.write(event, line);
@@ -95,7 +125,7 @@ impl<'t> EventBodies<'t> {
 impl<'t> ClassText<'t> {
     fn new(trace: &Trace, class: &'t EventClass, options: &EventTextOptions) -> Self {
         let codes = Codes::new(options.color);
-        let mut values = Vec::new();
+        let (mut values, mut codes_named) = (Vec::new(), Vec::new());
         let mut text = head::text(trace, class, options).into_bytes();
         let mut is_first = true;
         for (scope, name) in GROUPS {
@@ -125,6 +155,9 @@ impl<'t> ClassText<'t> {
                     false => ("", ""),
                 };
                 text.extend_from_slice(before.as_bytes());
+                if let Some(code) = CodeField::new(trace, class, *id, field) {
+                    codes_named.push((values.len(), field.name.clone(), code));
+                }
                 values.push((Piece::new(&text), writer));
                 text = after.as_bytes().to_vec();
             }
@@ -133,6 +166,7 @@ impl<'t> ClassText<'t> {
         text.push(b'\n');
         ClassText {
             values,
+            codes: codes_named,
             end: Piece::new(&text),
         }
     }

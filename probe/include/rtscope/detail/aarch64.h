@@ -83,6 +83,17 @@ static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
           [time] "r"((p_).time), [payload] "r"(payload_), [words] "i"(words_)                     \
         : "memory", "cc", "x9")
 
+/* One attempt at a record of a constant number of payload words. */
+#define RTSCOPE_TRY_(aborted_, object_, low_, tid_, payload_, words_)                             \
+    do {                                                                                          \
+        struct rtscope_place_ rtscope_place_;                                                     \
+        const uint64_t rtscope_first_ = (low_) | (uint64_t)(tid_) << 32;                          \
+        if (rtscope_claim_(&(object_), &rtscope_place_, (words_) + 2u))                           \
+            RTSCOPE_STORE_(aborted_, rtscope_place_, rtscope_first_, payload_, words_);           \
+        else                                                                                      \
+            (aborted_) = 1;                                                                       \
+    } while (0)
+
 static inline int rtscope_store_words_(void *area, uint32_t cpu, uint64_t *ring, uint64_t head,
                                        uint64_t end, uint64_t *at, uint64_t first, uint64_t time,
                                        const uint64_t *payload, uint64_t words)

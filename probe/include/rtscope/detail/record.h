@@ -25,9 +25,6 @@
 extern "C" {
 #endif
 
-/* After so many aborts an event counts as lost: a debugger that steps aborts each time. */
-#define RTSCOPE_ATTEMPTS_MAX_ 4096u
-
 /*
  * What the recording path must know, one copy in each program and library (hidden and weak), so
  * that it is reached without a detour. Private to the process: nothing that bounds a write is read
@@ -37,12 +34,13 @@ struct rtscope_object {
     struct rtscope_ring *rings;
     unsigned char *data;
     uint64_t ring_bytes;
+    uint64_t ring_mask;
     uint64_t subbuffer_bytes;
     /* From the thread pointer. */
     ptrdiff_t area_offset;
     ptrdiff_t tid_offset;
     uint32_t rings_length;
-    /* Whether the inline path may be taken: rseq, and the CPU's counter as the clock. */
+    /* Whether the inline path may be taken: rseq, thread ids, the CPU's counter as the clock. */
     uint32_t fast;
     /* Constructors that ran, one for each file compiled with this header. */
     uint32_t constructed;
@@ -53,6 +51,16 @@ struct rtscope_object {
     uint64_t switches_bytes;
     uint64_t switches_offset;
 };
+
+/* What the assembly of a record knows of struct rtscope_ring. */
+#define RTSCOPE_RING_LOG2_ 7
+#define RTSCOPE_RING_TAIL_ 64
+typedef char rtscope_ring_is_as_assembly_knows_it_
+    [sizeof(struct rtscope_ring) == 1u << RTSCOPE_RING_LOG2_ &&
+             offsetof(struct rtscope_ring, head) == 0 &&
+             offsetof(struct rtscope_ring, tail) == RTSCOPE_RING_TAIL_
+         ? 1
+         : -1];
 
 /* Where the linker put a program's or library's descriptions. */
 struct rtscope_sections_ {
@@ -79,7 +87,7 @@ struct rtscope_late {
     struct rtscope_late *next;
 };
 
-/* A place for one record. */
+/* A place for one record. It is only ever passed to what is inlined, so that it needs no memory. */
 struct rtscope_place_ {
     void *area;
     uint64_t *ring;
@@ -88,11 +96,6 @@ struct rtscope_place_ {
     uint64_t end;
     uint64_t time;
     uint32_t cpu;
-    uint32_t tid;
-    uint32_t attempts;
-    /* In the mode block: until when this event waits, in nanoseconds of CLOCK_MONOTONIC; 0: it does
-     * not wait yet. */
-    uint64_t wait_until_ns;
 };
 
 /* Removes this process's rings, whatever they hold, unless a recorder is there to read them: for a
@@ -113,8 +116,6 @@ int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payl
                   void *hidden, size_t hidden_bytes);
 void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,
                     size_t payload_bytes);
-int rtscope_make_room_(const struct rtscope_object *object, struct rtscope_place_ *place,
-                       uint64_t words);
 unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *text,
                                  size_t length_max);
 unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *bytes,
@@ -181,41 +182,41 @@ rtscope_ring_(const struct rtscope_object *object, uint32_t cpu)
     return object->rings + cpu;
 }
 
+/* The calling thread's id as the process sees it, where glibc keeps it. */
+static inline __attribute__((always_inline)) uint32_t
+rtscope_tid_(const struct rtscope_object *object)
+{
+    const char *const thread = rtscope_thread_pointer_();
+    return *(const volatile uint32_t *)(const void *)(thread + object->tid_offset);
+}
+
 /*
  * Chooses the place of the next record: offset first, then the clock; the section then finds out
- * whether both still hold, which makes the times in a ring rise. Returns 0 when the event is lost
- * (and counted).
+ * whether both still hold, which makes the times in a ring rise. Returns 0 where the record does
+ * not fit at the head, or the CPU has no ring.
  */
 static inline __attribute__((always_inline)) int
 rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place, uint64_t words)
 {
-    char *const thread = rtscope_thread_pointer_();
-    place->area = thread + object->area_offset;
-    place->tid = object->tid_offset ? *(volatile uint32_t *)(thread + object->tid_offset) : 0;
-    for (;;) {
-        const uint32_t cpu = *(volatile uint32_t *)place->area;
-        if (__builtin_expect(place->attempts++ < RTSCOPE_ATTEMPTS_MAX_, 1) &&
-            __builtin_expect(cpu < object->rings_length, 1)) {
-            struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
-            const uint64_t head = *(volatile uint64_t *)&ring->head;
-            const uint64_t end = head + words * 8;
-            place->time = rtscope_counter_();
-            place->cpu = cpu;
-            place->ring = &ring->head;
-            place->head = head;
-            place->end = end;
-            place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
-                                             (head & (object->ring_bytes - 1)));
-            /* In one sub-buffer, and not over what is still to be read. */
-            if (__builtin_expect(((head ^ (end - 1)) < object->subbuffer_bytes) &
-                                     (end - *(volatile uint64_t *)&ring->tail <=
-                                      object->ring_bytes),
-                                 1))
-                return 1;
-        }
-        if (!rtscope_make_room_(object, place, words))
-            return 0;
-    }
+    place->area = rtscope_thread_pointer_() + object->area_offset;
+    const uint32_t cpu = *(volatile uint32_t *)place->area;
+    if (__builtin_expect(cpu >= object->rings_length, 0))
+        return 0;
+    struct rtscope_ring *const ring = rtscope_ring_(object, cpu);
+    const uint64_t head = *(volatile uint64_t *)&ring->head;
+    const uint64_t end = head + words * 8;
+    place->time = rtscope_counter_();
+    place->cpu = cpu;
+    place->ring = &ring->head;
+    place->head = head;
+    place->end = end;
+    place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
+                                     (head & object->ring_mask));
+    /* In one sub-buffer, and not over what is still to be read. */
+    return __builtin_expect(
+        ((head ^ (end - 1)) < object->subbuffer_bytes) &
+            (end - *(volatile uint64_t *)&ring->tail <= object->ring_bytes),
+        1);
 }
 
 #ifdef __cplusplus

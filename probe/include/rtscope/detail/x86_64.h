@@ -49,13 +49,15 @@ static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
 /* Before a section: its description into the thread's area. Behind it: the abort handler, with the
  * signature that the kernel asks for, and the description's removal, because one that points into
  * a library that is gone would kill the thread. */
-#define RTSCOPE_RSEQ_BEGIN_                                                                       \
+#define RTSCOPE_RSEQ_ENTER_                                                                       \
     ".pushsection rtscope_rseq_cs,\"aw?\"\n.balign 32\n"                                          \
     "770:\n.long 0, 0\n.quad 771f, 772f-771f, 774f\n.popsection\n"                                \
     "xorl %k[aborted], %k[aborted]\n"                                                             \
     "leaq 770b(%%rip), %%rax\n"                                                                   \
     "movq %%rax, 8(%[area])\n"                                                                    \
-    "771:\n"                                                                                      \
+    "771:\n"
+#define RTSCOPE_RSEQ_BEGIN_                                                                       \
+    RTSCOPE_RSEQ_ENTER_                                                                           \
     "cmpl %[cpu], 4(%[area])\n"                                                                   \
     "jnz 774f\n"
 #define RTSCOPE_RSEQ_END_                                                                         \
@@ -66,30 +68,63 @@ static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
     "775:\n"                                                                                      \
     "movq $0, 8(%[area])\n"
 
-/* Stores a record of a constant number of payload words. Not a function: the number must be a
- * constant for the assembler even where the compiler does not optimise. */
-#define RTSCOPE_STORE_(aborted_, p_, first_, payload_, words_)                                    \
-    __asm__ volatile(                                                                             \
-        RTSCOPE_RSEQ_BEGIN_                                                                       \
-        "cmpq %[head], (%[ring])\n"                                                               \
-        "jnz 774f\n"                                                                              \
-        "movq %[first], (%[at])\n"                                                                \
-        "movq %[time], 8(%[at])\n"                                                                \
-        ".set rtscope_place, 0\n"                                                                 \
-        ".rept %c[words]\n"                                                                       \
-        "movq rtscope_place(%[payload]), %%rax\n"                                                 \
-        "movq %%rax, 16+rtscope_place(%[at])\n"                                                   \
-        ".set rtscope_place, rtscope_place+8\n"                                                   \
-        ".endr\n"                                                                                 \
-        "movq %[end], (%[ring])\n"                                                                \
-        RTSCOPE_RSEQ_END_                                                                         \
-        : [aborted] "=&r"(aborted_)                                                               \
-        : [area] "r"((p_).area), [cpu] "r"((p_).cpu), [ring] "r"((p_).ring),                      \
-          [head] "r"((p_).head), [end] "r"((p_).end), [at] "r"((p_).at), [first] "r"(first_),     \
-          [time] "r"((p_).time), [payload] "r"(payload_), [words] "i"(words_)                     \
-        : "memory", "cc", "rax")
+/*
+ * One attempt at a record of a constant number of payload words, all of it in the section: which
+ * CPU, where its head stands, whether the record fits there and in its sub-buffer, the clock, the
+ * stores. Nothing can come between, so nothing is compared again. Not a function: the number must
+ * be a constant for the assembler even where the compiler does not optimise.
+ */
+#define RTSCOPE_TRY_(aborted_, object_, low_, tid_, payload_, words_)                             \
+    do {                                                                                          \
+        uint64_t rtscope_ring_at_, rtscope_head_, rtscope_data_at_;                               \
+        __asm__ volatile(                                                                         \
+            RTSCOPE_RSEQ_ENTER_                                                                   \
+            "movl 4(%[area]), %k[at]\n"                                                           \
+            "cmpl %[length], %k[at]\n"                                                            \
+            "jae 774f\n"                                                                          \
+            "movq %[at], %[ring]\n"                                                               \
+            "shlq %[control_log2], %[ring]\n"                                                     \
+            "addq %[rings], %[ring]\n"                                                            \
+            "imulq %[bytes], %[at]\n"                                                             \
+            "movq (%[ring]), %[head]\n"                                                           \
+            "addq %[data], %[at]\n"                                                               \
+            "leaq 15+8*%c[words](%[head]), %%rax\n"                                               \
+            "movq %[mask], %%rdx\n"                                                               \
+            "xorq %[head], %%rax\n"                                                               \
+            "andq %[head], %%rdx\n"                                                               \
+            "cmpq %[subbuffer], %%rax\n"                                                          \
+            "jae 774f\n"                                                                          \
+            "addq %%rdx, %[at]\n"                                                                 \
+            "addq $16+8*%c[words], %[head]\n"                                                     \
+            "movq %[head], %%rax\n"                                                               \
+            "subq %c[tail](%[ring]), %%rax\n"                                                     \
+            "cmpq %[bytes], %%rax\n"                                                              \
+            "ja 774f\n"                                                                           \
+            "rdtsc\n"                                                                             \
+            "movl %[low], (%[at])\n"                                                              \
+            "movl %[tid], 4(%[at])\n"                                                             \
+            "movl %%eax, 8(%[at])\n"                                                              \
+            "movl %%edx, 12(%[at])\n"                                                             \
+            ".set rtscope_place, 0\n"                                                             \
+            ".rept %c[words]\n"                                                                   \
+            "movq rtscope_place(%[payload]), %%rax\n"                                             \
+            "movq %%rax, 16+rtscope_place(%[at])\n"                                               \
+            ".set rtscope_place, rtscope_place+8\n"                                               \
+            ".endr\n"                                                                             \
+            "movq %[head], (%[ring])\n"                                                           \
+            RTSCOPE_RSEQ_END_                                                                     \
+            : [aborted] "=&r"(aborted_), [ring] "=&r"(rtscope_ring_at_),                          \
+              [head] "=&r"(rtscope_head_), [at] "=&r"(rtscope_data_at_)                           \
+            : [area] "r"(rtscope_thread_pointer_() + (object_).area_offset),                      \
+              [length] "m"((object_).rings_length), [rings] "m"((object_).rings),                 \
+              [data] "m"((object_).data), [bytes] "m"((object_).ring_bytes),                      \
+              [mask] "m"((object_).ring_mask), [subbuffer] "m"((object_).subbuffer_bytes),        \
+              [low] "r"(low_), [tid] "r"(tid_), [payload] "r"(payload_), [words] "i"(words_),     \
+              [control_log2] "i"(RTSCOPE_RING_LOG2_), [tail] "i"(RTSCOPE_RING_TAIL_)              \
+            : "memory", "cc", "rax", "rdx");                                                      \
+    } while (0)
 
-/* The same for any number of payload words; returns whether it was aborted. */
+/* At a place chosen before, any number of payload words; returns whether it was aborted. */
 static inline int rtscope_store_words_(void *area, uint32_t cpu, uint64_t *ring, uint64_t head,
                                        uint64_t end, uint64_t *at, uint64_t first, uint64_t time,
                                        const uint64_t *payload, uint64_t words)

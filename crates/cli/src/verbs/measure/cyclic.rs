@@ -9,9 +9,9 @@ use measure::clock::StepWatch;
 use measure::cyclic::{Break, Reading, Run};
 use measure::power::WakeLatency;
 use measure::task;
-use report::{Cyclic, cyclic_json, cyclic_text, cyclictest_histogram};
+use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 
-use super::explained;
+use super::explained::{self, Explain};
 use super::phases::{self, Phases};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -19,6 +19,7 @@ use crate::live::LiveTable;
 use crate::options::{CyclicOptions, CyclicOutput};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
+use crate::verbs::watch::hit_value;
 
 /// How often the figures are looked at.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
@@ -67,17 +68,13 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         write_file(path, "")?;
     }
     let phases = phases::arm(&mut options)?;
-    let mut session = Session::start(&options)?;
+    let mut session = Session::start(&options, &facts)?;
     let mut table = LiveTable::new(live);
-    let explained = match &explain {
-        Some(explain) => {
-            let mut printer = explained::printer(explain, paint, json);
-            let mut print = |report: &HitReport| printer.hit(report);
-            explained::watch(&mut session, explain, &facts, &mut print)?
-        }
+    let late = match &explain {
+        Some(explain) => Some(explain_late(&mut session, explain, &facts, (paint, json))?),
         None => {
             session.until_over(|session| table.show(&session.text(&facts)));
-            0
+            None
         }
     };
     table.clear();
@@ -89,21 +86,42 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if let Some(path) = &histogram {
         write_file(path, &cyclictest_histogram(&found.readings, false, false))?;
     }
-    let cost = phases.as_deref().and_then(Phases::cost);
-    let text = render(&found, &options, &facts, cost, json);
+    let extra = (phases.as_deref().and_then(Phases::cost), late.as_ref());
+    let text = render(&found, &options, &facts, extra, json);
     print(&text)?;
-    Ok(if found.broken.is_some() || explained > 0 {
+    let explained = late.is_some_and(|late| late.explained > 0);
+    Ok(if found.broken.is_some() || explained {
         Outcome::Exceeded
     } else {
         Outcome::Fine
     })
 }
 
+/// Measures under a watch: late samples are shown as they come, or kept for the object.
+fn explain_late(
+    session: &mut Session,
+    explain: &Explain,
+    facts: &Facts,
+    (paint, json): (Paint, bool),
+) -> Result<Late> {
+    let mut printer = explained::printer(explain, paint);
+    let mut samples = Vec::new();
+    let mut hit = |report: &HitReport| {
+        if !json {
+            return printer.hit(report);
+        }
+        samples.push(hit_value(report));
+        Ok(())
+    };
+    let late = explained::watch(session, explain, facts, &mut hit)?;
+    Ok(Late { samples, ..late })
+}
+
 fn render(
     found: &Found,
     options: &CyclicOptions,
     facts: &Facts,
-    phases_cost: Option<Duration>,
+    (phases_cost, late): (Option<Duration>, Option<&Late>),
     json: bool,
 ) -> String {
     let mut warnings = warnings(facts);
@@ -121,6 +139,7 @@ fn render(
         preemption: facts.scheduler.preemption.name(),
         complete: found.complete,
         phases_cost,
+        late,
         warnings: &warnings,
     };
     if json {
@@ -142,7 +161,7 @@ pub(super) fn warning(doubt: &Lack) -> String {
 
 impl Session {
     /// Starts what `options` ask for.
-    pub(super) fn start(options: &CyclicOptions) -> Result<Session> {
+    pub(super) fn start(options: &CyclicOptions, facts: &Facts) -> Result<Session> {
         signals::take_over()?;
         if options.lock_memory
             && let Err(error) = task::lock_memory()
@@ -151,6 +170,10 @@ impl Session {
         }
         let wake_latency = options.wake_latency.map(WakeLatency::request);
         let run = Run::start(&options.plan)?;
+        // Once they are there: a thread without a CPU of its own would come along.
+        let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
+        let aside = capture::housekeeping_cpus(&facts.machine, Some(&measured.collect::<Vec<_>>()));
+        task::stay_within(options.own_cpus.as_ref().unwrap_or(&aside))?;
         Ok(Session {
             run,
             clock: StepWatch::new(options.plan.clock),
@@ -191,23 +214,28 @@ impl Session {
     /// The table as it stands, without what makes it doubtful.
     fn text(&self, facts: &Facts) -> String {
         let readings = self.run.read();
-        let limit = self.run_for.map(|limit| format!(" of {limit}"));
+        let elapsed = self.elapsed();
+        let left_s = |limit: Duration| (limit.as_ns() - elapsed.as_ns()).max(0) / 1_000_000_000;
+        let left = self
+            .run_for
+            .map(|limit| format!(", {} s left", left_s(limit)));
         let text = cyclic_text(&Cyclic {
             readings: &readings,
             clock: self.run.clock(),
-            elapsed: self.elapsed(),
+            elapsed,
             cpu_time: Duration::from_ns(task::process_cpu_ns().cast_signed()),
             broken: self.run.broken(),
             kernel: &facts.machine.kernel_release,
             preemption: facts.scheduler.preemption.name(),
             complete: true,
             phases_cost: None,
+            late: None,
             warnings: &[],
         });
-        let seconds = self.elapsed().as_ns() / 1_000_000_000;
+        let seconds = elapsed.as_ns() / 1_000_000_000;
         format!(
             "{text}{seconds} s{}; Ctrl-C ends it\n",
-            limit.unwrap_or_default()
+            left.unwrap_or_default()
         )
     }
 

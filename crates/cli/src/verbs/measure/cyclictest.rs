@@ -40,6 +40,10 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     if options.plan.threads.iter().any(urgent) {
         facts.require(Verb::Measure)?;
     }
+    // Nobody waits for hours to learn that a file has no place.
+    for path in output.histogram_file.iter().chain(&output.json_file) {
+        write_file(path, "")?;
+    }
     if !output.quiet {
         let dma = if options.wake_latency.is_some() {
             "set"
@@ -49,7 +53,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
         eprintln!("# /dev/cpu_dma_latency {dma}");
     }
     let start_time = date();
-    let mut session = Session::start(&options)?;
+    let mut session = Session::start(&options, &facts)?;
     let mut table = LiveTable::new(!output.quiet);
     session.until_over(|session| {
         table.show(&cyclictest_status(&session.run.read(), output.in_ns));

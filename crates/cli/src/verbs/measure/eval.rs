@@ -96,16 +96,22 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
     let (mut loads, mut missing) = start_loads(options)?;
     let mut hits = Vec::new();
     let (found, series) = cyclic(options, facts, output, &mut hits)?;
-    let hw = match &options.gaps {
-        Some(plan) if signals::wish() == Wish::GoOn => Some(gaps::as_json(plan, facts)?),
-        _ => None,
-    };
-    missing.extend(loads.iter_mut().filter_map(Running::ended));
     let names: Vec<String> = loads
         .iter()
         .map(|one| one.load().name().to_owned())
         .collect();
-    drop(loads);
+    // A load that ended while we measured was none.
+    let mut end_loads = || {
+        missing.extend(loads.iter_mut().filter_map(Running::ended));
+        loads.clear();
+    };
+    let hw = match &options.gaps {
+        Some(plan) if signals::wish() == Wish::GoOn => {
+            Some(gaps::as_json(plan, facts, &mut end_loads)?)
+        }
+        _ => None,
+    };
+    end_loads();
     hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
     let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();
     Ok(eval_json(&Evaluation {
@@ -148,7 +154,7 @@ fn cyclic(
     output: &Path,
     hits: &mut Vec<HitReport>,
 ) -> Result<(Found, Vec<Series>)> {
-    let mut session = Session::start(&options.cyclic)?;
+    let mut session = Session::start(&options.cyclic, facts)?;
     let (reader, over) = (session.run.reader(), AtomicBool::new(false));
     let (watched, series) = std::thread::scope(|scope| {
         // A thread of its own: whoever takes a snapshot has no time to look.
@@ -181,8 +187,8 @@ fn until_over(
         });
         Ok(())
     };
-    let late = (over, output.join("snapshots"));
-    explained::watch(session, &late, facts, &mut keep).map(drop)
+    let explain = (over, output.join("snapshots"));
+    explained::watch(session, &explain, facts, &mut keep).map(drop)
 }
 
 /// Looks at the figures at the end of each stretch, until it is over.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use capture::facts::Facts;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result};
+use report::Late;
 
 use super::cyclic::Session;
 use crate::flags::Until;
@@ -16,29 +17,36 @@ use crate::verbs::watch::{self, Observer};
 const THREADS: &str = "rtscope-cyc*";
 
 /// A late sample's threshold, and the folder of snapshots.
-type Late = (Duration, PathBuf);
+pub(super) type Explain = (Duration, PathBuf);
 
-/// Watches the threads of a session until it is over; how many samples were explained. Each goes to
-/// `hit`.
+/// Watches the threads of a session until it is over, and says how it went. Each explained sample
+/// goes to `hit`.
 pub(super) fn watch(
     session: &mut Session,
-    late: &Late,
+    explain: &Explain,
     facts: &Facts,
     hit: &mut dyn FnMut(&HitReport) -> Result<()>,
-) -> Result<u64> {
+) -> Result<Late> {
     let mut observer = Explainer { session, hit };
     let command_line = capture::own_command_line();
-    let watched = watch::session(&options(late, false))?;
+    let watched = watch::session(&options(explain))?;
     let status = capture::watch::run(&watched, facts, &command_line, &mut observer)?;
-    Ok(status.hits)
+    Ok(Late {
+        over: explain.0,
+        explained: status.hits,
+        suppressed: status.statistics.suppressed,
+        lost: status.statistics.lost,
+        cost: status.cost.programs,
+        samples: vec![],
+    })
 }
 
 /// Who prints late samples as `rtscope watch` does.
-pub(super) fn printer(late: &Late, paint: Paint, json: bool) -> Observer {
-    Observer::new(&options(late, json), paint, false)
+pub(super) fn printer(explain: &Explain, paint: Paint) -> Observer {
+    Observer::new(&options(explain), paint, false)
 }
 
-fn options((over, output): &Late, json: bool) -> WatchOptions {
+fn options((over, output): &Explain) -> WatchOptions {
     WatchOptions {
         target: Target::Tasks(vec![THREADS.to_owned()]),
         prio_min: None,
@@ -56,7 +64,7 @@ fn options((over, output): &Late, json: bool) -> WatchOptions {
         hits_max: None,
         run_for: None,
         exec: None,
-        json,
+        json: false,
         snapshot: Some(SnapshotOptions {
             output: output.clone(),
             buffer_bytes: BUFFER_DEFAULT_BYTES,

@@ -34,10 +34,15 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         facts.require(Verb::Measure)?;
     }
     signals::take_over()?;
-    let text = found(&options, &facts, |gaps| match options.json {
-        true => format!("{}\n", gaps_json(gaps)),
-        false => gaps_text(gaps),
-    })?;
+    let text = found(
+        &options,
+        &facts,
+        || (),
+        |gaps| match options.json {
+            true => format!("{}\n", gaps_json(gaps)),
+            false => gaps_text(gaps),
+        },
+    )?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
@@ -46,20 +51,30 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What is found, as JSON, for a report that holds more.
-pub(super) fn as_json(options: &GapOptions, facts: &Facts) -> Result<Value> {
-    found(options, facts, gaps_json)
+/// What is found, as JSON, for a report that holds more; calls `looked` before the recording
+/// is written and the gaps are explained, which takes its time.
+pub(super) fn as_json(options: &GapOptions, facts: &Facts, looked: impl FnOnce()) -> Result<Value> {
+    found(options, facts, looked, gaps_json)
 }
 
-/// Looks for gaps, and shows what was found to `show`.
-fn found<T>(options: &GapOptions, facts: &Facts, show: impl FnOnce(&Gaps) -> T) -> Result<T> {
+/// Looks for gaps, calls `looked`, and shows what was found to `show`.
+fn found<T>(
+    options: &GapOptions,
+    facts: &Facts,
+    looked: impl FnOnce(),
+    show: impl FnOnce(&Gaps) -> T,
+) -> Result<T> {
     let steal_before = steal::of_cpus();
     let begin = Instant::now();
     let (readings, explained) = match &options.events {
-        None => (look(options)?, None),
+        None => {
+            let readings = look(options)?;
+            looked();
+            (readings, None)
+        }
         Some(kept) => {
             facts.require(Verb::Record)?;
-            recorded(options, kept.as_deref(), facts)?
+            recorded(options, kept.as_deref(), facts, looked)?
         }
     };
     let mut warnings = warnings(facts);
@@ -104,11 +119,21 @@ fn look(options: &GapOptions) -> Result<Vec<Reading>> {
 type Recorded = (Vec<Reading>, Option<Vec<ExplainedGap>>);
 
 /// The same beside a recording of whatever can take a CPU; it goes where it is to be kept.
-fn recorded(options: &GapOptions, kept: Option<&Path>, facts: &Facts) -> Result<Recorded> {
+fn recorded(
+    options: &GapOptions,
+    kept: Option<&Path>,
+    facts: &Facts,
+    looked: impl FnOnce(),
+) -> Result<Recorded> {
     let cannot = |error| Error::io("cannot make a folder for the recording", error);
     let temporary = tempfile::tempdir().map_err(cannot)?;
     let output = kept.map_or_else(|| temporary.path().join("gaps"), Path::to_owned);
-    let readings = disturbers::recorded(&output, facts, || look(options))?;
+    let look_and_tell = || {
+        let readings = look(options);
+        looked();
+        readings
+    };
+    let readings = disturbers::recorded(&output, facts, look_and_tell)?;
     let trace = Trace::open(&output)?;
     let gaps = readings.iter().flat_map(|reading| {
         let (cpu, tid) = (reading.cpu, reading.tid);

@@ -11,6 +11,8 @@ use crate::reports::plain_text::cell_text;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 80.0;
 const TOP: f64 = 24.0;
+/// The last point is often the one that matters: it is drawn whole.
+const RIGHT: f64 = WIDTH - 4.0;
 /// More points than a picture has room for are drawn as the greatest of each column.
 const COLUMNS: usize = 880;
 
@@ -54,7 +56,7 @@ pub(super) fn draw(table: &Table, range: usize, value: usize, canvas: &mut Canva
         let Some((value, range)) = point else {
             continue;
         };
-        let x = LEFT + (WIDTH - LEFT) * place as f64 / COLUMNS as f64;
+        let x = LEFT + (RIGHT - LEFT) * place as f64 / COLUMNS as f64;
         let y = bottom - if max > 0.0 { HEIGHT * value / max } else { 0.0 };
         canvas.line((x, bottom), (x, y), "stem");
         let when = cell_text(range, Calendar::default());

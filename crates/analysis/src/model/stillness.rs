@@ -1,0 +1,142 @@
+//! Whether the whole machine stood still: where a hypervisor does not say what it takes, a watch
+//! has a timer beat on every CPU, and beats that are missing everywhere at once are the host's.
+
+use std::collections::BTreeMap;
+
+use event::Cpu;
+
+use super::Model;
+use super::timeline::{Timeline, What};
+
+/// The local timer's interrupt, as [`crate::Step::id`] numbers it.
+const LOCAL_TIMER: i32 = -1;
+
+/// The beats that the trace should hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Heartbeat {
+    period_ns: i64,
+    cpus: Vec<Cpu>,
+}
+
+/// A span of time, in nanoseconds.
+pub(crate) type Span = (i64, i64);
+
+impl Heartbeat {
+    /// As the trace's environment tells it; none where nothing beat.
+    pub fn read(environment: &BTreeMap<String, String>) -> Option<Heartbeat> {
+        let period_ns = environment.get("rtscope_heartbeat_ns")?.parse().ok()?;
+        let cpus = Cpu::parse_list(environment.get("rtscope_heartbeat_cpus")?).ok()?;
+        (period_ns > 0 && !cpus.is_empty()).then_some(Heartbeat { period_ns, cpus })
+    }
+
+    fn others(&self, cpu: Option<Cpu>) -> impl Iterator<Item = Cpu> {
+        let others = self.cpus.iter().copied();
+        others.filter(move |other| Some(*other) != cpu)
+    }
+}
+
+impl Model {
+    /// The parts of a span in which every CPU stood still: nothing happened on `cpu`, and all
+    /// others missed a beat by more than a period. Empty where nothing beat beside `cpu`.
+    pub fn still(&self, cpu: Option<Cpu>, span: Span) -> Vec<Span> {
+        let Some(heartbeat) = &self.heartbeat else {
+            return vec![];
+        };
+        if span.1 - span.0 <= heartbeat.period_ns {
+            return vec![];
+        }
+        let mut others = heartbeat.others(cpu).peekable();
+        if others.peek().is_none() {
+            return vec![];
+        }
+        let last_ns = self
+            .basis
+            .window
+            .map_or(i64::MIN, |window| window.end.as_ns());
+        let mut still = vec![span];
+        for other in others {
+            let Some(timeline) = self.timeline(other) else {
+                return vec![];
+            };
+            let missed = missed_beats(timeline, span, heartbeat.period_ns, last_ns);
+            still = common(&still, &missed);
+        }
+        if let Some(timeline) = cpu.and_then(|cpu| self.timeline(cpu)) {
+            still = common(&still, &gaps(timeline, span, last_ns));
+        }
+        still.retain(|(begin_ns, end_ns)| end_ns - begin_ns > heartbeat.period_ns);
+        still
+    }
+
+    /// Whether another CPU's beats would show it if the machine had stood still in `span`.
+    pub fn would_show_stillness(&self, cpu: Cpu, (begin_ns, end_ns): Span) -> bool {
+        let Some(heartbeat) = &self.heartbeat else {
+            return false;
+        };
+        let period_ns = heartbeat.period_ns;
+        let beats = |other: Cpu| {
+            let timeline = self.timeline(other);
+            timeline.is_some_and(|line| last_beat(line, begin_ns, 2 * period_ns).is_some())
+        };
+        let long = end_ns - begin_ns >= 2 * period_ns;
+        long && heartbeat.others(Some(cpu)).any(beats)
+    }
+}
+
+/// The times without an event on a CPU.
+fn gaps(timeline: &Timeline, (begin_ns, end_ns): Span, last_ns: i64) -> Vec<Span> {
+    let mut gaps = vec![];
+    timeline.slices(begin_ns, end_ns.min(last_ns), |slice| {
+        gaps.push((slice.begin_ns, slice.end_ns));
+    });
+    gaps
+}
+
+/// The times in which a CPU that had beaten until then did nothing, from the beat that it missed.
+/// One that does not show its beats shows no stillness.
+fn missed_beats(timeline: &Timeline, span: Span, period_ns: i64, last_ns: i64) -> Vec<Span> {
+    let from_ns = span.0.saturating_sub(2 * period_ns);
+    let until_ns = span.1.saturating_add(2 * period_ns).min(last_ns);
+    let mut missed = vec![];
+    for (begin_ns, end_ns) in gaps(timeline, (from_ns, until_ns), last_ns) {
+        // The first slice is cut; what happens there is its own begin.
+        let begin_ns = timeline.at(begin_ns).begin_ns;
+        let Some(beat_ns) = last_beat(timeline, begin_ns, 2 * period_ns) else {
+            continue;
+        };
+        let due_ns = begin_ns.max(beat_ns + period_ns);
+        if end_ns - due_ns > period_ns {
+            missed.push((due_ns, end_ns));
+        }
+    }
+    missed
+}
+
+/// The begin of the last interrupt of the local timer until `time_ns`, within `within_ns`.
+fn last_beat(timeline: &Timeline, time_ns: i64, within_ns: i64) -> Option<i64> {
+    let mut last = None;
+    timeline.slices(
+        time_ns.saturating_sub(within_ns),
+        time_ns.saturating_add(1),
+        |slice| {
+            if slice.occupant.what() == What::Hardirq(LOCAL_TIMER) {
+                last = Some(slice.begin_ns);
+            }
+        },
+    );
+    last
+}
+
+/// What two lists of spans have in common; each is in order and without overlaps.
+fn common(first: &[Span], second: &[Span]) -> Vec<Span> {
+    let mut common = vec![];
+    for &(begin_ns, end_ns) in first {
+        for &(other_begin_ns, other_end_ns) in second {
+            let both = (begin_ns.max(other_begin_ns), end_ns.min(other_end_ns));
+            if both.0 < both.1 {
+                common.push(both);
+            }
+        }
+    }
+    common
+}

@@ -1,0 +1,202 @@
+//! Up to when a trace that is being written is on the disk, for whoever reads it meanwhile
+//! (`docs/format/live.md`).
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration as StdDuration;
+
+use ctf::writer::write_error;
+use event::{Duration, Error, ErrorKind, Instant, Result};
+
+use crate::leftovers::half_written;
+
+/// The file below the root of a trace; eight bytes, little-endian, nanoseconds.
+const FILE: &str = ".written-until";
+/// How often what was recorded is brought to the disk.
+pub(crate) const FLUSH_PERIOD: StdDuration = StdDuration::from_millis(500);
+/// So long a writer may stand still between reading its clock and making its record exist.
+const STANDSTILL: Duration = Duration::from_ns(100_000_000);
+
+/// The progress of a recording; the trace is whole up to where its slowest source is.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    path: PathBuf,
+    file: File,
+    /// Each source's instant, and the last that was said.
+    reached: Mutex<(Vec<Instant>, Instant)>,
+}
+
+/// One of those who write a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source(usize);
+
+impl Progress {
+    /// Of the trace that is written below `root`.
+    pub fn create(root: &Path) -> Result<Progress> {
+        let path = root.join(FILE);
+        let file = File::create(&path).map_err(|cause| write_error(&path, cause))?;
+        Ok(Progress {
+            path,
+            file,
+            reached: Mutex::new((Vec::new(), Instant::MIN)),
+        })
+    }
+
+    /// Another source, which has reached nothing: until it does, nobody has.
+    pub fn source(&self) -> Source {
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.0.push(Instant::MIN);
+        Source(reached.0.len() - 1)
+    }
+
+    /// All that happened for `source` before `at` was read, and is on the disk.
+    pub fn reached(&self, source: Source, at: Instant) -> Result<()> {
+        self.set(source, at - STANDSTILL)
+    }
+
+    /// Nothing more comes from `source`.
+    pub fn over(&self, source: Source) -> Result<()> {
+        self.set(source, Instant::MAX)
+    }
+
+    fn set(&self, source: Source, at: Instant) -> Result<()> {
+        let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sources, said) = &mut *reached;
+        sources[source.0] = at;
+        let slowest = sources.iter().min().copied().unwrap_or(Instant::MIN);
+        if slowest <= *said || slowest == Instant::MAX {
+            return Ok(());
+        }
+        *said = slowest;
+        let bytes = slowest.as_ns().to_le_bytes();
+        let written = self.file.write_all_at(&bytes, 0);
+        written.map_err(|cause| write_error(&self.path, cause))
+    }
+}
+
+/// A trace that is complete has no such file.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // Whoever reads it knows the end by the trace's final name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A trace that is being written, or was when it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveTrace {
+    output: PathBuf,
+    staged: PathBuf,
+    /// The process that writes.
+    pid: u32,
+}
+
+impl LiveTrace {
+    /// The recording that will be `output`; `None` when that is there already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when nobody records there.
+    pub fn find(output: &Path) -> Result<Option<LiveTrace>> {
+        if output.exists() {
+            return Ok(None);
+        }
+        let parent = match output.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let name = output.file_name().unwrap_or_default().to_string_lossy();
+        let begin = format!(".{name}.partial-");
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        for entry in entries {
+            let file_name = entry.file_name();
+            let Some(found) = file_name.to_str().filter(|found| found.starts_with(&begin)) else {
+                continue;
+            };
+            if let Some(pid) = half_written(found).filter(|pid| is_alive(*pid)) {
+                return Ok(Some(LiveTrace {
+                    output: output.to_owned(),
+                    staged: entry.path(),
+                    pid,
+                }));
+            }
+        }
+        Err(
+            Error::new(ErrorKind::NotFound, "nobody records such a trace")
+                .found(output.display().to_string())
+                .mend("rtscope record -o DIR first, and name the same DIR here"),
+        )
+    }
+
+    /// Where it is now.
+    pub fn path(&self) -> &Path {
+        match self.output.exists() {
+            true => &self.output,
+            false => &self.staged,
+        }
+    }
+
+    /// Whether it has its final name.
+    pub fn is_complete(&self) -> bool {
+        self.output.exists()
+    }
+
+    /// Whether who wrote it is gone and left it half written, or took it away.
+    pub fn is_abandoned(&self) -> bool {
+        !is_alive(self.pid) && !self.is_complete()
+    }
+
+    /// Up to when it is on the disk; the first instant when it is nowhere yet.
+    pub fn written_until(&self) -> Instant {
+        let mut bytes = [0; 8];
+        let read =
+            File::open(self.staged.join(FILE)).and_then(|file| file.read_exact_at(&mut bytes, 0));
+        match read {
+            Ok(()) => Instant::from_ns(i64::from_le_bytes(bytes)),
+            Err(_) => Instant::MIN,
+        }
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_whole_up_to_where_its_slowest_source_is() {
+        let folder = std::env::temp_dir().join(format!("rtscope-live-{}", std::process::id()));
+        let staged = folder.join(format!(".trace.partial-{}", std::process::id()));
+        fs::create_dir_all(&staged).expect("a folder");
+        let output = folder.join("trace");
+        let live = LiveTrace::find(&output)
+            .expect("it is there")
+            .expect("it is live");
+        let check = |expect: Instant| assert_eq!(live.written_until(), expect);
+        let at = |ns| Instant::from_ns(ns) + STANDSTILL;
+        {
+            let progress = Progress::create(&staged).expect("a file");
+            let (one, other) = (progress.source(), progress.source());
+            progress.reached(one, at(10)).expect("written");
+            check(Instant::MIN);
+            progress.reached(other, at(7)).expect("written");
+            check(Instant::from_ns(7));
+            progress.over(other).expect("written");
+            check(Instant::from_ns(10));
+            progress.over(one).expect("written");
+            check(Instant::from_ns(10));
+        }
+        check(Instant::MIN);
+        assert!(!live.is_complete() && !live.is_abandoned());
+        fs::rename(&staged, &output).expect("the final name");
+        assert!(live.is_complete());
+        assert_eq!(live.path(), output);
+        assert_eq!(LiveTrace::find(&output).expect("it is there"), None);
+        assert!(LiveTrace::find(&folder.join("other")).is_err());
+        fs::remove_dir_all(&folder).expect("cleared away");
+    }
+}

@@ -1,0 +1,256 @@
+//! The map of a process in its trace: LTTng's statedump of the programs and libraries that it has
+//! loaded, so that addresses have names when the process is gone.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use ctf::writer::{HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceWriter};
+use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Result};
+use ring::{LoadedObject, RingFile};
+
+use super::contexts;
+use super::proc::{Mapping, mapping, maps_rings};
+
+/// The place of the stream in the trace of a process.
+const STREAM: usize = 1;
+/// The classes of the stream, in their order.
+const START: u32 = 0;
+const BIN_INFO: u32 = 1;
+const BUILD_ID: u32 = 2;
+/// How often the kernel is asked what else a process has loaded.
+const LOOK_PERIOD: StdDuration = StdDuration::from_secs(1);
+/// A longer list of mappings is not looked at.
+const MAPPINGS_MAX: usize = 1 << 16;
+
+/// The stream class, behind that of the events.
+pub(super) fn stream() -> StreamMeta {
+    let address = || FieldType::Integer(Integer::hex(64));
+    let number = |bits| FieldType::Integer(Integer::le(bits, false));
+    let length = "_build_id_length".to_owned();
+    let events = [
+        ("start", vec![]),
+        (
+            "bin_info",
+            vec![
+                Field::payload("baddr", address()),
+                Field::payload("memsz", number(64)),
+                Field::payload("path", FieldType::String),
+                Field::payload("is_pic", number(8)),
+                Field::payload("has_build_id", number(8)),
+                Field::payload("has_debug_link", number(8)),
+            ],
+        ),
+        (
+            "build_id",
+            vec![
+                Field::payload("baddr", address()),
+                Field::payload(&length, number(16)),
+                Field::payload(
+                    "build_id",
+                    FieldType::Sequence {
+                        element: FieldType::Integer(Integer::hex(8)).into(),
+                        length: length.clone(),
+                    },
+                ),
+            ],
+        ),
+    ];
+    let class = |(place, (name, fields)): (usize, (&str, Vec<Field>))| EventClass {
+        id: ClassId(place as u32),
+        name: format!("lttng_ust_statedump:{name}"),
+        stream: STREAM as u32,
+        fields,
+    };
+    StreamMeta {
+        name: "process-map".to_owned(),
+        header: HeaderKind::Large,
+        classes: events.into_iter().enumerate().map(class).collect(),
+        event_context: contexts::fields(&[]),
+        has_no_cpu: true,
+        ..StreamMeta::default()
+    }
+}
+
+/// What a process has loaded, on its way into its trace.
+#[derive(Default)]
+pub(super) struct ProcessMap {
+    /// What was told last of each address where something begins.
+    known: HashMap<u64, LoadedObject>,
+    /// What is not in the trace yet.
+    waiting: Vec<LoadedObject>,
+    looked: Option<StdInstant>,
+    stream: Option<StreamWriter>,
+}
+
+impl ProcessMap {
+    /// What the process itself noted: all that was loaded when a program or library with events
+    /// came.
+    pub fn note(&mut self, file: &mut RingFile) -> Result<()> {
+        for object in file.read_objects()? {
+            self.add(object);
+        }
+        Ok(())
+    }
+
+    /// What the kernel says, now and then: a library without events tells nobody that it came. Only
+    /// of processes of our own pid namespace; of others what they noted must do.
+    pub fn ask_kernel(&mut self, file: &RingFile) {
+        if self.looked.is_some_and(|at| at.elapsed() < LOOK_PERIOD) {
+            return;
+        }
+        self.look(file);
+    }
+
+    /// The same at once: at the end of a recording.
+    pub fn look(&mut self, file: &RingFile) {
+        self.looked = Some(StdInstant::now());
+        // A process that just ended has no mappings any more.
+        let path = format!("/proc/{}/maps", file.layout().pid);
+        let Ok(text) = std::fs::read_to_string(path) else {
+            return;
+        };
+        let mappings: Vec<Mapping<'_>> = text.lines().filter_map(mapping).collect();
+        if mappings.len() > MAPPINGS_MAX || !maps_rings(&mappings, file) {
+            return;
+        }
+        let now_ns = crate::clock::monotonic().as_ns().max(0) as u64;
+        for object in mapped_objects(&mappings) {
+            let overlaps = |known: &&LoadedObject| {
+                known.begin < object.begin + object.size_bytes
+                    && object.begin < known.begin + known.size_bytes
+            };
+            let mut there = self.known.values().filter(overlaps).peekable();
+            let is_known = there.peek().is_some() && there.all(|known| known.path == object.path);
+            if !is_known {
+                self.add(LoadedObject {
+                    noticed_ns: now_ns,
+                    build_id: build_id(&object),
+                    ..object
+                });
+            }
+        }
+    }
+
+    fn add(&mut self, object: LoadedObject) {
+        let end = object.begin.saturating_add(object.size_bytes);
+        self.known.retain(|_, known| {
+            known.begin >= end || known.begin.saturating_add(known.size_bytes) <= object.begin
+        });
+        self.known.insert(object.begin, object.clone());
+        self.waiting.push(object);
+    }
+
+    /// Writes what is new, not before `begin`, the trace's own.
+    pub fn write(&mut self, writer: &mut TraceWriter, pid: i32, begin: Instant) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => writer.stream(STREAM, Cpu(0))?,
+        };
+        let is_new = stream.is_new();
+        let mut payload = PayloadWriter::new();
+        self.waiting.sort_by_key(|object| object.noticed_ns);
+        let mut begin = begin.max(stream.end());
+        if is_new {
+            // Nobody knows which thread it was.
+            payload.i32(pid).i32(0);
+            let first_ns = self.waiting[0].noticed_ns;
+            stream.covers(begin)?;
+            begin = begin.max(Instant::from_ns(first_ns.min(i64::MAX as u64) as i64));
+            stream.event(START, begin, payload.bytes())?;
+        }
+        for object in self.waiting.drain(..) {
+            let noticed = Instant::from_ns(object.noticed_ns.min(i64::MAX as u64) as i64);
+            begin = begin.max(noticed);
+            let has_build_id = u8::from(!object.build_id.is_empty());
+            payload.clear().i32(pid).i32(0);
+            payload.u64(object.begin).u64(object.size_bytes);
+            payload
+                .string(&object.path)
+                .u8(object.is_moved.into())
+                .u8(has_build_id)
+                .u8(0);
+            stream.event(BIN_INFO, begin, payload.bytes())?;
+            if has_build_id != 0 {
+                payload.clear().i32(pid).i32(0).u64(object.begin);
+                payload
+                    .u16(object.build_id.len() as u16)
+                    .raw(&object.build_id);
+                stream.event(BUILD_ID, begin, payload.bytes())?;
+            }
+        }
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Brings what was written to the file.
+    pub fn flush(&mut self) -> Result<()> {
+        self.stream.as_mut().map_or(Ok(()), StreamWriter::gap)
+    }
+
+    /// Ends the stream, which covers all until `end`: the intersection of the trace's streams stays
+    /// what was recorded. Gives its size in bytes.
+    pub fn finish(&mut self, end: Instant) -> Result<u64> {
+        let Some(mut stream) = self.stream.take() else {
+            return Ok(0);
+        };
+        stream.covers(end.max(stream.end()))?;
+        Ok(stream.finish()?.size_bytes)
+    }
+}
+
+/// The build id of the object's file, if it is still the one that was mapped.
+fn build_id(object: &LoadedObject) -> Vec<u8> {
+    symbols::build_id(Path::new(&object.path)).unwrap_or_default()
+}
+
+/// Files with code, each from its first byte on to the end of its last mapping. What was removed or
+/// replaced since cannot be read by its name, and is left out.
+fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<LoadedObject> {
+    let mut objects = Vec::new();
+    let mut rest = mappings;
+    while let Some(first) = rest.first() {
+        let is_same = |m: &&Mapping<'_>| (m.device, m.inode) == (first.device, first.inode);
+        let count = rest.iter().take_while(is_same).count();
+        let (own, behind) = rest.split_at(count);
+        rest = behind;
+        let end = own.last().map_or(first.end, |last| last.end);
+        let is_object = first.offset == 0 && end > first.begin && own.iter().any(|m| m.is_code);
+        let is_there = || {
+            let facts = std::fs::metadata(first.path);
+            facts.is_ok_and(|facts| facts.ino() == first.inode)
+        };
+        if is_object && is_there() {
+            objects.push(LoadedObject {
+                begin: first.begin,
+                size_bytes: end - first.begin,
+                path: first.path.to_owned(),
+                // The program itself was noted by itself: what else comes can lie anywhere.
+                is_moved: true,
+                ..LoadedObject::default()
+            });
+        }
+    }
+    objects
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_code_is_among_what_the_kernel_says() {
+        let text = std::fs::read_to_string("/proc/self/maps").expect("our mappings");
+        let mappings: Vec<_> = text.lines().filter_map(mapping).collect();
+        let objects = mapped_objects(&mappings);
+        let own = std::env::current_exe().expect("our program");
+        let here = our_own_code_is_among_what_the_kernel_says as fn() as usize as u64;
+        let found = objects.iter().find(|object| Path::new(&object.path) == own);
+        let found = found.expect("our program");
+        assert!((found.begin..found.begin + found.size_bytes).contains(&here));
+    }
+}

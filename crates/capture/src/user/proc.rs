@@ -1,0 +1,199 @@
+//! What the kernel says of a traced process and its threads in `/proc`. The traced threads notice
+//! nothing of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ring::RingFile;
+
+/// A thread as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ThreadFacts {
+    /// Its name.
+    pub name: String,
+    /// As the kernel's scheduler counts: real-time below 0, `20 + nice` for others.
+    pub prio: i32,
+    /// The number of its policy (`SCHED_FIFO`…).
+    pub policy: i32,
+}
+
+/// A line of `/proc/PID/maps` that is about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapping<'t> {
+    pub begin: u64,
+    pub end: u64,
+    pub is_code: bool,
+    pub offset: u64,
+    pub device: (u32, u32),
+    pub inode: u64,
+    pub path: &'t str,
+}
+
+/// `55d0-55d8 r-xp 00001000 fe:00 1234    /usr/bin/x`
+pub(super) fn mapping(line: &str) -> Option<Mapping<'_>> {
+    let mut rest = line;
+    let mut word = || {
+        let (word, behind) = rest.split_once(' ')?;
+        rest = behind.trim_start();
+        Some(word)
+    };
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (begin, end) = word()?.split_once('-')?;
+    let is_code = word()?.contains('x');
+    let offset = hexadecimal(word()?)?;
+    let (major, minor) = word()?.split_once(':')?;
+    let inode = word()?.parse().ok().filter(|inode| *inode != 0)?;
+    let device = |text| u32::from_str_radix(text, 16).ok();
+    Some(Mapping {
+        begin: hexadecimal(begin)?,
+        end: hexadecimal(end)?,
+        is_code,
+        offset,
+        device: (device(major)?, device(minor)?),
+        inode,
+        path: rest,
+    })
+}
+
+/// Whether one of these mappings is of the rings.
+pub(super) fn maps_rings(mappings: &[Mapping<'_>], file: &RingFile) -> bool {
+    let is_theirs = |m: &Mapping<'_>| file.is_file(m.device, m.inode).unwrap_or(false);
+    mappings.iter().any(is_theirs)
+}
+
+/// A traced process as our own pid namespace sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HostProcess {
+    folder: PathBuf,
+    /// Whether it sees its threads by the ids that we see.
+    is_of_our_namespace: bool,
+}
+
+impl HostProcess {
+    /// Who has the rings of `file` in its memory: the process of its id, else one of another
+    /// namespace that has that id there. None when it is gone or not ours to look at.
+    pub fn find(file: &RingFile) -> Option<HostProcess> {
+        let pid = file.layout().pid;
+        let own = Path::new("/proc").join(pid.to_string());
+        if has_rings(&own, file) {
+            return Some(HostProcess {
+                folder: own,
+                is_of_our_namespace: true,
+            });
+        }
+        let mut folders = fs::read_dir("/proc").ok()?.flatten().map(|e| e.path());
+        let folder =
+            folders.find(|folder| inner_id(folder) == Some(pid) && has_rings(folder, file))?;
+        Some(HostProcess {
+            folder,
+            is_of_our_namespace: false,
+        })
+    }
+
+    /// The ids of its threads as it sees them.
+    pub fn threads(&self) -> Vec<i32> {
+        let entries = fs::read_dir(self.folder.join("task")).into_iter().flatten();
+        let folders = entries.flatten().map(|entry| entry.path());
+        folders.filter_map(|folder| self.seen(&folder)).collect()
+    }
+
+    /// What a thread is now; none when it is gone.
+    pub fn thread(&self, tid: i32) -> Option<ThreadFacts> {
+        let tasks = self.folder.join("task");
+        let folder = match self.is_of_our_namespace {
+            true => tasks.join(tid.to_string()),
+            false => {
+                let mut folders = fs::read_dir(tasks).ok()?.flatten().map(|e| e.path());
+                folders.find(|folder| self.seen(folder) == Some(tid))?
+            }
+        };
+        stat(&fs::read_to_string(folder.join("stat")).ok()?)
+    }
+
+    /// The inode of the process's namespace of this kind (`pid`, `net`…): its number.
+    pub fn namespace(&self, kind: &str) -> Option<u64> {
+        let link = fs::read_link(self.folder.join("ns").join(kind)).ok()?;
+        let (_, number) = link.to_str()?.split_once('[')?;
+        number.strip_suffix(']')?.parse().ok()
+    }
+
+    /// As the process sees the thread in this folder.
+    fn seen(&self, folder: &Path) -> Option<i32> {
+        match self.is_of_our_namespace {
+            true => folder.file_name()?.to_str()?.parse().ok(),
+            false => inner_id(folder),
+        }
+    }
+}
+
+fn has_rings(folder: &Path, file: &RingFile) -> bool {
+    let Ok(text) = fs::read_to_string(folder.join("maps")) else {
+        return false;
+    };
+    let mappings: Vec<_> = text.lines().filter_map(mapping).collect();
+    maps_rings(&mappings, file)
+}
+
+/// The id of a task in the innermost of its pid namespaces.
+fn inner_id(folder: &Path) -> Option<i32> {
+    let status = fs::read_to_string(folder.join("status")).ok()?;
+    let ids = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// `123 (a name) S 1 …`: the name may hold anything, also parentheses.
+fn stat(text: &str) -> Option<ThreadFacts> {
+    let (head, rest) = text.rsplit_once(") ")?;
+    let (_, name) = head.split_once('(')?;
+    // The first of these is the third of proc(5).
+    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |place: usize| words.get(place - 3)?.parse().ok();
+    Some(ThreadFacts {
+        name: name.to_owned(),
+        prio: number(18)?,
+        policy: number(41)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernel_is_read_and_what_is_no_file_is_not() {
+        let line = "7f00-7f80 r-xp 00001000 fe:10 42                     /usr/lib/a b.so";
+        let expect = Mapping {
+            begin: 0x7f00,
+            end: 0x7f80,
+            is_code: true,
+            offset: 0x1000,
+            device: (0xfe, 0x10),
+            inode: 42,
+            path: "/usr/lib/a b.so",
+        };
+        assert_eq!(mapping(line), Some(expect));
+        for line in [
+            "",
+            "7f00-7f80 rw-p 00000000 00:00 0 [heap]",
+            "7f00 r-xp 0 0:0 1 x",
+        ] {
+            assert_eq!(mapping(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_told_by_its_line_whatever_its_name() {
+        let line = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 \
+                    0 0 0 0 0 0 0 0 0 0 0 0 0 -1 3 50 1 0 0 0";
+        let expect = ThreadFacts {
+            name: "a) R (b".to_owned(),
+            prio: -51,
+            policy: 1,
+        };
+        assert_eq!(stat(line), Some(expect));
+        assert_eq!(stat("7 (a) S 1 7"), None);
+        assert_eq!(stat("nonsense"), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! `rtscope cat --live`: the events of a recording while it is written.
+
+use std::time::Duration;
+
+use capture::LiveTrace;
+use event::{Error, ErrorKind, Instant, Result, TimeRange};
+use report::{EventText, EventTextOptions, EventTimes};
+use trace::Trace;
+
+use super::cat::{Print, compile, cursor};
+use crate::signals;
+
+/// How often the recording is looked at.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+
+/// Prints what is written until the recording ends, or Ctrl-C. Events come in the order of time, as
+/// far as the recorder says that nothing earlier can come.
+pub(super) fn follow(print: &mut Print<'_>, text: EventTextOptions) -> Result<()> {
+    let [root] = &print.options.roots[..] else {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "--live reads one recording")
+                .found(format!("{} were named", print.options.roots.len()))
+                .mend("name the -o of one rtscope record"),
+        );
+    };
+    let live = LiveTrace::find(&root.path)?;
+    let stop = signals::take_over()?;
+    let mut printed = Instant::MIN;
+    let mut times = EventTimes::new(text);
+    loop {
+        // Asked before the last look, so that nothing can come after it.
+        let is_over = live.as_ref().is_none_or(LiveTrace::is_complete);
+        let is_abandoned = live.as_ref().is_some_and(LiveTrace::is_abandoned);
+        let is_stopped = stop.load(std::sync::atomic::Ordering::Acquire);
+        let until = match &live {
+            Some(live) if !is_over => live.written_until(),
+            _ => Instant::MAX,
+        };
+        let path = live.as_ref().map_or(root.path.as_path(), LiveTrace::path);
+        let range = TimeRange {
+            begin: printed,
+            end: until,
+        };
+        if until > printed {
+            match Trace::open_with(path, &print.options.open) {
+                Ok(trace) => {
+                    times = slice(print, &trace, range, EventText::after(&trace, text, times))?;
+                    printed = until;
+                }
+                Err(error) if is_over => return Err(error),
+                // There is no stream yet, or it got its final name just now.
+                Err(_) => (),
+            }
+        }
+        print.out.flush()?;
+        if is_abandoned {
+            return Err(
+                Error::new(ErrorKind::NotFound, "the recording ended without a trace")
+                    .found(path.display().to_string())
+                    .mend("what was printed is all that is known; record again"),
+            );
+        }
+        if is_over || is_stopped {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+}
+
+/// Prints what happened in `range`.
+fn slice(
+    print: &mut Print<'_>,
+    trace: &Trace,
+    range: TimeRange,
+    mut text: EventText<'_>,
+) -> Result<EventTimes> {
+    let filter = print.options.filter.as_ref();
+    print.filter = filter.map(|expr| compile(expr, trace)).transpose()?;
+    if let Some(filter) = &print.filter
+        && filter.program().needs_tasks()
+    {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "--live cannot filter by the task that runs",
+        )
+        .found("the filter asks for a thread that its events do not name")
+        .mend("record its context, or filter the trace when it is complete"));
+    }
+    let walk = cursor(trace, range, print.filter.as_ref());
+    print.walk(walk, &mut text)?;
+    Ok(text.into_times())
+}

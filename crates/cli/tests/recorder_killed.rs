@@ -1,0 +1,182 @@
+//! A recorder that is killed by SIGKILL, and another that comes after it: nothing is lost in
+//! silence. Needs no privilege.
+
+mod recorded;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use recorded::{Scene, compile, libraries, probe, run};
+
+const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
+
+/// For each number that it reads, writes so many events and says how many it has written.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <rtscope/event.h>
+int main(void)
+{
+    int more, written = 0;
+    while (scanf("%d", &more) == 1) {
+        for (; more > 0; more--)
+            RTSCOPE_EVENT(robot, step, i32("i", written++));
+        printf("%d\n", written);
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+/// A recorder of the scene, told to write to `output`.
+fn recorder(scene: &Scene, output: &Path) -> Child {
+    let mut rtscope = Command::new(RTSCOPE);
+    rtscope
+        .args(["record", "--user", "robot", "-o"])
+        .arg(output);
+    rtscope.env("RTSCOPE_DIR", scene.shared());
+    rtscope.stdout(Stdio::piped()).stderr(Stdio::null());
+    rtscope.spawn().expect("rtscope record")
+}
+
+/// Waits until `is_so`, as long as the recorder lives.
+fn wait_until(recorder: &mut Child, is_so: impl Fn() -> bool) {
+    while !is_so() {
+        assert_eq!(recorder.try_wait().expect("its state"), None, "it records");
+        std::thread::yield_now();
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// Where the trace `output` is while the recorder writes it.
+fn staged(output: &Path, recorder: &Child) -> PathBuf {
+    let name = output.file_name().expect("a name").to_string_lossy();
+    output.with_file_name(format!(".{name}.partial-{}", recorder.id()))
+}
+
+/// Whether events are in the files of a trace.
+fn holds_events(trace: &Path) -> bool {
+    let mut files = entries(&trace.join("ust/pid")).flat_map(|process| entries(&process));
+    files.any(|file| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("channel") && file.metadata().is_ok_and(|facts| facts.len() > 0)
+    })
+}
+
+/// The numbers in a trace, in its order.
+fn numbers(trace: &Path) -> Vec<u64> {
+    let output = Command::new(RTSCOPE).arg("cat").arg(trace).output();
+    let output = output.expect("rtscope cat");
+    // 3: there are losses.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 3)), "{code:?}: {trace:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = |line: &str| {
+        let (_, behind) = line.split_once("{ i = ")?;
+        behind.split(' ').next()?.parse().ok()
+    };
+    text.lines().filter_map(number).collect()
+}
+
+/// A traced program that writes as many events as it is told.
+struct Traced {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Traced {
+    fn start(scene: &Scene, program: &Path) -> Traced {
+        let mut command = Command::new(program);
+        command.env("RTSCOPE_DIR", scene.shared());
+        command.env("RTSCOPE_RING_SIZE", "32K");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program");
+        let said = BufReader::new(child.stdout.take().expect("its output"));
+        Traced { child, said }
+    }
+
+    /// Writes `count` events more; gives how many there are.
+    fn write(&mut self, count: u64) -> u64 {
+        let input = self.child.stdin.as_mut().expect("its input");
+        writeln!(input, "{count}").expect("it reads");
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("it answers");
+        line.trim().parse().expect("a number")
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+/// A recorder is killed, `alone` events are written without one, and another recorder comes. Gives
+/// how many events it says were lost.
+fn check(name: &str, alone: u64) -> u64 {
+    let include = format!("-I{}", probe().join("include").display());
+    let library = libraries().join("librtscope-probe.a");
+    let library = library.to_str().expect("a path in UTF-8");
+    let program = compile("cc", name, PROGRAM, &[&include, library, "-ldl"]);
+    let scene = Scene::new();
+    let mut first = recorder(&scene, &scene.trace());
+    wait_until(&mut first, || {
+        let name = |path: PathBuf| path.file_name().map(|name| name.to_owned());
+        let mut names = entries(scene.shared()).filter_map(name);
+        names.any(|name| name.to_string_lossy().starts_with("session-"))
+    });
+    let mut traced = Traced::start(&scene, &program);
+    traced.write(100);
+    let left = staged(&scene.trace(), &first);
+    wait_until(&mut first, || holds_events(&left));
+    // Of these, the recorder may have read all, some or none.
+    traced.write(100);
+    first.kill().expect("killed");
+    first.wait().expect("reaped");
+    traced.write(alone);
+
+    let output = scene.trace().with_file_name("second");
+    let mut second = recorder(&scene, &output);
+    let writing = staged(&output, &second);
+    wait_until(&mut second, || holds_events(&writing));
+    let total = traced.write(100);
+    traced.end();
+    run(Command::new("kill").args(["-INT", &second.id().to_string()]));
+    let ended = second.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(ended.status.success(), "{said}");
+    let rings = |path: &PathBuf| !path.ends_with("recorder");
+    let left_rings: Vec<_> = entries(scene.shared()).filter(rings).collect();
+    assert_eq!(left_rings, Vec::<PathBuf>::new());
+
+    let (before, after) = (numbers(&left), numbers(&output));
+    for numbers in [&before, &after] {
+        let rising = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(rising, "order is kept: {numbers:?}");
+    }
+    let lost = said.split_once(" events, ").and_then(|(_, behind)| {
+        let (lost, _) = behind.split_once(" lost")?;
+        lost.parse::<u64>().ok()
+    });
+    let lost = lost.unwrap_or_else(|| panic!("it says what was lost: {said}"));
+    let all: BTreeSet<u64> = before.iter().chain(&after).copied().collect();
+    assert_eq!(all.len() as u64 + lost, total, "{said}");
+    assert!(all.last().is_some_and(|last| *last == total - 1));
+    lost
+}
+
+#[test]
+fn after_a_killed_recorder_the_next_has_every_event_that_the_rings_held() {
+    assert_eq!(check("left", 100), 0);
+}
+
+#[test]
+fn what_was_lost_while_nobody_recorded_is_stated_by_the_next_recorder() {
+    // 32 KiB hold fewer: a record of four bytes is 24 long.
+    assert!(check("overrun", 10_000) > 0);
+}

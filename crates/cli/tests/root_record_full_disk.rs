@@ -1,0 +1,105 @@
+//! `rtscope record --user` onto a disk that fills up: it ends by itself, what was written before
+//! can be read, and nothing is left in shared memory.
+
+mod recorded;
+
+use std::process::{Command, Stdio};
+
+use recorded::{Scene, compile, libraries, probe};
+
+/// Writes so many events, or, told none, events until its input ends.
+const PROGRAM: &str = r#"
+#include <poll.h>
+#include <stdlib.h>
+#include <rtscope/event.h>
+int main(int count, char **words)
+{
+    struct pollfd input = {0, POLLIN, 0};
+    int end = count > 1 ? atoi(words[1]) : 0;
+    for (int i = 0; end ? i < end : i % 64 || poll(&input, 1, 1) == 0; i++)
+        RTSCOPE_EVENT(robot, step, i32("i", i));
+    return 0;
+}
+"#;
+
+/// In a mount namespace of its own: a small disk, the recording, its exit code, and what it kept.
+const SCRIPT: &str = r#"
+mount -t tmpfs -o size=1m none "$1" || { echo no disk; exit; }
+shift
+trace=$1 rtscope=$2 && shift 2
+timeout 120 "$rtscope" record --user robot -o "$trace" -- "$@" <&3
+echo "code $?"
+"$rtscope" cat "$trace"
+echo end
+"#;
+
+fn check(name: &str, words: &[&str]) {
+    let _held = testkit::privileged();
+    let include = format!("-I{}", probe().join("include").display());
+    let library = libraries().join("librtscope-probe.a");
+    let library = library.to_str().expect("a path in UTF-8");
+    let program = compile("cc", name, PROGRAM, &[&include, library, "-ldl"]);
+    let scene = Scene::new();
+    let disk = scene.trace().parent().expect("a folder").to_owned();
+    let mut shell = Command::new("unshare");
+    shell.args(["-m", "--propagation", "private", "sh", "-c"]);
+    shell.arg(format!("exec 3<&0; {SCRIPT}")).arg("sh");
+    shell.arg(disk).arg(scene.trace());
+    shell.arg(env!("CARGO_BIN_EXE_rtscope"));
+    shell.arg(program).args(words);
+    shell.env("RTSCOPE_DIR", scene.shared());
+    shell.env("RTSCOPE_RING_SIZE", "4M");
+    shell.stdin(Stdio::piped());
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut shell = shell.spawn().expect("unshare starts");
+    // The program, whose standard output is the shell's, goes on until this is dropped: the
+    // recorder has ended before, or its time is up.
+    let input = shell.stdin.take();
+    let stdout = shell.stdout.take().expect("its output");
+    let mut text = String::new();
+    let mut numbers = Vec::new();
+    for line in std::io::BufRead::lines(std::io::BufReader::new(stdout)) {
+        let line = line.expect("text");
+        if line == "end" {
+            break;
+        }
+        if let Some((_, behind)) = line.split_once("{ i = ") {
+            let number = behind.split(' ').next().expect("a word");
+            numbers.push(number.parse::<u64>().expect("a number"));
+        } else if !line.contains("lttng_ust_statedump") {
+            text += &line;
+        }
+    }
+    drop(input);
+    let ended = shell.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if text.contains("no disk") {
+        return testkit::skip(name, "no tmpfs can be mounted here");
+    }
+    assert!(text.contains("code 1"), "{text}{said}");
+    assert!(said.contains("ended when its disk was full"), "{said}");
+    assert!(said.contains("what came before is in"), "{said}");
+    assert!(said.contains("free some space"), "{said}");
+    assert!(!numbers.is_empty(), "something was kept: {text}{said}");
+    let expect: Vec<u64> = (0..numbers.len() as u64).collect();
+    assert_eq!(numbers, expect, "from the first event on, in order");
+    let left = std::fs::read_dir(scene.shared()).expect("shared memory");
+    let left = left.map(|entry| entry.expect("an entry").file_name());
+    let left: Vec<_> = left
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    // The lock of recorders stays, and the rings of a program that recorders left before its end.
+    let is_of_recording = |name: &String| name.starts_with("session") || !words.is_empty();
+    let mut of_recording = left.iter().filter(|name| *name != "recorder");
+    assert!(!of_recording.any(is_of_recording), "{left:?}");
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_of_a_program_that_goes_on() {
+    check("full-going-on", &[]);
+}
+
+#[test]
+fn a_full_disk_leaves_no_rings_of_a_program_that_ended() {
+    check("full-ended", &["100000"]);
+}

@@ -1,0 +1,21 @@
+//! Names of addresses in the code of programs and libraries: function, file and line.
+//!
+//! # How to use it
+//! [`UserSymbols::read`] takes the maps of all processes out of a trace: LTTng's statedump of its
+//! applications, which our recordings have too. [`UserSymbols::place`] then says what lies at an
+//! address of a process at an instant. Analyses, which open no files, get it as a function from
+//! their caller.
+//!
+//! # Design constraints
+//! - An address has a name only where the file on this disk is the one that was traced: by its
+//!   build id, where it has one. What stands in the way is said once for each file
+//!   ([`UserSymbols::problems`]).
+//! - Of several objects that lay at an address one after the other, the one of that time counts.
+
+mod elf;
+mod maps;
+mod resolver;
+
+pub use elf::build_id;
+pub use maps::{Binary, Mapped, ProcessMaps};
+pub use resolver::{CodePlace, UserSymbols};
