@@ -39,6 +39,7 @@ test_needs() {
 ^rt-tests$ command -v hackbench
 ^trace-cmd$ command -v trace-cmd
 ^g\+\+$ command -v c++
+^strace$ command -v strace
 ^valgrind$ command -v valgrind
 ^python3$ command -v python3
 ^python3-venv$ python3 -c 'import ensurepip, venv'
