@@ -74,6 +74,9 @@ pub fn measure(options: &Options) -> Result<Report> {
     let together = run.of("twelve reports in one pass", &["report", TOGETHER])?;
     let all = format!("{TOGETHER},{VIEWS}");
     let with_views = run.of("with six views in the same pass", &["report", &all])?;
+    // It goes back over all that these threads did.
+    let words = ["report", "criticalpath", "--procname", "hackbench"];
+    run.of("rtscope report criticalpath", &words)?;
     let diagnosis = run.of("rtscope diagnose", &["diagnose"])?;
     let events = run.events;
     let remarks = match peer {

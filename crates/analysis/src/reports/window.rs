@@ -7,7 +7,7 @@ use expr::Filter;
 use trace::{EventView, Item, Trace};
 
 use super::cputop::CpuTop;
-use super::critical::CriticalPath;
+use super::critical::{Begin, CriticalPath};
 use super::dependency::Dependency;
 use super::flame::Flame;
 use super::futex::Futexes;
@@ -75,17 +75,17 @@ pub struct Pass {
 }
 
 /// A window that is open.
-struct Window {
+struct Window<'a> {
     begin_ns: i64,
     /// With the place of the report that asks.
-    questions: Vec<(usize, Box<dyn Question>)>,
+    questions: Vec<(usize, Box<dyn Question + 'a>)>,
 }
 
 /// All windows that are open, in the order of their begins: one for all time, or one per period.
 #[derive(Default)]
-struct Windows(Ordered<u64, Window>);
+struct Windows<'a>(Ordered<u64, Window<'a>>);
 
-impl Sink for Windows {
+impl Sink for Windows<'_> {
     #[inline]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         for window in self.0.values_mut() {
@@ -127,7 +127,6 @@ pub fn run_reports(
                 if options.end_ns.is_some_and(|end_ns| now_ns > end_ns) {
                     break;
                 }
-                pass.events += 1;
                 walk.event(&event, now_ns, &mut found)?;
             }
             Item::Lost(lost) => {
@@ -139,6 +138,7 @@ pub fn run_reports(
         }
     }
     walk.finish(&mut found)?;
+    pass.events = walk.events;
     pass.events_in_range = walk.events_in_range;
     (pass.periods_begun, pass.periods_completed) = walk.periods;
     if rows == 0 {
@@ -181,42 +181,50 @@ impl Events {
 const WHOLE: u64 = 0;
 
 struct Walk<'a> {
+    trace: &'a Trace,
     reports: &'a [Report],
     options: Rc<ReportOptions>,
     kernel: Kernel,
-    windows: Windows,
+    windows: Windows<'a>,
     matcher: Option<Matcher>,
     /// The events that intervals are between, when a report is about them.
-    events: Option<Events>,
+    filter: Option<Events>,
     /// When a report is about the periods themselves.
     log: Option<PeriodLog>,
     /// From the first event to the last one so far.
     seen: Option<Span>,
+    events: u64,
     events_in_range: u64,
     /// How many began, and how many completed.
     periods: (u64, u64),
 }
 
 impl<'a> Walk<'a> {
-    fn new(trace: &Trace, reports: &'a [Report], options: Rc<ReportOptions>) -> Result<Walk<'a>> {
+    fn new(
+        trace: &'a Trace,
+        reports: &'a [Report],
+        options: Rc<ReportOptions>,
+    ) -> Result<Walk<'a>> {
         one_machine(trace)?;
         let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
         let about_periods = asks(Family::Periods);
         let follows = asks(Family::States) || asks(Family::Resources);
-        let events = match asks(Family::Intervals) {
+        let filter = match asks(Family::Intervals) {
             true => Some(Events::new(&options, trace)?),
             false => None,
         };
         Ok(Walk {
+            trace,
             reports,
             kernel: Kernel::new(trace, follows),
-            events,
+            filter,
             windows: Windows::default(),
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             log: about_periods.then(|| PeriodLog::new(options.clone())),
             seen: None,
+            events: 0,
             events_in_range: 0,
             periods: (0, 0),
             options,
@@ -224,7 +232,7 @@ impl<'a> Walk<'a> {
     }
 
     fn lost(&mut self, cpu: Option<Cpu>) {
-        if let Some(Events(Some(filter))) = &mut self.events {
+        if let Some(Events(Some(filter))) = &mut self.filter {
             filter.lost(cpu);
         }
     }
@@ -262,8 +270,9 @@ impl<'a> Walk<'a> {
             }
         }
         self.kernel.event(event, now_ns, &mut self.windows);
-        if let Some(events) = &mut self.events
-            && events.matches(event)
+        self.events += 1;
+        if let Some(filter) = &mut self.filter
+            && filter.matches(event)
         {
             let cpu = event.cpu().map_or(0, |cpu| cpu.0);
             self.windows.change(&self.kernel, &Change::Matched { cpu });
@@ -327,7 +336,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The question of a report over one window; none when it is about all windows.
-    fn question(&self, report: &Report, begin_ns: i64) -> Option<Box<dyn Question>> {
+    fn question(&self, report: &Report, begin_ns: i64) -> Option<Box<dyn Question + 'a>> {
         let options = self.options.clone();
         Some(match report.family {
             Family::Cpu => Box::new(CpuTop::new(options, begin_ns)),
@@ -340,7 +349,13 @@ impl<'a> Walk<'a> {
             Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
             Family::Irqs => Box::new(Irqs::new(options)),
             Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
-            Family::CriticalPath => Box::new(CriticalPath::new(options, begin_ns)),
+            Family::CriticalPath => {
+                let begin = Begin {
+                    ns: begin_ns,
+                    event: self.events,
+                };
+                Box::new(CriticalPath::new(options, self.trace, begin))
+            }
             Family::Futexes => Box::new(Futexes::new(options)),
             Family::RtCheck => Box::new(RtCheck::new(options)),
             Family::States => Box::new(States::new(options, begin_ns)),
