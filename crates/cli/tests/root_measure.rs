@@ -97,51 +97,6 @@ fn old_scripts_find_cyclictest_under_both_names() {
     check(Command::new(link).args(options).output().expect("starts"));
 }
 
-/// Number and sum of a column of a histogram, to the plotting program.
-fn plotted(file: &std::path::Path, column: u32) -> [u64; 2] {
-    let script = format!(
-        "stats '{}' using {column} name 'A' nooutput; set print '-'; print A_records, A_sum",
-        file.display()
-    );
-    let output = Command::new("gnuplot").args(["-e", &script]).output();
-    let output = output.expect("gnuplot starts");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers = text.split_whitespace().map(|word| {
-        let number: f64 = word.parse().expect("a number");
-        number as u64
-    });
-    let numbers: Vec<u64> = numbers.collect();
-    numbers.try_into().expect("two numbers")
-}
-
-#[test]
-fn a_plotting_program_reads_our_histograms_as_cyclictests() {
-    let _alone = testkit::privileged();
-    if Command::new("gnuplot").arg("--version").output().is_err() {
-        return testkit::skip("histograms plotted", "there is no gnuplot");
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("histogram");
-    let path = file.to_str().expect("text");
-    let options = [
-        "-t1",
-        "-a0",
-        "-p80",
-        "-l200",
-        "-h1000000",
-        "-q",
-        "--histfile",
-    ];
-    let words = ["measure", "cyclic", "--cyclictest"].into_iter();
-    let words: Vec<&str> = words.chain(options).chain([path]).collect();
-    let output = rtscope(&words, folder.path());
-    assert!(output.status.success(), "{output:?}");
-    // Nobody is late by a second: a row for each microsecond, and no sample beyond them.
-    assert_eq!(plotted(&file, 1)[0], 1_000_000);
-    assert_eq!(plotted(&file, 2), [1_000_000, 200]);
-}
-
 #[test]
 fn a_gap_is_put_to_the_account_of_the_task_that_made_it() {
     let _alone = testkit::privileged();

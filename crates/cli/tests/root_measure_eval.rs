@@ -64,7 +64,18 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
             "four seconds show no tail: {thread}"
         );
     }
-    assert!(found["hw"]["cpus"].is_array(), "{}", found["hw"]);
+    // Two goes of a second, of which a third is looped, between four seconds of samples.
+    let looped_ns = found["hw"]["cpus"][0]["looped_ns"].as_i64();
+    assert!(
+        looped_ns.is_some_and(|ns| (500_000_000..1_000_000_000).contains(&ns)),
+        "{}",
+        found["hw"]
+    );
+    let elapsed_ns = found["elapsed_ns"].as_i64();
+    assert!(
+        elapsed_ns.is_some_and(|ns| (3_900_000_000..5_500_000_000).contains(&ns)),
+        "{elapsed_ns:?}"
+    );
     let read = |name: &str| std::fs::read_to_string(folder.path().join("a").join(name));
     assert!(read("report.html").expect("a page").ends_with("</html>\n"));
     assert!(read("junit.xml").expect("results").contains("<failure"));

@@ -16,6 +16,16 @@ pub fn since(before: &[(Cpu, Duration)], now: &[(Cpu, Duration)]) -> Vec<(Cpu, D
     now.iter().filter_map(taken).collect()
 }
 
+/// Adds what was taken in another stretch of time.
+pub fn add(sums: &mut Vec<(Cpu, Duration)>, more: &[(Cpu, Duration)]) {
+    for &(cpu, steal) in more {
+        match sums.iter_mut().find(|(other, _)| *other == cpu) {
+            Some((_, sum)) => *sum += steal,
+            None => sums.push((cpu, steal)),
+        }
+    }
+}
+
 fn tick() -> Duration {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_ns(1_000_000_000 / per_second as i64)
@@ -59,5 +69,12 @@ mod tests {
         let before = [(Cpu(0), ms(10))];
         let now = [(Cpu(0), ms(30)), (Cpu(1), ms(5))];
         assert_eq!(since(&before, &now), [(Cpu(0), ms(20))]);
+    }
+    #[test]
+    fn stretches_of_time_are_added_cpu_by_cpu() {
+        let ms = Duration::from_ms;
+        let mut sums = vec![(Cpu(0), ms(10))];
+        add(&mut sums, &[(Cpu(1), ms(5)), (Cpu(0), ms(20))]);
+        assert_eq!(sums, [(Cpu(0), ms(30)), (Cpu(1), ms(5))]);
     }
 }

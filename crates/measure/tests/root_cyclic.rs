@@ -107,3 +107,51 @@ fn what_cannot_be_measured_is_an_error_in_three_parts() {
     let elsewhere = thread(1023, Policy::Fifo(80), Duration::from_ms(1));
     check(vec![good, elsewhere], "cannot run on CPU 1023");
 }
+
+#[test]
+fn a_measurement_rests_while_its_cpus_are_wanted_and_goes_on_with_its_figures() {
+    let _alone = testkit::privileged();
+    let ms = Duration::from_ms;
+    let threads = vec![
+        thread(0, Policy::Fifo(80), ms(1)),
+        thread(0, Policy::Fifo(80), ms(2)),
+    ];
+    let run = Run::start(&plan(threads)).expect("starts");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let samples = || -> Vec<u64> {
+        let readings = run.read();
+        readings.iter().map(|one| one.latency.samples).collect()
+    };
+    let (before, after) = run.pauser().during(|| {
+        let before = samples();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        (before, samples())
+    });
+    assert_eq!(before, after, "nobody measured");
+    assert!(
+        before.iter().all(|&taken| taken > 0 && taken < 100),
+        "{before:?}"
+    );
+    let rested = run.rested();
+    assert!(rested >= ms(200) && rested < ms(2_000), "{rested}");
+    until_over(&run);
+    assert_eq!(run.rested(), rested, "it counts while they rest alone");
+    for reading in run.finish() {
+        assert_eq!(reading.latency.samples, 100);
+        // The rest is no latency and none of its instants was missed.
+        let missed = reading.missed * reading.plan.interval.as_ns().cast_unsigned();
+        assert!(missed < 200_000_000, "{reading:?}");
+    }
+}
+
+#[test]
+fn a_measurement_that_rests_can_be_ended() {
+    let _alone = testkit::privileged();
+    let mut endless = plan(vec![thread(0, Policy::Fifo(80), Duration::from_ms(1))]);
+    endless.samples = None;
+    let run = Run::start(&endless).expect("starts");
+    let pauser = run.pauser();
+    pauser.during(|| pauser.end());
+    until_over(&run);
+    assert_eq!(run.finish().len(), 1);
+}

@@ -19,11 +19,15 @@ const STRETCH_NS_MIN: i64 = 250_000_000;
 /// The part of the time in which gaps are looked for.
 const HW_PART: i64 = 6;
 const HW_NS_MIN: i64 = 2_000_000_000;
-/// Gaps: longer ones are kept, in a third of each second.
+/// They are looked for in so many goes at most, of so long each at least, spread over the run: what
+/// the loads do changes meanwhile.
+const HW_GOES_MAX: i64 = 10;
+const HW_GO_NS_MIN: i64 = 1_000_000_000;
+/// Gaps: longer ones are kept, in a third of each second; so many in each go.
 const GAP: Duration = Duration::from_us(10);
 const GAP_WINDOW: Duration = Duration::from_ms(1000);
 const GAP_WIDTH: Duration = Duration::from_ms(300);
-const GAPS_MAX: usize = 10_000;
+const GAPS_MAX: usize = 2_000;
 /// Loads end this long after the measurement at the latest.
 const LOAD_SPARE: Duration = Duration::from_ms(60_000);
 
@@ -32,8 +36,12 @@ const LOAD_SPARE: Duration = Duration::from_ms(60_000);
 pub struct EvalOptions {
     /// The threads that sleep until an instant.
     pub cyclic: CyclicOptions,
-    /// The threads that never sleep, after the others; none without them.
+    /// The threads that never sleep, while the others rest; none without them.
     pub gaps: Option<GapOptions>,
+    /// When the others rest, by the time that they have measured.
+    pub rests: Vec<Duration>,
+    /// How long each rest is.
+    pub rest: Duration,
     /// Samples that are longer are explained.
     pub over: Option<Duration>,
     /// What no sample may exceed.
@@ -81,10 +89,13 @@ impl EvalOptions {
         };
         let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
         let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
+        let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
         let stretch_ns = (run_for.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
         Ok(EvalOptions {
             cyclic: cyclic_options(&cpus, typed.prio, interval, run_for),
             gaps,
+            rests: rests(goes, run_for),
+            rest: Duration::from_ns(hw_ns / goes.max(1)),
             over: optional("--over", &typed.over)?,
             budget: optional("--budget", &typed.budget)?,
             loads: loads(&typed.load),
@@ -129,6 +140,12 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             live: false,
         },
     }
+}
+
+/// Each in the middle of an equal part of the time.
+fn rests(goes: i64, run_for: Duration) -> Vec<Duration> {
+    let at_ns = |go: i64| run_for.as_ns() * (2 * go + 1) / (2 * goes);
+    (0..goes).map(|go| Duration::from_ns(at_ns(go))).collect()
 }
 
 fn gap_options(cpus: &[Cpu], prio: u32, clocksource: Option<&str>, hw_ns: i64) -> GapOptions {
@@ -207,6 +224,28 @@ mod tests {
         check("--for 2m", [100_000, 20_000, 833]);
         check("--for 6s", [4_000, 2_000, 250]);
         check("--for 2m --no-hw", [120_000, 0, 1_000]);
+    }
+
+    #[test]
+    fn gaps_are_looked_for_in_goes_spread_over_the_run() {
+        let check = |words: &str, rest_ms: i64, expect_ms: &[i64]| {
+            let found = options(words);
+            let ms = |one: &Duration| one.as_ns() / 1_000_000;
+            let rests: Vec<i64> = found.rests.iter().map(ms).collect();
+            assert_eq!(
+                (ms(&found.rest), &rests[..]),
+                (rest_ms, expect_ms),
+                "{words}"
+            );
+        };
+        check("--for 6s", 1_000, &[1_000, 3_000]);
+        check("--for 18s", 1_000, &[2_500, 7_500, 12_500]);
+        check("--for 2m --no-hw", 0, &[]);
+        let long = options("--for 2m");
+        assert_eq!(
+            (long.rests.len(), long.rest),
+            (10, Duration::from_ms(2_000))
+        );
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! [`Run::start`] makes the threads; they count from one common instant, so that what they do to
 //! each other is the same in every run. [`Run::read`] looks at their figures while they go on,
-//! [`Run::finish`] ends them.
+//! a [`Pauser`] lets them rest while something else has their CPUs, [`Run::finish`] ends them.
 //!
 //! # Design constraints
 //! - The thread's loop is its sleep, one clock read and [`Recorder::add`].
 //! - An instant that has passed already is skipped and counted, not made up for: a thread that is
 //!   late by three periods is late once.
 
+mod gate;
+mod pause;
 mod phases;
 mod thread;
 
@@ -18,8 +20,10 @@ use std::thread::JoinHandle;
 
 use event::{Cpu, Duration, Error, ErrorKind, Result, Tid};
 
+pub use pause::Pauser;
 pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
 
+use self::gate::Gate;
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
 use crate::task::Policy;
@@ -109,6 +113,8 @@ struct Running {
 struct Figures {
     latency: Recorder,
     missed: AtomicU64,
+    /// Whether it waits at the gate, or has ended.
+    rests: AtomicBool,
     phases: Option<phases::Splitter>,
 }
 
@@ -118,10 +124,9 @@ struct Shared {
     clock: Clock,
     samples: Option<u64>,
     break_over_ns: i64,
-    stop: AtomicBool,
+    gate: Gate,
+    rests: pause::Rests,
     broken: OnceLock<Break>,
-    /// The common first instant; set when everybody is ready.
-    begin_ns: OnceLock<i64>,
 }
 
 impl Run {
@@ -137,9 +142,9 @@ impl Run {
             clock: plan.clock,
             samples: plan.samples,
             break_over_ns: plan.break_over.map_or(i64::MAX, Duration::as_ns),
-            stop: AtomicBool::new(false),
+            gate: Gate::default(),
+            rests: pause::Rests::default(),
             broken: OnceLock::new(),
-            begin_ns: OnceLock::new(),
         });
         let mut run = Run {
             shared,
@@ -159,14 +164,32 @@ impl Run {
     }
 
     fn begin(&self, aligned: Option<Duration>) {
-        let mut begin_ns = self.shared.clock.now_ns() + LEAD_NS;
+        let mut begin_ns = self.shared.first_instant_ns();
         if aligned.is_some() {
             begin_ns = (begin_ns / 1_000_000_000 + 1) * 1_000_000_000;
         }
-        self.shared.begin_ns.get_or_init(|| begin_ns);
+        self.shared.gate.open(begin_ns);
+        self.wake();
+    }
+
+    fn wake(&self) {
         for running in &self.threads {
             running.thread.thread().unpark();
         }
+    }
+
+    /// Who lets the threads rest, from another thread.
+    pub fn pauser(&self) -> Pauser {
+        let one = |running: &Running| {
+            let handle = running.thread.thread().clone();
+            (handle, running.figures.clone())
+        };
+        Pauser::new(&self.shared, self.threads.iter().map(one).collect())
+    }
+
+    /// How long the threads were made to rest until now.
+    pub fn rested(&self) -> Duration {
+        self.shared.rests.so_far()
     }
 
     /// The threads, in the order of the plan.
@@ -206,7 +229,8 @@ impl Run {
 
     /// Ends all threads, after their present sleep, and gives what they found.
     pub fn finish(mut self) -> Vec<Reading> {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.gate.close();
+        self.wake();
         let threads = std::mem::take(&mut self.threads);
         let end = |running: Running| {
             let figures = running.figures.clone();
@@ -219,8 +243,8 @@ impl Run {
     }
 
     fn end(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.begin(None);
+        self.shared.gate.close();
+        self.wake();
         for running in self.threads.drain(..) {
             running.thread.join().ok();
         }
@@ -230,6 +254,13 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+impl Shared {
+    /// An instant at which everybody who is woken now sleeps again.
+    fn first_instant_ns(&self) -> i64 {
+        self.clock.now_ns() + LEAD_NS
     }
 }
 

@@ -1,7 +1,7 @@
 //! One measuring thread: how it becomes what it is to be, and its loop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use event::{Duration, Result};
 
@@ -20,6 +20,7 @@ pub(super) fn start(
     let figures = Arc::new(Figures {
         latency: Recorder::new(plan.bucket, plan.buckets),
         missed: AtomicU64::new(0),
+        rests: AtomicBool::new(false),
         phases: plan
             .phases
             .as_ref()
@@ -28,9 +29,17 @@ pub(super) fn start(
     let offset_ns = plan.aligned.map_or(0, Duration::as_ns) * number as i64;
     let (own_plan, own_figures, own_shared) = (one.clone(), figures.clone(), shared.clone());
     let body = move || {
-        let begin_ns = wait_for_begin(&own_shared) + offset_ns;
         let interval_ns = own_plan.interval.as_ns();
-        measure(number, begin_ns, interval_ns, &own_figures, &own_shared);
+        let mut sample = 0;
+        while let Some(begin_ns) = wait(&own_shared, &own_figures) {
+            let begin_ns = begin_ns + offset_ns;
+            let samples = (number, sample);
+            sample = measure(samples, begin_ns, interval_ns, &own_figures, &own_shared);
+            if own_shared.samples.is_some_and(|last| sample >= last) {
+                break;
+            }
+        }
+        own_figures.rests.store(true, Ordering::Release);
     };
     let name = format!("rtscope-cyc{number}");
     let (tid, thread) = worker::start(name, one.cpu, one.policy, body)?;
@@ -38,8 +47,7 @@ pub(super) fn start(
         && let Err(error) = source.follow(number, tid)
     {
         // It waits for the begin, and ends at once then.
-        shared.stop.store(true, Ordering::Relaxed);
-        shared.begin_ns.get_or_init(|| 0);
+        shared.gate.close();
         thread.thread().unpark();
         thread.join().ok();
         return Err(error);
@@ -52,22 +60,28 @@ pub(super) fn start(
     })
 }
 
-fn wait_for_begin(shared: &Shared) -> i64 {
-    loop {
-        if let Some(begin_ns) = shared.begin_ns.get() {
-            return *begin_ns;
-        }
-        std::thread::park();
-    }
+/// Waits until measuring begins, or goes on; none when it has ended.
+fn wait(shared: &Shared, figures: &Figures) -> Option<i64> {
+    figures.rests.store(true, Ordering::Release);
+    let begin_ns = shared.gate.wait();
+    figures.rests.store(false, Ordering::Relaxed);
+    begin_ns
 }
 
-/// The loop. Nothing in it allocates, locks or calls the system, but for the sleep.
-fn measure(number: usize, begin_ns: i64, interval_ns: i64, figures: &Figures, shared: &Shared) {
+/// The loop, until the gate is shut or the samples are taken; gives the number of the next sample.
+/// Nothing in it allocates, locks or calls the system, but for the sleep.
+fn measure(
+    (number, first): (usize, u64),
+    begin_ns: i64,
+    interval_ns: i64,
+    figures: &Figures,
+    shared: &Shared,
+) -> u64 {
     let clock = shared.clock;
     let last = shared.samples.unwrap_or(u64::MAX);
     let mut at_ns = begin_ns;
-    let mut sample = 0;
-    while sample < last && !shared.stop.load(Ordering::Relaxed) {
+    let mut sample = first;
+    while sample < last && shared.gate.is_open() {
         clock.sleep_until(at_ns);
         let now_ns = clock.now_ns();
         let latency_ns = now_ns - at_ns;
@@ -81,7 +95,7 @@ fn measure(number: usize, begin_ns: i64, interval_ns: i64, figures: &Figures, sh
                 sample,
                 latency: Duration::from_ns(latency_ns),
             });
-            shared.stop.store(true, Ordering::Relaxed);
+            shared.gate.close();
         }
         sample += 1;
         at_ns += interval_ns;
@@ -93,4 +107,5 @@ fn measure(number: usize, begin_ns: i64, interval_ns: i64, figures: &Figures, sh
             at_ns += missed * interval_ns;
         }
     }
+    sample
 }

@@ -47,7 +47,7 @@ pub struct Reading {
     pub iterations: u64,
     /// How long it looped.
     pub looped: Duration,
-    /// The shortest step between two readings: the resolution.
+    /// The shortest step from one reading to a later one: the resolution.
     pub step_min: Duration,
     /// The gaps in time order, on CLOCK_MONOTONIC.
     pub gaps: Vec<TimeRange>,
@@ -55,6 +55,30 @@ pub struct Reading {
     pub gaps_unkept: u64,
     /// The longest of all.
     pub longest: Duration,
+}
+
+impl Reading {
+    /// Readings of one CPU, made one after the other, as one; the thread is that of the last.
+    pub fn joined(all: impl Iterator<Item = Reading>) -> Vec<Reading> {
+        let mut joined: Vec<Reading> = Vec::new();
+        for one in all {
+            match joined.iter_mut().find(|other| other.cpu == one.cpu) {
+                Some(other) => other.join(one),
+                None => joined.push(one),
+            }
+        }
+        joined
+    }
+
+    fn join(&mut self, later: Reading) {
+        self.tid = later.tid;
+        self.iterations += later.iterations;
+        self.looped += later.looped;
+        self.step_min = self.step_min.min(later.step_min);
+        self.gaps.extend(later.gaps);
+        self.gaps_unkept += later.gaps_unkept;
+        self.longest = self.longest.max(later.longest);
+    }
 }
 
 /// Threads that look for gaps.
@@ -121,5 +145,43 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_of_one_cpu_are_one_and_keep_every_gap() {
+        let reading = |cpu: u32, tid: i32, step_ns: i64, gap_ns: [i64; 2]| Reading {
+            cpu: Cpu(cpu),
+            tid: Tid(tid),
+            iterations: 10,
+            looped: Duration::from_ms(3),
+            step_min: Duration::from_ns(step_ns),
+            gaps: vec![TimeRange {
+                begin: event::Instant::from_ns(gap_ns[0]),
+                end: event::Instant::from_ns(gap_ns[1]),
+            }],
+            gaps_unkept: 1,
+            longest: Duration::from_ns(gap_ns[1] - gap_ns[0]),
+        };
+        let all = [
+            reading(0, 7, 20, [100, 900]),
+            reading(1, 8, 20, [0, 1]),
+            reading(0, 9, 10, [5_000, 5_100]),
+        ];
+        let joined = Reading::joined(all.into_iter());
+        assert_eq!(joined.len(), 2);
+        let first = &joined[0];
+        assert_eq!(
+            (first.tid, first.iterations, first.gaps_unkept),
+            (Tid(9), 20, 2)
+        );
+        assert_eq!((first.looped, first.gaps.len()), (Duration::from_ms(6), 2));
+        let ns = Duration::from_ns;
+        assert_eq!((first.step_min, first.longest), (ns(10), ns(800)));
+        assert_eq!(joined[1].tid, Tid(8));
     }
 }

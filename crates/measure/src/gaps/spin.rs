@@ -31,7 +31,8 @@ struct Raw {
 struct Window {
     begin: Pair,
     end: Pair,
-    step_min: i64,
+    /// None but where the counter stood still.
+    step_min: Option<i64>,
     longest: i64,
     unkept: u64,
 }
@@ -80,13 +81,13 @@ impl Looker {
         let threshold = line.counts(self.plan.threshold.as_ns());
         let begin = counter.pair();
         let last_count = begin.counter + line.counts(self.plan.width.as_ns());
-        let (mut step_min, mut longest, mut unkept) = (i64::MAX, 0, 0);
+        let (mut step_min, mut longest, mut unkept) = (Shortest::default(), 0, 0);
         let mut last = counter.read();
         while last < last_count && !self.stop.load(Ordering::Relaxed) {
             for _ in 0..BATCH {
                 let now = counter.read();
                 let step = now - last;
-                step_min = step_min.min(step);
+                step_min.add(step);
                 if step > threshold {
                     longest = longest.max(step);
                     if raw.len() < room {
@@ -105,10 +106,36 @@ impl Looker {
         Window {
             begin,
             end: counter.pair(),
-            step_min,
+            step_min: step_min.get(),
             longest,
             unkept,
         }
+    }
+}
+
+/// The shortest step that is one: two readings may fall into one step of the counter, which on some
+/// processors is longer than reading it takes.
+#[derive(Debug)]
+struct Shortest {
+    /// The step less one: what is no step is the largest number then, without a branch.
+    less_one: u64,
+}
+
+impl Default for Shortest {
+    fn default() -> Shortest {
+        Shortest { less_one: u64::MAX }
+    }
+}
+
+impl Shortest {
+    #[inline(always)]
+    fn add(&mut self, step: i64) {
+        self.less_one = self.less_one.min(step.wrapping_sub(1).cast_unsigned());
+    }
+
+    fn get(&self) -> Option<i64> {
+        let less_one = i64::try_from(self.less_one).ok()?;
+        Some(less_one + 1)
     }
 }
 
@@ -128,8 +155,8 @@ fn add(reading: &mut Reading, window: &Window, raw: &mut Vec<Raw>) {
     reading.looped = Duration::from_ns(
         reading.looped.as_ns() + window.end.monotonic_ns - window.begin.monotonic_ns,
     );
-    if window.step_min < i64::MAX {
-        let step = Duration::from_ns(ns(window.step_min));
+    if let Some(step_min) = window.step_min {
+        let step = Duration::from_ns(ns(step_min));
         reading.step_min = reading.step_min.min(step);
     }
     reading.longest = reading.longest.max(Duration::from_ns(ns(window.longest)));
@@ -139,4 +166,22 @@ fn add(reading: &mut Reading, window: &Window, raw: &mut Vec<Raw>) {
         begin: instant(gap.begin),
         end: instant(gap.end),
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_readings_in_one_step_of_the_counter_are_no_step() {
+        let check = |steps: &[i64], expect: Option<i64>| {
+            let mut shortest = Shortest::default();
+            steps.iter().for_each(|&step| shortest.add(step));
+            assert_eq!(shortest.get(), expect, "{steps:?}");
+        };
+        check(&[], None);
+        check(&[0, 0], None);
+        check(&[26, 0, 52], Some(26));
+        check(&[0, -3, 1, 7], Some(1));
+    }
 }

@@ -183,8 +183,9 @@ impl Session {
         })
     }
 
+    /// How long it has measured.
     fn elapsed(&self) -> Duration {
-        Duration::from_ns(self.begin.elapsed().as_nanos() as i64)
+        Duration::from_ns(self.begin.elapsed().as_nanos() as i64) - self.run.rested()
     }
 
     /// Whether it has ended, or was asked to.

@@ -1,4 +1,4 @@
-//! `rtscope measure eval`: facts, loads, both measurements, one report.
+//! `rtscope measure eval`: facts, loads, both measurements in turn, one report.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,15 +7,17 @@ use std::time::Instant;
 use capture::facts::{self, Facts, Verb};
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
-use measure::cyclic::Reader;
+use measure::cyclic::{Pauser, Reader, Reading};
 use measure::load::{self, Running};
 use report::{
     Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
+    gaps_json,
 };
 use serde_json::{Value, json};
 
 use super::cyclic::{Found, Session};
-use super::{cyclictest, explained, gaps};
+use super::gaps::Search;
+use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::LiveLine;
@@ -94,24 +96,19 @@ fn make_folder(folder: &Path) -> Result<()> {
 /// Both measurements under their loads.
 fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) -> Result<Value> {
     let (mut loads, mut missing) = start_loads(options)?;
+    let plan = options.gaps.as_ref();
+    let mut search = plan.map(|plan| Search::new(plan, facts)).transpose()?;
     let mut hits = Vec::new();
-    let (found, series) = cyclic(options, facts, output, &mut hits)?;
+    let (found, series) = cyclic(options, facts, output, &mut hits, search.as_mut())?;
     let names: Vec<String> = loads
         .iter()
         .map(|one| one.load().name().to_owned())
         .collect();
     // A load that ended while we measured was none.
-    let mut end_loads = || {
-        missing.extend(loads.iter_mut().filter_map(Running::ended));
-        loads.clear();
-    };
-    let hw = match &options.gaps {
-        Some(plan) if signals::wish() == Wish::GoOn => {
-            Some(gaps::as_json(plan, facts, &mut end_loads)?)
-        }
-        _ => None,
-    };
-    end_loads();
+    missing.extend(loads.iter_mut().filter_map(Running::ended));
+    // What follows takes its time.
+    loads.clear();
+    let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
     let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();
     Ok(eval_json(&Evaluation {
@@ -147,24 +144,40 @@ fn start_loads(options: &EvalOptions) -> Result<(Vec<Running>, Vec<String>)> {
     Ok((running, missing))
 }
 
-/// The threads that sleep; late samples are kept in `hits` when that was asked.
+/// The threads that sleep; late samples are kept in `hits` when that was asked. They rest while
+/// `search` looks for gaps.
 fn cyclic(
     options: &EvalOptions,
     facts: &Facts,
     output: &Path,
     hits: &mut Vec<HitReport>,
+    search: Option<&mut Search>,
 ) -> Result<(Found, Vec<Series>)> {
     let mut session = Session::start(&options.cyclic, facts)?;
-    let (reader, over) = (session.run.reader(), AtomicBool::new(false));
-    let (watched, series) = std::thread::scope(|scope| {
+    let (reader, pauser) = (session.run.reader(), session.run.pauser());
+    let over = AtomicBool::new(false);
+    let (watched, sampled) = std::thread::scope(|scope| {
         // A thread of its own: whoever takes a snapshot has no time to look.
-        let sampler = scope.spawn(|| sample(options, &reader, &over));
+        let sampler = scope.spawn(|| {
+            let sampled = sample(options, &reader, &over, (&pauser, search));
+            if sampled.is_err() {
+                // What follows would be for nothing.
+                pauser.end();
+            }
+            sampled
+        });
         let watched = until_over(&mut session, options, facts, output, hits);
         over.store(true, Ordering::Release);
-        (watched, sampler.join().unwrap_or_default())
+        (watched, sampler.join())
     });
     watched?;
+    let series = sampled.unwrap_or_else(|_| Err(panicked()))?;
     Ok((session.finish(), series))
+}
+
+fn panicked() -> Error {
+    let cause = std::io::Error::other("the thread that reads the figures panicked");
+    Error::io("the evaluation failed", cause)
 }
 
 fn until_over(
@@ -191,35 +204,51 @@ fn until_over(
     explained::watch(session, &explain, facts, &mut keep).map(drop)
 }
 
-/// Looks at the figures at the end of each stretch, until it is over.
-fn sample(options: &EvalOptions, reader: &Reader, over: &AtomicBool) -> Vec<Series> {
+/// Looks at the figures at the end of each stretch, and for gaps when it is time, until it is over.
+fn sample(
+    options: &EvalOptions,
+    reader: &Reader,
+    over: &AtomicBool,
+    (pauser, mut search): (&Pauser, Option<&mut Search>),
+) -> Result<Vec<Series>> {
     let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
     let line = LiveLine::new(true);
     let begin = Instant::now();
-    let elapsed = || Duration::from_ns(begin.elapsed().as_nanos() as i64);
-    let whole = options.cyclic.run_for.unwrap_or_default();
+    let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
+    let mut rests = options.rests.iter().peekable();
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(LOOK_INTERVAL);
-        let now = elapsed();
+        let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
+        if let Some(search) = &mut search
+            && rests.next_if(|at| now >= **at).is_some()
+        {
+            line.clear();
+            let rest_began = Instant::now();
+            pauser.during(|| search.look(options.rest))?;
+            rested += rest_began.elapsed();
+        }
         if now < next {
             continue;
         }
         next = now + options.stretch;
         let readings = reader.read();
-        let longest = readings.iter().filter_map(|one| one.latency.extremes);
-        let longest = longest.map(|extremes| extremes.max).max();
-        let seconds = now.as_ns() / 1_000_000_000;
-        let longest = longest.unwrap_or_default();
-        line.show(&format!(
-            "measuring: {seconds} s of {whole}, the longest {longest}"
-        ));
+        line.show(&progress(now, options, &readings));
         for (series, reading) in series.iter_mut().zip(readings) {
             series.add(now, reading.latency);
         }
     }
     line.clear();
-    series
+    Ok(series)
+}
+
+fn progress(now: Duration, options: &EvalOptions, readings: &[Reading]) -> String {
+    let extremes = readings.iter().filter_map(|one| one.latency.extremes);
+    let longest = extremes.map(|extremes| extremes.max).max();
+    let longest = longest.unwrap_or_default();
+    let whole = options.cyclic.run_for.unwrap_or_default();
+    let seconds = now.as_ns() / 1_000_000_000;
+    format!("measuring: {seconds} s of {whole}, the longest {longest}")
 }
 
 /// Two evaluations side by side.

@@ -1,15 +1,14 @@
 //! `rtscope measure hw`: threads that never sleep, the gaps in their running, and who took them.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use analysis::{ExplainedGap, Gap, explain_gaps};
 use capture::facts::{self, Facts, Verb};
-use event::{Duration, Error, Result};
+use event::{Cpu, Duration, Error, Result};
 use measure::gaps::{Reading, Run};
 use measure::steal;
 use report::{Gaps, gaps_json, gaps_text};
-use serde_json::Value;
 use trace::Trace;
 
 use super::cyclic::{warning, warnings};
@@ -34,15 +33,12 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         facts.require(Verb::Measure)?;
     }
     signals::take_over()?;
-    let text = found(
-        &options,
-        &facts,
-        || (),
-        |gaps| match options.json {
-            true => format!("{}\n", gaps_json(gaps)),
-            false => gaps_text(gaps),
-        },
-    )?;
+    let mut search = Search::new(&options, &facts)?;
+    search.look(options.run_for)?;
+    let text = search.finish(|gaps| match options.json {
+        true => format!("{}\n", gaps_json(gaps)),
+        false => gaps_text(gaps),
+    })?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
@@ -51,95 +47,126 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What is found, as JSON, for a report that holds more; calls `looked` before the recording
-/// is written and the gaps are explained, which takes its time.
-pub(super) fn as_json(options: &GapOptions, facts: &Facts, looked: impl FnOnce()) -> Result<Value> {
-    found(options, facts, looked, gaps_json)
+/// A search for gaps, in one go or in several with other work between them.
+pub(super) struct Search<'a> {
+    options: &'a GapOptions,
+    facts: &'a Facts,
+    /// Where the recordings are, until the gaps are explained.
+    folder: tempfile::TempDir,
+    goes: Vec<Go>,
+    steal: Vec<(Cpu, Duration)>,
+    elapsed: Duration,
 }
 
-/// Looks for gaps, calls `looked`, and shows what was found to `show`.
-fn found<T>(
-    options: &GapOptions,
-    facts: &Facts,
-    looked: impl FnOnce(),
-    show: impl FnOnce(&Gaps) -> T,
-) -> Result<T> {
-    let steal_before = steal::of_cpus();
-    let begin = Instant::now();
-    let (readings, explained) = match &options.events {
-        None => {
-            let readings = look(options)?;
-            looked();
-            (readings, None)
-        }
-        Some(kept) => {
+/// What one go found, and the recording beside it when there is one.
+struct Go {
+    readings: Vec<Reading>,
+    recording: Option<PathBuf>,
+}
+
+impl<'a> Search<'a> {
+    /// Before the first go.
+    pub(super) fn new(options: &'a GapOptions, facts: &'a Facts) -> Result<Search<'a>> {
+        if options.events.is_some() {
             facts.require(Verb::Record)?;
-            recorded(options, kept.as_deref(), facts, looked)?
         }
-    };
-    let mut warnings = warnings(facts);
-    let share = options.plan.width.share_of(options.plan.window);
-    let throttled = (options.plan.policy.prio() > 0)
-        .then(|| facts.throttling_doubt(share))
-        .flatten();
-    warnings.extend(throttled.as_ref().map(warning));
-    let gaps = Gaps {
-        readings: &readings,
-        explained: explained.as_deref(),
-        steal: &steal::since(&steal_before, &steal::of_cpus()),
-        counter: options.plan.counter,
-        threshold: options.plan.threshold,
-        elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
-        complete: signals::wish() == Wish::GoOn,
-        kernel: &facts.machine.kernel_release,
-        preemption: facts.scheduler.preemption.name(),
-        warnings: &warnings,
-    };
-    Ok(show(&gaps))
+        let cannot = |error| Error::io("cannot make a folder for the recording", error);
+        Ok(Search {
+            options,
+            facts,
+            folder: tempfile::tempdir().map_err(cannot)?,
+            goes: Vec::new(),
+            steal: Vec::new(),
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    /// Looks for so long, beside a recording of whatever can take a CPU where that was asked.
+    pub(super) fn look(&mut self, run_for: Duration) -> Result<()> {
+        let steal_before = steal::of_cpus();
+        let begin = Instant::now();
+        let go = match &self.options.events {
+            None => Go {
+                readings: look(self.options, run_for)?,
+                recording: None,
+            },
+            Some(kept) => {
+                let own = || self.folder.path().join(self.goes.len().to_string());
+                let output = kept.clone().unwrap_or_else(own);
+                let looked = || look(self.options, run_for);
+                Go {
+                    readings: disturbers::recorded(&output, self.facts, looked)?,
+                    recording: Some(output),
+                }
+            }
+        };
+        self.goes.push(go);
+        steal::add(
+            &mut self.steal,
+            &steal::since(&steal_before, &steal::of_cpus()),
+        );
+        self.elapsed += Duration::from_ns(begin.elapsed().as_nanos() as i64);
+        Ok(())
+    }
+
+    /// Explains the gaps of all goes, and shows what was found to `show`.
+    pub(super) fn finish<T>(self, show: impl FnOnce(&Gaps) -> T) -> Result<T> {
+        let explained = self.explained()?;
+        let plan = &self.options.plan;
+        let mut warnings = warnings(self.facts);
+        let share = plan.width.share_of(plan.window);
+        let throttled = (plan.policy.prio() > 0)
+            .then(|| self.facts.throttling_doubt(share))
+            .flatten();
+        warnings.extend(throttled.as_ref().map(warning));
+        let readings = Reading::joined(self.goes.into_iter().flat_map(|go| go.readings));
+        let gaps = Gaps {
+            readings: &readings,
+            explained: explained.as_deref(),
+            steal: &self.steal,
+            counter: plan.counter,
+            threshold: plan.threshold,
+            elapsed: self.elapsed,
+            complete: signals::wish() == Wish::GoOn,
+            kernel: &self.facts.machine.kernel_release,
+            preemption: self.facts.scheduler.preemption.name(),
+            warnings: &warnings,
+        };
+        Ok(show(&gaps))
+    }
+
+    /// The gaps and who took them, go by go; none where nothing was recorded.
+    fn explained(&self) -> Result<Option<Vec<ExplainedGap>>> {
+        if self.options.events.is_none() {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for go in &self.goes {
+            let gaps = go.readings.iter().flat_map(|reading| {
+                let (cpu, tid) = (reading.cpu, reading.tid);
+                let gap = move |&range| Gap { cpu, tid, range };
+                reading.gaps.iter().map(gap)
+            });
+            if let Some(recording) = &go.recording {
+                let trace = Trace::open(recording)?;
+                all.extend(explain_gaps(&trace, &gaps.collect::<Vec<_>>())?);
+            }
+        }
+        Ok(Some(all))
+    }
 }
 
 /// Looks for gaps until the time is over.
-fn look(options: &GapOptions) -> Result<Vec<Reading>> {
+fn look(options: &GapOptions, run_for: Duration) -> Result<Vec<Reading>> {
     let run = Run::start(&options.plan)?;
     let line = LiveLine::new(!options.json);
     let begin = Instant::now();
-    let whole = std::time::Duration::from_nanos(options.run_for.as_ns_unsigned());
+    let whole = std::time::Duration::from_nanos(run_for.as_ns_unsigned());
     while begin.elapsed() < whole && !run.has_failed() && signals::wish() == Wish::GoOn {
         let seconds = begin.elapsed().as_secs_f64();
-        line.show(&format!(
-            "looking for gaps: {seconds:.0} s of {}",
-            options.run_for
-        ));
+        line.show(&format!("looking for gaps: {seconds:.0} s of {run_for}"));
         std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));
     }
     line.clear();
     run.finish()
-}
-
-type Recorded = (Vec<Reading>, Option<Vec<ExplainedGap>>);
-
-/// The same beside a recording of whatever can take a CPU; it goes where it is to be kept.
-fn recorded(
-    options: &GapOptions,
-    kept: Option<&Path>,
-    facts: &Facts,
-    looked: impl FnOnce(),
-) -> Result<Recorded> {
-    let cannot = |error| Error::io("cannot make a folder for the recording", error);
-    let temporary = tempfile::tempdir().map_err(cannot)?;
-    let output = kept.map_or_else(|| temporary.path().join("gaps"), Path::to_owned);
-    let look_and_tell = || {
-        let readings = look(options);
-        looked();
-        readings
-    };
-    let readings = disturbers::recorded(&output, facts, look_and_tell)?;
-    let trace = Trace::open(&output)?;
-    let gaps = readings.iter().flat_map(|reading| {
-        let (cpu, tid) = (reading.cpu, reading.tid);
-        let gap = move |&range| Gap { cpu, tid, range };
-        reading.gaps.iter().map(gap)
-    });
-    let explained = explain_gaps(&trace, &gaps.collect::<Vec<_>>())?;
-    Ok((readings, Some(explained)))
 }

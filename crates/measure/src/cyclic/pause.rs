@@ -1,0 +1,86 @@
+//! A measurement that rests while something else has its CPUs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
+
+use event::{Duration, Instant};
+
+use super::{Figures, Shared};
+use crate::clock::Clock;
+
+/// How often we look whether everybody rests.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// Lets the threads of a measurement rest.
+#[derive(Debug)]
+pub struct Pauser {
+    shared: Arc<Shared>,
+    threads: Vec<(Thread, Arc<Figures>)>,
+}
+
+impl Pauser {
+    pub(super) fn new(shared: &Arc<Shared>, threads: Vec<(Thread, Arc<Figures>)>) -> Pauser {
+        Pauser {
+            shared: shared.clone(),
+            threads,
+        }
+    }
+
+    /// Does `work` while the threads rest, each after its present sleep. They go on from a new
+    /// common instant then, unless they were ended meanwhile.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.shared.rests.begin();
+        self.shared.gate.shut();
+        let rests = |(_, figures): &(_, Arc<Figures>)| figures.rests.load(Ordering::Acquire);
+        while !self.threads.iter().all(rests) {
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        let done = work();
+        self.shared.rests.end();
+        self.shared.gate.open(self.shared.first_instant_ns());
+        self.wake();
+        done
+    }
+
+    /// Ends the measurement.
+    pub fn end(&self) {
+        self.shared.gate.close();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.threads.iter().for_each(|(thread, _)| thread.unpark());
+    }
+}
+
+/// How long a measurement rested; no measuring thread looks at it.
+#[derive(Debug, Default)]
+pub(super) struct Rests(Mutex<(Duration, Option<Instant>)>);
+
+impl Rests {
+    fn begin(&self) {
+        self.with(|(_, since)| *since = Some(now()));
+    }
+
+    fn end(&self) {
+        self.with(|(ended, since)| {
+            let last = since.take().map_or(Duration::ZERO, |since| now() - since);
+            *ended += last;
+        });
+    }
+
+    /// Until now.
+    pub fn so_far(&self) -> Duration {
+        self.with(|(ended, since)| *ended + since.map_or(Duration::ZERO, |since| now() - since))
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut (Duration, Option<Instant>)) -> T) -> T {
+        // Whoever panicked there left two plain figures.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn now() -> Instant {
+    Instant::from_ns(Clock::Monotonic.now_ns())
+}
