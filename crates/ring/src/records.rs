@@ -27,6 +27,9 @@ pub struct Records<'a> {
     base: u64,
     subbuffer_bytes: u64,
     at: usize,
+    /// Where the sub-buffer ends that holds `at`: a division for each record would cost as much as
+    /// all the rest of it.
+    subbuffer_end: usize,
     malformed: u64,
     time_min: u64,
 }
@@ -35,11 +38,13 @@ impl<'a> Records<'a> {
     /// The records in `bytes`, which a ring holds from the offset `base` on: the beginning of a
     /// record. Times below `time_min` are malformed: times in a ring never fall.
     pub fn new(bytes: &'a [u8], base: u64, subbuffer_bytes: u64, time_min: u64) -> Self {
+        let left = subbuffer_bytes - base % subbuffer_bytes;
         Records {
             bytes,
             base,
             subbuffer_bytes,
             at: 0,
+            subbuffer_end: usize::try_from(left).unwrap_or(usize::MAX),
             malformed: 0,
             time_min,
         }
@@ -60,20 +65,21 @@ impl<'a> Records<'a> {
         self.time_min
     }
 
-    /// Bytes from here to the end of the sub-buffer.
-    fn left(&self) -> u64 {
-        self.subbuffer_bytes - self.position() % self.subbuffer_bytes
+    /// Goes on by `size_bytes`, at most to the end of the sub-buffer.
+    #[inline]
+    fn advance(&mut self, size_bytes: usize) {
+        self.at += size_bytes;
+        if self.at == self.subbuffer_end {
+            let subbuffer_bytes = usize::try_from(self.subbuffer_bytes).unwrap_or(usize::MAX);
+            self.subbuffer_end = self.at.saturating_add(subbuffer_bytes);
+        }
     }
 
     /// Goes to the next sub-buffer, or as far as there are bytes.
-    fn skip(&mut self) {
-        let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
-        self.at = self.at.saturating_add(left).min(self.bytes.len());
-    }
-
     fn pass_by(&mut self) {
         self.malformed += 1;
-        self.skip();
+        let left = self.subbuffer_end - self.at;
+        self.advance(left.min(self.bytes.len() - self.at));
     }
 }
 
@@ -90,10 +96,14 @@ impl<'a> Iterator for Records<'a> {
             let size_bytes = usize::from(first as u16) * 8;
             let id = (first >> 16) as u16;
             if id == rings::ID_PADDING {
-                self.skip();
+                // Behind half of it, what is left there from an earlier turn would be a record.
+                if self.subbuffer_end > self.bytes.len() {
+                    return None;
+                }
+                self.advance(self.subbuffer_end - self.at);
                 continue;
             }
-            if size_bytes < HEADER_BYTES || size_bytes as u64 > self.left() {
+            if size_bytes < HEADER_BYTES || size_bytes > self.subbuffer_end - self.at {
                 self.pass_by();
                 continue;
             }
@@ -104,7 +114,7 @@ impl<'a> Iterator for Records<'a> {
                 continue;
             }
             self.time_min = header.time;
-            self.at += size_bytes;
+            self.advance(size_bytes);
             return Some(Record {
                 id,
                 tid: header.tid,

@@ -150,6 +150,12 @@ impl EventDescription {
         format!("{}:{}", self.provider, self.name)
     }
 
+    /// The bytes of the fields of each of its records; nothing where they vary.
+    pub fn fields_bytes(&self) -> Option<usize> {
+        let shown = self.fields.iter().filter(|field| !field.hidden);
+        shown.map(|field| field.kind.size_bytes()).sum()
+    }
+
     /// Cuts a payload into its fields, each without its length; calls `each` for all of them.
     /// Returns whether the payload is exactly what the description says, with at most seven
     /// filling bytes; when it is not, `each` was called for fields that are there.

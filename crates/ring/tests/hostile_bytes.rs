@@ -103,6 +103,23 @@ fn a_stretch_is_read_as_written_and_resumed_where_it_was_cut() {
 }
 
 #[test]
+fn a_stretch_that_is_cut_inside_of_padding_is_resumed_before_it() {
+    let mut bytes: Vec<u8> = [2 | 1 << 16, 100u64].map(u64::to_le_bytes).concat();
+    bytes.resize(4096, 0);
+    // What an earlier turn left behind the padding's first word.
+    bytes[24..32].copy_from_slice(&(2u64 | 7 << 16).to_le_bytes());
+    bytes[32..40].copy_from_slice(&200u64.to_le_bytes());
+    let read = |end: usize, begin: usize| {
+        let mut records = Records::new(&bytes[begin..end], 4096 + begin as u64, 4096, 0);
+        let count = records.by_ref().count();
+        (count, records.position() - 4096, records.malformed())
+    };
+    assert_eq!(read(24, 0), (1, 16, 0));
+    assert_eq!(read(4095, 0), (1, 16, 0));
+    assert_eq!(read(4096, 16), (0, 4096, 0));
+}
+
+#[test]
 fn a_time_that_falls_and_a_record_over_a_boundary_are_malformed() {
     let check = |first: u64, time: u64| {
         let mut bytes: Vec<u8> = [2 | 1 << 16, 100u64].map(u64::to_le_bytes).concat();

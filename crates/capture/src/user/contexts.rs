@@ -229,8 +229,6 @@ pub(super) struct Contexts {
     listed: Option<StdInstant>,
     /// Whether threads are asked about at all.
     is_wanted: bool,
-    /// Events of threads about which nothing is known.
-    unknown: u64,
 }
 
 impl Contexts {
@@ -306,19 +304,19 @@ impl Contexts {
         known.facts.as_ref()
     }
 
-    /// Appends the values of `contexts`; `now` is when the records were read.
+    /// Appends the values of `contexts`; `now` is when the records were read. False when it is of a
+    /// thread about which nothing is known.
     pub fn encode(
         &mut self,
         contexts: &[Context],
         origin: Origin,
         now: StdInstant,
         payload: &mut PayloadWriter,
-    ) {
+    ) -> bool {
         let asks = contexts.iter().any(|context| context.is_recorders());
         let facts = asks
             .then(|| self.thread(origin.tid, now).cloned())
             .flatten();
-        self.unknown += u64::from(asks && facts.is_none());
         for context in contexts {
             match context {
                 Context::Vpid => payload.i32(origin.pid),
@@ -331,23 +329,7 @@ impl Contexts {
                 Context::Namespace(place) => payload.u64(self.namespaces[*place]),
             };
         }
-    }
-
-    /// The same with those that every event has.
-    pub fn encode_all(
-        &mut self,
-        contexts: &[Context],
-        origin: Origin,
-        now: StdInstant,
-        payload: &mut PayloadWriter,
-    ) {
-        payload.i32(origin.pid).i32(origin.tid);
-        self.encode(contexts, origin, now, payload);
-    }
-
-    /// Events that were written with unknown values.
-    pub fn unknown(&self) -> u64 {
-        self.unknown
+        !asks || facts.is_some()
     }
 }
 

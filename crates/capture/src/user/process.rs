@@ -1,30 +1,24 @@
 //! One traced process: from its rings to a CTF trace of its own, as LTTng's per-process buffers.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant as StdInstant;
 
-use ctf::writer::{
-    ClockMeta, EnvValue, HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceMeta,
-    TraceWriter, random_uuid,
-};
+use ctf::writer::{TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
 use expr::Expr;
-use ring::{
-    ClockKind, Directory, LOSS_NAMES, Layout, Liveness, Losses, Mode, Record, Records, RingFile,
-};
+use ring::{ClockKind, Directory, Liveness, Losses, Mode, Records, RingFile};
 
-use super::classes;
-use super::clock::{Converter, CounterClock};
-use super::contexts::{self, Context, Contexts, Origin};
+use super::clock::CounterClock;
+use super::contexts::Contexts;
 use super::filter::{self, ByRecorder, Compiled};
-use super::map::{self, ProcessMap};
+use super::lane::{COPY_BYTES, Lane, time_ns};
+use super::map::ProcessMap;
+use super::metadata::{self, Ending};
+use super::scribe::{Desk, LaidOut, Scribe};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
-
-/// A pass copies at most so much of each ring; more than the largest record.
-const COPY_BYTES: u64 = 1 << 20;
 
 /// Of a ring's room, so much may wait for the disk: one part in this many.
 const WAITING_PARTS: u64 = 16;
@@ -68,31 +62,6 @@ pub(super) struct Common<'a> {
     pub keeps_the_dead: bool,
 }
 
-/// One ring on its way to its stream.
-struct Lane {
-    ring: u32,
-    /// The first offset that was not read.
-    next: u64,
-    /// The first that is not in the file; what lies behind stays in the ring for a recorder that
-    /// comes when this one is killed.
-    kept: u64,
-    /// The last time, on the file's clock and on the trace's.
-    counter: u64,
-    ns: i64,
-    /// The time of the first record that was written.
-    first_ns: Option<i64>,
-    losses: Losses,
-    lost_written: u64,
-    /// When the losses were read.
-    losses_ns: i64,
-    /// Losses that others stated, or of before we came.
-    losses_before: Losses,
-    /// Ours that are in the file.
-    losses_kept: Losses,
-    bytes: Vec<u8>,
-    stream: Option<StreamWriter>,
-}
-
 /// A process that is being recorded.
 pub(super) struct Process {
     directory: Rc<Directory>,
@@ -116,9 +85,11 @@ pub(super) struct Process {
     has_failed: bool,
     /// The error of the times of what is older than our clock.
     early_error_ns: i64,
-    payload: PayloadWriter,
+    desk: Desk,
     events: u64,
     malformed: u64,
+    /// Events with contexts that nobody knew.
+    unknown: u64,
     size_bytes: u64,
 }
 
@@ -174,9 +145,10 @@ impl Process {
             was_read: false,
             has_failed: false,
             early_error_ns: 0,
-            payload: PayloadWriter::new(),
+            desk: Desk::default(),
             events: 0,
             malformed: 0,
+            unknown: 0,
             size_bytes: 0,
         }
     }
@@ -200,6 +172,7 @@ impl Process {
         process.malformed = malformed;
         // After the copy: whatever it holds was described before now.
         process.file.read_table()?;
+        process.desk.learn(&process.file);
         process.map.note(&mut process.file)?;
         process.map.ask_kernel(&process.file);
         let mut begin = Instant::MAX;
@@ -316,6 +289,7 @@ impl Process {
         if new.is_empty() {
             return Ok(());
         }
+        self.desk.learn(&self.file);
         for place in new {
             let event = &self.file.table().events[place];
             match wanted::verdict(&common.wanted.wishes, event) {
@@ -331,7 +305,7 @@ impl Process {
             }
             self.switched.push(place);
         }
-        let (classes, log_levels) = (self.classes(), self.log_levels());
+        let (classes, log_levels) = metadata::described(self.file.table());
         if let Some((writer, meta)) = &mut self.trace {
             meta.streams[0].classes = classes;
             meta.streams[0].log_levels = log_levels;
@@ -366,18 +340,6 @@ impl Process {
         })
     }
 
-    fn classes(&self) -> Vec<event::EventClass> {
-        let events = self.file.table().events.iter().enumerate();
-        events
-            .map(|(place, event)| classes::class(event, place))
-            .collect()
-    }
-
-    fn log_levels(&self) -> Vec<Option<i64>> {
-        let events = self.file.table().events.iter();
-        events.map(|event| Some(i64::from(event.level))).collect()
-    }
-
     /// Starts the stream of a lane that has something to say. False when it has nothing.
     fn begin_stream(
         &mut self,
@@ -391,7 +353,8 @@ impl Process {
             return Ok(false);
         }
         if self.trace.is_none() {
-            self.trace = Some(self.create(common)?);
+            let (layout, table) = (self.file.layout(), self.file.table());
+            self.trace = Some(metadata::create(layout, table, common)?);
         }
         let lane = &mut self.lanes[place];
         if lane.stream.is_none()
@@ -429,27 +392,32 @@ impl Process {
         stream.discarded(lost)?;
         let mut scribe = Scribe {
             file: &self.file,
+            ring: lane.ring,
             wanted: &common.wanted.contexts,
             now: StdInstant::now(),
             contexts: &mut self.contexts,
             filters: &mut self.filters,
-            payload: &mut self.payload,
+            desk: &mut self.desk,
+            last: None,
+            unknown: 0,
         };
         for record in records.by_ref() {
             lane.ns = lane.ns.max(time_ns(layout.clock, &mut converter, &record));
             lane.first_ns.get_or_insert(lane.ns);
-            match scribe.lay_out(&record, lane.ring) {
-                LaidOut::As(class) => {
+            match scribe.lay_out(&record) {
+                LaidOut::As(class, contexts, fields) => {
                     let time = Instant::from_ns(lane.ns);
-                    stream.event(class, time, scribe.payload.bytes())?;
+                    stream.event_in_parts(class, time, contexts, fields)?;
                     self.events += 1;
                 }
                 LaidOut::Filtered => (),
                 LaidOut::Malformed => self.malformed += 1,
             }
         }
+        self.unknown += scribe.unknown;
         self.malformed += records.malformed();
         lane.counter = records.time_max();
+        lane.is_stuck = !bytes.is_empty() && records.position() <= lane.next;
         lane.next = lane.next.max(records.position());
         lane.bytes = bytes;
         lane.bytes.clear();
@@ -471,63 +439,6 @@ impl Process {
         };
         let begin = Instant::from_ns(common.wanted.begin_ns as i64);
         self.map.write(writer, self.file.layout().pid, begin)
-    }
-
-    fn create(&self, common: &Common) -> Result<(TraceWriter, TraceMeta)> {
-        let layout = self.file.layout();
-        let plain = |c: char| match c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            true => c,
-            false => '_',
-        };
-        let name: String = layout.name.chars().map(plain).collect();
-        let begin_ms = layout.begin_ns / 1_000_000;
-        let folder: PathBuf = common.folder.join(format!(
-            "{}-{}-{begin_ms}",
-            name.trim_matches('.'),
-            layout.pid
-        ));
-        let meta = TraceMeta {
-            environment: self.environment(common),
-            uuid: random_uuid()?,
-            clocks: vec![ClockMeta::monotonic(common.wall_offset_ns)],
-            losses_are_vague: true,
-            streams: vec![
-                StreamMeta {
-                    name: "channel0".to_owned(),
-                    header: HeaderKind::Large,
-                    classes: self.classes(),
-                    log_levels: self.log_levels(),
-                    event_context: contexts::fields(&common.wanted.contexts),
-                    ..StreamMeta::default()
-                },
-                map::stream(),
-            ],
-            ..TraceMeta::default()
-        };
-        Ok((TraceWriter::create(&folder, &meta)?, meta))
-    }
-
-    fn environment(&self, common: &Common) -> Vec<(String, EnvValue)> {
-        let layout = self.file.layout();
-        let text = |text: &str| EnvValue::Text(text.to_owned());
-        let mut entries = vec![("hostname", text(&crate::environment::hostname()))];
-        entries.extend([("domain", text("ust")), ("tracer_name", text("lttng-ust"))]);
-        entries.extend(
-            crate::environment::TRACER_VERSION
-                .map(|(name, number)| (name, EnvValue::Integer(number))),
-        );
-        entries.extend([
-            ("tracer_buffering_scheme", text("pid")),
-            ("trace_name", text(common.trace_name)),
-            ("vpid", EnvValue::Integer(i64::from(layout.pid))),
-            ("procname", text(&layout.name)),
-            ("architecture_bit_width", EnvValue::Integer(64)),
-            ("rtscope_version", text(env!("CARGO_PKG_VERSION"))),
-        ]);
-        let entries = entries.into_iter();
-        entries
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
     }
 
     /// Ends the recording of this process: switches go off, or its file goes when it is dead. Also
@@ -591,25 +502,14 @@ impl Process {
         self.size_bytes += self.map.finish(end)?;
         ended?;
         if let Some((writer, meta)) = &mut self.trace {
-            let lost = LOSS_NAMES.iter().zip(losses).filter(|(_, lost)| *lost > 0);
-            let lost = lost.map(|(cause, lost)| (format!("lost: {cause}"), lost as i64));
-            let mut facts: Vec<_> = lost.collect();
-            facts.push(("malformed".to_owned(), self.malformed as i64));
-            if self.contexts.unknown() > 0 {
-                let unknown = self.contexts.unknown() as i64;
-                facts.push(("context_unknown".to_owned(), unknown));
-            }
-            if self.file.layout().clock == ClockKind::Counter {
-                facts.push((
-                    "clock_error_ns".to_owned(),
-                    clock.error_ns().max(self.early_error_ns),
-                ));
-            }
-            meta.environment
-                .extend(facts.into_iter().map(|(name, number)| {
-                    let name = name.replace([':', ' ', '-'], "_").replace("__", "_");
-                    (format!("rtscope_{name}"), EnvValue::Integer(number))
-                }));
+            let is_converted = self.file.layout().clock == ClockKind::Counter;
+            let ending = Ending {
+                losses,
+                malformed: self.malformed,
+                unknown: self.unknown,
+                clock_error_ns: is_converted.then(|| clock.error_ns().max(self.early_error_ns)),
+            };
+            meta.environment.extend(ending.environment());
             writer.update(meta)?;
         }
         Ok(UserProcess {
@@ -621,196 +521,5 @@ impl Process {
             unregistered: self.file.unregistered()?,
             size_bytes: self.size_bytes,
         })
-    }
-}
-
-/// What becomes of records on their way into the trace.
-struct Scribe<'p> {
-    file: &'p RingFile,
-    /// Contexts that each event gets.
-    wanted: &'p [Context],
-    /// When the records were read.
-    now: StdInstant,
-    contexts: &'p mut Contexts,
-    filters: &'p mut HashMap<usize, ByRecorder>,
-    payload: &'p mut PayloadWriter,
-}
-
-/// What one record became.
-enum LaidOut {
-    /// An event of this class; the payload has its bytes.
-    As(u32),
-    /// None: a filter of the recorder dropped it.
-    Filtered,
-    /// It is not what its description says.
-    Malformed,
-}
-
-impl Scribe<'_> {
-    /// Lays out a record of the ring `ring`.
-    fn lay_out(&mut self, record: &Record<'_>, ring: u32) -> LaidOut {
-        let table = self.file.table();
-        let Some(place) = table.place_of(record.id) else {
-            return LaidOut::Malformed;
-        };
-        let event = &table.events[place];
-        let origin = Origin {
-            pid: self.file.layout().pid,
-            tid: record.tid,
-            ring,
-            code_address: event.code_address,
-        };
-        if let Some(filter) = self.filters.get_mut(&place) {
-            self.payload.clear();
-            if !classes::encode(event, record.payload, self.payload) {
-                return LaidOut::Malformed;
-            }
-            self.contexts
-                .encode(filter.contexts(), origin, self.now, self.payload);
-            if !filter.passes(self.payload, Cpu(ring)) {
-                return LaidOut::Filtered;
-            }
-        }
-        self.payload.clear();
-        self.contexts
-            .encode_all(self.wanted, origin, self.now, self.payload);
-        match classes::encode(event, record.payload, self.payload) {
-            true => LaidOut::As(place as u32),
-            false => LaidOut::Malformed,
-        }
-    }
-}
-
-/// The time of a record, in nanoseconds of CLOCK_MONOTONIC.
-fn time_ns(clock: ClockKind, converter: &mut Converter<'_>, record: &Record<'_>) -> i64 {
-    match clock {
-        ClockKind::Counter => converter.ns(record.time),
-        ClockKind::Monotonic => record.time.min(i64::MAX as u64) as i64,
-    }
-}
-
-impl Lane {
-    fn new(ring: u32, next: u64) -> Lane {
-        Lane {
-            ring,
-            next,
-            kept: next,
-            counter: 0,
-            ns: 0,
-            first_ns: None,
-            losses: Losses::default(),
-            lost_written: 0,
-            losses_ns: 0,
-            losses_before: Losses::default(),
-            losses_kept: Losses::default(),
-            bytes: Vec::new(),
-            stream: None,
-        }
-    }
-
-    /// With all that a ring holds; none when there is no ring.
-    fn look(file: &RingFile, ring: u32, malformed: &mut u64) -> Result<Option<Lane>> {
-        let Some((window, losses)) = file.control(ring)? else {
-            return Ok(None);
-        };
-        let mode = file.mode()?;
-        let Some(range) = ring::readable(file.layout(), mode, window) else {
-            *malformed += 1;
-            return Ok(None);
-        };
-        let mut lane = Lane::new(ring, range.start);
-        lane.losses = losses;
-        lane.losses_ns = file.layout().begin_ns.min(i64::MAX as u64) as i64;
-        file.copy(ring, range.clone(), &mut lane.bytes)?;
-        if mode == Mode::Overwrite
-            && let Some((window, _)) = file.control(ring)?
-        {
-            // What the writer reached meanwhile is no more what was copied.
-            let kept = ring::overwritten_before(file.layout(), window.head);
-            lane.next = kept.clamp(range.start, range.end);
-            lane.bytes.drain(..(lane.next - range.start) as usize);
-        }
-        Ok(Some(lane))
-    }
-
-    /// Brings what was read to the file, and says so in the ring.
-    fn keep(&mut self, file: &RingFile) -> Result<()> {
-        let Some(stream) = &mut self.stream else {
-            return Ok(());
-        };
-        stream.gap()?;
-        if self.next > self.kept {
-            self.kept = self.next;
-            file.consumed(self.ring, self.kept)?;
-        }
-        // What was read of the counters and is in no packet yet comes with the next.
-        let lost: u64 = self.losses.iter().sum();
-        if lost == self.lost_written && self.losses != self.losses_kept {
-            self.losses_kept = self.losses;
-            let mut all = self.losses_before;
-            for (all, ours) in all.iter_mut().zip(self.losses) {
-                *all = all.saturating_add(ours);
-            }
-            file.stated(self.ring, &all)?;
-        }
-        Ok(())
-    }
-
-    /// Ends its stream; gives its size in bytes.
-    fn finish(&mut self, end: Instant) -> Result<u64> {
-        let Some(mut stream) = self.stream.take() else {
-            return Ok(0);
-        };
-        stream.covers(end.max(Instant::from_ns(self.ns)))?;
-        Ok(stream.finish()?.size_bytes)
-    }
-
-    /// The time of its first event; the end of time without one.
-    fn begin(&self) -> Instant {
-        let first = self.first_ns.map(Instant::from_ns);
-        first.unwrap_or(Instant::MAX)
-    }
-
-    /// The time of the first record that was copied.
-    fn first_held(&self, layout: &Layout, clock: &CounterClock) -> Option<Instant> {
-        let size = layout.subbuffer_bytes;
-        let first = Records::new(&self.bytes, self.next, size, self.counter).next()?;
-        let ns = time_ns(layout.clock, &mut clock.converter(), &first);
-        Some(Instant::from_ns(ns))
-    }
-
-    fn holds(&self) -> bool {
-        !self.bytes.is_empty()
-    }
-
-    /// Copies what is new; returns how much the ring held.
-    fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
-        let now_ns = crate::clock::monotonic().as_ns();
-        let Some((window, losses)) = file.control(self.ring)? else {
-            return Ok(0);
-        };
-        self.losses_ns = now_ns;
-        for (lost, (now, before)) in self
-            .losses
-            .iter_mut()
-            .zip(losses.iter().zip(self.losses_before))
-        {
-            *lost = (*lost).max(now.saturating_sub(before));
-        }
-        let window = ring::Window {
-            tail: self.next,
-            ..window
-        };
-        let Some(range) = ring::readable(file.layout(), Mode::Discard, window) else {
-            // The process broke its own ring: on from where it says that it is.
-            *malformed += 1;
-            self.next = window.head & !7;
-            self.kept = self.next;
-            return file.consumed(self.ring, self.next).map(|()| 0);
-        };
-        let held = range.end - range.start;
-        let end = range.start + held.min(COPY_BYTES);
-        file.copy(self.ring, range.start..end, &mut self.bytes)?;
-        Ok(held)
     }
 }

@@ -98,6 +98,20 @@ impl StreamWriter {
     /// [`ErrorKind::InvalidInput`] when time goes backwards, the class does not exist or is not
     /// made of whole bytes alone; otherwise what the operating system says, with the file's name.
     pub fn event(&mut self, class_index: u32, time: Instant, payload: &[u8]) -> Result<()> {
+        self.event_in_parts(class_index, time, payload, &[])
+    }
+
+    /// The same with the payload in two parts, which need not be brought together before.
+    ///
+    /// # Errors
+    /// As [`StreamWriter::event`].
+    pub fn event_in_parts(
+        &mut self,
+        class_index: u32,
+        time: Instant,
+        context: &[u8],
+        fields: &[u8],
+    ) -> Result<()> {
         if !self.class(class_index)?.wire.is_bytes {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
@@ -105,8 +119,9 @@ impl StreamWriter {
             )
             .found(format!("class {class_index}")));
         }
-        let time = self.begin_event(class_index, time, payload.len())?;
-        self.packet.append(payload);
+        let time = self.begin_event(class_index, time, context.len() + fields.len())?;
+        self.packet.append(context);
+        self.packet.append(fields);
         self.end_event(time);
         Ok(())
     }

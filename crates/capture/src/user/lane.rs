@@ -1,0 +1,179 @@
+//! One ring of a process on its way to its stream: what is new is copied, what is in the file is
+//! given back to the process.
+
+use ctf::writer::StreamWriter;
+use event::{Instant, Result};
+use ring::{ClockKind, Layout, Losses, Mode, Record, Records, RingFile};
+
+use super::clock::{Converter, CounterClock};
+
+/// A pass copies at most so much of each ring: it is still in the CPU's cache when it is laid out.
+pub(super) const COPY_BYTES: u64 = 256 << 10;
+/// Where that much holds no whole record. More than the largest record.
+const COPY_BYTES_MAX: u64 = 1 << 20;
+
+/// One ring on its way to its stream.
+pub(super) struct Lane {
+    pub ring: u32,
+    /// The first offset that was not read.
+    pub next: u64,
+    /// The first that is not in the file; what lies behind stays in the ring for a recorder that
+    /// comes when this one is killed.
+    pub kept: u64,
+    /// The last time, on the file's clock and on the trace's.
+    pub counter: u64,
+    pub ns: i64,
+    /// The time of the first record that was written.
+    pub first_ns: Option<i64>,
+    pub losses: Losses,
+    pub lost_written: u64,
+    /// When the losses were read.
+    pub losses_ns: i64,
+    /// Losses that others stated, or of before we came.
+    pub losses_before: Losses,
+    /// Ours that are in the file.
+    pub losses_kept: Losses,
+    pub bytes: Vec<u8>,
+    /// Whether the last copy held no whole record.
+    pub is_stuck: bool,
+    pub stream: Option<StreamWriter>,
+}
+
+impl Lane {
+    pub fn new(ring: u32, next: u64) -> Lane {
+        Lane {
+            ring,
+            next,
+            kept: next,
+            counter: 0,
+            ns: 0,
+            first_ns: None,
+            losses: Losses::default(),
+            lost_written: 0,
+            losses_ns: 0,
+            losses_before: Losses::default(),
+            losses_kept: Losses::default(),
+            bytes: Vec::new(),
+            is_stuck: false,
+            stream: None,
+        }
+    }
+
+    /// With all that a ring holds; none when there is no ring.
+    pub fn look(file: &RingFile, ring: u32, malformed: &mut u64) -> Result<Option<Lane>> {
+        let Some((window, losses)) = file.control(ring)? else {
+            return Ok(None);
+        };
+        let mode = file.mode()?;
+        let Some(range) = ring::readable(file.layout(), mode, window) else {
+            *malformed += 1;
+            return Ok(None);
+        };
+        let mut lane = Lane::new(ring, range.start);
+        lane.losses = losses;
+        lane.losses_ns = file.layout().begin_ns.min(i64::MAX as u64) as i64;
+        file.copy(ring, range.clone(), &mut lane.bytes)?;
+        if mode == Mode::Overwrite
+            && let Some((window, _)) = file.control(ring)?
+        {
+            // What the writer reached meanwhile is no more what was copied.
+            let kept = ring::overwritten_before(file.layout(), window.head);
+            lane.next = kept.clamp(range.start, range.end);
+            lane.bytes.drain(..(lane.next - range.start) as usize);
+        }
+        Ok(Some(lane))
+    }
+
+    /// Brings what was read to the file, and says so in the ring.
+    pub fn keep(&mut self, file: &RingFile) -> Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        stream.gap()?;
+        if self.next > self.kept {
+            self.kept = self.next;
+            file.consumed(self.ring, self.kept)?;
+        }
+        // What was read of the counters and is in no packet yet comes with the next.
+        let lost: u64 = self.losses.iter().sum();
+        if lost == self.lost_written && self.losses != self.losses_kept {
+            self.losses_kept = self.losses;
+            let mut all = self.losses_before;
+            for (all, ours) in all.iter_mut().zip(self.losses) {
+                *all = all.saturating_add(ours);
+            }
+            file.stated(self.ring, &all)?;
+        }
+        Ok(())
+    }
+
+    /// Ends its stream; gives its size in bytes.
+    pub fn finish(&mut self, end: Instant) -> Result<u64> {
+        let Some(mut stream) = self.stream.take() else {
+            return Ok(0);
+        };
+        stream.covers(end.max(Instant::from_ns(self.ns)))?;
+        Ok(stream.finish()?.size_bytes)
+    }
+
+    /// The time of its first event; the end of time without one.
+    pub fn begin(&self) -> Instant {
+        let first = self.first_ns.map(Instant::from_ns);
+        first.unwrap_or(Instant::MAX)
+    }
+
+    /// The time of the first record that was copied.
+    pub fn first_held(&self, layout: &Layout, clock: &CounterClock) -> Option<Instant> {
+        let size = layout.subbuffer_bytes;
+        let first = Records::new(&self.bytes, self.next, size, self.counter).next()?;
+        let ns = time_ns(layout.clock, &mut clock.converter(), &first);
+        Some(Instant::from_ns(ns))
+    }
+
+    pub fn holds(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    /// Copies what is new; returns how much the ring held.
+    pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
+        let now_ns = crate::clock::monotonic().as_ns();
+        let Some((window, losses)) = file.control(self.ring)? else {
+            return Ok(0);
+        };
+        self.losses_ns = now_ns;
+        for (lost, (now, before)) in self
+            .losses
+            .iter_mut()
+            .zip(losses.iter().zip(self.losses_before))
+        {
+            *lost = (*lost).max(now.saturating_sub(before));
+        }
+        let window = ring::Window {
+            tail: self.next,
+            ..window
+        };
+        let Some(range) = ring::readable(file.layout(), Mode::Discard, window) else {
+            // The process broke its own ring: on from where it says that it is.
+            *malformed += 1;
+            self.next = window.head & !7;
+            self.kept = self.next;
+            return file.consumed(self.ring, self.next).map(|()| 0);
+        };
+        let held = range.end - range.start;
+        let most = match self.is_stuck {
+            true => COPY_BYTES_MAX,
+            false => COPY_BYTES,
+        };
+        let end = range.start + held.min(most);
+        file.copy(self.ring, range.start..end, &mut self.bytes)?;
+        Ok(held)
+    }
+}
+
+/// The time of a record, in nanoseconds of CLOCK_MONOTONIC.
+pub(super) fn time_ns(clock: ClockKind, converter: &mut Converter<'_>, record: &Record<'_>) -> i64 {
+    match clock {
+        ClockKind::Counter => converter.ns(record.time),
+        ClockKind::Monotonic => record.time.min(i64::MAX as u64) as i64,
+    }
+}
