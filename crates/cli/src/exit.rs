@@ -86,6 +86,7 @@ pub fn write_file(path: &Path, text: &str) -> Result<()> {
 /// A failed write to stdout as an [`Error`].
 pub fn stdout_error(error: std::io::Error) -> Error {
     Error::io("cannot write to stdout", error)
+        .mend("make room where stdout goes, or send it into another file: > FILE")
 }
 
 #[cfg(test)]

@@ -132,6 +132,40 @@ fn a_gap_is_put_to_the_account_of_the_task_that_made_it() {
 }
 
 #[test]
+fn deadline_threads_run_where_the_scheduler_puts_them() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |more: &[&str]| {
+        let words = ["measure", "cyclic", "--policy", "deadline", "--json"].into_iter();
+        let words = words.chain(["--samples", "50", "--interval", "5ms"]);
+        rtscope(
+            &words.chain(more.iter().copied()).collect::<Vec<_>>(),
+            folder.path(),
+        )
+    };
+    let output = run(&[]);
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let first = &found["threads"][0];
+    assert_eq!(
+        (&first["policy"], &first["cpu"]),
+        (&"deadline".into(), &Value::Null)
+    );
+    assert_eq!(first["samples"], 50);
+    let limit = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    if limit.is_ok_and(|limit| limit.trim() == "-1") {
+        return testkit::skip(
+            "a pinned deadline thread",
+            "kernel.sched_rt_runtime_us is -1",
+        );
+    }
+    let refused = run(&["--cpu", "0"]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("name no --cpu"), "{text}");
+}
+
+#[test]
 fn without_events_a_gap_has_a_length_and_no_taker() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
@@ -153,6 +187,13 @@ fn without_events_a_gap_has_a_length_and_no_taker() {
     assert!(
         cpus.iter().all(|cpu| cpu["gaps"].as_u64() > Some(0)),
         "a tick is a gap: {found}"
+    );
+    let resolution_ns = cpus.iter().map(|cpu| cpu["step_min_ns"].as_i64());
+    assert!(
+        resolution_ns
+            .into_iter()
+            .all(|ns| ns.is_some_and(|ns| (1..1_000).contains(&ns))),
+        "a reading takes its time: {found}"
     );
 }
 

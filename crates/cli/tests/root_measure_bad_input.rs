@@ -136,6 +136,8 @@ fn without_real_time_rights_the_limit_and_the_command_are_named() {
             .expect("prlimit starts");
         let expect = ["real-time priorities", "RLIMIT_RTPRIO 0", "sudo"];
         check_refused(&output, expect);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("rtscope measure cannot run here"), "{text}");
     }
 }
 
@@ -171,6 +173,28 @@ fn a_cpu_that_is_on_and_not_allowed_is_told_with_what_shows_those_that_are() {
         &entered.expect("sh starts"),
         ["cannot run on CPU 1", "", "taskset -p $$"],
     );
+}
+
+#[test]
+fn who_may_not_record_is_told_that_gaps_can_be_found_without() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = [
+        "--reuid=65534",
+        "--clear-groups",
+        env!("CARGO_BIN_EXE_rtscope"),
+    ];
+    let output = Command::new("setpriv")
+        .args(words)
+        .args(["measure", "hw", "--prio", "0", "--for", "1s"])
+        .current_dir(folder.path())
+        .output();
+    let expect = [
+        "kernel events cannot be recorded",
+        "/sys/kernel/tracing",
+        "--no-events",
+    ];
+    check_refused(&output.expect("setpriv starts"), expect);
 }
 
 /// Starts a measurement of an hour, interrupts it, and gives what it wrote.

@@ -206,16 +206,31 @@ pub fn schedule(policy: Policy) -> Result<()> {
     };
     // SAFETY: the kernel only reads the structure, of the size that it states, during the call.
     if unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } != 0 {
-        let cause = std::io::Error::last_os_error();
-        let what = format!(
-            "cannot run at the policy {} {}",
-            policy.name(),
-            policy.prio()
-        );
-        return Err(Error::io(what.trim_end_matches(" 0"), cause)
-            .mend("sudo rtscope doctor names what is missing"));
+        return Err(refused(policy, std::io::Error::last_os_error()));
     }
     Ok(())
+}
+
+fn refused(policy: Policy, cause: std::io::Error) -> Error {
+    let what = format!(
+        "cannot run at the policy {} {}",
+        policy.name(),
+        policy.prio()
+    );
+    let mend = match (policy, cause.raw_os_error()) {
+        // sched(7): it must be free to run on every CPU of its root domain, unless bandwidth is
+        // not controlled, and all of them together may not take more than their share.
+        (Policy::Deadline { .. }, Some(libc::EPERM)) => {
+            "name no --cpu: the kernel pins no deadline task unless              sudo sysctl kernel.sched_rt_runtime_us=-1; sudo rtscope doctor names what else is \
+             missing"
+        }
+        (Policy::Deadline { .. }, Some(libc::EBUSY)) => {
+            "ask for a longer --interval or fewer threads: deadline tasks have all the time that \
+             kernel.sched_rt_runtime_us leaves them"
+        }
+        _ => "sudo rtscope doctor names what is missing",
+    };
+    Error::io(what.trim_end_matches(" 0"), cause).mend(mend)
 }
 
 /// Keeps signals from this thread: another one takes them.

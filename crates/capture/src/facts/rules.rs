@@ -50,7 +50,7 @@ impl Verb {
         match self {
             Verb::Watch => "watch",
             Verb::Record => "record",
-            Verb::Measure => "measure cyclic",
+            Verb::Measure => "measure",
             Verb::Shield => "shield",
             Verb::Demo => "demo hog",
             Verb::DemoJack => "demo jack",

@@ -160,7 +160,7 @@ pub enum PolicyName {
     Fifo,
     /// SCHED_RR.
     Rr,
-    /// SCHED_DEADLINE, a tenth of the interval as its runtime.
+    /// SCHED_DEADLINE, a tenth of the interval as its runtime, on whatever CPU the scheduler gives.
     Deadline,
     /// SCHED_OTHER.
     Other,

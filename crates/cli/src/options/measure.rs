@@ -87,12 +87,17 @@ impl CyclicOptions {
         let distance = distance.transpose()?.unwrap_or_default();
         let aligned = typed.aligned.as_ref().map(|text| Duration::parse(text));
         let policy = policy(typed.policy, typed.prio, interval);
+        // The kernel pins no deadline task: who names CPUs is told so by the kernel's refusal.
+        let free = typed.policy == PolicyName::Deadline && typed.cpu.is_none();
         let bucket = positive_duration("--bucket", &typed.bucket)?;
         let range = positive_duration("--range", &typed.range)?;
         let over = optional("--over", &typed.over)?;
         Ok(CyclicOptions {
             plan: Plan {
-                threads: apart(&cpus, policy, interval, distance),
+                threads: match free {
+                    true => unpinned(apart(&cpus, policy, interval, distance)),
+                    false => apart(&cpus, policy, interval, distance),
+                },
                 clock: clock(typed.clock),
                 samples: typed.samples,
                 break_over: optional("--break-over", &typed.break_over)?,
@@ -183,6 +188,12 @@ fn apart(cpus: &[Cpu], policy: Policy, interval: Duration, distance: Duration) -
         interval: later(interval, distance, number),
     };
     cpus.iter().enumerate().map(thread).collect()
+}
+
+/// The same, wherever the scheduler puts them.
+fn unpinned(mut threads: Vec<ThreadPlan>) -> Vec<ThreadPlan> {
+    threads.iter_mut().for_each(|thread| thread.cpu = None);
+    threads
 }
 
 fn later(interval: Duration, distance: Duration, number: usize) -> Duration {

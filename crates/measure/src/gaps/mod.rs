@@ -47,7 +47,8 @@ pub struct Reading {
     pub iterations: u64,
     /// How long it looped.
     pub looped: Duration,
-    /// The shortest step from one reading to a later one: the resolution.
+    /// From one reading to the next, on average over the fastest thousand in a row: the
+    /// resolution.
     pub step_min: Duration,
     /// The gaps in time order, on CLOCK_MONOTONIC.
     pub gaps: Vec<TimeRange>,

@@ -12,7 +12,9 @@ use crate::task;
 
 /// How long the counter is held against the clock before the first window.
 const CALIBRATION_NS: i64 = 10_000_000;
-/// Readings between two looks at whether to stop.
+/// Readings between two looks at whether to stop. Their mean step is the resolution: single steps
+/// are no measure of it, as a processor's counter may stand still for longer than a reading takes
+/// and then tells one reading from the next by a count that is no time.
 const BATCH: u64 = 1024;
 
 pub(super) struct Looker {
@@ -31,8 +33,8 @@ struct Raw {
 struct Window {
     begin: Pair,
     end: Pair,
-    /// None but where the counter stood still.
-    step_min: Option<i64>,
+    /// Of the fastest readings in a row, [`BATCH`] of them.
+    batch_min: Option<i64>,
     longest: i64,
     unkept: u64,
 }
@@ -81,13 +83,13 @@ impl Looker {
         let threshold = line.counts(self.plan.threshold.as_ns());
         let begin = counter.pair();
         let last_count = begin.counter + line.counts(self.plan.width.as_ns());
-        let (mut step_min, mut longest, mut unkept) = (Shortest::default(), 0, 0);
+        let (mut batch_min, mut longest, mut unkept) = (None::<i64>, 0, 0);
         let mut last = counter.read();
         while last < last_count && !self.stop.load(Ordering::Relaxed) {
+            let batch_begin = last;
             for _ in 0..BATCH {
                 let now = counter.read();
                 let step = now - last;
-                step_min.add(step);
                 if step > threshold {
                     longest = longest.max(step);
                     if raw.len() < room {
@@ -101,41 +103,17 @@ impl Looker {
                 }
                 last = now;
             }
+            let batch = last - batch_begin;
+            batch_min = Some(batch_min.map_or(batch, |shortest| shortest.min(batch)));
             *iterations += BATCH;
         }
         Window {
             begin,
             end: counter.pair(),
-            step_min: step_min.get(),
+            batch_min,
             longest,
             unkept,
         }
-    }
-}
-
-/// The shortest step that is one: two readings may fall into one step of the counter, which on some
-/// processors is longer than reading it takes.
-#[derive(Debug)]
-struct Shortest {
-    /// The step less one: what is no step is the largest number then, without a branch.
-    less_one: u64,
-}
-
-impl Default for Shortest {
-    fn default() -> Shortest {
-        Shortest { less_one: u64::MAX }
-    }
-}
-
-impl Shortest {
-    #[inline(always)]
-    fn add(&mut self, step: i64) {
-        self.less_one = self.less_one.min(step.wrapping_sub(1).cast_unsigned());
-    }
-
-    fn get(&self) -> Option<i64> {
-        let less_one = i64::try_from(self.less_one).ok()?;
-        Some(less_one + 1)
     }
 }
 
@@ -155,8 +133,8 @@ fn add(reading: &mut Reading, window: &Window, raw: &mut Vec<Raw>) {
     reading.looped = Duration::from_ns(
         reading.looped.as_ns() + window.end.monotonic_ns - window.begin.monotonic_ns,
     );
-    if let Some(step_min) = window.step_min {
-        let step = Duration::from_ns(ns(step_min));
+    if let Some(batch_min) = window.batch_min {
+        let step = Duration::from_ns(ns(batch_min) / BATCH.cast_signed());
         reading.step_min = reading.step_min.min(step);
     }
     reading.longest = reading.longest.max(Duration::from_ns(ns(window.longest)));
@@ -166,22 +144,4 @@ fn add(reading: &mut Reading, window: &Window, raw: &mut Vec<Raw>) {
         begin: instant(gap.begin),
         end: instant(gap.end),
     }));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_readings_in_one_step_of_the_counter_are_no_step() {
-        let check = |steps: &[i64], expect: Option<i64>| {
-            let mut shortest = Shortest::default();
-            steps.iter().for_each(|&step| shortest.add(step));
-            assert_eq!(shortest.get(), expect, "{steps:?}");
-        };
-        check(&[], None);
-        check(&[0, 0], None);
-        check(&[26, 0, 52], Some(26));
-        check(&[0, -3, 1, 7], Some(1));
-    }
 }

@@ -108,6 +108,7 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
     missing.extend(loads.iter_mut().filter_map(Running::ended));
     // What follows takes its time.
     loads.clear();
+    let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
     let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();

@@ -68,7 +68,7 @@ impl<'a> Search<'a> {
     /// Before the first go.
     pub(super) fn new(options: &'a GapOptions, facts: &'a Facts) -> Result<Search<'a>> {
         if options.events.is_some() {
-            facts.require(Verb::Record)?;
+            facts.require(Verb::Record).map_err(or_without_events)?;
         }
         let cannot = |error| Error::io("cannot make a folder for the recording", error);
         Ok(Search {
@@ -107,6 +107,11 @@ impl<'a> Search<'a> {
         );
         self.elapsed += Duration::from_ns(begin.elapsed().as_nanos() as i64);
         Ok(())
+    }
+
+    /// Whether it has looked yet.
+    pub(super) fn has_looked(&self) -> bool {
+        !self.goes.is_empty()
     }
 
     /// Explains the gaps of all goes, and shows what was found to `show`.
@@ -154,6 +159,13 @@ impl<'a> Search<'a> {
         }
         Ok(Some(all))
     }
+}
+
+/// Gaps are found without a recording, too.
+fn or_without_events(error: Error) -> Error {
+    let mend = error.mended_by().unwrap_or_default();
+    let mend = format!("{mend}, or find gaps without their causes: rtscope measure hw --no-events");
+    error.mend(mend)
 }
 
 /// Looks for gaps until the time is over.
