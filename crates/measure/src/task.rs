@@ -221,7 +221,8 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
         // sched(7): it must be free to run on every CPU of its root domain, unless bandwidth is
         // not controlled, and all of them together may not take more than their share.
         (Policy::Deadline { .. }, Some(libc::EPERM)) => {
-            "name no --cpu: the kernel pins no deadline task unless              sudo sysctl kernel.sched_rt_runtime_us=-1; sudo rtscope doctor names what else is \
+            "name no --cpu: the kernel pins no deadline task unless \
+             sudo sysctl kernel.sched_rt_runtime_us=-1; sudo rtscope doctor names what else is \
              missing"
         }
         (Policy::Deadline { .. }, Some(libc::EBUSY)) => {

@@ -19,10 +19,13 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
 text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\
 white-space:nowrap}.scroll{overflow-x:auto}\
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));\
-gap:1rem;align-items:start}\
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));\
+gap:1rem 2rem;align-items:start}.two>table{justify-self:start}figure{margin:0}\
+figcaption{color:var(--soft);font-size:.85rem}.verdict{font-size:1.15rem;font-weight:600;\
+padding:.6rem 1rem;border-left:4px solid;border-radius:4px;\
+background:color-mix(in srgb,currentColor 9%,transparent)}\
 svg{width:100%;height:auto}svg text{fill:var(--soft);\
-font-size:11px}svg rect{fill:var(--bar)}\
+font-size:11px}svg rect{fill:var(--bar)}svg rect.over{fill:var(--bad)}\
 polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
 stroke:var(--soft);fill:none}.grid{stroke:var(--line);stroke-width:.5}.budget{\
 stroke:var(--bad);stroke-dasharray:4 3}pre{white-space:pre-wrap;\
@@ -75,14 +78,14 @@ fn head(evaluation: &Value) -> String {
     let seconds = evaluation["elapsed_ns"].as_f64().unwrap_or(0.0) / 1e9;
     let mut text = format!(
         "<h1>Is this machine fit for real time?</h1>\n<p class=\"soft\">{}, Linux {}, preemption \
-         {}; {seconds:.0} s, {loads}</p>\n<p class=\"{class}\"><strong>{}</strong></p>\n",
+         {}; {seconds:.0} s, {loads}</p>\n<p class=\"verdict {class}\">{}</p>\n",
         words(&evaluation["began"]),
         words(&facts["machine"]["kernel_release"]),
         words(&facts["scheduler"]["preemption"]),
         verdict_sentence(evaluation),
     );
     for missing in list(&evaluation["loads_missing"]) {
-        let _ = writeln!(text, "<p class=\"fail\">not loaded with: {missing}</p>");
+        let _ = writeln!(text, "<p class=\"fail\">a load is missing: {missing}</p>");
     }
     if evaluation["complete"] != true {
         text += "<p class=\"fail\">interrupted: what stands here was measured until then</p>\n";
@@ -123,7 +126,15 @@ fn summary(evaluation: &Value) -> String {
         }
         let (max, range) = (us(&thread["max_ns"]), us(&thread["range_ns"]));
         let missed = &thread["missed"];
-        let _ = writeln!(text, "<td>{max}</td><td>{range}</td><td>{missed}</td></tr>");
+        let over = thread["max_ns"].as_i64() > evaluation["budget_ns"].as_i64();
+        let class = match over && evaluation["budget_ns"].is_i64() {
+            true => " class=\"fail\"",
+            false => "",
+        };
+        let _ = writeln!(
+            text,
+            "<td{class}>{max}</td><td>{range}</td><td>{missed}</td></tr>"
+        );
     }
     text += "</table></div>\n<p class=\"soft\">Below a percentile: where it lies with 95 % \
              confidence, samples taken as independent. – is a percentile that fewer than ten \

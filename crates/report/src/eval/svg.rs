@@ -45,8 +45,9 @@ fn y(share: f64) -> f64 {
 
 fn frame(title: &str, inside: &str) -> String {
     format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{inside}\
-         <path class=\"axis\" d=\"M{} {}V{}H{}\"/></svg>\n",
+        "<figure><figcaption>{title}</figcaption>\
+         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{inside}\
+         <path class=\"axis\" d=\"M{} {}V{}H{}\"/></svg></figure>\n",
         x(0.0),
         y(1.0),
         y(0.0),
@@ -56,6 +57,7 @@ fn frame(title: &str, inside: &str) -> String {
 
 fn time(ns: f64) -> String {
     match ns {
+        0.0 => "0".to_owned(),
         ..1e3 => format!("{ns:.0} ns"),
         ..1e6 => format!("{:.0} us", ns / 1e3),
         ..1e9 => format!("{:.0} ms", ns / 1e6),
@@ -135,9 +137,12 @@ pub(super) fn histogram(
     for (bar, count) in bars.iter().enumerate().filter(|(_, count)| **count > 0.0) {
         // A single sample must be seen too.
         let height = (y(0.0) - y(up.place(*count))).max(3.0);
+        let begin = bar as f64 / BARS as f64;
+        let over = budget_ns.is_some_and(|budget_ns| begin >= across.place(budget_ns));
+        let class = if over { " class=\"over\"" } else { "" };
         inside += &format!(
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{step:.1}\" height=\"{height:.1}\"/>",
-            x(bar as f64 / BARS as f64),
+            "<rect{class} x=\"{:.1}\" y=\"{:.1}\" width=\"{step:.1}\" height=\"{height:.1}\"/>",
+            x(begin),
             y(0.0) - height,
         );
     }
@@ -218,6 +223,7 @@ mod tests {
         let drawn = histogram(&thread, (2_000.0, 900_000.0), Some(5_000.0));
         assert_eq!(drawn.matches("<rect").count(), 3, "{drawn}");
         assert_eq!(drawn.matches("class=\"budget\"").count(), 1);
+        assert_eq!(drawn.matches("class=\"over\"").count(), 1, "{drawn}");
         assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         let empty = histogram(&json!({}), (1.0, 0.0), None);
         assert!(

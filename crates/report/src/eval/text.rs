@@ -31,7 +31,7 @@ pub fn eval_text(evaluation: &Value) -> String {
     }
     for missing in evaluation["loads_missing"].as_array().into_iter().flatten() {
         text += &format!(
-            "not loaded with: {}\n",
+            "a load is missing: {}\n",
             missing.as_str().unwrap_or_default()
         );
     }
@@ -60,7 +60,7 @@ mod tests {
         let text = eval_text(&super::super::tests::sample());
         let expect = [
             "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
-            "not loaded with: there is no <stress-ng>",
+            "a load is missing: there is no <stress-ng>",
             "doubtful: slow (governor <powersave>); be quick",
         ];
         for line in expect {

@@ -137,7 +137,7 @@ fn start_loads(options: &EvalOptions) -> Result<(Vec<Running>, Vec<String>)> {
             Ok(one) => running.push(one),
             Err(error) if error.kind() == ErrorKind::NotFound && !options.loads_named => {
                 let mend = error.mended_by().unwrap_or_default();
-                missing.push(format!("{}: {error}; {mend}", load.name()));
+                missing.push(format!("{error}; {mend}"));
             }
             Err(error) => return Err(error),
         }
