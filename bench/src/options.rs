@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
 usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--events COUNT]
+             [--picture FILE] [--iterations COUNT]
   calls      the watch's programs in the kernel, call by call
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
@@ -20,7 +21,10 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
   --trace    a trace for 'engine' to read besides its own; may come again
-  --events   how many events the traces of 'engine' have; they go away after the run";
+  --events   how many events the traces of 'engine' have; they go away after the run
+  --picture  where 'probe' draws its histograms (SVG)
+  --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
+             4 GB of disk meanwhile)";
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,10 @@ pub struct Options {
     pub traces: Vec<PathBuf>,
     /// How many events the traces that are made have; their own numbers when nothing was typed.
     pub events: Option<u64>,
+    /// Where the picture of `probe` goes.
+    pub picture: Option<PathBuf>,
+    /// Iterations of the one long loop of `probe`; its usual runs when nothing was typed.
+    pub iterations: Option<u64>,
 }
 
 impl Options {
@@ -108,6 +116,8 @@ impl Options {
             rtscope: PathBuf::new(),
             traces: Vec::new(),
             events: None,
+            picture: None,
+            iterations: None,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -122,11 +132,15 @@ impl Options {
                     options.traces.push(path.into());
                 }
                 "--events" => {
-                    let word = words.next().context("--events needs a number")?;
-                    let events = word.parse().ok().filter(|events| *events > 0);
-                    let events =
-                        events.with_context(|| format!("'{word}' is no number of events"))?;
-                    options.events = Some(events);
+                    options.events = Some(count(words.next(), "--events", "events")?);
+                }
+                "--picture" => {
+                    let path = words.next().context("--picture needs a path")?;
+                    options.picture = Some(path.into());
+                }
+                "--iterations" => {
+                    let iterations = count(words.next(), "--iterations", "iterations")?;
+                    options.iterations = Some(iterations);
                 }
                 "all" => options.subjects.extend(Subject::ALL),
                 name => match Subject::ALL.iter().find(|subject| subject.name() == name) {
@@ -152,6 +166,13 @@ impl Options {
     pub fn pick<T>(&self, large: T, small: T) -> T {
         if self.small { small } else { large }
     }
+}
+
+/// The number behind a flag, which counts something.
+fn count(word: Option<&String>, flag: &str, what: &str) -> Result<u64> {
+    let word = word.with_context(|| format!("{flag} needs a number"))?;
+    let number = word.parse().ok().filter(|number| *number > 0);
+    number.with_context(|| format!("'{word}' is no number of {what}"))
 }
 
 #[cfg(test)]
@@ -182,6 +203,15 @@ mod tests {
         check("engine --trace", Err("--trace needs a path"));
         check(&format!("engine --events 5 {this}"), Ok(&[Subject::Engine]));
         check("engine --events 0", Err("'0' is no number of events"));
+        check(
+            &format!("probe --picture a.svg {this}"),
+            Ok(&[Subject::Probe]),
+        );
+        check("probe --picture", Err("needs a path"));
+        check(
+            "probe --iterations x",
+            Err("'x' is no number of iterations"),
+        );
         check("calls --rtscope /nowhere", Err("/nowhere"));
     }
 }

@@ -46,7 +46,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("testkit", &["event", "abi", "ctf", "ftrace", "trace"]),
     (
         "bench",
-        &["event", "bpf-host", "ctf", "ftrace", "measure", "trace"],
+        &[
+            "event", "bpf-host", "ctf", "ftrace", "measure", "report", "trace",
+        ],
     ),
     (
         "fuzz",

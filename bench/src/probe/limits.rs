@@ -3,19 +3,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use measure::looping::lttng::Daemon;
+use event::Cpu;
+use measure::looping::lttng::{Daemon, Library};
+use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
+use measure::task::Policy;
 use serde_json::Value;
 
-use super::{LTTNG_SUBBUFFER, Scene, Tracer};
+use super::scene::{DROPPED, RING, Scene, Tracer};
 use crate::child;
 use crate::report::{Bar, Cell, Table, number, text};
 use crate::stats::median;
 
-/// LTTng's rate without a loss, as a share of ours.
-const RATE_SHARE_MAX: f64 = 1.0 / 3.0;
 /// What may be missing of twice one thread's rate.
 const MISSING_MAX: f64 = 0.05;
 /// Times the loops of the other tables: starting a thread must not weigh.
@@ -24,10 +26,10 @@ const SCALING_LOOPS: u64 = 20;
 const STORAGE_BYTES: usize = 256 << 20;
 /// What an event of two numbers takes there: header, process, thread, two numbers.
 const STORED_EVENT_BYTES: f64 = 30.0;
+/// Of LTTng's sub-buffers, 32 a CPU: room for all events.
+const LTTNG_SUBBUFFER: &str = "4M";
 /// Of the start of a process, with rings of the usual size.
 const START_MS_MAX: f64 = 1.0;
-/// As LTTng's 32 sub-buffers of 1 MiB.
-const RATE_RING: &str = "32M";
 /// A recorder that has used no more for so long is done.
 const IDLE: Duration = Duration::from_millis(300);
 
@@ -38,13 +40,7 @@ pub(super) struct Limits {
 }
 
 /// Measures all of it; the peer's half where it is there.
-pub(super) fn measure(
-    scene: &Scene<'_>,
-    daemon: Option<Daemon>,
-    starts: usize,
-    peers: bool,
-) -> Result<Limits> {
-    let peers = peers && daemon.is_some();
+pub(super) fn measure(scene: &Scene<'_>, starts: usize, peers: bool) -> Result<Limits> {
     let mut limits = Limits {
         tables: Vec::new(),
         bars: Vec::new(),
@@ -53,16 +49,16 @@ pub(super) fn measure(
         limits.tables.push(table);
         limits.bars.extend(bars);
     };
+    eprintln!("  two threads, recorders, the start of a process");
     add(scaling(scene)?);
-    add(recorders(scene, daemon.as_ref())?);
-    // Each attempt at a rate has a daemon of its own.
-    drop(daemon);
+    add(recorders(scene)?);
     add(starting(scene, starts)?);
-    add(rates(scene, peers)?);
+    add(super::paper::rates(scene, peers && scene.lttng.is_some())?);
     Ok(limits)
 }
 
-fn bar(what: &str, found: Option<f64>, limit: f64, unit: &'static str) -> Bar {
+/// What was promised of `what`.
+pub(super) fn bar(what: &str, found: Option<f64>, limit: f64, unit: &'static str) -> Bar {
     Bar {
         what: what.to_owned(),
         found,
@@ -71,60 +67,9 @@ fn bar(what: &str, found: Option<f64>, limit: f64, unit: &'static str) -> Bar {
     }
 }
 
-/// Table 4 of the paper: rates without a loss.
-fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)> {
-    let mut table = Table {
-        columns: vec![
-            "tracer",
-            "highest lossless rate, events/s",
-            "beside kernel events, events/s",
-        ],
-        rows: Vec::new(),
-    };
-    let mut alone = Vec::new();
-    let tracers: &[&str] = match peers {
-        true => &["rtscope", "lttng", "lttng-timer"],
-        false => &["rtscope"],
-    };
-    for tracer in tracers {
-        let mut command = Command::new(scene.rtscope);
-        command.args([
-            "measure",
-            "loop",
-            "--find-max-rate",
-            "--json",
-            "--tracer",
-            tracer,
-        ]);
-        command.args(["--cpu", &scene.cpu.to_string()]);
-        command
-            .env("RTSCOPE_DIR", scene.shared)
-            .env("RTSCOPE_RING_SIZE", RATE_RING);
-        let found: Value = serde_json::from_str(&child::output(&mut command)?)?;
-        let rate = |beside: usize| found["rates"][beside]["per_second"].as_f64();
-        let cell = |rate: Option<f64>| rate.map_or(Cell::None, |rate| number(rate, 0));
-        alone.push(rate(0).unwrap_or_default());
-        table
-            .rows
-            .push(vec![text(*tracer), cell(rate(0)), cell(rate(1))]);
-    }
-    let storage = storage_per_second(scene.folder)?;
-    table.rows.push(vec![
-        text("the storage alone, events of that size"),
-        number(storage / STORED_EVENT_BYTES, 0),
-        Cell::None,
-    ]);
-    let share = match alone[..] {
-        [ours, writer, timer] if ours > 0.0 => Some(f64::max(writer, timer) / ours),
-        _ => None,
-    };
-    let what = "LTTng-UST's highest lossless rate, of ours";
-    Ok((table, vec![bar(what, share, RATE_SHARE_MAX, "")]))
-}
-
-/// Bytes that the storage of the recordings takes in a second, by packets of our size, flushed or
+/// Events that the storage of the recordings takes in a second, by packets of our size, flushed or
 /// not as the kernel sees fit: as for a recorder.
-fn storage_per_second(folder: &Path) -> Result<f64> {
+pub(super) fn storage_events_per_second(folder: &Path) -> Result<f64> {
     let path = folder.join("storage");
     let mut file = std::fs::File::create(&path)?;
     let packet = vec![1; 512 << 10];
@@ -134,21 +79,23 @@ fn storage_per_second(folder: &Path) -> Result<f64> {
     }
     let taken = begin.elapsed();
     std::fs::remove_file(&path)?;
-    Ok(STORAGE_BYTES as f64 / taken.as_secs_f64())
+    Ok(STORAGE_BYTES as f64 / STORED_EVENT_BYTES / taken.as_secs_f64())
 }
 
 /// One thread, and two threads on two CPUs; beside them the machine's own bound, a loop that only
 /// reads the clock. By CPU time: what else runs there does not count.
 fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
+    let program = program(scene.folder, "scale")?;
     let mut found = [Vec::new(), Vec::new()];
     for threads in 1..=2 {
         for (what, rates) in ["events", "clock"].into_iter().zip(&mut found) {
-            let mut command = scene.ours();
+            let mut command = Command::new(&program);
             command
+                .env("RTSCOPE_DIR", scene.shared)
                 .env("RTSCOPE_EVENTS", "npt")
                 .env("RTSCOPE_MODE", "overwrite");
             let loops = scene.loops * SCALING_LOOPS;
-            command.args(["rate", &scene.cpu.to_string(), &loops.to_string()]);
+            command.args([&scene.cpu.to_string(), &loops.to_string()]);
             let said = child::output(command.args([&threads.to_string(), what]))?;
             scene.remove_rings()?;
             let found: Value = serde_json::from_str(&said)?;
@@ -183,25 +130,12 @@ fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
 }
 
 /// CPU time of whoever reads the rings, for an event.
-fn recorders(scene: &Scene<'_>, daemon: Option<&Daemon>) -> Result<(Table, Vec<Bar>)> {
-    let events = (scene.loops + super::DROPPED) as f64;
-    let words = [
-        "event".to_owned(),
-        scene.cpu.to_string(),
-        scene.loops.to_string(),
-    ];
-    let ours = our_recorder(scene, &words)? / events;
-    let theirs = match (daemon, &scene.programs.lttng) {
-        (Some(daemon), Some(program)) => {
-            let run = || {
-                let consumer = process_named("lttng-consumerd")?;
-                let before = cpu_ns(consumer)?;
-                child::output(daemon.command(program).args(&words))?;
-                Ok::<_, anyhow::Error>(until_idle(consumer)? - before)
-            };
-            Some(daemon.session(true, LTTNG_SUBBUFFER, run)?.0 / events)
-        }
-        _ => None,
+fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
+    let events = (scene.loops + DROPPED) as f64;
+    let ours = our_recorder(scene)? / events;
+    let theirs = match &scene.lttng {
+        Some(library) => Some(lttng_consumer(scene, library)? / events),
+        None => None,
     };
     let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
     let table = Table {
@@ -230,7 +164,7 @@ impl Drop for Running {
 }
 
 /// `rtscope record` beside a program that knows nothing of it; its CPU time in nanoseconds.
-fn our_recorder(scene: &Scene<'_>, words: &[String]) -> Result<f64> {
+fn our_recorder(scene: &Scene<'_>) -> Result<f64> {
     let trace = scene.folder.join("recorded");
     let mut command = Command::new(scene.rtscope);
     command.args(["record", "--user", "npt", "-o"]).arg(&trace);
@@ -252,10 +186,36 @@ fn our_recorder(scene: &Scene<'_>, words: &[String]) -> Result<f64> {
         std::thread::sleep(Duration::from_millis(10));
     }
     let before = cpu_ns(recorder.0.id())?;
-    child::output(scene.ours().env("RTSCOPE_RING_SIZE", "128M").args(words))?;
+    let mut traced = Command::new(scene.rtscope);
+    scene.add_loop(&mut traced, Tracer::Recorded, "numbers");
+    child::output(traced.env("RTSCOPE_RING_SIZE", RING))?;
     let used = until_idle(recorder.0.id())? - before;
     drop(recorder);
     std::fs::remove_dir_all(&trace).ok();
+    Ok(used)
+}
+
+/// The same of LTTng-UST's consumer, which looks by a timer. The loop runs in this process: the
+/// daemon, and with it the consumer, must be there before and after.
+fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<f64> {
+    let daemon = Daemon::start(scene.folder)?;
+    let (used, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
+        let library = Library::load(library, &daemon)?;
+        let consumer = process_named("lttng-consumerd")?;
+        let before = cpu_ns(consumer)?;
+        let plan = LoopPlan {
+            cpu: Cpu(scene.cpu as u32),
+            policy: Policy::Ordinary,
+            iterations: scene.loops,
+            dropped: DROPPED,
+            per_second: None,
+            tracer: LoopTracer::Lttng(&library),
+            event: LoopEvent::Numbers,
+            keep_long: false,
+        };
+        looping::run(&plan, &AtomicBool::new(false))?;
+        Ok::<_, anyhow::Error>(until_idle(consumer)? - before)
+    })?;
     Ok(used)
 }
 
@@ -298,7 +258,7 @@ fn process_named(name: &str) -> Result<u32> {
 
 /// The start of a process without rings, with usual ones and with large ones.
 fn starting(scene: &Scene<'_>, starts: usize) -> Result<(Table, Vec<Bar>)> {
-    let program = start_program(scene.folder)?;
+    let program = program(scene.folder, "start")?;
     let mut taken = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..starts {
         let ways: [&[(&str, &str)]; 3] = [
@@ -334,32 +294,21 @@ fn starting(scene: &Scene<'_>, starts: usize) -> Result<(Table, Vec<Bar>)> {
     ))
 }
 
-fn start_program(folder: &Path) -> Result<PathBuf> {
-    let program = folder.join("start");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("probe/start.c");
-    super::compile_ours(&source, &program)?;
-    Ok(program)
-}
-
-/// Tables 2 and 3 of the paper: npt's figures under each tracer.
-pub(super) fn paper(rows: &[super::Row]) -> Table {
-    let tracers = [
-        ("none", "none", Tracer::Off),
-        ("rtscope", "event", Tracer::Recorded),
-        ("lttng", "event", Tracer::Lttng),
-        ("lttng-timer", "event", Tracer::LttngTimer),
-    ];
-    let row = |(name, variant, tracer): (&str, &str, Tracer)| {
-        let row = rows
-            .iter()
-            .find(|row| row.variant == variant && row.tracer == tracer)?;
-        let mut cells = vec![text(name)];
-        let figures = ["min_ns", "max_ns", "mean_ns", "deviation_ns"];
-        cells.extend(figures.map(|key| number(super::over_rounds(row, key), 1)));
-        Some(cells)
-    };
-    Table {
-        columns: vec!["npt under", "min, ns", "max, ns", "mean, ns", "std dev, ns"],
-        rows: tracers.into_iter().filter_map(row).collect(),
+/// Compiles a program of `bench/probe` together with the probe.
+fn program(folder: &Path, name: &str) -> Result<PathBuf> {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = folder.join(name);
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-pthread", "-o"]).arg(&program);
+    command.arg(home.join("probe").join(name).with_extension("c"));
+    let probe = home.join("../probe");
+    command.arg(format!("-I{}", probe.join("include").display()));
+    for entry in std::fs::read_dir(probe.join("src"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "c") {
+            command.arg(path);
+        }
     }
+    child::output(&mut command)?;
+    Ok(program)
 }

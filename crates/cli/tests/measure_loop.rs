@@ -52,6 +52,7 @@ fn every_iteration_is_counted_with_and_without_events() {
         assert_eq!(left(shared.path()), Vec::<String>::new());
     };
     check("none");
+    check("clock");
     check("rtscope");
 }
 

@@ -77,8 +77,9 @@ fn the_highest_rate_is_between_what_was_whole_and_what_was_not() {
     let found = measured(&["--tracer", "rtscope", "--find-max-rate"]);
     assert_eq!(found["schema"], "rtscope.measure.loop.rates");
     let rates = found["rates"].as_array().expect("rates");
-    let beside: Vec<_> = rates.iter().map(|rate| &rate["beside_kernel"]).collect();
-    assert_eq!(beside, [false, true]);
+    let beside: Vec<_> = rates.iter().map(|rate| rate["beside"].as_str()).collect();
+    let all = "sched,irq,raw_syscalls:*";
+    assert_eq!(beside, [None, Some(all), Some("raw_syscalls:*")]);
     for rate in rates {
         let whole = rate["per_second"].as_f64().expect("a rate");
         let lossy = rate["lossy_per_second"].as_f64();

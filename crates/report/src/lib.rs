@@ -13,6 +13,7 @@ mod eval;
 mod events_text;
 mod gaps;
 mod hit_json;
+mod loop_picture;
 mod looping;
 mod preempt;
 mod reports;
@@ -35,6 +36,7 @@ pub use events_text::{
 };
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
+pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,
 };

@@ -176,6 +176,7 @@ fn one_json(found: &LoopFound) -> Value {
         "min_ns": found.min_ns(),
         "max_ns": found.max_ns(),
         "mean_ns": found.mean_ns(),
+        "variance_ns2": found.variance(),
         "deviation_ns": found.variance().sqrt(),
         "p50_ns": found.quantile_ns(0.5),
         "p99_ns": found.quantile_ns(0.99),
@@ -189,8 +190,8 @@ fn one_json(found: &LoopFound) -> Value {
 /// The highest rate at which nothing was lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossFreeRate {
-    /// Whether the kernel's events were recorded too.
-    pub beside_kernel: bool,
+    /// The kernel's events that were recorded too; none: nothing beside.
+    pub beside: Option<&'static str>,
     /// Events per second that were all recorded; 0 when even the slowest attempt lost some.
     pub per_second: f64,
     /// The lowest rate that lost some; none when the loop itself was the limit.
@@ -201,17 +202,16 @@ pub struct LossFreeRate {
 pub fn rates_text(tracer: &str, rates: &[LossFreeRate]) -> String {
     let mut text = format!("Highest rate without a loss, {tracer}:\n");
     for rate in rates {
-        let what = match rate.beside_kernel {
-            true => "beside kernel events",
-            false => "alone",
-        };
+        let what = rate
+            .beside
+            .map_or_else(|| "alone".to_owned(), |events| format!("beside {events}"));
         let limit = match rate.lossy_per_second {
             Some(lossy) => format!("lossy at {lossy:.0}"),
             None => "the loop itself is the limit".to_owned(),
         };
         let _ = writeln!(
             text,
-            "  {what:<21} {:>11.0} events per second ({limit})",
+            "  {what:<32} {:>11.0} events per second ({limit})",
             rate.per_second
         );
     }
@@ -222,14 +222,14 @@ pub fn rates_text(tracer: &str, rates: &[LossFreeRate]) -> String {
 pub fn rates_json(tracer: &str, rates: &[LossFreeRate]) -> String {
     let rows = rates.iter().map(|rate| {
         json!({
-            "beside_kernel": rate.beside_kernel,
+            "beside": rate.beside,
             "per_second": rate.per_second,
             "lossy_per_second": rate.lossy_per_second,
         })
     });
     let document = json!({
         "schema": "rtscope.measure.loop.rates",
-        "version": 1,
+        "version": 2,
         "tracer": tracer,
         "rates": rows.collect::<Vec<_>>(),
     });
@@ -242,17 +242,21 @@ mod tests {
 
     #[test]
     fn a_rate_says_what_limits_it() {
-        let rate = |beside_kernel, per_second, lossy_per_second| LossFreeRate {
-            beside_kernel,
+        let rate = |beside, per_second, lossy_per_second| LossFreeRate {
+            beside,
             per_second,
             lossy_per_second,
         };
-        let rates = [rate(false, 2e7, None), rate(true, 1.5e6, Some(1.6e6))];
+        let rates = [
+            rate(None, 2e7, None),
+            rate(Some("sched,irq"), 1.5e6, Some(1.6e6)),
+        ];
         let loop_limits = "(the loop itself is the limit)";
+        let lossy = "(lossy at 1600000)";
         let expect = format!(
             "Highest rate without a loss, rtscope:\n\
-            \x20 alone                    20000000 events per second {loop_limits}\n\
-            \x20 beside kernel events      1500000 events per second (lossy at 1600000)\n"
+            \x20 alone                               20000000 events per second {loop_limits}\n\
+            \x20 beside sched,irq                     1500000 events per second {lossy}\n"
         );
         assert_eq!(rates_text("rtscope", &rates), expect);
     }

@@ -27,6 +27,12 @@ pub struct Loop {
     /// What each iteration records
     #[arg(long, value_enum, value_name = "TRACER", default_value = "none")]
     pub tracer: Tracer,
+    /// What the event holds
+    #[arg(long, value_enum, value_name = "EVENT", default_value = "numbers")]
+    pub event: LoopEvent,
+    /// The library with LTTng's tracepoint (default: it is compiled)
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub lttng_loop: Option<PathBuf>,
     /// Show iterations that an interrupt, an NMI or a switch hit apart from the others
     #[arg(long)]
     pub net_of_irqs: bool,
@@ -49,7 +55,9 @@ pub struct Loop {
 pub enum Tracer {
     /// Nobody.
     None,
-    /// The probe: an event npt:loop with two numbers, kept in a flight recorder or recorded by
+    /// Nobody; the clock is read once more, the least that an event with a time can cost.
+    Clock,
+    /// The probe: an event of npt's, kept in a flight recorder or recorded by
     /// `rtscope record --user npt`.
     Rtscope,
     /// LTTng-UST, whose consumer the traced thread wakes; compiled when it is asked for.
@@ -58,11 +66,21 @@ pub enum Tracer {
     LttngTimer,
 }
 
+/// What each iteration records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoopEvent {
+    /// npt:loop, two numbers of 64 bits.
+    Numbers,
+    /// npt:text, a number and 32 bytes of text.
+    Text,
+}
+
 impl Tracer {
     /// As typed.
     pub fn name(self) -> &'static str {
         match self {
             Tracer::None => "none",
+            Tracer::Clock => "clock",
             Tracer::Rtscope => "rtscope",
             Tracer::Lttng => "lttng",
             Tracer::LttngTimer => "lttng-timer",

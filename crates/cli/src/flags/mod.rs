@@ -30,7 +30,7 @@ pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use eval::{Eval, LoadName};
 pub use judge::{Check, Diff};
-pub use looping::{Loop, Tracer};
+pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, Window};

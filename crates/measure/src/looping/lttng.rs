@@ -15,8 +15,11 @@ use super::LoopFunction;
 const MEND: &str = "sudo apt install lttng-tools liblttng-ust-dev gcc";
 /// How long the daemon may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The provider of npt's events.
-pub const PROVIDER: &str = include_str!("npt_lttng.h");
+/// The loop and the provider of its events, as they are compiled.
+const SOURCES: [(&str, &str); 2] = [
+    ("npt.c", include_str!("npt.c")),
+    ("npt_lttng.h", include_str!("npt_lttng.h")),
+];
 
 unsafe extern "C" {
     fn rtscope_loop_environment(name: *const libc::c_char, value: *const libc::c_char);
@@ -165,14 +168,13 @@ pub struct Library {
 }
 
 impl Library {
-    /// Compiles the loop below `folder` and loads it, as a program of `daemon`'s.
+    /// Compiles the loop below `folder`; gives the library's path.
     ///
     /// # Errors
     /// When there is no compiler, or LTTng-UST is not installed.
-    pub fn build(folder: &Path, daemon: &Daemon) -> Result<Library> {
+    pub fn build(folder: &Path) -> Result<PathBuf> {
         let library = folder.join("npt_lttng.so");
-        let sources = [("npt.c", include_str!("npt.c")), ("npt_lttng.h", PROVIDER)];
-        for (name, text) in sources {
+        for (name, text) in SOURCES {
             std::fs::write(folder.join(name), text)
                 .map_err(|error| Error::io("cannot write the loop's source", error))?;
         }
@@ -181,18 +183,25 @@ impl Library {
         compile.arg(folder).arg("-o").arg(&library);
         compile.arg(folder.join("npt.c"));
         said(compile.args(["-llttng-ust", "-ldl"]))?;
-        for (name, value) in daemon.variables() {
-            let (name, value) = (c_string(OsStr::new(name))?, c_string(value)?);
-            // SAFETY: both are texts that end; nobody else reads the environment meanwhile.
-            unsafe { rtscope_loop_environment(name.as_ptr(), value.as_ptr()) };
-        }
-        Library::load(&library)
+        Ok(library)
     }
 
-    fn load(library: &Path) -> Result<Library> {
+    /// Loads a library that was built, as a program of `daemon`'s.
+    ///
+    /// # Errors
+    /// When it cannot be loaded, or is none.
+    pub fn load(library: &Path, daemon: &Daemon) -> Result<Library> {
         let path = c_string(library.as_os_str())?;
-        // SAFETY: a library that we have just compiled; its constructors are LTTng's.
+        let before = daemon.variables().map(|(name, _)| std::env::var_os(name));
+        for (name, value) in daemon.variables() {
+            set_environment(name, Some(value))?;
+        }
+        // SAFETY: a library of ours by its name; its constructors are LTTng's.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        // Its constructors have looked; what this process starts later shall not see it.
+        for ((name, _), value) in daemon.variables().into_iter().zip(before) {
+            set_environment(name, value.as_deref())?;
+        }
         if handle.is_null() {
             return Err(cannot_load());
         }
@@ -205,6 +214,18 @@ impl Library {
         let run = unsafe { std::mem::transmute::<*mut libc::c_void, LoopFunction>(found) };
         Ok(Library { run })
     }
+}
+
+/// Sets a variable of this process, or takes it away.
+fn set_environment(name: &str, value: Option<&OsStr>) -> Result<()> {
+    let name = c_string(OsStr::new(name))?;
+    let value = value.map(c_string).transpose()?;
+    let value = value
+        .as_ref()
+        .map_or(std::ptr::null(), |value| value.as_ptr());
+    // SAFETY: texts that end, or null; nobody else reads the environment meanwhile.
+    unsafe { rtscope_loop_environment(name.as_ptr(), value) };
+    Ok(())
 }
 
 fn cannot_load() -> Error {

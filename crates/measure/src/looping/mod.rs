@@ -23,11 +23,13 @@ const LONGS_MAX: usize = 1 << 20;
 /// No interrupt takes less than this: entry, handler and return; a choice, not a measurement.
 const INTERRUPT_NS_MIN: f64 = 300.0;
 
-/// Who records an event with two numbers in each iteration.
+/// Who records an event in each iteration.
 #[derive(Clone, Copy, Debug)]
 pub enum LoopTracer<'a> {
     /// Nobody.
     None,
+    /// Nobody; the clock is read once more, the least that an event with a time can cost.
+    Clock,
     /// The probe.
     Rtscope {
         /// Whether nobody shall find the events afterwards.
@@ -35,6 +37,35 @@ pub enum LoopTracer<'a> {
     },
     /// LTTng-UST; its session runs already.
     Lttng(&'a lttng::Library),
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopEvent {
+    /// Two numbers of 64 bits.
+    Numbers,
+    /// A number and 32 bytes of text.
+    Text,
+}
+
+/// What an iteration does; the same as `enum body` in npt.c.
+#[derive(Clone, Copy)]
+enum Body {
+    Nothing,
+    Clock,
+    Numbers,
+    Text,
+}
+
+impl Body {
+    fn of(tracer: &LoopTracer<'_>, event: LoopEvent) -> Body {
+        match (tracer, event) {
+            (LoopTracer::None, _) => Body::Nothing,
+            (LoopTracer::Clock, _) => Body::Clock,
+            (_, LoopEvent::Numbers) => Body::Numbers,
+            (_, LoopEvent::Text) => Body::Text,
+        }
+    }
 }
 
 /// A loop to run.
@@ -52,6 +83,8 @@ pub struct LoopPlan<'a> {
     pub per_second: Option<u64>,
     /// Who records.
     pub tracer: LoopTracer<'a>,
+    /// What they record.
+    pub event: LoopEvent,
     /// Whether iterations that an interrupt may have hit are kept with their time.
     pub keep_long: bool,
 }
@@ -202,7 +235,7 @@ struct Loop {
     iterations: u64,
     dropped: u64,
     pace: u64,
-    events: u64,
+    body: u64,
     bins: *mut u64,
     bins_length: u64,
     counted: u64,
@@ -257,7 +290,7 @@ fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
         iterations: plan.iterations,
         dropped: plan.dropped,
         pace: pace as u64,
-        events: u64::from(!matches!(plan.tracer, LoopTracer::None)),
+        body: Body::of(&plan.tracer, plan.event) as u64,
         bins: bins.as_mut_ptr(),
         bins_length: bins.len() as u64,
         counted: 0,
@@ -304,7 +337,7 @@ fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
 fn looped(plan: &LoopPlan, run: &mut Loop, stop: &AtomicBool) -> Result<()> {
     let function: LoopFunction = match plan.tracer {
         LoopTracer::Lttng(library) => library.run,
-        LoopTracer::None | LoopTracer::Rtscope { .. } => rtscope_loop_run,
+        LoopTracer::None | LoopTracer::Clock | LoopTracer::Rtscope { .. } => rtscope_loop_run,
     };
     if let LoopTracer::Rtscope { .. } = plan.tracer {
         rtscope_loop_attach();
@@ -399,6 +432,7 @@ mod tests {
             dropped: 5,
             per_second: None,
             tracer: LoopTracer::None,
+            event: LoopEvent::Numbers,
             keep_long: true,
         };
         let found = run(&plan, &AtomicBool::new(false)).expect("it runs");

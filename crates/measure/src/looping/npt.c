@@ -7,15 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef RTSCOPE_LOOP_LTTNG
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "npt_lttng.h"
-#define EVENT(counter, duration) lttng_ust_tracepoint(npt, loop, counter, duration)
+#define NUMBERS(counter, duration) lttng_ust_tracepoint(npt, loop, counter, duration)
+#define TEXT(counter, words) lttng_ust_tracepoint(npt, text, counter, words)
 #else
 #include <rtscope/event.h>
-#define EVENT(i, d) RTSCOPE_EVENT(npt, loop, u64("counter", i), u64("duration", d))
+#define NUMBERS(i, d) RTSCOPE_EVENT(npt, loop, u64("counter", i), u64("duration", d))
+#define TEXT(i, words) RTSCOPE_EVENT(npt, text, u64("counter", i), text("words", words))
 #endif
+
+/* What an iteration does besides measuring itself. The same as `Body` in mod.rs. */
+enum body { BODY_NOTHING, BODY_CLOCK, BODY_NUMBERS, BODY_TEXT };
 
 /* An iteration that an interrupt may have hit. The same as `Long` in mod.rs. */
 struct rtscope_loop_long {
@@ -30,7 +36,8 @@ struct rtscope_loop {
     uint64_t dropped;
     /* Ticks from one iteration to the next; 0 for as fast as it goes. */
     uint64_t pace;
-    uint64_t events;
+    /* An `enum body`. */
+    uint64_t body;
     /* Counts by ticks; longer iterations are counted as overruns. */
     uint64_t *bins;
     uint64_t bins_length;
@@ -65,10 +72,13 @@ void rtscope_loop_detach(int forget)
     rtscope_detach();
 }
 
-/* Before another tracer is loaded, which looks into the environment. */
+/* For another tracer that is loaded, which looks into the environment; NULL for no value. */
 void rtscope_loop_environment(const char *name, const char *value)
 {
-    setenv(name, value, 1);
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
 }
 #endif
 
@@ -109,32 +119,82 @@ static inline void keep(struct rtscope_loop *loop, uint64_t begin, uint64_t tick
     loop->overruns_sum += ticks;
 }
 
-void rtscope_loop_run(struct rtscope_loop *loop, const volatile uint8_t *stop);
-void rtscope_loop_run(struct rtscope_loop *loop, const volatile uint8_t *stop)
+static inline __attribute__((always_inline)) void record(enum body body, uint64_t i,
+                                                         uint64_t duration)
+{
+    static const char words[] = "thirty-two bytes of text it has.";
+    if (body == BODY_CLOCK)
+        (void)counter();
+    else if (body == BODY_NUMBERS)
+        NUMBERS(i, duration);
+    else if (body == BODY_TEXT)
+        TEXT(i, words);
+}
+
+/* As fast as it goes: an iteration lasts until the next one begins. */
+static inline __attribute__((always_inline)) void fast(struct rtscope_loop *loop, enum body body,
+                                                       const volatile uint8_t *stop)
 {
     const uint64_t all = loop->iterations + loop->dropped;
-    uint64_t last = counter(), first = last, next = last, begin = last, duration = 0;
+    uint64_t last = counter(), first = last;
     for (uint64_t i = 0; i < all && !*stop; i++) {
         if (i == loop->dropped)
             first = counter();
-        if (loop->pace) {
-            next += loop->pace;
-            while (counter() < next)
-                ;
-            begin = counter();
-            if (loop->events)
-                EVENT(i, duration);
-            duration = counter() - begin;
-        } else {
-            const uint64_t now = counter();
-            duration = now - last;
-            begin = last;
-            last = now;
-            if (loop->events)
-                EVENT(i, duration);
-        }
+        const uint64_t now = counter(), begin = last, duration = now - begin;
+        last = now;
+        record(body, i, duration);
         if (i >= loop->dropped)
             keep(loop, begin, duration);
     }
     loop->elapsed = counter() - first;
+}
+
+/* At its pace: an iteration is what it records. */
+static inline __attribute__((always_inline)) void paced(struct rtscope_loop *loop, enum body body,
+                                                        const volatile uint8_t *stop)
+{
+    const uint64_t all = loop->iterations + loop->dropped;
+    uint64_t next = counter(), first = next, duration = 0;
+    for (uint64_t i = 0; i < all && !*stop; i++) {
+        if (i == loop->dropped)
+            first = counter();
+        next += loop->pace;
+        while (counter() < next)
+            ;
+        const uint64_t begin = counter();
+        record(body, i, duration);
+        duration = counter() - begin;
+        if (i >= loop->dropped)
+            keep(loop, begin, duration);
+    }
+    loop->elapsed = counter() - first;
+}
+
+/* The compiler makes a loop of each body, so that no branch of ours is measured. */
+#define LOOP(name, body)                                                                         \
+    static __attribute__((noinline)) void name(struct rtscope_loop *loop,                        \
+                                               const volatile uint8_t *stop)                     \
+    {                                                                                            \
+        if (loop->pace)                                                                          \
+            paced(loop, body, stop);                                                             \
+        else                                                                                     \
+            fast(loop, body, stop);                                                              \
+    }
+LOOP(loop_nothing, BODY_NOTHING)
+LOOP(loop_clock, BODY_CLOCK)
+LOOP(loop_numbers, BODY_NUMBERS)
+LOOP(loop_text, BODY_TEXT)
+
+void rtscope_loop_run(struct rtscope_loop *loop, const volatile uint8_t *stop);
+void rtscope_loop_run(struct rtscope_loop *loop, const volatile uint8_t *stop)
+{
+    void (*const loops[])(struct rtscope_loop *, const volatile uint8_t *) = {
+        [BODY_NOTHING] = loop_nothing,
+        [BODY_CLOCK] = loop_clock,
+        [BODY_NUMBERS] = loop_numbers,
+        [BODY_TEXT] = loop_text,
+    };
+    /* Else the first iteration of each length pays for a page. */
+    memset(loop->bins, 0, loop->bins_length * sizeof *loop->bins);
+    loops[loop->body](loop, stop);
 }

@@ -8,11 +8,11 @@
 #define NPT_LTTNG_H
 #include <lttng/tracepoint.h>
 LTTNG_UST_TRACEPOINT_EVENT(npt, loop, LTTNG_UST_TP_ARGS(unsigned long, i, unsigned long, d),
-                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned long, i, i)
+                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned long, counter, i)
                                                    lttng_ust_field_integer(unsigned long,
                                                                            duration, d)))
 LTTNG_UST_TRACEPOINT_EVENT(npt, text, LTTNG_UST_TP_ARGS(unsigned long, i, const char *, s),
-                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned long, i, i)
-                                                   lttng_ust_field_string(s, s)))
+                           LTTNG_UST_TP_FIELDS(lttng_ust_field_integer(unsigned long, counter, i)
+                                                   lttng_ust_field_string(words, s)))
 #endif
 #include <lttng/tracepoint-event.h>

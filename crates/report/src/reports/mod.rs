@@ -10,7 +10,7 @@ mod json;
 mod lami;
 mod lami_read;
 mod periods_text;
-mod picture;
+pub(crate) mod picture;
 mod plain_text;
 mod sched_text;
 mod text;

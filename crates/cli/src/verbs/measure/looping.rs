@@ -6,14 +6,14 @@ use analysis::{Gap, Taker, explain_gaps};
 use capture::facts::{self, Facts, Verb};
 use event::{Cpu, Error, ErrorKind, Result};
 use measure::looping::lttng::{Daemon, Library};
-use measure::looping::{self, LoopFound, LoopPlan, LoopTracer};
+use measure::looping::{self, LoopEvent, LoopFound, LoopPlan, LoopTracer};
 use measure::task::{self, Policy};
 use report::LoopFacts;
 use trace::Trace;
 
 use super::disturbers;
 use crate::exit::{Outcome, print, write_file};
-use crate::flags::{Loop, Tracer};
+use crate::flags::{self, Loop, Tracer};
 use crate::signals::{self, Wish};
 
 /// Says which events are wanted; whoever sets it wants to keep them.
@@ -64,6 +64,7 @@ fn traced<T>(
 ) -> Result<(T, Option<u64>)> {
     let timer = match typed.tracer {
         Tracer::None => return looped(LoopTracer::None).map(|found| (found, None)),
+        Tracer::Clock => return looped(LoopTracer::Clock).map(|found| (found, None)),
         Tracer::Rtscope => {
             let forget = std::env::var_os(EVENTS).is_none();
             return looped(LoopTracer::Rtscope { forget }).map(|found| (found, None));
@@ -75,7 +76,11 @@ fn traced<T>(
         .map_err(|error| Error::io("cannot make a folder for LTTng's files", error))?;
     let daemon = Daemon::start(folder.path())?;
     let (found, lost) = daemon.session(timer, LTTNG_SUBBUFFER, || {
-        let library = Library::build(folder.path(), &daemon)?;
+        let path = match &typed.lttng_loop {
+            Some(path) => path.clone(),
+            None => Library::build(folder.path())?,
+        };
+        let library = Library::load(&path, &daemon)?;
         looped(LoopTracer::Lttng(&library))
     })?;
     Ok((found, Some(lost)))
@@ -128,6 +133,10 @@ fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopP
         dropped: typed.drop,
         per_second: typed.events_per_second,
         tracer,
+        event: match typed.event {
+            flags::LoopEvent::Numbers => LoopEvent::Numbers,
+            flags::LoopEvent::Text => LoopEvent::Text,
+        },
         keep_long: typed.net_of_irqs,
     })
 }

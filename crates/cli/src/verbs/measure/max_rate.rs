@@ -25,8 +25,8 @@ const REACHED_MIN: f64 = 0.95;
 const SLOW_MAX: u32 = 3;
 /// The search ends when what is known and what is too much are so near.
 const NEAR: f64 = 1.05;
-/// What the kernel records beside, in the second search.
-const KERNEL: &str = "sched,irq,raw_syscalls:*";
+/// What the kernel records beside, in the second search and in the third.
+const KERNEL: [&str; 2] = ["sched,irq,raw_syscalls:*", "raw_syscalls:*"];
 
 /// How an attempt ended.
 enum Attempt {
@@ -40,19 +40,21 @@ enum Attempt {
 
 /// Runs the verb.
 pub(super) fn run(typed: &Loop) -> Result<Outcome> {
-    if typed.tracer == Tracer::None {
+    if matches!(typed.tracer, Tracer::None | Tracer::Clock) {
         return Err(Error::new(
             ErrorKind::InvalidInput,
             "without events there is no rate of events",
         )
-        .found("--tracer none")
+        .found(format!("--tracer {}", typed.tracer.name()))
         .mend("rtscope measure loop --tracer rtscope --find-max-rate"));
     }
     signals::take_over()?;
-    let mut rates = vec![search(typed, false)?];
+    let mut rates = vec![search(typed, None)?];
     // LTTng's kernel tracer is a module, which we do not ask for.
     if typed.tracer == Tracer::Rtscope && rustix::process::geteuid().is_root() {
-        rates.push(search(typed, true)?);
+        for events in KERNEL {
+            rates.push(search(typed, Some(events))?);
+        }
     }
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
@@ -69,10 +71,10 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
 }
 
 /// Doubles the rate until events are lost, then halves what is between.
-fn search(typed: &Loop, kernel: bool) -> Result<LossFreeRate> {
+fn search(typed: &Loop, kernel: Option<&'static str>) -> Result<LossFreeRate> {
     let line = LiveLine::new(!typed.json);
     let mut found = LossFreeRate {
-        beside_kernel: kernel,
+        beside: kernel,
         per_second: 0.0,
         lossy_per_second: None,
     };
@@ -103,7 +105,7 @@ fn search(typed: &Loop, kernel: bool) -> Result<LossFreeRate> {
 }
 
 /// A recording of the loop at `rate`.
-fn attempt(typed: &Loop, kernel: bool, rate: u64) -> Result<Attempt> {
+fn attempt(typed: &Loop, kernel: Option<&str>, rate: u64) -> Result<Attempt> {
     let folder = tempfile::tempdir()
         .map_err(|error| Error::io("cannot make a folder for the recording", error))?;
     let own = std::env::current_exe().map_err(|error| Error::io("where we are", error))?;
@@ -111,8 +113,8 @@ fn attempt(typed: &Loop, kernel: bool, rate: u64) -> Result<Attempt> {
     if typed.tracer == Tracer::Rtscope {
         command.args(["record", "--user", "npt", "-o"]);
         command.arg(folder.path().join("trace"));
-        if kernel {
-            command.args(["--events", KERNEL]);
+        if let Some(events) = kernel {
+            command.args(["--events", events]);
         }
         command.arg("--").arg(&own);
     }

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use crate::xml::escaped;
 
 /// How wide all pictures are, in their own units.
-pub(super) const WIDTH: f64 = 960.0;
+pub(crate) const WIDTH: f64 = 960.0;
 
 /// A drawing.
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     title: String,
     body: String,
     height: f64,

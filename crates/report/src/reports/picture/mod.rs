@@ -1,7 +1,7 @@
 //! Tables as pictures: SVG that stands alone or inside a page.
 
 mod bars;
-mod canvas;
+pub(crate) mod canvas;
 mod flame;
 mod plot;
 mod strips;
