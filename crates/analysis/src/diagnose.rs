@@ -242,6 +242,13 @@ fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec
     causes.into_iter().filter_map(group).collect()
 }
 
+fn places(count: u64) -> String {
+    match count {
+        1 => "1 place".to_owned(),
+        count => format!("{count} places"),
+    }
+}
+
 fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
@@ -249,8 +256,9 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
     if basis.holes > 0 {
         warn(
             format!(
-                "events were lost in {} places ({} counted)",
-                basis.holes, basis.lost
+                "events were lost in {} ({} counted)",
+                places(basis.holes),
+                basis.lost
             ),
             "record with larger buffers (--buffer) or fewer events (--events)",
         );

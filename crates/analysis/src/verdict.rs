@@ -185,6 +185,12 @@ fn sentence(
             .last()
             .is_none_or(|step| step.kind == crate::StepKind::Waking);
     let verb = if waits { "still waited" } else { "was late by" };
+    if late.latency() == Duration::ZERO && !waits {
+        return format!(
+            "{task} was not late on {}: it ran in the instant of its wake-up.",
+            late.cpu
+        );
+    }
     let head = format!("{task} {verb} {} on {}", late.latency(), late.cpu);
     let clauses: Vec<_> = culprits
         .iter()

@@ -492,7 +492,7 @@ fn what_makes_a_result_doubtful_is_said_with_its_remedy() {
             .block(HOG, VICTIM),
         "up to 900.000 us of the 8.000 ms on CPU 0 went to the hypervisor",
     );
-    check(burning().lost(600, 700), "events were lost in 1 places");
+    check(burning().lost(600, 700), "events were lost in 1 place (");
     check(burning(), "the trace has no sched_waking");
     check(
         interrupt(burning(), 1000).at(9_000).timer_irq(),

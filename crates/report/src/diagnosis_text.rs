@@ -319,6 +319,8 @@ fn next_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
     let margin = Duration::from_us(100);
     let (begin, end): (Instant, Instant) =
         (verdict.range.begin - margin, verdict.range.end + margin);
+    // A time with a sign before it would be taken for a flag.
+    let begin = begin.max(Instant::from_ns(0));
     lines.push(format!(
         "  look at it: rtscope cat {trace} --begin {begin} --end {end}"
     ));

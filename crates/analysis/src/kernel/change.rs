@@ -18,7 +18,6 @@ pub(crate) enum Change<'a> {
         prev: ProcId,
         /// It stays on the run queue.
         prev_runnable: bool,
-        prev_tid: i32,
         prev_comm: &'a [u8],
         next: ProcId,
         /// When the next task was woken, if it was since it ran last.
@@ -52,7 +51,7 @@ pub(crate) enum Change<'a> {
         function: Option<FunctionId>,
     },
     /// A task has another priority than it had, on LTTng's scale.
-    Prio { tid: i32, prio: i32 },
+    Prio { process: ProcId, prio: i32 },
     /// A task moves to another CPU.
     Migrate { process: ProcId, cpu: u32 },
     /// An interrupt handler begins.

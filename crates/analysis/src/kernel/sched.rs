@@ -88,7 +88,6 @@ impl Kernel {
             prev,
             prev_runnable,
             waited_since_ns,
-            prev_tid,
             prev_comm: fields.prev.comm(event),
             next,
             woken_ns,
@@ -121,8 +120,7 @@ impl Kernel {
             return;
         }
         process.prio = Some(prio);
-        let tid = process.tid;
-        sink.change(self, &Change::Prio { tid, prio });
+        sink.change(self, &Change::Prio { process: id, prio });
     }
 
     fn wake<S: Sink>(

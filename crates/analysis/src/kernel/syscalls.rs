@@ -31,7 +31,6 @@ pub(crate) struct Call {
 pub(crate) struct Request {
     pub operation: Operation,
     pub call: u32,
-    pub tid: i32,
     pub begin_ns: i64,
     pub end_ns: i64,
     /// On which descriptor; an opening one has it when it succeeded.
@@ -158,7 +157,6 @@ impl Kernel {
         Some(Request {
             operation,
             call,
-            tid: self.processes.get(id).tid,
             begin_ns: self.now_ns,
             end_ns: self.now_ns,
             fd,

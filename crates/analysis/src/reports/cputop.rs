@@ -7,7 +7,7 @@ use super::ordered::Ordered;
 use super::prios::Prios;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
-use crate::kernel::{Change, Comm, Kernel, Process};
+use crate::kernel::{Change, Comm, Kernel, ProcId, Process};
 
 const PER_PROCESS: TableClass = TableClass {
     name: "per-process",
@@ -47,6 +47,7 @@ pub(super) const CLASSES: &[&TableClass] = &[&PER_PROCESS, &PER_CPU, &TOTAL, &SU
 /// The time that a thread had.
 #[derive(Debug)]
 struct Thread {
+    tid: i32,
     comm: Comm,
     total_ns: i64,
     /// It runs since.
@@ -56,8 +57,9 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(comm: Comm) -> Thread {
+    fn new(tid: i32, comm: Comm) -> Thread {
         Thread {
+            tid,
             comm,
             total_ns: 0,
             since_ns: None,
@@ -79,7 +81,7 @@ struct Busy {
 pub(super) struct CpuTop {
     options: Rc<ReportOptions>,
     begin_ns: i64,
-    threads: Ordered<i32, Thread>,
+    threads: Ordered<u32, Thread>,
     cpus: Ordered<u32, Busy>,
 }
 
@@ -98,10 +100,12 @@ impl CpuTop {
         process.tid != 0 && self.options.wants_process(process)
     }
 
-    fn switch(&mut self, now_ns: i64, cpu: u32, prev: (i32, &[u8]), next: &Process) {
+    fn switch(&mut self, kernel: &Kernel, cpu: u32, prev: (ProcId, &[u8]), next: ProcId) {
         if !self.options.wants_cpu(cpu) {
             return;
         }
+        let now_ns = kernel.now_ns();
+        let (id, next) = (next, kernel.process(next));
         let wanted = self.wants(next);
         // Who is first seen as he leaves ran since the window began.
         let begin_ns = self.begin_ns;
@@ -113,10 +117,10 @@ impl CpuTop {
             busy.total_ns += now_ns - since_ns;
         }
         busy.since_ns = wanted.then_some(now_ns);
-        let (prev_tid, prev_comm) = prev;
-        let leaving = self.threads.entry(prev_tid).or_insert_with(|| Thread {
+        let (prev, prev_comm) = prev;
+        let leaving = self.threads.entry(prev.0).or_insert_with(|| Thread {
             since_ns: Some(begin_ns),
-            ..Thread::new(Comm::new(prev_comm))
+            ..Thread::new(kernel.process(prev).tid, Comm::new(prev_comm))
         });
         if let Some(since_ns) = leaving.since_ns.take() {
             leaving.total_ns += now_ns - since_ns;
@@ -124,8 +128,8 @@ impl CpuTop {
         if !wanted {
             return;
         }
-        let coming = self.threads.entry(next.tid).or_insert_with(|| {
-            let mut thread = Thread::new(next.comm);
+        let coming = self.threads.entry(id.0).or_insert_with(|| {
+            let mut thread = Thread::new(next.tid, next.comm);
             thread.prios.add(next.prio);
             thread
         });
@@ -135,14 +139,14 @@ impl CpuTop {
     fn per_process(&self, span: Span) -> Table {
         let mut table = span.table(&PER_PROCESS);
         let share = |thread: &Thread| share(thread.total_ns, span);
-        let mut threads: Vec<(i32, &Thread)> = self.threads.iter().map(|(t, u)| (*t, u)).collect();
-        threads.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
-        for (tid, thread) in threads {
+        let mut threads: Vec<&Thread> = self.threads.values().collect();
+        threads.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        for thread in threads {
             table.rows.push(vec![
                 Cell::Process {
                     name: Some(thread.comm.text()),
                     pid: None,
-                    tid: Some(tid),
+                    tid: Some(thread.tid),
                 },
                 Cell::Count(thread.migrations),
                 Cell::Text(thread.prios.to_string()),
@@ -169,25 +173,22 @@ impl Question for CpuTop {
         match change {
             Change::Switch {
                 cpu,
-                prev_tid,
+                prev,
                 prev_comm,
                 next,
                 ..
-            } => {
-                let prev = (*prev_tid, *prev_comm);
-                self.switch(kernel.now_ns(), *cpu, prev, kernel.process(*next));
-            }
+            } => self.switch(kernel, *cpu, (*prev, prev_comm), *next),
             Change::Migrate { process, cpu } => {
-                let process = kernel.process(*process);
+                let (id, process) = (process, kernel.process(*process));
                 if self.wants(process) && self.options.wants_cpu(*cpu) {
-                    let thread = self.threads.entry(process.tid);
+                    let thread = self.threads.entry(id.0);
                     thread
-                        .or_insert_with(|| Thread::new(process.comm))
+                        .or_insert_with(|| Thread::new(process.tid, process.comm))
                         .migrations += 1;
                 }
             }
-            Change::Prio { tid, prio } => {
-                if let Some(thread) = self.threads.get_mut(tid) {
+            Change::Prio { process, prio } => {
+                if let Some(thread) = self.threads.get_mut(&process.0) {
                     thread.prios.add(Some(*prio));
                 }
             }

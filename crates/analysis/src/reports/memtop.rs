@@ -41,6 +41,7 @@ pub(super) const CLASSES: &[&TableClass] = &[&ALLOCATED, &FREED, &TOTAL, &SUMMAR
 
 #[derive(Debug)]
 struct Pages {
+    tid: i32,
     comm: Comm,
     allocated: u64,
     freed: u64,
@@ -50,7 +51,7 @@ struct Pages {
 #[derive(Debug)]
 pub(super) struct MemTop {
     options: Rc<ReportOptions>,
-    threads: Ordered<i32, Pages>,
+    threads: Ordered<u32, Pages>,
 }
 
 impl MemTop {
@@ -65,22 +66,23 @@ impl MemTop {
         let process = kernel.process(id);
         let wanted = self.options.wants_process(process) && self.options.wants_cpu(cpu);
         let pages = || Pages {
+            tid: process.tid,
             comm: process.comm,
             allocated: 0,
             freed: 0,
         };
-        wanted.then(|| self.threads.entry(process.tid).or_insert_with(pages))
+        wanted.then(|| self.threads.entry(id.0).or_insert_with(pages))
     }
 
     fn table(&self, span: Span, class: &'static TableClass, count: fn(&Pages) -> u64) -> Table {
         let mut table = span.table(class);
-        let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.sort_by_key(|(_, pages)| std::cmp::Reverse(count(pages)));
-        for (tid, pages) in threads {
+        let mut threads: Vec<_> = self.threads.values().collect();
+        threads.sort_by_key(|pages| std::cmp::Reverse(count(pages)));
+        for pages in threads {
             let process = Cell::Process {
                 name: Some(pages.comm.text()),
                 pid: None,
-                tid: Some(*tid),
+                tid: Some(pages.tid),
             };
             table.rows.push(vec![process, Cell::Count(count(pages))]);
             if self.options.is_full(table.rows.len()) {

@@ -105,6 +105,7 @@ struct Wake {
 /// A thread that was woken, or woke.
 #[derive(Debug)]
 struct Thread {
+    tid: i32,
     comm: Comm,
     prios: Prios,
     latencies: Summary,
@@ -115,6 +116,7 @@ impl Thread {
         let mut prios = Prios::default();
         prios.add(process.prio);
         Thread {
+            tid: process.tid,
             comm: process.comm,
             prios,
             latencies: Summary::default(),
@@ -144,11 +146,12 @@ pub(super) struct Sched {
     count: u64,
     log: Vec<Wake>,
     top: Top<Wake>,
-    threads: Ordered<i32, Thread>,
+    threads: Ordered<u32, Thread>,
     total: Summary,
     by_prio: BTreeMap<i32, Summary>,
     freq_total: Durations,
-    freq_by_tid: BTreeMap<i32, Durations>,
+    /// By id and number, in that order.
+    freq_by_tid: BTreeMap<(i32, u32), Durations>,
     freq_by_prio: BTreeMap<i32, Durations>,
 }
 
@@ -189,12 +192,12 @@ impl Sched {
         if self.views.stats {
             self.total.add(latency_ns);
             self.by_prio.entry(wake.prio).or_default().add(latency_ns);
-            if let Some(waker) = wake.waker.map(|waker| kernel.process(waker)) {
+            if let Some(waker) = wake.waker {
                 self.threads
-                    .entry(waker.tid)
-                    .or_insert_with(|| Thread::new(waker));
+                    .entry(waker.0)
+                    .or_insert_with(|| Thread::new(kernel.process(waker)));
             }
-            let thread = self.threads.entry(wakee.tid);
+            let thread = self.threads.entry(wake.wakee.0);
             let thread = thread.or_insert_with(|| Thread::new(wakee));
             thread.latencies.add(latency_ns);
         }
@@ -204,7 +207,7 @@ impl Sched {
             }
             if groups.per_tid {
                 self.freq_by_tid
-                    .entry(wakee.tid)
+                    .entry((wakee.tid, wake.wakee.0))
                     .or_default()
                     .add(latency_ns);
             }
@@ -240,14 +243,14 @@ impl Sched {
 
     fn per_tid_stats(&self, span: Span) -> Table {
         let mut table = span.table(&PER_TID_STATS);
-        let woken = |(_, thread): &(&i32, &Thread)| thread.latencies.count > 0;
-        let mut threads: Vec<_> = self.threads.iter().filter(woken).collect();
-        threads.sort_by_cached_key(|(_, thread)| thread.comm.text().to_lowercase());
-        for (tid, thread) in threads {
+        let woken = |thread: &&Thread| thread.latencies.count > 0;
+        let mut threads: Vec<_> = self.threads.values().filter(woken).collect();
+        threads.sort_by_cached_key(|thread| thread.comm.text().to_lowercase());
+        for thread in threads {
             let mut row = vec![Cell::Process {
                 name: Some(thread.comm.text()),
                 pid: None,
-                tid: Some(*tid),
+                tid: Some(thread.tid),
             }];
             row.extend(summary(&thread.latencies));
             row.push(Cell::Text(thread.prios.to_string()));
@@ -263,10 +266,9 @@ impl Sched {
             tables.extend(self.distributions([(table, &self.freq_total)].into_iter()));
         }
         if groups.per_tid {
-            let named = self
-                .freq_by_tid
-                .iter()
-                .map(|(tid, durations)| (span.subtable(&FREQ, format!("TID: {tid}")), durations));
+            let named = self.freq_by_tid.iter().map(|((tid, _), durations)| {
+                (span.subtable(&FREQ, format!("TID: {tid}")), durations)
+            });
             tables.extend(self.distributions(named));
         }
         if groups.per_prio {
@@ -376,8 +378,8 @@ impl Question for Sched {
                 };
                 self.wake(kernel, wake);
             }
-            Change::Prio { tid, prio } => {
-                if let Some(thread) = self.threads.get_mut(tid) {
+            Change::Prio { process, prio } => {
+                if let Some(thread) = self.threads.get_mut(&process.0) {
                     thread.prios.add(Some(*prio));
                 }
             }

@@ -57,6 +57,7 @@ struct Calls {
 
 #[derive(Debug)]
 struct Thread {
+    tid: i32,
     comm: Comm,
     pid: Option<i32>,
     total: u64,
@@ -67,7 +68,7 @@ struct Thread {
 #[derive(Debug)]
 pub(super) struct SyscallStats {
     options: Rc<ReportOptions>,
-    threads: Ordered<i32, Thread>,
+    threads: Ordered<u32, Thread>,
 }
 
 impl SyscallStats {
@@ -80,7 +81,8 @@ impl SyscallStats {
 
     fn exit(&mut self, kernel: &Kernel, id: ProcId, call: u32, duration_ns: i64, ret: i64) {
         let process = kernel.process(id);
-        let thread = self.threads.entry(process.tid).or_insert_with(|| Thread {
+        let thread = self.threads.entry(id.0).or_insert_with(|| Thread {
+            tid: process.tid,
             comm: process.comm,
             pid: process.pid,
             total: 0,
@@ -147,9 +149,10 @@ impl Question for SyscallStats {
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut total = span.table(&TOTAL);
         let mut tables = Vec::new();
-        let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.sort_by_key(|(_, thread)| std::cmp::Reverse(thread.total));
-        for (tid, thread) in threads {
+        let mut threads: Vec<_> = self.threads.values().collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.total));
+        for thread in threads {
+            let tid = thread.tid;
             let name = thread.comm.text();
             let pid = thread.pid.map_or("?".to_owned(), |pid| pid.to_string());
             let subtitle = format!("{name} ({pid}, TID: {tid})");
@@ -165,7 +168,7 @@ impl Question for SyscallStats {
                 Cell::Process {
                     name: Some(name),
                     pid: thread.pid,
-                    tid: Some(*tid),
+                    tid: Some(tid),
                 },
                 Cell::Count(thread.total),
             ]);

@@ -265,6 +265,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         )
         .mend(format!("give --freq-resolution 1 to {BINS_MAX}")));
     }
+    check_bounds(typed)?;
     let words = |list: &Option<String>| -> Vec<String> {
         let words = list.iter().flat_map(|list| list.split(','));
         words.map(str::to_owned).collect()
@@ -318,6 +319,32 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
             .map(|text| rt_rule(text))
             .collect::<Result<_>>()?,
     })
+}
+
+/// Refuses bounds between which nothing can lie.
+fn check_bounds(typed: &flags::Report) -> Result<()> {
+    let (wanted, periods) = (&typed.wanted, &typed.periods);
+    let ns = |flag, text: &Option<String>| Ok(duration(flag, text, "us")?.map(|ns| ns as f64));
+    for (flag, min, max) in [
+        ("min", ns("--min", &wanted.min)?, ns("--max", &wanted.max)?),
+        ("minsize", wanted.minsize, wanted.maxsize),
+        (
+            "min-duration",
+            ns("--min-duration", &periods.min_duration)?,
+            ns("--max-duration", &periods.max_duration)?,
+        ),
+    ] {
+        let upper = flag.replace("min", "max");
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            let what = format!("nothing lies between --{flag} and --{upper}");
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found(format!("--{flag} is greater"))
+                .mend(format!("let --{flag} be at most --{upper}")));
+        }
+    }
+    Ok(())
 }
 
 /// The last part of a period's path.

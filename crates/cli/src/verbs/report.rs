@@ -305,11 +305,16 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
 
 /// Says what is missing, beside the data.
 fn warn(pass: &Pass) {
+    let places = |count: u64| match count {
+        1 => "1 place".to_owned(),
+        count => format!("{count} places"),
+    };
     if pass.holes > 0 {
         eprintln!(
-            "warning: {} events were lost in {} places: counts are lower bounds, durations across \
-             them are too long",
-            pass.lost, pass.holes
+            "warning: {} events were lost in {}: counts are lower bounds, durations across them \
+             are too long",
+            pass.lost,
+            places(pass.holes)
         );
     }
     if pass.periods_refused > 0 {
@@ -319,6 +324,6 @@ fn warn(pass: &Pass) {
         );
     }
     if pass.damages > 0 {
-        eprintln!("warning: {} places could not be read", pass.damages);
+        eprintln!("warning: {} could not be read", places(pass.damages));
     }
 }

@@ -13,7 +13,7 @@ use super::table::{Span, Table, TableClass};
 use super::top::Top;
 use super::window::Question;
 use crate::facts::Operation;
-use crate::kernel::{Block, Change, Kernel, Request};
+use crate::kernel::{Block, Change, Kernel, ProcId, Request};
 
 use threads::Threads;
 
@@ -37,7 +37,7 @@ struct Entry {
     begin_ns: i64,
     end_ns: i64,
     call: u32,
-    tid: i32,
+    process: ProcId,
     fd: Option<i64>,
     size: Option<i64>,
 }
@@ -117,7 +117,7 @@ impl Io {
         }
     }
 
-    fn request(&mut self, request: &Request, thread: u32) {
+    fn request(&mut self, process: ProcId, request: &Request, thread: u32) {
         let duration_ns = request.end_ns - request.begin_ns;
         let wanted =
             self.options.wants_duration(duration_ns) && self.options.wants_size(request.size);
@@ -128,7 +128,7 @@ impl Io {
             begin_ns: request.begin_ns,
             end_ns: request.end_ns,
             call: request.call,
-            tid: request.tid,
+            process,
             fd: request.fd,
             size: request.size,
         };
@@ -167,8 +167,7 @@ impl Io {
             }
         }
         if let Some(process) = kernel.find(block.tid) {
-            self.threads
-                .block(kernel.process(process), bytes, block.write);
+            self.threads.block(kernel, process, bytes, block.write);
         }
     }
 
@@ -189,7 +188,7 @@ impl Question for Io {
                 request,
             } if self.options.wants_process(kernel.process(*process)) => {
                 let thread = self.threads.request(kernel, *process, *owner, request);
-                self.request(request, thread);
+                self.request(*process, request, thread);
             }
             Change::FileOpened { owner, fd } => self.threads.opened(kernel, *owner, *fd),
             Change::FileClosed { owner, fd } => self.threads.closed(kernel, *owner, *fd),

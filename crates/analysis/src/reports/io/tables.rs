@@ -178,9 +178,12 @@ impl Io {
     }
 
     fn entry(&self, kernel: &Kernel, entry: &Entry) -> Vec<Cell> {
-        let thread = self.threads.get(entry.tid);
+        let thread = self.threads.get(entry.process);
+        let leader = |thread: &Thread| self.threads.get(kernel.find(thread.pid?)?);
+        let own = |thread: &&Thread| thread.pid == Some(thread.tid);
         let owner = thread
-            .and_then(|thread| self.threads.get(thread.pid?))
+            .filter(own)
+            .or_else(|| thread.and_then(leader))
             .or(thread);
         let path = |fd| match owner.and_then(|owner| owner.name_at(fd, entry.end_ns)) {
             Some(name) => Cell::Path(name.to_owned()),
@@ -200,7 +203,7 @@ impl Io {
             Cell::Process {
                 name: thread.map(|thread| thread.comm.text()),
                 pid: None,
-                tid: Some(entry.tid),
+                tid: Some(kernel.process(entry.process).tid),
             },
             entry.fd.map_or(Cell::Empty, path),
             entry.fd.map_or(Cell::Empty, Cell::Fd),
@@ -302,10 +305,10 @@ impl Io {
         part: fn(&super::threads::Bytes) -> u64,
     ) -> Table {
         let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.sort_by_key(|(_, thread)| Reverse(total(thread)));
-        let row = |(tid, thread): (i32, &Thread)| {
+        threads.sort_by_key(|thread| Reverse(total(thread)));
+        let row = |thread: &Thread| {
             vec![
-                process(tid, thread),
+                process(thread),
                 Cell::Size(total(thread)),
                 Cell::Size(part(&thread.disk)),
                 Cell::Size(part(&thread.net)),
@@ -318,10 +321,9 @@ impl Io {
 
     fn per_process_block(&self, span: Span, name: &str, bytes: fn(&Thread) -> u64) -> Table {
         let mut threads: Vec<_> = self.threads.iter().collect();
-        threads.retain(|(_, thread)| bytes(thread) > 0);
-        threads.sort_by_key(|(_, thread)| Reverse(bytes(thread)));
-        let row =
-            |(tid, thread): (i32, &Thread)| vec![process(tid, thread), Cell::Size(bytes(thread))];
+        threads.retain(|thread| bytes(thread) > 0);
+        threads.sort_by_key(|thread| Reverse(bytes(thread)));
+        let row = |thread: &Thread| vec![process(thread), Cell::Size(bytes(thread))];
         let table = span.subtable(&PER_PROCESS_BLOCK, name);
         self.limited(table, threads.into_iter().map(row))
     }
@@ -329,7 +331,7 @@ impl Io {
     /// All files by their name.
     fn files(&self) -> Ordered<String, FileSum> {
         let mut files: Ordered<String, FileSum> = Ordered::default();
-        for (tid, thread) in self.threads.iter() {
+        for thread in self.threads.iter() {
             for (fd, opened) in &thread.files {
                 for file in opened {
                     let generic = GENERIC.iter().any(|name| file.name.starts_with(name));
@@ -340,7 +342,9 @@ impl Io {
                     let sum = files.entry(name).or_default();
                     sum.read = sum.read.saturating_add(file.bytes.read);
                     sum.written = sum.written.saturating_add(file.bytes.written);
-                    sum.owners.entry(thread.pid.unwrap_or(tid)).or_insert(*fd);
+                    sum.owners
+                        .entry(thread.pid.unwrap_or(thread.tid))
+                        .or_insert(*fd);
                 }
             }
         }
@@ -357,7 +361,8 @@ impl Io {
         let mut used: Vec<_> = files.iter().filter(|(_, file)| bytes(file) > 0).collect();
         used.sort_by_key(|(_, file)| Reverse(bytes(file)));
         let owner = |(pid, fd): (&i32, &i64)| {
-            let comm = self.threads.get(*pid).map(|thread| thread.comm.text());
+            let mut leaders = self.threads.iter().filter(|thread| thread.tid == *pid);
+            let comm = leaders.next_back().map(|thread| thread.comm.text());
             format!("fd {fd} in {} ({pid}) ", comm.unwrap_or_default())
         };
         let row = |(name, file): (&String, &FileSum)| {
@@ -405,10 +410,10 @@ impl Io {
     }
 }
 
-fn process(tid: i32, thread: &Thread) -> Cell {
+fn process(thread: &Thread) -> Cell {
     Cell::Process {
         name: Some(thread.comm.text()),
         pid: thread.pid,
-        tid: Some(tid),
+        tid: Some(thread.tid),
     }
 }

@@ -37,6 +37,7 @@ pub(super) struct OpenFile {
 /// A thread.
 #[derive(Debug)]
 pub(super) struct Thread {
+    pub tid: i32,
     pub comm: Comm,
     pub pid: Option<i32>,
     pub disk: Bytes,
@@ -50,6 +51,7 @@ pub(super) struct Thread {
 impl Thread {
     fn new(process: &Process) -> Thread {
         Thread {
+            tid: process.tid,
             comm: process.comm,
             pid: process.pid,
             disk: Bytes::default(),
@@ -93,32 +95,32 @@ impl Thread {
 #[derive(Debug)]
 pub(super) struct Threads {
     begin_ns: i64,
-    by_tid: Ordered<i32, Thread>,
+    all: Ordered<u32, Thread>,
 }
 
 impl Threads {
     pub fn new(begin_ns: i64) -> Threads {
         Threads {
             begin_ns,
-            by_tid: Ordered::default(),
+            all: Ordered::default(),
         }
     }
 
-    pub fn get(&self, tid: i32) -> Option<&Thread> {
-        self.by_tid.get(&tid)
+    pub fn get(&self, id: ProcId) -> Option<&Thread> {
+        self.all.get(&id.0)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (i32, &Thread)> {
-        self.by_tid.iter().map(|(tid, thread)| (*tid, thread))
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Thread> {
+        self.all.values()
     }
 
-    fn thread(&mut self, process: &Process) -> &mut Thread {
-        let thread = self.by_tid.entry(process.tid);
-        thread.or_insert_with(|| Thread::new(process))
+    fn thread(&mut self, kernel: &Kernel, id: ProcId) -> &mut Thread {
+        let thread = self.all.entry(id.0);
+        thread.or_insert_with(|| Thread::new(kernel.process(id)))
     }
 
-    pub fn block(&mut self, process: &Process, bytes: u64, write: bool) {
-        self.thread(process).block.add(bytes, write);
+    pub fn block(&mut self, kernel: &Kernel, id: ProcId, bytes: u64, write: bool) {
+        self.thread(kernel, id).block.add(bytes, write);
     }
 
     /// Takes in a request; the rank of its thread.
@@ -129,8 +131,8 @@ impl Threads {
         owner: ProcId,
         request: &Request,
     ) -> u32 {
-        self.thread(kernel.process(process));
-        self.thread(kernel.process(owner));
+        self.thread(kernel, process);
+        self.thread(kernel, owner);
         let write = match request.operation {
             Operation::Read => Some(false),
             Operation::Write => Some(true),
@@ -142,11 +144,9 @@ impl Threads {
             self.moved(kernel, (process, owner), fd, bytes.unwrap_or(0), write);
         }
         for id in [process, owner] {
-            let process = kernel.process(id);
-            self.thread(process).comm = process.comm;
+            self.thread(kernel, id).comm = kernel.process(id).comm;
         }
-        let tid = kernel.process(process).tid;
-        self.by_tid.get_index_of(&tid).unwrap_or(0) as u32
+        self.all.get_index_of(&process.0).unwrap_or(0) as u32
     }
 
     /// Bytes went through a descriptor.
@@ -160,7 +160,7 @@ impl Threads {
     ) {
         let begin_ns = self.begin_ns;
         let files = kernel.process(owner);
-        let thread = self.thread(files);
+        let thread = self.thread(kernel, owner);
         if thread.open_file(fd).is_none()
             && let Some(file) = files.files.get(&fd)
         {
@@ -178,7 +178,7 @@ impl Threads {
             file.bytes.add(bytes, write);
             kind = file.kind;
         }
-        let thread = self.thread(kernel.process(process));
+        let thread = self.thread(kernel, process);
         let sum = match kind {
             FileKind::Disk => &mut thread.disk,
             FileKind::Net | FileKind::MaybeNet => &mut thread.net,
@@ -199,12 +199,12 @@ impl Threads {
             close_ns: None,
             bytes: Bytes::default(),
         };
-        let files = &mut self.thread(process).files;
+        let files = &mut self.thread(kernel, owner).files;
         files.entry(fd).or_default().push(file);
     }
 
     pub fn closed(&mut self, kernel: &Kernel, owner: ProcId, fd: i64) {
-        let thread = self.by_tid.get_mut(&kernel.process(owner).tid);
+        let thread = self.all.get_mut(&owner.0);
         if let Some(file) = thread.and_then(|thread| thread.open_file(fd)) {
             file.close_ns = Some(kernel.now_ns());
         }
@@ -215,7 +215,7 @@ impl Threads {
         let Some(file) = process.files.get(&fd) else {
             return;
         };
-        match self.thread(process).open_file(fd) {
+        match self.thread(kernel, owner).open_file(fd) {
             Some(open) => open.name = file.name.clone(),
             None => self.opened(kernel, owner, fd),
         }
@@ -223,11 +223,10 @@ impl Threads {
 
     /// The files that a thread seemed to have are its process's.
     pub fn grouped(&mut self, kernel: &Kernel, process: ProcId, leader: ProcId) {
-        let leader = kernel.process(leader);
-        let thread = self.thread(kernel.process(process));
-        thread.pid = Some(leader.tid);
+        let thread = self.thread(kernel, process);
+        thread.pid = Some(kernel.process(leader).tid);
         let files = std::mem::take(&mut thread.files);
-        let leader = self.thread(leader);
+        let leader = self.thread(kernel, leader);
         for (fd, opened) in files {
             leader.files.entry(fd).or_insert(opened);
         }
