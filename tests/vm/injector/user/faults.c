@@ -110,6 +110,7 @@ static void burn_and_log(const char *kind, const struct options *options, uint64
 static struct {
 	const struct options *options;
 	const char *kind;
+	uint64_t until_ns;
 } fair;
 
 static void *burn_as_fair(void *unused)
@@ -117,12 +118,13 @@ static void *burn_as_fair(void *unused)
 	(void)unused;
 	place(fair.options->cpu, 0);
 	pthread_setname_np(pthread_self(), fair.options->name);
-	burn_and_log(fair.kind, fair.options, now_ns() + fair.options->length_ns, 0);
+	burn_and_log(fair.kind, fair.options, fair.until_ns, 0);
 	return NULL;
 }
 
 /* A real-time task that takes all of its CPU, and a fair one that the kernel lets in all the same:
- * its runs are the truth. */
+ * its runs are the truth. The bandwidth is counted by periods of a second that begin when they like:
+ * two seconds hold a whole one. */
 void run_bandwidth(const char *kind, const struct options *options)
 {
 	uint64_t until_ns = now_ns() + options->length_ns;
@@ -130,6 +132,7 @@ void run_bandwidth(const char *kind, const struct options *options)
 
 	fair.options = options;
 	fair.kind = kind;
+	fair.until_ns = until_ns;
 	thread = start(burn_as_fair, NULL);
 	pthread_setname_np(pthread_self(), "lab-greedy");
 	place(options->cpu, options->priority);
