@@ -18,7 +18,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 2
+#define RTS_ABI_VERSION 3
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -172,7 +172,8 @@ struct rts_evidence {
 	struct rts_task other;
 	rts_u8 kind; // enum rts_evidence_kind
 	rts_u8 mode; // enum rts_mode, or enum rts_blocked
-	rts_u8 padding[6];
+	rts_u8 padding[2];
+	rts_u32 came_on; // bit i: interrupts may have come on right before `stack.frames[i]`
 	struct rts_stack stack; // with the interrupt's own frames before `instruction`
 };
 

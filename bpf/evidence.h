@@ -48,6 +48,23 @@ static __always_inline rts_u64 steal_since(struct cpu_state *cpu, const void *cp
 	return before_ns && now_ns > before_ns ? now_ns - before_ns : 0;
 }
 
+// A timer that expired before the first of a row of interrupts was held up with it, and may come on
+// the way out of one of them: where interrupts came back on is what that one found, further out in
+// the stack. User space knows which frame that is. Frames are marked in memory: a sum that the
+// verifier followed would be a state of its own for each of its values.
+static __always_inline void mark_where_interrupts_came_on(struct rts_evidence *slot,
+		const struct hardirq_frame *frame, rts_u64 expiry_ns)
+{
+	if (frame->burst_ns == frame->entry_ns || expiry_ns >= frame->burst_ns)
+		return;
+	for (rts_u32 i = 0; i < RTS_STACK_MAX; i++) {
+		if (i >= slot->stack.length)
+			break;
+		if (interrupts_came_on(slot->stack.frames[i]))
+			slot->came_on |= 1u << i;
+	}
+}
+
 // A timer's interrupt came late. Its own CPU had interrupts off, unless it ran user code or idled,
 // or was where no interrupts come back on: then it was the hardware, or a hypervisor,
 // or another interrupt came after the expiry: then the timer was not pending here. One that was
@@ -87,9 +104,12 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 		slot->mode = RTS_MODE_IDLE;
 	else if (!interrupts_came_on(slot->instruction))
 		slot->mode = RTS_MODE_ENABLED;
+	slot->came_on = 0;
 	slot->stack.length = 0;
-	if (slot->mode == RTS_MODE_KERNEL)
+	if (slot->mode == RTS_MODE_KERNEL) {
 		stack_here(&slot->stack, ctx);
+		mark_where_interrupts_came_on(slot, frame, expiry_ns);
+	}
 	evidence_end(slot);
 }
 

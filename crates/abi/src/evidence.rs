@@ -16,7 +16,7 @@ pub fn decode_evidence(slot: &raw::Evidence, cpu: Cpu, model: PreemptionModel) -
     let task = decode_task(&slot.task)?;
     match slot.kind {
         raw::EVIDENCE_LATE_TIMER => {
-            let (mode, stack) = interrupted(slot)?;
+            let (mode, stack, came_on) = interrupted(slot)?;
             Some(Evidence::LateTimer(LateTimer {
                 cpu,
                 time,
@@ -28,6 +28,7 @@ pub fn decode_evidence(slot: &raw::Evidence, cpu: Cpu, model: PreemptionModel) -
                 mode,
                 steal: Duration::from_ns(slot.steal_ns as i64),
                 stack,
+                came_on,
             }))
         }
         raw::EVIDENCE_PREEMPTION_OFF => Some(Evidence::PreemptionOff(PreemptionOff {
@@ -58,22 +59,23 @@ pub fn decode_evidence(slot: &raw::Evidence, cpu: Cpu, model: PreemptionModel) -
     }
 }
 
-/// The mode and the stack without the interrupt's own frames, which lie before the interrupted
-/// instruction. Where that instruction is not in the stack, only its own address is certain.
-fn interrupted(slot: &raw::Evidence) -> Option<(Mode, Stack)> {
+/// The mode, the stack without the interrupt's own frames, which lie before the interrupted
+/// instruction, and the marks of the frames that are left. Where that instruction is not in the
+/// stack, only its own address is certain.
+fn interrupted(slot: &raw::Evidence) -> Option<(Mode, Stack, u32)> {
     let mode = Mode::from_value(slot.mode)?;
     if mode != Mode::Kernel {
-        return Some((mode, Stack::new()));
+        return Some((mode, Stack::new(), 0));
     }
     let mut stack = frames(&slot.stack);
-    match stack
+    let begin = stack
         .iter()
-        .position(|frame| frame.address == slot.instruction)
-    {
-        Some(begin) => drop(stack.drain(..begin)),
-        None => stack = unnamed(&[slot.instruction]),
-    }
-    Some((mode, stack))
+        .position(|frame| frame.address == slot.instruction);
+    let Some(begin) = begin else {
+        return Some((mode, unnamed(&[slot.instruction]), 0));
+    };
+    stack.drain(..begin);
+    Some((mode, stack, slot.came_on >> begin))
 }
 
 #[cfg(test)]
@@ -82,24 +84,29 @@ mod tests {
 
     #[test]
     fn only_interrupted_kernel_code_has_a_stack_and_without_the_interrupts_own_frames() {
-        let check = |mode: u8, instruction: u64, expect: Option<(Mode, &[u64])>| {
+        let check = |mode: u8, instruction: u64, expect: Option<(Mode, &[u64], u32)>| {
             let mut slot: raw::Evidence = raw::zeroed();
             slot.kind = raw::EVIDENCE_LATE_TIMER;
             slot.mode = mode;
             slot.instruction = instruction;
+            slot.came_on = 0b1100;
             slot.stack.length = 4;
             slot.stack.frames[..4].copy_from_slice(&[10, 20, 30, 40]);
             let seen = match decode_evidence(&slot, Cpu(1), PreemptionModel::None) {
-                Some(Evidence::LateTimer(late)) => Some((late.mode, late.stack)),
+                Some(Evidence::LateTimer(late)) => Some((late.mode, late.stack, late.came_on)),
                 _ => None,
             };
-            assert_eq!(seen, expect.map(|(mode, stack)| (mode, unnamed(stack))));
+            assert_eq!(
+                seen,
+                expect.map(|(mode, stack, came_on)| (mode, unnamed(stack), came_on))
+            );
         };
-        check(0, 30, Some((Mode::Kernel, &[30, 40])));
-        check(0, 99, Some((Mode::Kernel, &[99])));
-        check(1, 30, Some((Mode::User, &[])));
-        check(2, 30, Some((Mode::Idle, &[])));
-        check(3, 30, Some((Mode::Enabled, &[])));
+        check(0, 20, Some((Mode::Kernel, &[20, 30, 40], 0b110)));
+        check(0, 30, Some((Mode::Kernel, &[30, 40], 0b11)));
+        check(0, 99, Some((Mode::Kernel, &[99], 0)));
+        check(1, 30, Some((Mode::User, &[], 0)));
+        check(2, 30, Some((Mode::Idle, &[], 0)));
+        check(3, 30, Some((Mode::Enabled, &[], 0)));
         check(7, 30, None);
     }
 }

@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "bpf/event.h documents every field once")]
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 pub const COMM_LENGTH: usize = 16;
 pub const STEPS_MAX: usize = 16;
 pub const STACK_MAX: usize = 32;
@@ -93,7 +93,8 @@ pub struct Evidence {
     pub other: Task,
     pub kind: u8,
     pub mode: u8,
-    pub padding: [u8; 6],
+    pub padding: [u8; 2],
+    pub came_on: u32,
     pub stack: Stack,
 }
 

@@ -72,6 +72,7 @@ fn counters(claims: &mut Claims) {
             kind,
             mode,
             padding,
+            came_on,
             stack,
         ]
     );

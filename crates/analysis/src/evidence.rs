@@ -133,7 +133,7 @@ impl Evidence {
         let Some(fields) = Fields::new(event, classes) else {
             return;
         };
-        self.late_timers.push(LateTimer {
+        let mut late = LateTimer {
             cpu,
             time: event.time(),
             expiry: fields.instant("expiry_ns"),
@@ -145,7 +145,10 @@ impl Evidence {
             mode: Mode::from_value(fields.i64("mode") as u8).unwrap_or(Mode::User),
             steal: fields.duration("steal_ns"),
             stack: fields.stack("stack"),
-        });
+            came_on: fields.u32("came_on"),
+        };
+        begin_where_interrupts_came_on(&mut late);
+        self.late_timers.push(late);
     }
 
     /// Adds an `rtscope_preemption_off`.
@@ -221,7 +224,7 @@ impl Evidence {
 
 /// Functions that only switch interrupts or preemption back on for their caller, and those of the
 /// watch itself (kernel names).
-const SWITCHES_ON: [&str; 18] = [
+const SWITCHES_ON: [&str; 22] = [
     "bpf_prog_",
     "bpf_trace_run",
     "__traceiter_",
@@ -236,6 +239,10 @@ const SWITCHES_ON: [&str; 18] = [
     "irqentry_exit",
     "common_interrupt",
     "__local_bh_enable_ip",
+    "irq_exit_rcu",
+    "__irq_exit_rcu",
+    "handle_softirqs",
+    "__do_softirq",
     "preempt_schedule",
     "__cond_resched",
     "__schedule",
@@ -273,12 +280,32 @@ pub(crate) fn is_at_border(stack: &Stack) -> bool {
 /// Whether a late timer came on another interrupt's way out: what that one found may have had
 /// interrupts on, while the CPU stood still.
 pub(crate) fn is_behind_interrupt(stack: &Stack) -> bool {
-    let switches_on = |frame: &&Frame| {
+    way_out(stack).any(is_interrupt_entry)
+}
+
+/// The frames before the first function that does work of its own.
+fn way_out(stack: &Stack) -> impl Iterator<Item = &Frame> {
+    stack.iter().take_while(|frame| {
         let name = frame.function().unwrap_or_default();
         SWITCHES_ON.iter().any(|prefix| name.starts_with(prefix))
+    })
+}
+
+/// A timer that comes on the way out of a row of interrupts, all of which it was pending with, and
+/// of which the first found a place where interrupts may just have come on: that place is where the
+/// section ended, and the stack begins there.
+fn begin_where_interrupts_came_on(late: &mut LateTimer) {
+    let way_out: Vec<&Frame> = way_out(&late.stack).collect();
+    let Some(first) = way_out.iter().rposition(|frame| is_interrupt_entry(frame)) else {
+        return;
     };
-    let mut before = stack.iter().take_while(switches_on);
-    before.any(is_interrupt_entry)
+    let entries = way_out.iter().filter(|frame| is_interrupt_entry(frame));
+    let all_in_row = entries.copied().all(is_asked_for_by_cpu);
+    let found = first + 1;
+    if all_in_row && found < late.stack.len() && late.came_on >> found & 1 == 1 {
+        late.stack.drain(..found);
+        late.came_on >>= found;
+    }
 }
 
 /// The innermost function that does not merely switch something on for its caller.
@@ -302,6 +329,14 @@ pub(crate) fn is_page_fault(stack: &Stack) -> bool {
 
 /// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.
 const INTERRUPT_ENTRIES: [&str; 3] = ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq"];
+
+/// How the names begin of what the processor enters at an interrupt that a CPU asks for, on x86-64:
+/// only these are served in a row before the timer's.
+const CPU_ENTRIES: [&str; 3] = [
+    "asm_sysvec_reschedule",
+    "asm_sysvec_call_function",
+    "asm_sysvec_irq_work",
+];
 
 /// Functions that only lock, tell the time, wait or return for their caller, and marks between
 /// functions (kernel names): an interrupt that finds one of these means the caller.
@@ -343,6 +378,11 @@ fn is_interrupt_entry(frame: &Frame) -> bool {
     entries.any(|prefix| name.starts_with(prefix))
 }
 
+fn is_asked_for_by_cpu(frame: &Frame) -> bool {
+    let name = frame.function().unwrap_or_default();
+    CPU_ENTRIES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Whether the stack of a task that left its CPU shows that it was made to: by the end of a
 /// section, or at a preemption point. One that went to sleep, or was on its way to user space,
 /// shows neither.
@@ -372,6 +412,7 @@ mod tests {
             mode: Mode::Kernel,
             steal: Duration::from_us(steal_us),
             stack: vec![],
+            came_on: 0,
         };
         let check = |records: [(i64, i64); 2], range_us: (i64, i64), expect_us: (i64, i64)| {
             let evidence = Evidence {

@@ -314,6 +314,63 @@ fn a_late_timer_is_charged_to_the_function_that_its_stack_names() {
 }
 
 #[test]
+fn a_late_timer_behind_others_is_charged_to_what_the_first_of_them_found() {
+    let check_row = |stack: &[&'static str], came_on: u32, name: &str| {
+        let trace = idle_machine().at(500).run(FAIR).at(3000);
+        let trace = trace.late_timer_in_row(1000, FAIR, 0, 0, stack, came_on);
+        let trace = timer_wakes_victim(trace, 3000)
+            .after(2)
+            .preempt(FAIR, VICTIM);
+        let expect = [
+            (name, 2_000_000),
+            ("interrupt: local timer", 4_000),
+            ("switch", 2_000),
+            ("wake-up delivery", 1_000),
+        ];
+        check(trace, &expect, Grade::Complete);
+    };
+    let named = "interrupts off in drain_fifo by compile (tid 300, nice 0)";
+    let nobody = "unexplained: a late timer behind another interrupt";
+    let preempted = [
+        "preempt_schedule_irq+0x2e",
+        "asm_sysvec_reschedule_ipi+0x1a",
+        "drain_fifo+0x5b",
+        "device_write+0x44",
+    ];
+    check_row(&preempted, 0b101, named);
+    // What the first of them found had interrupts on: the CPU stood still.
+    check_row(&preempted, 0b001, nobody);
+    let softirqs = [
+        "handle_softirqs+0x6d",
+        "__irq_exit_rcu+0xba",
+        "sysvec_call_function_single+0x70",
+        "asm_sysvec_call_function_single+0x1a",
+        "_raw_spin_unlock_irqrestore+0x2b",
+        "drain_fifo+0x5b",
+    ];
+    check_row(&softirqs, 0b01_0001, named);
+    // Two of the row: what the outer one found counts.
+    let two = [
+        "preempt_schedule_irq+0x2e",
+        "asm_sysvec_irq_work+0x1a",
+        "irqentry_exit+0x3b",
+        "asm_sysvec_reschedule_ipi+0x1a",
+        "drain_fifo+0x5b",
+    ];
+    check_row(&two, 0b1_0000, named);
+    check_row(&two, 0b0_0100, nobody);
+    // A device's interrupt is in no row: the timer may have expired while it was served.
+    let device = [
+        "preempt_schedule_irq+0x2e",
+        "asm_common_interrupt+0x1a",
+        "drain_fifo+0x5b",
+    ];
+    check_row(&device, 0b101, nobody);
+    // The stack ends before what was found.
+    check_row(&preempted[..2], 0b101, nobody);
+}
+
+#[test]
 fn a_late_timer_without_a_stack_accuses_nobody() {
     let unexplained = |trace: SyntheticTrace, name: &str| {
         let trace = timer_wakes_victim(trace, 3000)

@@ -151,6 +151,7 @@ fn late_timer_fields() -> Vec<Field> {
         unsigned("steal_ns", 64),
     ];
     fields.extend(stack("stack"));
+    fields.push(unsigned("came_on", 32));
     fields
 }
 
@@ -258,7 +259,7 @@ fn encode_late_timer(late: &LateTimer, out: &mut PayloadWriter) -> u32 {
     out.u64(late.hrtimer).u64(late.function);
     task(out, &late.interrupted);
     out.u8(late.mode as u8).u64(late.steal.as_ns_unsigned());
-    out.sequence(&late.stack, frame);
+    out.sequence(&late.stack, frame).u32(late.came_on);
     LATE_TIMER
 }
 

@@ -71,6 +71,7 @@ fn evidence(window: TimeRange) -> [Evidence; 2] {
         mode: Interrupted::Kernel,
         steal: Duration::ZERO,
         stack: stack(),
+        came_on: 0b10,
     };
     let off = PreemptionOff {
         cpu: Cpu(1),

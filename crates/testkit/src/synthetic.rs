@@ -292,6 +292,20 @@ impl SyntheticTrace {
         steal_us: i64,
         stack: &[&'static str],
     ) -> Self {
+        self.late_timer_in_row(expiry_us, task, mode, steal_us, stack, 0)
+    }
+
+    /// The same behind the first of a row of interrupts: bit i of `came_on` says that interrupts
+    /// may have come on right before frame i of `stack`.
+    pub fn late_timer_in_row(
+        self,
+        expiry_us: i64,
+        task: Task,
+        mode: i64,
+        steal_us: i64,
+        stack: &[&'static str],
+        came_on: u32,
+    ) -> Self {
         let lateness_ns = self.now_ns - expiry_us * 1_000;
         self.event(
             "rtscope_late_timer",
@@ -304,6 +318,7 @@ impl SyntheticTrace {
                 ("mode", Value::Signed(mode)),
                 ("steal_ns", Value::Signed(steal_us * 1_000)),
                 ("stack", frames(stack)),
+                ("came_on", Value::Unsigned(u64::from(came_on))),
             ],
         )
     }

@@ -61,6 +61,9 @@ pub struct LateTimer {
     pub steal: Duration,
     /// The interrupted kernel stack, innermost first; empty unless `mode` is kernel.
     pub stack: Stack,
+    /// Bit i: interrupts may have come on right before `stack[i]`. Only where the timer expired
+    /// before the first of a row of interrupts and came behind it.
+    pub came_on: u32,
 }
 
 /// A task that should have left the CPU and did not.
@@ -119,7 +122,11 @@ impl Evidence {
     /// Names the functions of its stack.
     pub fn symbolise(&mut self, name: impl Fn(u64) -> String) {
         match self {
-            Evidence::LateTimer(late) => symbolise(&mut late.stack, &name),
+            Evidence::LateTimer(late) => {
+                let frames = late.stack.len();
+                symbolise(&mut late.stack, &name);
+                late.came_on >>= frames - late.stack.len();
+            }
             Evidence::PreemptionOff(off) => symbolise(&mut off.stack, &name),
             Evidence::Blocked(blocked) => symbolise(&mut blocked.stack, &name),
             Evidence::Throttled(_) => {}

@@ -123,8 +123,8 @@ static void *burn_as_fair(void *unused)
 }
 
 /* A real-time task that takes all of its CPU, and a fair one that the kernel lets in all the same:
- * its runs are the truth. The bandwidth is counted by periods of a second that begin when they like:
- * two seconds hold a whole one. */
+ * its runs are the truth. The bandwidth is counted by periods of a second that begin when they
+ * like: two seconds hold a whole one. */
 void run_bandwidth(const char *kind, const struct options *options)
 {
 	uint64_t until_ns = now_ns() + options->length_ns;
