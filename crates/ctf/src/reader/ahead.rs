@@ -1,10 +1,9 @@
-//! Headers read ahead: most events of most traces have one of LTTng's short headers and a body of
-//! a fixed size, so that many headers are read in one go, with all that it takes in registers.
+//! Headers read ahead: most events of most traces have one of LTTng's headers and a body of a fixed
+//! size, so that many headers are read in one go, with all that it takes in registers.
 
-use super::header::ShortHeader;
+use super::header::{ByteHeader, Said};
 use super::layout::{ClassLayout, StreamLayout};
 use super::scale::TimeScale;
-use super::walk::extended;
 
 /// So many events at once: few enough that those of many streams stay in the cache.
 const HEADS_MAX: usize = 32;
@@ -39,7 +38,7 @@ pub(super) struct Reached {
 #[derive(Clone, Copy)]
 pub(super) struct Manner<'a> {
     pub layout: &'a StreamLayout,
-    pub header: ShortHeader,
+    pub header: ByteHeader,
     pub scale: TimeScale<'a>,
 }
 
@@ -59,14 +58,10 @@ impl<'a> Ahead<'a> {
         self.next = 0;
         self.heads.clear();
         self.heads.reserve(HEADS_MAX);
-        // The compiler makes a loop of its own for the most frequent header.
-        match ShortHeader::LTTNG_COMPACT == manner.header {
-            true => {
-                let header = ShortHeader::LTTNG_COMPACT;
-                self.fill_by(Manner { header, ..manner }, bytes, reached)
-            }
-            false => self.fill_by(manner, bytes, reached),
-        }
+        manner.header.or_usual(|header| {
+            let manner = Manner { header, ..manner };
+            self.fill_by(manner, bytes, reached)
+        })
     }
 
     /// Whether nothing is left to take.
@@ -78,7 +73,8 @@ impl<'a> Ahead<'a> {
     fn fill_by(&mut self, manner: Manner<'a>, bytes: &[u8], mut reached: Reached) -> Reached {
         let by_id = &manner.layout.by_id[..];
         while self.heads.len() < HEADS_MAX {
-            let Some((id, time, body_at)) = manner.header.read(bytes, reached.at) else {
+            let said = manner.header.read(bytes, reached.at, reached.ticks);
+            let Some(Said { id, ticks, body_at }) = said else {
                 break;
             };
             let Some(Some(class)) = by_id.get(id as usize) else {
@@ -89,7 +85,6 @@ impl<'a> Ahead<'a> {
                 break;
             };
             let at = body_at.saturating_add(packed.size_bytes);
-            let ticks = extended(reached.ticks, manner.header.time_bits, time);
             let time_ns = manner.scale.ns(ticks);
             if at > bytes.len() || time_ns == i64::MAX {
                 break;

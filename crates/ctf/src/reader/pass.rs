@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::bits::align_up;
-use super::header::{self, ShortHeader};
+use super::header::{self, ByteHeader, Said};
 use super::layout::{ClassLayout, QuickHeader, StreamLayout};
 use super::sizes::BodySteps;
-use super::walk::{Content, State, Stop, extended};
+use super::walk::{Content, State, Stop};
 
 /// Which classes are wanted, by their numbers in the schema.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Passing {
         position
     }
 
-    /// As many events as have a short header and a simple body on whole bytes: most of a kernel's
+    /// As many events as have a simple header and a simple body on whole bytes: most of a kernel's
     /// trace, so that an event costs a few loads.
     fn run(
         &self,
@@ -108,58 +108,52 @@ impl Passing {
     ) -> u64 {
         let end = usize::try_from(content.end_bits / 8).unwrap_or(usize::MAX);
         let bytes = &content.bytes[..end.min(content.bytes.len())];
-        let Some(short) = ShortHeader::of(quick).filter(|_| position & 7 == 0) else {
+        let Some(header) = ByteHeader::of(quick).filter(|_| position & 7 == 0) else {
             return position;
         };
         let Ok(mut at) = usize::try_from(position / 8) else {
             return position;
         };
         loop {
-            at = match short == ShortHeader::LTTNG_COMPACT {
-                true => self.run_of_sizes(ShortHeader::LTTNG_COMPACT, bytes, at, state),
-                false => self.run_of_sizes(short, bytes, at, state),
-            };
-            let Some((id, time, body)) = short.read(bytes, at) else {
+            (at, state.clock) =
+                header.or_usual(|header| self.run_of_sizes(header, bytes, at, state.clock));
+            let Some(said) = header.read(bytes, at, state.clock) else {
                 break;
             };
-            let end = match self.bodies.get(id as usize) {
-                Some(Body::Bytes(count)) => body.checked_add(*count),
-                Some(Body::Steps(steps)) => steps.end(bytes, body, &mut state.slots),
+            let end = match self.bodies.get(said.id as usize) {
+                Some(Body::Bytes(count)) => said.body_at.checked_add(*count),
+                Some(Body::Steps(steps)) => steps.end(bytes, said.body_at, &mut state.slots),
                 _ => None,
             };
             let Some(end) = end.filter(|end| *end <= bytes.len()) else {
                 break;
             };
-            state.advance_clock(short.time_bits, time);
+            state.clock = said.ticks;
             at = end;
         }
         at as u64 * 8
     }
 
-    /// As many events as have bodies of fixed sizes. The compiler makes a loop of its own for the
-    /// most frequent header.
+    /// As many events as have bodies of fixed sizes: where the next is, and the clock before it.
     #[inline(always)]
     fn run_of_sizes(
         &self,
-        short: ShortHeader,
+        header: ByteHeader,
         bytes: &[u8],
         mut at: usize,
-        state: &mut State,
-    ) -> usize {
-        let mut clock = state.clock;
-        while let Some((id, time, body)) = short.read(bytes, at) {
+        mut clock: u64,
+    ) -> (usize, u64) {
+        while let Some(Said { id, ticks, body_at }) = header.read(bytes, at, clock) {
             let Some(Some(size)) = self.sizes.get(id as usize) else {
                 break;
             };
-            let end = body.saturating_add(*size as usize);
+            let end = body_at.saturating_add(*size as usize);
             if end > bytes.len() {
                 break;
             }
-            clock = extended(clock, short.time_bits, time);
-            at = end;
+            (at, clock) = (end, ticks);
         }
-        state.clock = clock;
-        at
+        (at, clock)
     }
 
     /// The end of the event at `position`; none when somebody must look at it.

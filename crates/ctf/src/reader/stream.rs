@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::ahead::{Ahead, Manner, Reached};
 use super::bits::align_up;
 use super::event_ref::EventRef;
-use super::header::{self, ShortHeader};
+use super::header::{self, ByteHeader};
 use super::index::{Edge, PacketIndex};
 use super::layout::{ClassLayout, Node, NodeKind, ScopeLayout};
 use super::packet::{self, Packet, Refusal};
@@ -127,7 +127,7 @@ pub struct StreamReader<'a> {
     head: Vec<u8>,
     state: State,
     /// The header that events can be read ahead by.
-    short_header: Option<ShortHeader>,
+    byte_header: Option<ByteHeader>,
     ahead: Ahead<'a>,
     /// The bytes in memory before the content.
     content_at: usize,
@@ -179,7 +179,7 @@ impl<'a> StreamReader<'a> {
             window_end: 0,
             head: Vec::new(),
             state: State::new(schema),
-            short_header: None,
+            byte_header: None,
             ahead: Ahead::default(),
             content_at: 0,
             class: None,
@@ -539,11 +539,7 @@ impl<'a> StreamReader<'a> {
         self.place_window(self.packet_offset, packet.content_bits);
         self.state.refuel(packet.content_bits);
         self.scale = scale;
-        self.short_header = packet
-            .layout
-            .quick_header
-            .as_ref()
-            .and_then(ShortHeader::of);
+        self.byte_header = packet.layout.quick_header.as_ref().and_then(ByteHeader::of);
         if let Some(passing) = &mut self.passing {
             passing.enter(packet.facts.stream_class, packet.layout);
         }
@@ -652,7 +648,7 @@ impl<'a> StreamReader<'a> {
     /// Reads the next events ahead; false when the next one takes a closer look, or may be passed
     /// over.
     fn read_ahead(&mut self) -> bool {
-        let (Some(short), Some(packet), None) = (self.short_header, &self.packet, &self.passing)
+        let (Some(header), Some(packet), None) = (self.byte_header, &self.packet, &self.passing)
         else {
             return false;
         };
@@ -668,7 +664,7 @@ impl<'a> StreamReader<'a> {
         let ticks = self.state.clock;
         let manner = Manner {
             layout: packet.layout,
-            header: short,
+            header,
             scale: self.scale,
         };
         let reached = self.ahead.fill(manner, bytes, Reached { at, ticks });
