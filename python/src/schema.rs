@@ -56,7 +56,7 @@ impl ClassInfo {
     fn new(class: &EventClass) -> ClassInfo {
         let fields: Vec<FieldInfo> = visible_fields(class)
             .map(|(id, field)| FieldInfo {
-                name: field.name.clone(),
+                name: field.name.to_string(),
                 id,
                 load: Load::of(&field.ty),
                 scope: field.scope,

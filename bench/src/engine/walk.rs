@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use event::{ClassId, EventClass, FieldId, FieldType, Integer, Scope, TimeRange};
-use serde_json::{Value, json};
+use event::{ClassId, EventClass, FieldId, FieldType, Integer, Scope, TimeRange, Value};
+use serde_json::json;
 use trace::{Cursor, EventView, Item, Trace};
 
 /// The word that asks for it.
@@ -39,7 +39,8 @@ impl Walked {
     /// # Errors
     /// When it said something else.
     pub fn parse(said: &str) -> Result<Walked> {
-        let json: Value = serde_json::from_str(said).with_context(|| format!("said: {said}"))?;
+        let json: serde_json::Value =
+            serde_json::from_str(said).with_context(|| format!("said: {said}"))?;
         let number = |key: &str| {
             json[key]
                 .as_u64()
@@ -59,7 +60,7 @@ impl Walked {
         })
     }
 
-    fn json(&self) -> Value {
+    fn json(&self) -> serde_json::Value {
         json!({
             "events": self.events,
             "checksum": self.checksum,
@@ -248,9 +249,32 @@ impl Reads {
             Reads::Number(id) => event.u64(id),
             Reads::Float(id) => event.f64(id).to_bits(),
             Reads::Text(id) => text_sum(event.text(id)),
-            Reads::Value(id) => text_sum(format!("{:?}", event.value(id)).as_bytes()),
+            Reads::Value(id) => value_sum(&event.value(id)),
         }
     }
+}
+
+/// Of all that a value holds, in its order.
+fn value_sum(value: &Value<'_>) -> u64 {
+    let mut sum = Sum::default();
+    match value {
+        Value::Unsigned(number) | Value::Flags { bits: number, .. } => sum.add(*number),
+        Value::Signed(number) | Value::Enum { value: number, .. } => sum.add(*number as u64),
+        Value::Float(number) => sum.add(number.to_bits()),
+        Value::Text(text) => sum.add(text_sum(text.as_bytes())),
+        Value::Bool(truth) => sum.add(u64::from(*truth)),
+        Value::Blob(bytes) => sum.add(text_sum(bytes)),
+        Value::Absent => sum.add(u64::MAX),
+        Value::Array(values) => {
+            sum.add(values.len() as u64);
+            values.iter().for_each(|value| sum.add(value_sum(value)));
+        }
+        Value::Struct(members) => {
+            let values = members.iter().map(|(_, value)| value_sum(value));
+            values.for_each(|value| sum.add(value));
+        }
+    }
+    sum.value
 }
 
 /// Of all bytes in their order, eight at a time.
@@ -293,6 +317,10 @@ mod tests {
         assert_ne!(sum(&[1, 2]), sum(&[2, 1]));
         assert_ne!(text_sum(b"12345678a"), text_sum(b"a12345678"));
         assert_ne!(text_sum(b"a"), text_sum(b"a\0"));
+        let array =
+            |numbers: &[u64]| Value::Array(numbers.iter().copied().map(Value::Unsigned).collect());
+        assert_ne!(value_sum(&array(&[1, 2])), value_sum(&array(&[2, 1])));
+        assert_ne!(value_sum(&array(&[0])), value_sum(&array(&[0, 0])));
     }
 
     #[test]

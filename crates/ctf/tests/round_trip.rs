@@ -84,7 +84,7 @@ impl Entropy<'_> {
     fn add_field(&mut self, fields: &mut Vec<Field>, scope: Scope, name: &str, nest: bool) {
         let mut add = |name: &str, ty| {
             fields.push(Field {
-                name: name.to_owned(),
+                name: name.into(),
                 scope,
                 ty,
             })
@@ -179,7 +179,7 @@ impl Entropy<'_> {
             }
             FieldType::Struct(members) => {
                 let values = self.values(members, out);
-                let name = |field: &Field| &*Box::leak(field.name.clone().into_boxed_str());
+                let name = |field: &Field| &*Box::leak(Box::from(field.name.as_str()));
                 Value::Struct(members.iter().map(name).zip(values).collect())
             }
             _ => unreachable!("the writer writes none of these"),

@@ -10,6 +10,7 @@ mod error;
 pub mod evidence;
 mod ids;
 pub mod json;
+mod name;
 mod record;
 mod schema;
 mod time;
@@ -17,6 +18,7 @@ mod value;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Cpu, Prio, Tid};
+pub use name::Name;
 pub use record::Record;
 pub use schema::{
     Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,

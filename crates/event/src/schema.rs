@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::Name;
+
 /// An event class of one open trace: an index into its list of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
@@ -197,7 +199,7 @@ pub enum FieldType {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// The name, without CTF's leading underscore.
-    pub name: String,
+    pub name: Name,
     /// Where it lives.
     pub scope: Scope,
     /// Its type.
@@ -206,7 +208,7 @@ pub struct Field {
 
 impl Field {
     /// A field of the payload.
-    pub fn payload(name: impl Into<String>, ty: FieldType) -> Self {
+    pub fn payload(name: impl Into<Name>, ty: FieldType) -> Self {
         Field {
             name: name.into(),
             scope: Scope::Payload,

@@ -54,7 +54,7 @@ fn events(path: &Path) -> BTreeMap<u32, Vec<Seen>> {
                     .field_in(Scope::Payload, &field.name)
                     .expect("its own"),
             );
-            (field.name.clone(), owned(value))
+            (field.name.to_string(), owned(value))
         });
         let tid = class.field_in(Scope::StreamContext, "tid").expect("a task");
         cpus.entry(event.cpu().expect("a CPU").0)

@@ -125,7 +125,7 @@ impl Context {
             Context::Namespace(_) => FieldType::Integer(Integer::le(64, false)),
         };
         Field {
-            name: self.name().to_owned(),
+            name: self.name().into(),
             scope: Scope::StreamContext,
             ty,
         }
@@ -344,7 +344,7 @@ mod tests {
             let contexts = parse(&words(text)).expect("contexts");
             fields(&contexts)
                 .into_iter()
-                .map(|field| field.name)
+                .map(|field| field.name.to_string())
                 .collect()
         };
         assert_eq!(

@@ -198,7 +198,12 @@ impl<'d> Compiler<'d> {
         let payload = payload
             .map(|ty| self.scope(Scope::Payload, ty))
             .transpose()?;
-        let mut builder = PlaceBuilder::default();
+        let mut builder = PlaceBuilder::with_room_for([
+            event.fields.as_deref(),
+            event.context.as_deref(),
+            stream.event_context.as_deref(),
+            stream.packet_context.as_deref(),
+        ]);
         let payload = builder.add(2, event.fields.as_deref(), payload.map(Arc::new));
         let context = builder.add(1, event.context.as_deref(), context.map(Arc::new));
         let shared = builder.add(0, stream.event_context.as_deref(), event_context);
@@ -424,10 +429,13 @@ impl<'d> Compiler<'d> {
     }
 
     fn structure(&mut self, members: &[Member], align_bits: u32) -> Result<Node> {
-        self.frames.push(Frame::default());
+        self.frames.push(Frame {
+            members: Vec::with_capacity(members.len()),
+            open: None,
+        });
         for member in members {
             if let Some(frame) = self.frames.last_mut() {
-                frame.open.clone_from(&member.name);
+                frame.open = Some(member.name.clone());
             }
             let node = self.member(member)?;
             if let Some(frame) = self.frames.last_mut() {

@@ -245,8 +245,9 @@ mod tests {
                    {{ compact = 0 ... {last}, extended = {long} }} id;
                  variant <id> {{
                    struct {{
-                     integer {{ size = {time_bits}; align = {time_align_bits}; map = clock.c.value; }}
-                       timestamp;
+                     integer {{
+                       size = {time_bits}; align = {time_align_bits}; map = clock.c.value;
+                     }} timestamp;
                    }} compact;
                    struct {{
                      integer {{ size = 32; align = {align_bits}; }} id;

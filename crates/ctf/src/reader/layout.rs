@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{ClassId, Scope, WideEncoding};
+use event::{ClassId, Name, Scope, WideEncoding};
 
 use super::bits::IntLoad;
 use super::types::{Mapping, Range, shown};
@@ -108,7 +108,7 @@ pub(crate) enum Role {
 #[derive(Debug)]
 pub(crate) struct MemberNode {
     /// As the metadata spells it.
-    pub name: String,
+    pub name: Name,
     /// Whether the name's first underscore only keeps it from being a keyword.
     pub escaped: bool,
     pub node: Node,

@@ -2,23 +2,46 @@
 
 use std::sync::Arc;
 
-use event::Scope;
+use event::{Field, FieldType, Scope};
 
 use super::bits::Order;
 use super::layout::{
     At, BODY, ExtendedHeader, HeaderForm, Load, Node, NodeKind, Place, QuickHeader, Role,
     ScopeLayout,
 };
-use super::types::{Range, Type, TypeKind, fields};
+use super::types::{Range, Type, TypeKind};
 
 /// Lists the fields of a class, payload first, with their places.
 #[derive(Default)]
 pub(super) struct PlaceBuilder {
-    pub fields: Vec<event::Field>,
+    pub fields: Vec<Field>,
     pub places: Vec<Place>,
 }
 
 impl PlaceBuilder {
+    /// With memory for the members of these structures, no more and no less.
+    pub fn with_room_for(types: [Option<&Type>; 4]) -> PlaceBuilder {
+        let count = |ty: &Type| match &ty.kind {
+            TypeKind::Struct(members) => members.len(),
+            _ => 0,
+        };
+        let count = types.into_iter().flatten().map(count).sum();
+        PlaceBuilder {
+            fields: Vec::with_capacity(count),
+            places: Vec::with_capacity(count),
+        }
+    }
+
+    fn add_fields(&mut self, ty: &Type, scope: Scope) {
+        if let FieldType::Struct(fields) = &ty.face {
+            let of_scope = |field: &Field| Field {
+                scope,
+                ..field.clone()
+            };
+            self.fields.extend(fields.iter().map(of_scope));
+        }
+    }
+
     pub fn add(
         &mut self,
         body: u8,
@@ -27,10 +50,10 @@ impl PlaceBuilder {
     ) -> Option<ScopeLayout> {
         let (ty, node) = (ty?, node?);
         let first_field = self.fields.len();
-        let (TypeKind::Struct(types), NodeKind::Struct(members)) = (&ty.kind, &node.kind) else {
+        let NodeKind::Struct(members) = &node.kind else {
             return None;
         };
-        self.fields.extend(fields(types, BODY[usize::from(body)]));
+        self.add_fields(ty, BODY[usize::from(body)]);
         for (place, member) in members.iter().enumerate() {
             let load = Load::of(&member.node);
             let offset = member.offset_bits.and_then(|bits| u32::try_from(bits).ok());
@@ -49,13 +72,10 @@ impl PlaceBuilder {
     }
 
     pub fn add_packet(&mut self, ty: Option<&Type>, node: Option<&Node>) {
-        let types = ty.map(|ty| &ty.kind);
-        let nodes = node.map(|node| &node.kind);
-        let (Some(TypeKind::Struct(types)), Some(NodeKind::Struct(members))) = (types, nodes)
-        else {
+        let (Some(ty), Some(NodeKind::Struct(members))) = (ty, node.map(|node| &node.kind)) else {
             return;
         };
-        self.fields.extend(fields(types, Scope::PacketContext));
+        self.add_fields(ty, Scope::PacketContext);
         for (place, member) in members.iter().enumerate() {
             self.places.push(Place {
                 at: At::Packet,

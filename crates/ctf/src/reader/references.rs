@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{Result, Scope};
+use event::{Name, Result, Scope};
 
 use super::compile::{Compiler, refuse};
 use super::layout::{IntNode, MemberNode, Node, NodeKind};
@@ -22,7 +22,14 @@ pub(super) struct Frame {
     /// The members that are built.
     pub members: Vec<MemberNode>,
     /// The name of the one that is being built.
-    pub open: String,
+    pub open: Option<Name>,
+}
+
+impl Frame {
+    /// Whether the member `name` is being built.
+    fn is_in(&self, name: &str) -> bool {
+        self.open.as_ref().is_some_and(|open| *open == *name)
+    }
 }
 
 impl Compiler<'_> {
@@ -130,7 +137,7 @@ impl Compiler<'_> {
         let mut rest = &names[..];
         while let [first, more @ ..] = rest
             && !more.is_empty()
-            && self.frames.get(depth)?.open == *first
+            && self.frames.get(depth)?.is_in(first)
             && depth + 1 < self.frames.len()
         {
             depth += 1;

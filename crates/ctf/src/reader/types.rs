@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{Base, Field, FieldType, Integer, IntegerMapping, Length, Scope, WideEncoding};
+use event::{Base, Field, FieldType, Integer, IntegerMapping, Length, Name, Scope, WideEncoding};
 
 use super::layout::Role;
 
@@ -162,7 +162,7 @@ pub(crate) struct Mapping {
 /// A named part, spelled as in the metadata.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub name: String,
+    pub name: Name,
     pub ty: Arc<Type>,
     /// Whether the name's first underscore only keeps it from being a keyword.
     pub escaped: bool,
@@ -175,6 +175,15 @@ impl Member {
             shown(&self.name)
         } else {
             &self.name
+        }
+    }
+
+    /// The same, held by many.
+    fn shown_name(&self) -> Name {
+        let shown = self.shown();
+        match shown.len() == self.name.len() {
+            true => self.name.clone(),
+            false => shown.into(),
         }
     }
 }
@@ -254,7 +263,7 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             length: length.face(),
             media_type: media_type.clone(),
         },
-        TypeKind::Struct(members) => FieldType::Struct(fields(members, Scope::Payload).into()),
+        TypeKind::Struct(members) => FieldType::Struct(fields(members)),
         TypeKind::Array { element, count } => {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
             match element.is_character() {
@@ -275,7 +284,7 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             ranges,
         } => FieldType::Variant {
             selector: selector.as_ref().map(Reference::text).unwrap_or_default(),
-            choices: fields(choices, Scope::Payload).into(),
+            choices: fields(choices),
             ranges: ranges.as_ref().map(|ranges| named(ranges, choices)),
         },
         TypeKind::Optional {
@@ -316,10 +325,10 @@ fn labels(mappings: &[Mapping]) -> Arc<[IntegerMapping]> {
 }
 
 /// Members as the fields that users of the trace see.
-pub(crate) fn fields(members: &[Member], scope: Scope) -> Vec<Field> {
+fn fields(members: &[Member]) -> Arc<[Field]> {
     let field = |member: &Member| Field {
-        name: member.shown().to_owned(),
-        scope,
+        name: member.shown_name(),
+        scope: Scope::Payload,
         ty: member.ty.face.clone(),
     };
     members.iter().map(field).collect()

@@ -238,10 +238,14 @@ impl<'l> Builder<'l> {
         for field in fields {
             let escaped = format!("_{}", field.name);
             let is_escaped = ranges.is_none() && labels.iter().any(|m| m.label == escaped);
-            let label = if is_escaped { &escaped } else { &field.name };
-            let own = labels.iter().filter(|mapping| mapping.label == *label);
+            let label = if is_escaped {
+                escaped.as_str()
+            } else {
+                &field.name
+            };
+            let own = labels.iter().filter(|mapping| mapping.label == label);
             choices.push(Choice {
-                name: field.name.clone(),
+                name: field.name.to_string(),
                 written: match is_escaped {
                     true => escaped.clone(),
                     false => choice_name(&field.name, self.lowering.dialect),

@@ -328,7 +328,7 @@ fn mapping(label: &str, first: i64, last: i64) -> IntegerMapping {
 
 fn field(name: &str, scope: Scope, ty: FieldType) -> Field {
     Field {
-        name: name.to_owned(),
+        name: name.into(),
         scope,
         ty,
     }

@@ -60,7 +60,7 @@ impl Record for TestEvent {
 
 pub fn field(scope: Scope, name: &str, ty: FieldType) -> Field {
     Field {
-        name: name.to_owned(),
+        name: name.into(),
         scope,
         ty,
     }

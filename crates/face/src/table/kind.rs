@@ -117,7 +117,7 @@ fn rounded(bits: u8) -> u8 {
 fn members(fields: &[Field]) -> ColumnKind {
     let mut kind = ColumnKind::Struct(Vec::new());
     for field in fields {
-        let member = (field.name.clone(), ColumnKind::of(&field.ty));
+        let member = (field.name.to_string(), ColumnKind::of(&field.ty));
         // A name that comes twice is one member.
         kind = kind.with(ColumnKind::Struct(vec![member]));
     }

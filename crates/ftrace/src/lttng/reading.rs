@@ -78,7 +78,7 @@ impl Reading {
     /// The CPU, and what every record begins with.
     fn add_context(&mut self, format: &EventFormat, class: &mut EventClass) {
         let mut add = |scope, name: &str, ty, access| {
-            let name = name.to_owned();
+            let name = name.into();
             class.fields.push(Field { name, scope, ty });
             self.accesses.push(access);
         };

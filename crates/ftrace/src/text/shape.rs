@@ -176,7 +176,7 @@ impl Shape {
             (Scope::StreamContext, "flags", FieldType::String),
         ];
         fields.extend(context.map(|(scope, name, ty)| Field {
-            name: name.to_owned(),
+            name: name.into(),
             scope,
             ty,
         }));

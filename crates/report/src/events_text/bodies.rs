@@ -1,6 +1,6 @@
 //! The lines of events behind their times: name, contexts and payload.
 
-use event::{EventClass, Field, FieldId, Scope};
+use event::{EventClass, Field, FieldId, Name, Scope};
 use symbols::UserSymbols;
 use trace::{EventView, Trace};
 
@@ -26,7 +26,7 @@ struct ClassText<'t> {
     /// Each value with what stands before it since the value before.
     values: Vec<(Piece, FieldWriter<'t>)>,
     /// Those among the values that are addresses of code: place, name of the field, what it is.
-    codes: Vec<(usize, String, CodeField)>,
+    codes: Vec<(usize, Name, CodeField)>,
     /// After the last value.
     end: Piece,
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{Base, Integer, Result, Scope, WideEncoding};
+use event::{Base, Integer, Name, Result, Scope, WideEncoding};
 use serde_json::Value as Json;
 
 use super::super::compile::refuse;
@@ -72,7 +72,7 @@ impl<'a> FieldClasses<'a> {
             .map(|json| {
                 let member = Object::new(json, "a structure's member")?;
                 Ok(Member {
-                    name: member.text("name")?.to_owned(),
+                    name: member.text("name")?.into(),
                     ty: self.read(member.required("field-class")?)?,
                     escaped: false,
                 })
@@ -120,7 +120,7 @@ impl<'a> FieldClasses<'a> {
             let option = Object::new(json, "a variant's option")?;
             let name = option.optional_text("name")?;
             choices.push(Member {
-                name: name.map_or_else(|| place.to_string(), str::to_owned),
+                name: name.map_or_else(|| place.to_string().into(), Name::from),
                 ty: self.read(option.required("field-class")?)?,
                 escaped: false,
             });
