@@ -17,6 +17,7 @@ mod evidence;
 mod facts;
 mod finding;
 mod gaps;
+mod hosts;
 mod inside;
 mod kernel;
 mod ledger;

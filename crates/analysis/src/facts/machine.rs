@@ -48,7 +48,8 @@ fn is_of_kernel(known: Known) -> bool {
     }
 }
 
-fn host_of(trace: &Trace, class: ClassId) -> Option<&str> {
+/// The host whose kernel recorded events of `class`, where the trace says it.
+pub(crate) fn host_of(trace: &Trace, class: ClassId) -> Option<&str> {
     trace.environment_of(class).get(HOST).map(String::as_str)
 }
 

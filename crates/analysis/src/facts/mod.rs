@@ -18,7 +18,7 @@ pub(crate) use devices::Device;
 pub(crate) use dump::Dump;
 pub(crate) use functions::Function;
 pub(crate) use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
-pub(crate) use machine::one_machine;
+pub(crate) use machine::{host_of, one_machine};
 pub(crate) use sched::{Life, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// An event class that is understood.

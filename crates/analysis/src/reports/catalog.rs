@@ -4,7 +4,7 @@ use super::options::{Family, Report, Views};
 use super::table::{Cell, Table, TableClass};
 use super::window::Tick;
 use super::{
-    cputop, critical, dependency, flame, futex, intervals, io, irq, irqs, memtop, periods,
+    cputop, critical, dependency, flame, futex, hosts, intervals, io, irq, irqs, memtop, periods,
     resources, rtcheck, sched, states, syscalls,
 };
 
@@ -197,6 +197,12 @@ pub const REPORTS: &[Named] = &[
         NONE,
         "call stacks and their time, for flamegraph.pl",
     ),
+    named(
+        "hosts",
+        Family::Hosts,
+        NONE,
+        "packets between hosts, and how far apart their clocks are",
+    ),
 ];
 
 impl Family {
@@ -219,6 +225,7 @@ impl Family {
             Family::States => states::CLASSES,
             Family::Flame => flame::CLASSES,
             Family::Resources => resources::CLASSES,
+            Family::Hosts => hosts::CLASSES,
         }
     }
 }

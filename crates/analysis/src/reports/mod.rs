@@ -13,6 +13,7 @@ mod errno;
 mod flame;
 mod futex;
 mod histogram;
+mod hosts;
 mod intervals;
 mod io;
 mod irq;

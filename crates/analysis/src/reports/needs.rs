@@ -64,7 +64,8 @@ impl Family {
             Family::Io => &[SWITCHES, REQUESTS],
             Family::Memory => &[SWITCHES, PAGES],
             Family::Syscalls => &[SWITCHES, CALLS],
-            Family::Periods | Family::Intervals => &[],
+            // Who asks for hosts is refused without their packets.
+            Family::Periods | Family::Intervals | Family::Hosts => &[],
             Family::Irqs => &[INTERRUPTS],
             Family::Dependency | Family::CriticalPath => &[SWITCHES, WAKE_UPS],
             Family::Futexes => &[SWITCHES, WAKE_UPS, CALLS],

@@ -42,6 +42,8 @@ pub enum Family {
     Flame,
     /// How busy CPUs, interrupts and softirqs were.
     Resources,
+    /// Packets between hosts, and how far apart the hosts' clocks are.
+    Hosts,
 }
 
 /// Which tables of a family.

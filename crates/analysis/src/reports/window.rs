@@ -11,6 +11,7 @@ use super::critical::{Begin, CriticalPath};
 use super::dependency::Dependency;
 use super::flame::Flame;
 use super::futex::Futexes;
+use super::hosts;
 use super::intervals::Intervals;
 use super::io::Io;
 use super::irq::Irq;
@@ -26,6 +27,7 @@ use super::states::States;
 use super::syscalls::SyscallStats;
 use super::table::{Span, Table};
 use crate::facts::one_machine;
+use crate::hosts::Packets;
 use crate::kernel::{Change, Kernel, Sink};
 use crate::periods::{Matcher, Turn};
 
@@ -191,6 +193,10 @@ struct Walk<'a> {
     filter: Option<Events>,
     /// When a report is about the periods themselves.
     log: Option<PeriodLog>,
+    /// The packets of several hosts, when a report is about them.
+    packets: Option<Packets>,
+    /// Whether a report follows the kernel, which is of one host then.
+    follows_kernel: bool,
     /// From the first event to the last one so far.
     seen: Option<Span>,
     events: u64,
@@ -205,7 +211,10 @@ impl<'a> Walk<'a> {
         reports: &'a [Report],
         options: Rc<ReportOptions>,
     ) -> Result<Walk<'a>> {
-        one_machine(trace)?;
+        let follows_kernel = reports.iter().any(|report| report.family != Family::Hosts);
+        if follows_kernel {
+            one_machine(trace)?;
+        }
         let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
@@ -215,6 +224,9 @@ impl<'a> Walk<'a> {
             true => Some(Events::new(&options, trace)?),
             false => None,
         };
+        let packets = asks(Family::Hosts)
+            .then(|| Packets::new(trace))
+            .transpose()?;
         Ok(Walk {
             trace,
             reports,
@@ -222,6 +234,8 @@ impl<'a> Walk<'a> {
             filter,
             windows: Windows::default(),
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
+            packets,
+            follows_kernel,
             log: about_periods.then(|| PeriodLog::new(options.clone())),
             seen: None,
             events: 0,
@@ -255,6 +269,9 @@ impl<'a> Walk<'a> {
             .is_none_or(|begin_ns| now_ns >= begin_ns)
         {
             self.events_in_range += 1;
+            if let Some(packets) = &mut self.packets {
+                packets.event(event, now_ns);
+            }
             match self.matcher.take() {
                 Some(mut matcher) => {
                     let mut result = Ok(());
@@ -269,7 +286,9 @@ impl<'a> Walk<'a> {
                 None => self.refresh(now_ns, found)?,
             }
         }
-        self.kernel.event(event, now_ns, &mut self.windows);
+        if self.follows_kernel {
+            self.kernel.event(event, now_ns, &mut self.windows);
+        }
         self.events += 1;
         if let Some(filter) = &mut self.filter
             && filter.matches(event)
@@ -345,7 +364,7 @@ impl<'a> Walk<'a> {
             Family::Io => Box::new(Io::new(options, report.views, begin_ns)),
             Family::Memory => Box::new(MemTop::new(options)),
             Family::Syscalls => Box::new(SyscallStats::new(options)),
-            Family::Periods => return None,
+            Family::Periods | Family::Hosts => return None,
             Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
             Family::Irqs => Box::new(Irqs::new(options)),
             Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
@@ -402,16 +421,25 @@ impl<'a> Walk<'a> {
             }
             None => self.close(WHOLE, seen.end_ns, found)?,
         }
-        let Some(log) = &self.log else { return Ok(()) };
+        self.whole(seen, found)
+    }
+
+    /// The reports that are about all windows.
+    fn whole(&self, seen: Span, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
         for (report, asked) in self.reports.iter().enumerate() {
-            if asked.family == Family::Periods {
-                found(Tick {
-                    report,
-                    begin_ns: seen.begin_ns,
-                    end_ns: seen.end_ns,
-                    tables: log.finish(asked.views, seen),
-                })?;
-            }
+            let tables = match (asked.family, &self.log, &self.packets) {
+                (Family::Periods, Some(log), _) => log.finish(asked.views, seen),
+                (Family::Hosts, _, Some(packets)) => {
+                    hosts::tables(&packets.finish(), &self.options, seen)
+                }
+                _ => continue,
+            };
+            found(Tick {
+                report,
+                begin_ns: seen.begin_ns,
+                end_ns: seen.end_ns,
+                tables,
+            })?;
         }
         Ok(())
     }

@@ -129,6 +129,11 @@ fn about_view(family: Family) -> (&'static str, &'static str, &'static [&'static
             "How busy CPUs, interrupts and softirqs were, over time",
             &["cpu", "interrupt", "stats"],
         ),
+        Family::Hosts => (
+            "Hosts",
+            "Packets between hosts, and how far apart their clocks are",
+            &["net", "clock", "stats"],
+        ),
         _ => ("", "", &[]),
     }
 }
