@@ -262,7 +262,10 @@ fn each_period_is_a_window_of_every_report() {
 
 #[test]
 fn all_reports_can_be_asked_in_one_pass_and_of_a_trace_without_events() {
-    let reports: Vec<Report> = REPORTS.iter().map(|named| named.report).collect();
+    // One of them is about several kernels, not about one.
+    let of_one_host = |report: &Report| report.family != Family::Hosts;
+    let reports = REPORTS.iter().map(|named| named.report);
+    let reports: Vec<Report> = reports.filter(of_one_host).collect();
     let options = periods(&[RUN], &[]);
     let mut count = 0;
     for trace in [preemption().build(), SyntheticTrace::new().build()] {
