@@ -1,6 +1,6 @@
 //! What an analysis finds: late activations, their ledgers, groups, the verdict.
 
-use event::{Cpu, Duration, Instant, TimeRange};
+use event::{Cpu, Duration, Instant, Tid, TimeRange};
 
 use crate::term::{Sum, Term, TermKind, sums};
 use event::evidence::{Hit, Stack, Step, TaskRef};
@@ -158,8 +158,37 @@ pub struct Verdict {
     pub range: TimeRange,
     /// Stacks that support it, each with what it is.
     pub stacks: Vec<(String, Stack)>,
+    /// Mutexes of the program that the task waited for inside it, in order, each once.
+    pub mutexes: Vec<WaitedMutex>,
     /// What to change, the most effective first.
     pub advice: Vec<Advice>,
+}
+
+/// A mutex of a program that a task waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitedMutex {
+    /// Who waited.
+    pub waiter: TaskRef,
+    /// Since when.
+    pub since: Instant,
+    /// Where it lies in the waiter's memory.
+    pub address: u64,
+    /// The object that it is in, see [`Diagnosis::name_mutexes`].
+    pub name: Option<String>,
+}
+
+impl Diagnosis {
+    /// Names the mutexes that tasks waited for by whoever can open programs' files: `name` is asked
+    /// for the object at an address of a thread's process at an instant.
+    pub fn name_mutexes(&mut self, mut name: impl FnMut(Tid, Instant, u64) -> Option<String>) {
+        for mutex in self
+            .groups
+            .iter_mut()
+            .flat_map(|group| &mut group.verdict.mutexes)
+        {
+            mutex.name = name(mutex.waiter.tid, mutex.since, mutex.address);
+        }
+    }
 }
 
 /// Late activations of one cause.

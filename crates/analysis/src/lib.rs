@@ -38,7 +38,7 @@ pub use diagnose::diagnose;
 pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
 pub use finding::{
     Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
-    Warning,
+    WaitedMutex, Warning,
 };
 pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
 pub use query::{Query, TaskFilter};

@@ -5,11 +5,11 @@ use trace::TraceInfo;
 
 use crate::advice;
 use crate::diagnose::{is_virtual, steal_is_unreported};
-use crate::finding::{Culprit, Grade, LateActivation, Verdict};
+use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::model::Model;
 use crate::signature;
 use crate::term::{Sum, TermKind, off_or_not};
-use event::evidence::Stack;
+use event::evidence::{BlockedOn, Stack};
 
 /// Causes that one sentence can hold.
 const CULPRITS_MAX: usize = 3;
@@ -162,14 +162,35 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         end: late.end,
     };
     let stacks = stacks(model, late, &culprits);
+    let mutexes = mutexes(model, late);
     Verdict {
         sentence,
         culprits,
         conclusive,
         range,
         stacks,
+        mutexes,
         advice,
     }
+}
+
+/// The mutexes that it waited for, as the watch saw it block.
+fn mutexes(model: &Model, late: &LateActivation) -> Vec<WaitedMutex> {
+    let inside = late.origin..late.end;
+    let mut mutexes: Vec<WaitedMutex> = Vec::new();
+    for blocked in &model.evidence.blocked {
+        let is_own = blocked.task.tid == late.task.tid && inside.contains(&blocked.time);
+        let is_new = mutexes.iter().all(|known| known.address != blocked.lock);
+        if is_own && is_new && blocked.on == BlockedOn::Mutex {
+            mutexes.push(WaitedMutex {
+                waiter: blocked.task.clone(),
+                since: blocked.time,
+                address: blocked.lock,
+                name: None,
+            });
+        }
+    }
+    mutexes
 }
 
 fn sentence(

@@ -103,6 +103,31 @@ fn a_lock_is_charged_to_its_owner_while_that_one_runs() {
 }
 
 #[test]
+fn a_mutex_of_a_program_is_told_with_its_place_and_has_the_name_that_it_is_given() {
+    let check = |on: i64, expect: &[(i32, u64)]| {
+        let trace = ends(released(waits_for(on, OWNER).at(3100)), VICTIM, 3152);
+        let mut diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        diagnosis.name_mutexes(|tid, at, address| {
+            assert_eq!((tid, at.as_ns()), (Tid(VICTIM.tid), 1_100_000));
+            Some(format!("lock at {address}"))
+        });
+        let mutexes = &diagnosis.verdict().expect("a verdict").mutexes;
+        let found = mutexes
+            .iter()
+            .map(|mutex| (mutex.waiter.tid.0, mutex.address));
+        assert_eq!(found.collect::<Vec<_>>(), expect);
+        let named = |name: &Option<String>| name.as_deref() == Some("lock at 4096");
+        assert!(
+            mutexes.iter().all(|mutex| named(&mutex.name)),
+            "{mutexes:?}"
+        );
+    };
+    check(MUTEX, &[(VICTIM.tid, 0x1000)]);
+    // The address of a lock of the kernel's is none of a program.
+    check(LOCK, &[]);
+}
+
+#[test]
 fn whoever_runs_ahead_of_the_owner_is_named_with_it() {
     let trace = waits_for(MUTEX, OWNER)
         .at(1500)

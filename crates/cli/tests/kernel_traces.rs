@@ -1,5 +1,5 @@
-//! The reports and the diagnosis over kernels' traces of all kinds: other byte orders, word sizes and
-//! generations of names, and traces with something missing. Needs no privilege.
+//! The reports and the diagnosis over kernels' traces of all kinds: other byte orders, word sizes
+//! and generations of names, and traces with something missing. Needs no privilege.
 
 mod story;
 

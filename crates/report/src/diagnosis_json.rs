@@ -2,7 +2,7 @@
 
 use analysis::{
     Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Sum, Term, TermKind,
-    Verdict,
+    Verdict, WaitedMutex,
 };
 use event::TimeRange;
 use serde_json::{Value, json};
@@ -61,7 +61,17 @@ fn verdict_json(verdict: &Verdict) -> Value {
         "culprits": verdict.culprits.iter().map(culprit_json).collect::<Vec<_>>(),
         "range": range_json(verdict.range),
         "stacks": verdict.stacks.iter().map(stack).collect::<Vec<_>>(),
+        "mutexes": verdict.mutexes.iter().map(mutex_json).collect::<Vec<_>>(),
         "advice": verdict.advice.iter().map(advice_json).collect::<Vec<_>>(),
+    })
+}
+
+fn mutex_json(mutex: &WaitedMutex) -> Value {
+    json!({
+        "waiter": task_json(&mutex.waiter),
+        "since_ns": mutex.since.as_ns(),
+        "address": mutex.address,
+        "name": mutex.name,
     })
 }
 

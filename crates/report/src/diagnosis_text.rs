@@ -105,6 +105,7 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     );
     lines.push(String::new());
     ledger_text(late, &group.verdict, style, lines);
+    mutexes_text(&group.verdict, lines);
     stacks_text(&group.verdict, lines);
     advice_text(&group.verdict, lines);
     next_text(&group.verdict, style, lines);
@@ -273,6 +274,16 @@ fn term_line(name: &str, duration: Duration, total: Duration, widths: Widths) ->
         nanoseconds(duration),
         share * 100.0
     )
+}
+
+fn mutexes_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    for mutex in &verdict.mutexes {
+        let (waiter, address) = (&mutex.waiter.comm, mutex.address);
+        lines.push(match &mutex.name {
+            Some(name) => format!("  the mutex that {waiter} waited for: {name} ({address:#x})"),
+            None => format!("  the mutex that {waiter} waited for lies at {address:#x}"),
+        });
+    }
 }
 
 fn stacks_text(verdict: &Verdict, lines: &mut Vec<String>) {

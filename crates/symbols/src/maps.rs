@@ -40,6 +40,8 @@ impl Mapped {
 #[derive(Clone, Debug, Default)]
 pub struct ProcessMaps {
     processes: HashMap<i32, Process>,
+    /// The process of each thread, as processes number themselves.
+    process_of: HashMap<i32, i32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +64,10 @@ enum Told {
     BuildId {
         begin: FieldId,
         id: FieldId,
+    },
+    /// The process is that of a thread.
+    Thread {
+        tid: FieldId,
     },
 }
 
@@ -90,7 +96,8 @@ impl ProcessMaps {
             .map(|class| teller(trace, class))
             .collect();
         let mut maps = ProcessMaps::default();
-        if tellers.iter().all(Option::is_none) {
+        let of_objects = |teller: &Teller| !matches!(teller.told, Told::Thread { .. });
+        if !tellers.iter().flatten().any(of_objects) {
             return Ok(maps);
         }
         let tells = |class: ClassId| tellers.get(class.0 as usize).is_some_and(Option::is_some);
@@ -126,11 +133,19 @@ impl ProcessMaps {
                 };
                 self.add(pid, mapped);
             }
+            Told::Thread { tid } => {
+                self.process_of.insert(event.i64(tid) as i32, pid);
+            }
             Told::BuildId { begin, id } => {
                 let id = bytes(&event.value(id));
                 self.built(pid, event.u64(begin), &id);
             }
         }
+    }
+
+    /// The process of a thread; the thread's own number where nothing says it.
+    pub fn process_of(&self, tid: i32) -> i32 {
+        self.process_of.get(&tid).copied().unwrap_or(tid)
     }
 
     /// A process `pid` begins to say what it has.
@@ -181,6 +196,15 @@ impl ProcessMaps {
 }
 
 fn teller(trace: &Trace, class: &event::EventClass) -> Option<Teller> {
+    if class.name == "lttng_statedump_process_state" {
+        let pid = class.field("vpid").or_else(|| class.field("pid"))?;
+        return Some(Teller {
+            told: Told::Thread {
+                tid: class.field("tid")?,
+            },
+            pid: Pid::Field(pid),
+        });
+    }
     let (provider, name) = class.name.split_once(':')?;
     if !matches!(
         provider,
@@ -268,6 +292,23 @@ mod tests {
         // Told too late for the time before, but nothing else was there.
         check(&maps, 5, 305, Some("c"));
         assert!(maps.find(8, Instant::from_ns(5), 130).is_none());
+    }
+
+    #[test]
+    fn a_thread_belongs_to_the_process_that_the_kernels_state_dump_says() {
+        let fields = [("tid", Value::Signed(8)), ("pid", Value::Signed(7))];
+        let object = [
+            ("vpid", Value::Signed(7)),
+            ("baddr", Value::Unsigned(100)),
+            ("memsz", Value::Unsigned(50)),
+            ("path", Value::Text("a".into())),
+        ];
+        let trace = testkit::SyntheticTrace::new()
+            .event("lttng_statedump_process_state", &fields)
+            .event("lttng_ust_statedump:bin_info", &object);
+        let maps = ProcessMaps::read(&trace.build()).expect("read");
+        assert_eq!((maps.process_of(8), maps.process_of(9)), (7, 9));
+        check(&maps, 5, 110, Some("a"));
     }
 
     #[test]

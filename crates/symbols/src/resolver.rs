@@ -28,6 +28,8 @@ pub struct CodePlace {
     /// The function that the compiler made, without its C++ or Rust mangling, and the bytes from
     /// its begin; `None` where no file on this disk says it.
     pub function: Option<(String, u64)>,
+    /// How many bytes it spans, where the file says it.
+    pub size_bytes: Option<u64>,
     /// Functions that the compiler put into it at this place, the innermost last.
     pub inlined: Vec<String>,
     /// The source file's name and the line; `None` without debugging information.
@@ -112,6 +114,12 @@ impl UserSymbols {
         self.maps.is_empty()
     }
 
+    /// The process of a thread, as the state dump of the kernel's events says it; the thread's own
+    /// number where nothing does, which is right for a first thread.
+    pub fn process_of(&self, tid: i32) -> i32 {
+        self.maps.process_of(tid)
+    }
+
     /// What lay at `address` of the process `pid` (as it saw itself) at the instant `at`; `None`
     /// where the trace knows of nothing there.
     pub fn place(&mut self, pid: i32, at: Instant, address: u64) -> Option<CodePlace> {
@@ -127,6 +135,19 @@ impl UserSymbols {
         }
         self.answers.insert(key, place.clone());
         Some(place)
+    }
+
+    /// The object, such as a static mutex, that lay at `address`, as in `queue` or `queue+0x18`;
+    /// `None` where no file says that one reaches there, as of what was allocated.
+    pub fn object(&mut self, pid: i32, at: Instant, address: u64) -> Option<String> {
+        let place = self.place(pid, at, address)?;
+        let (name, offset) = place.function?;
+        // A mark without a length, such as `__bss_start`, holds nothing.
+        let holds = place.size_bytes.is_some_and(|size| offset < size);
+        holds.then(|| match offset {
+            0 => name,
+            offset => format!("{name}+{offset:#x}"),
+        })
     }
 
     /// Files that could not be used, and why; each is said once.
@@ -158,6 +179,7 @@ impl UserSymbols {
         };
         if let Some(symbol) = found.as_sym() {
             place.function = Some((symbol.name.to_string(), symbol.offset as u64));
+            place.size_bytes = symbol.size.map(|size| size as u64);
             let inlined = symbol.inlined.iter();
             place.inlined = inlined.clone().map(|one| one.name.to_string()).collect();
             let innermost = inlined.rev().find_map(|one| one.code_info.as_ref());

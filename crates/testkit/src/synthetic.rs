@@ -349,6 +349,18 @@ impl SyntheticTrace {
     /// Evidence: `task` blocks now inside its activation, on what has this value in
     /// `docs/format/evidence.md`, with the lock's owner if there is one.
     pub fn blocked(self, task: Task, on: i64, owner: Option<Task>, stack: &[&'static str]) -> Self {
+        self.blocked_at(0x1000, task, on, owner, stack)
+    }
+
+    /// The same with the lock's address.
+    pub fn blocked_at(
+        self,
+        address: u64,
+        task: Task,
+        on: i64,
+        owner: Option<Task>,
+        stack: &[&'static str],
+    ) -> Self {
         let (tid, prio, comm) = match owner {
             Some(owner) => (owner.tid, owner.lttng_prio(), owner.comm),
             None => (-1, 0, ""),
@@ -363,7 +375,7 @@ impl SyntheticTrace {
                 ("owner_tid", int(tid)),
                 ("owner_prio", Value::Signed(prio)),
                 ("owner_comm", text(comm)),
-                ("lock", Value::Unsigned(0x1000)),
+                ("lock", Value::Unsigned(address)),
                 ("stack", frames(stack)),
             ],
         )

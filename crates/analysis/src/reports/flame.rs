@@ -139,7 +139,7 @@ impl Flame {
     }
 
     fn name(&self, kernel: &Kernel, function: FunctionId, at_ns: i64) -> String {
-        let named = |pid| self.options.code.name(pid, at_ns, function.address);
+        let named = |pid| self.options.code.function(pid, at_ns, function.address);
         let name = function.pid.and_then(named);
         name.unwrap_or_else(|| kernel.function_name(function))
     }

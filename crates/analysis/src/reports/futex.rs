@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::code::CodeNames;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::sched::process_cell;
@@ -111,8 +112,13 @@ impl Futexes {
     }
 
     fn leave(&mut self, futex: Futex) {
-        if let Some(lock) = self.locks.get_mut(&futex) {
-            lock.waiting_now = lock.waiting_now.saturating_sub(1);
+        let Some(lock) = self.locks.get_mut(&futex) else {
+            return;
+        };
+        lock.waiting_now = lock.waiting_now.saturating_sub(1);
+        // One that nobody waited for is not kept: memory grows with contention alone.
+        if lock.waiting_now == 0 && lock.waits.count == 0 {
+            self.locks.swap_remove(&futex);
         }
     }
 
@@ -120,7 +126,11 @@ impl Futexes {
         let Some(at) = self.waiting.shift_remove(&waiter.0) else {
             return;
         };
+        self.waited(kernel, at, waiter);
         self.leave(at.futex);
+    }
+
+    fn waited(&mut self, kernel: &Kernel, at: Waiting, waiter: ProcId) {
         let end_ns = kernel.now_ns();
         let ns = end_ns - at.begin_ns;
         let wanted = self.options.wants_process(kernel.process(waiter));
@@ -139,9 +149,12 @@ impl Futexes {
     }
 }
 
-/// As in `0x7f00c0de in 4711`.
-fn futex_text((pid, address): Futex) -> Cell {
-    Cell::Text(format!("{address:#x} in {pid}"))
+/// As in `queue_lock (0x7f00c0de) in 4711`, or without the name where nobody knows it.
+fn futex_text(code: &CodeNames, (pid, address): Futex, at_ns: i64) -> Cell {
+    Cell::Text(match code.object(pid, at_ns, address) {
+        Some(name) => format!("{name} ({address:#x}) in {pid}"),
+        None => format!("{address:#x} in {pid}"),
+    })
 }
 
 impl Question for Futexes {
@@ -171,7 +184,7 @@ impl Question for Futexes {
                 break;
             }
             locks.rows.push(vec![
-                futex_text(*futex),
+                futex_text(&self.options.code, *futex, lock.longest.0),
                 Cell::Count(lock.waits.count),
                 Cell::Duration(i64::try_from(lock.waits.total_ns).unwrap_or(i64::MAX)),
                 Cell::DurationFloat(lock.waits.mean_ns()),
@@ -187,7 +200,7 @@ impl Question for Futexes {
             vec![
                 Cell::Range(wait.at.begin_ns, wait.end_ns),
                 Cell::Duration(wait.end_ns - wait.at.begin_ns),
-                futex_text(wait.at.futex),
+                futex_text(&self.options.code, wait.at.futex, wait.at.begin_ns),
                 process_cell(kernel, wait.waiter),
                 by.map_or(Cell::Unknown, Cell::Text),
                 Cell::Count(wait.at.together),

@@ -143,7 +143,7 @@ pub struct ReportOptions {
     pub events: Option<Expr>,
     /// What [`Family::RtCheck`] checks.
     pub rt_rules: Vec<RtRule>,
-    /// Names the functions of applications in [`Family::Flame`].
+    /// Names functions of applications in [`Family::Flame`], their locks in [`Family::Futexes`].
     pub code: CodeNames,
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use analysis::{Diagnosis, Grade, Query, TaskFilter, diagnose};
 use event::Result;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
+use symbols::UserSymbols;
 use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
@@ -19,7 +20,8 @@ use crate::verbs::window;
 pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let options = DiagnoseOptions::new(typed)?;
     let trace = Trace::open(&options.trace)?;
-    let diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
+    let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
+    name_mutexes(&mut diagnosis, &trace)?;
     let text = if options.json {
         format!("{:#}\n", diagnosis_json(&diagnosis))
     } else {
@@ -30,6 +32,23 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(outcome(&diagnosis, options.over.is_some()))
+}
+
+/// Names the mutexes in it by the programs' files; says what stands in the way.
+fn name_mutexes(diagnosis: &mut Diagnosis, trace: &Trace) -> Result<()> {
+    let verdicts = diagnosis.groups.iter().map(|group| &group.verdict);
+    if verdicts.clone().all(|verdict| verdict.mutexes.is_empty()) {
+        return Ok(());
+    }
+    let mut symbols = UserSymbols::read(trace)?;
+    diagnosis.name_mutexes(|tid, at, address| {
+        let pid = symbols.process_of(tid.0);
+        symbols.object(pid, at, address)
+    });
+    for problem in symbols.problems() {
+        eprintln!("warning: {problem}");
+    }
+    Ok(())
 }
 
 /// The diagnosis as people read it; `trace` is named in the commands that come next.

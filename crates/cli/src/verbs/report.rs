@@ -90,20 +90,25 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
     })
 }
 
-/// The names of applications' functions, where a report is about them.
+/// The names of applications' functions and locks, where a report is about them.
 fn code_names(reports: &[Report], trace: &Trace) -> Result<Option<Rc<RefCell<UserSymbols>>>> {
-    let wanted = reports.iter().any(|report| report.family == Family::Flame);
+    let names = |family| matches!(family, Family::Flame | Family::Futexes);
+    let wanted = reports.iter().any(|report| names(report.family));
     let symbols = wanted.then(|| UserSymbols::read(trace)).transpose()?;
     Ok(symbols.map(|symbols| Rc::new(RefCell::new(symbols))))
 }
 
 fn named_by(symbols: &Rc<RefCell<UserSymbols>>, trace: &Trace) -> CodeNames {
-    let (symbols, wall_offset) = (Rc::clone(symbols), trace.info().wall_offset);
-    CodeNames::new(move |pid, at_ns, address| {
-        let at = Instant::from_ns(at_ns) - wall_offset;
-        let place = symbols.borrow_mut().place(pid, at, address)?;
-        place.name().map(str::to_owned)
-    })
+    let wall_offset = trace.info().wall_offset;
+    let at = move |wall_ns| Instant::from_ns(wall_ns) - wall_offset;
+    let (functions, objects) = (Rc::clone(symbols), Rc::clone(symbols));
+    CodeNames::new(
+        move |pid, at_ns, address| {
+            let place = functions.borrow_mut().place(pid, at(at_ns), address)?;
+            place.name().map(str::to_owned)
+        },
+        move |pid, at_ns, address| objects.borrow_mut().object(pid, at(at_ns), address),
+    )
 }
 
 /// The options with the range that was asked for.
