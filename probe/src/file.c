@@ -154,8 +154,13 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
                 int huge_pages)
 {
     const uint64_t front = plan->switches_offset;
-    if (ftruncate(fd, (off_t)plan->file_bytes) != 0 || posix_fallocate(fd, 0, (off_t)front) != 0)
+    if (ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
+    const int refused = posix_fallocate(fd, 0, (off_t)front);
+    if (refused != 0) {
+        errno = refused;
+        return -1;
+    }
     void *const map =
         mmap(NULL, plan->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (map == MAP_FAILED)
@@ -177,6 +182,21 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
     return 0;
 }
 
+/* Tells recorders who has no rings, and why: `ERRNO NAME`, in a link, which takes no page of memory
+ * where there is none. `file->path` becomes the link's. */
+static void leave_refusal(struct rtscope_file *file, int folder, const char *directory,
+                          const struct rtscope_header *plan, int reason)
+{
+    char text[sizeof plan->name + 16];
+    const int length = snprintf(file->path, sizeof file->path, "%s/without-%d-%llx", directory,
+                                (int)plan->pid, (unsigned long long)plan->begin_ns);
+    snprintf(text, sizeof text, "%d %s", reason, plan->name);
+    file->refused_pid = length > 0 && (size_t)length < sizeof file->path &&
+                                symlinkat(text, folder, strrchr(file->path, '/') + 1) == 0
+                            ? (int)plan->pid
+                            : 0;
+}
+
 int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
                         uint32_t rseq)
 {
@@ -192,16 +212,21 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
     const int length = snprintf(file->path, sizeof file->path, "%s/rings-%d-%llx", directory,
                                 (int)plan.pid, (unsigned long long)plan.begin_ns);
     int result = -1;
+    file->refused_pid = 0;
     if (length > 0 && (size_t)length < sizeof file->path) {
         const char *const name = strrchr(file->path, '/') + 1;
         const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         const int fd = openat(folder, name, flags, 0600);
+        int reason = errno;
         if (fd >= 0) {
             result = fill(file, fd, &plan, settings->huge_pages);
+            reason = errno;
             if (result != 0)
                 unlinkat(folder, name, 0);
             close(fd);
         }
+        if (result != 0)
+            leave_refusal(file, folder, directory, &plan, reason);
     }
     close(folder);
     return result;

@@ -33,6 +33,8 @@ struct rtscope_settings {
 /* The shared file of this process, mapped as a whole; no descriptor stays open. */
 struct rtscope_file {
     struct rtscope_header *header;
+    /* Without a file: the process for which `path` is a link that tells why; else 0. */
+    int refused_pid;
     char path[RTSCOPE_PATH_MAX];
 };
 

@@ -397,6 +397,16 @@ static int in_use(const struct rtscope_header *header)
     return 0;
 }
 
+/* Whether a recorder is there, or one that was killed said so. */
+static int is_recorded(void)
+{
+    struct rtscope_wishes wishes;
+    struct rtscope_settings settings = process.settings;
+    settings.events = NULL;
+    rtscope_wishes_read(&wishes, &settings);
+    return wishes.length != 0;
+}
+
 /* The mapping stays: other objects may still record after our destructors, until the very end. A
  * file in which nothing was recorded goes; any other is the recorder's to remove. */
 void rtscope_unregister_(struct rtscope_object *object)
@@ -410,16 +420,15 @@ void rtscope_unregister_(struct rtscope_object *object)
     if (!process.objects && process.file.header && process.file.header->pid == (int)getpid() &&
         !in_use(process.file.header))
         unlink(process.file.path);
+    /* A recorder that is there wants to tell who had no rings. */
+    if (!process.objects && process.file.refused_pid == (int)getpid() && !is_recorded())
+        unlink(process.file.path);
     pthread_mutex_unlock(&lock);
 }
 
 void rtscope_forget(void)
 {
-    struct rtscope_wishes wishes;
-    struct rtscope_settings settings = process.settings;
-    settings.events = NULL;
-    rtscope_wishes_read(&wishes, &settings);
     /* A recorder that is there wants to read what we leave, and removes it. */
-    if (wishes.length == 0 && process.file.header && process.file.header->pid == (int)getpid())
+    if (process.file.header && process.file.header->pid == (int)getpid() && !is_recorded())
         unlink(process.file.path);
 }

@@ -30,6 +30,8 @@ const STORED_EVENT_BYTES: f64 = 30.0;
 const LTTNG_SUBBUFFER: &str = "4M";
 /// Of the start of a process, with rings of the usual size.
 const START_MS_MAX: f64 = 1.0;
+/// A process that writes next to nothing.
+const FEW_LOOPS: u64 = 1000;
 /// A recorder that has used no more for so long is done.
 const IDLE: Duration = Duration::from_millis(300);
 
@@ -129,27 +131,52 @@ fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
     ))
 }
 
-/// CPU time of whoever reads the rings, for an event.
+/// CPU time of whoever reads the rings, for an event: what a process with many costs beyond one
+/// with few. What the process itself costs, the memory of its rings above all, is shown apart.
 fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
-    let events = (scene.loops + DROPPED) as f64;
-    let ours = our_recorder(scene)? / events;
-    let theirs = match &scene.lttng {
-        Some(library) => Some(lttng_consumer(scene, library)? / events),
-        None => None,
+    let few = Scene {
+        lttng: scene.lttng.clone(),
+        loops: FEW_LOOPS,
+        ..*scene
     };
-    let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
+    let cost = |run: &dyn Fn(&Scene<'_>) -> Result<f64>| -> Result<Cost> {
+        let process_ns = run(&few)?;
+        let events = (scene.loops - FEW_LOOPS) as f64;
+        let event_ns = (run(scene)? - process_ns) / events;
+        Ok(Cost {
+            event_ns,
+            process_ns,
+        })
+    };
+    let ours = cost(&our_recorder)?;
+    let theirs = scene.lttng.as_deref();
+    let theirs = theirs.map(|library| cost(&|scene| lttng_consumer(scene, library)));
+    let theirs = theirs.transpose()?;
+    let row = |name: &str, cost: Option<&Cost>| {
+        let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
+        vec![
+            text(name),
+            cell(cost.map(|cost| cost.event_ns)),
+            cell(cost.map(|cost| cost.process_ns / 1e6)),
+        ]
+    };
     let table = Table {
-        columns: vec!["recorder", "CPU time an event, ns"],
+        columns: vec!["recorder", "CPU time an event, ns", "a process, ms"],
         rows: vec![
-            vec![text("rtscope record"), cell(Some(ours))],
-            vec![text("lttng-consumerd, lttng-timer"), cell(theirs)],
+            row("rtscope record", Some(&ours)),
+            row("lttng-consumerd, lttng-timer", theirs.as_ref()),
         ],
     };
     let what = "the recorder's CPU time an event, of LTTng-UST's consumer's";
-    Ok((
-        table,
-        vec![bar(what, theirs.map(|theirs| ours / theirs), 1.0, "")],
-    ))
+    let share = theirs.map(|theirs| ours.event_ns / theirs.event_ns);
+    Ok((table, vec![bar(what, share, 1.0, "")]))
+}
+
+/// CPU time of a recorder, in nanoseconds.
+struct Cost {
+    event_ns: f64,
+    /// For a process that comes, writes next to nothing and goes.
+    process_ns: f64,
 }
 
 /// Ends what it holds.

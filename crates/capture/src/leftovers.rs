@@ -8,7 +8,7 @@ use ftrace::Tracefs;
 use ring::{Directory, Liveness};
 use serde::Serialize;
 
-use crate::user::directories;
+use crate::user::{directories, switch_off};
 
 /// What kind of thing was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -20,6 +20,8 @@ pub enum Kind {
     DynamicEvent,
     /// A shared-memory file.
     SharedMemory,
+    /// The session of a recorder of applications: their events are still switched on.
+    Session,
     /// A trace that was never finished.
     HalfWrittenTrace,
 }
@@ -73,6 +75,7 @@ pub fn find(output: &Path) -> Result<Vec<Leftover>> {
         Kind::SharedMemory,
     ));
     found.extend(dead_rings());
+    found.extend(sessions());
     found.extend(files(output, half_written, Kind::HalfWrittenTrace));
     found.sort();
     Ok(found)
@@ -88,6 +91,7 @@ impl Leftover {
         let removed = match self.kind {
             Kind::TracefsInstance => return self.remove_instance(),
             Kind::DynamicEvent => return self.remove_dynamic_event(),
+            Kind::Session => return self.remove_session(),
             Kind::HalfWrittenTrace if path.is_dir() => fs::remove_dir_all(path),
             Kind::SharedMemory | Kind::HalfWrittenTrace => fs::remove_file(path),
         };
@@ -102,6 +106,16 @@ impl Leftover {
         });
         // Gone meanwhile: somebody else cleaned too.
         instance.map_or(Ok(()), ftrace::Leftover::remove)
+    }
+
+    /// Also switches off what it left on in applications.
+    fn remove_session(&self) -> Result<()> {
+        let folder = Path::new(&self.path).parent();
+        let mut all = directories(None).into_iter();
+        match all.find(|(path, ..)| Some(path.as_path()) == folder) {
+            Some((path, owner, _)) => switch_off(&path, owner),
+            None => Ok(()),
+        }
     }
 
     fn remove_dynamic_event(&self) -> Result<()> {
@@ -166,6 +180,29 @@ fn dead_rings() -> Vec<Leftover> {
     found
 }
 
+/// What recorders of applications that were killed left: their sessions; and what processes without
+/// rings that were killed left.
+fn sessions() -> Vec<Leftover> {
+    let mut found = Vec::new();
+    for (path, ..) in directories(None) {
+        found.extend(files(&path, session, Kind::Session));
+        found.extend(files(&path, without_rings, Kind::SharedMemory));
+    }
+    found
+}
+
+/// The recorder in `session-PID-N`.
+fn session(name: &str) -> Option<u32> {
+    let (pid, _) = name.strip_prefix("session-")?.split_once('-')?;
+    pid.parse().ok()
+}
+
+/// The process in `without-PID-TIME`.
+fn without_rings(name: &str) -> Option<u32> {
+    let (pid, _) = name.strip_prefix("without-")?.split_once('-')?;
+    pid.parse().ok()
+}
+
 /// Entries of `folder` whose names have an owner, and that owner is dead.
 fn files(folder: &Path, owner: fn(&str) -> Option<u32>, kind: Kind) -> Vec<Leftover> {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -221,6 +258,10 @@ mod tests {
         check(half_written, ".trace.partial-12", Some(12));
         check(half_written, "trace.partial-12", None);
         check(half_written, "..partial-12", None);
+        check(session, "session-12-0", Some(12));
+        check(session, "session-12", None);
+        check(without_rings, "without-12-ab", Some(12));
+        check(without_rings, "rings-12-ab", None);
         check(half_written, ".trace.partial-x", None);
     }
 

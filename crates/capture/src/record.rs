@@ -269,14 +269,17 @@ fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
     let patterns = config.user.as_ref().map_or(&[][..], UserConfig::words);
     let found = match user.refused.as_slice() {
         [] => "no traced process executed such an event".to_owned(),
-        refused => refused.join("; "),
+        refused => refused.join("\n"),
     };
-    Error::new(
-        ErrorKind::NotFound,
-        format!("nothing was recorded for --user '{}'", patterns.join(",")),
-    )
-    .found(found)
-    .mend("check the pattern, and that the program is linked with librtscope-probe")
+    let what = format!("nothing was recorded for --user '{}'", patterns.join(","));
+    let error = Error::new(ErrorKind::NotFound, what).found(found);
+    match user.refused.is_empty() {
+        true => {
+            error.mend("check the pattern, and that the program is linked with librtscope-probe")
+        }
+        // Each refusal has its remedy.
+        false => error,
+    }
 }
 
 /// What was recorded besides applications.

@@ -225,6 +225,34 @@ fn a_process_that_runs_already_is_switched_on_and_off_again() {
 }
 
 #[test]
+fn who_finds_no_memory_for_rings_runs_on_and_is_named_with_the_reason() {
+    let scene = Scene::new("without");
+    let own = scene.shared.path().display();
+    // 64 MiB a CPU do not fit into 40 MB of address space.
+    let script = format!(
+        "export RTSCOPE_DIR={own}; {0} 10; ulimit -v 40000; RTSCOPE_RING_SIZE=64M exec {0} 10",
+        scene.program.display()
+    );
+    let command = ["sh", "-c", &script].map(Into::into).to_vec();
+    let config = RecordConfig {
+        command: Some(command),
+        ..scene.config("burst")
+    };
+    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    assert_eq!(summary.user.events(), 12);
+    let [said] = &summary.user.refused[..] else {
+        panic!("{:?}", summary.user.refused);
+    };
+    assert!(
+        said.starts_with("without (") && said.contains(") has no rings"),
+        "{said}"
+    );
+    assert!(said.contains("found: Cannot allocate memory"), "{said}");
+    assert!(said.contains("RTSCOPE_RING_SIZE=64K"), "{said}");
+    assert_eq!(scene.left(), Vec::<String>::new());
+}
+
+#[test]
 fn a_recording_of_nothing_says_so() {
     let scene = Scene::new("nothing");
     let config = RecordConfig {

@@ -3,61 +3,53 @@
 
 mod recorded;
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recorded::{Scene, compile, libraries, probe, run};
+use recorded::{BESIDE_RECORDER, Running, Scene, compile_with_probe, run};
 
 /// Once it is recorded it writes its events, says so and waits for its input's end.
 const PROGRAM: &str = r#"
-#include <fcntl.h>
-#include <rtscope/event.h>
-#include <unistd.h>
-/* Fields are looked at when the event is recorded. */
-static int recorded;
-static int tell(void)
-{
-    return ++recorded;
-}
 int main(int count, char **words)
 {
-    char byte;
-    while (count == 2 && !recorded) {
-        RTSCOPE_EVENT(robot, waits, i32("count", tell()));
-        usleep(1000);
-    }
+    await_recorder();
     for (int i = 0; i < 10; i++)
         RTSCOPE_EVENT(robot, step, i32("i", i), text("arm", "left"));
-    close(creat(words[1], 0600));
-    return (int)read(0, &byte, 1);
+    return say_done(words[count - 1]);
 }
 "#;
 
+/// The lines of the steps in a trace.
+fn lines(trace: &Path) -> Vec<String> {
+    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    let text = run(rtscope.arg("cat").arg(trace));
+    let lines = text.lines().filter(|line| line.contains("robot:step"));
+    lines.map(str::to_owned).collect()
+}
+
 /// Records `patterns` of the program, which is 5 nicer than we are; gives the lines of its steps.
-fn steps(program: &std::path::Path, patterns: &[&str], contexts: &str) -> Vec<String> {
+fn steps(program: &Path, patterns: &[&str], contexts: &str) -> Vec<String> {
     let scene = Scene::new();
-    let folder = tempfile::tempdir().expect("a folder");
-    let is_ready = folder.path().join("ready");
-    let mut traced = Command::new("nice")
-        .args(["-n", "5"])
-        .arg(program)
-        .arg(&is_ready)
-        .env("RTSCOPE_DIR", scene.shared())
-        .stdin(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let wait = format!("until test -e {}; do sleep 0.01; done", is_ready.display());
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "5"]).arg(program);
     let mut words: Vec<&str> = patterns.iter().flat_map(|p| ["--user", p]).collect();
     if !contexts.is_empty() {
         words.extend(["--context", contexts]);
     }
-    scene.record(&words, &["sh", "-c", &wait]);
-    drop(traced.stdin.take());
-    assert!(traced.wait().expect("the program ends").success());
+    scene.record_beside(&words, nice);
     scene.check_babeltrace("contexts");
-    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    let text = run(rtscope.arg("cat").arg(scene.trace()));
-    let lines = text.lines().filter(|line| line.contains("robot:step"));
-    lines.map(str::to_owned).collect()
+    lines(&scene.trace())
+}
+
+/// The program, and the number of our pid namespace.
+fn program(name: &str) -> (std::path::PathBuf, String) {
+    let source = format!("{BESIDE_RECORDER}{PROGRAM}");
+    let own_ns = std::fs::read_link("/proc/self/ns/pid").expect("our namespace");
+    let own_ns = own_ns
+        .to_string_lossy()
+        .replace("pid:[", "")
+        .replace(']', "");
+    (compile_with_probe(name, &source, &[]), own_ns)
 }
 
 /// Whoever runs the tests may have lowered or raised theirs.
@@ -68,16 +60,7 @@ fn own_niceness() -> i32 {
 
 #[test]
 fn events_carry_what_the_kernel_says_of_their_thread_and_filters_take_it() {
-    let include = format!("-I{}", probe().join("include").display());
-    let library = libraries().join("librtscope-probe.a");
-    let library = library.to_str().expect("a path in UTF-8");
-    let program = compile("cc", "contextual", PROGRAM, &[&include, library, "-ldl"]);
-    let own_ns = std::fs::read_link("/proc/self/ns/pid").expect("our namespace");
-    let own_ns = own_ns
-        .to_string_lossy()
-        .replace("pid:[", "")
-        .replace(']', "");
-
+    let (program, own_ns) = program("contextual");
     let lines = steps(&program, &["robot"], "procname,prio,policy,pid_ns,ip");
     assert_eq!(lines.len(), 10);
     // Nice 0 is 20 on the kernel's scale, and LTTng counts as the kernel does.
@@ -100,6 +83,45 @@ fn events_carry_what_the_kernel_says_of_their_thread_and_filters_take_it() {
     check("$ctx.prio < 0 || $ctx.policy == 1", 0);
     check(&format!("$ctx.pid_ns == {own_ns} && i == 7"), 1);
     check("$ctx.pid_ns == 1", 0);
+}
+
+#[test]
+fn a_snapshot_of_a_flight_has_the_contexts_that_the_flight_was_asked_for() {
+    let (program, own_ns) = program("flying");
+    let scene = Scene::new();
+    let rtscope = || {
+        let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        rtscope.env("RTSCOPE_DIR", scene.shared());
+        rtscope.stdout(Stdio::null()).stderr(Stdio::null());
+        rtscope
+    };
+    let mut flight = rtscope();
+    flight.args(["record", "--flight", "--user", "robot"]);
+    flight.args(["--context", "procname,pid_ns,prio"]);
+    let mut flight = Running(flight.spawn().expect("rtscope record"));
+    let done = scene.shared().join("done");
+    let mut traced = Command::new(program);
+    traced.arg(&done).env("RTSCOPE_DIR", scene.shared());
+    let traced = traced.stdin(Stdio::piped()).spawn();
+    let mut traced = Running(traced.expect("it starts"));
+    while !done.exists() {
+        assert_eq!(flight.0.try_wait().expect("its state"), None, "it flies");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    run(rtscope().arg("snapshot").arg("-o").arg(scene.trace()));
+    drop(traced.0.stdin.take());
+    assert!(traced.0.wait().expect("the program ends").success());
+    run(Command::new("kill").args(["-INT", &flight.0.id().to_string()]));
+    assert!(flight.0.wait().expect("it ends").success());
+    scene.check_babeltrace("flying");
+
+    let found = lines(&scene.trace());
+    assert_eq!(found.len(), 10);
+    let prio = 20 + own_niceness();
+    let known = format!("procname = \"flying\", pid_ns = {own_ns}, prio = {prio}");
+    for line in &found {
+        assert!(line.contains(&known), "{line}\n{known}");
+    }
 }
 
 #[test]

@@ -5,40 +5,26 @@
 mod recorded;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use recorded::{Scene, compile, libraries, probe, run};
+use recorded::{BESIDE_RECORDER, Scene, compile_with_probe, run};
 
 /// Once it is recorded it loads a library, tells two addresses, says so and waits for its input's
 /// end.
 const PROGRAM: &str = r#"
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <rtscope/event.h>
-#include <unistd.h>
 static void here(void)
 {
 }
-/* Fields are looked at when the event is recorded. */
-static int recorded;
-static int tell(void)
-{
-    return ++recorded;
-}
 int main(int count, char **words)
 {
-    char byte;
-    while (!recorded) {
-        RTSCOPE_EVENT(robot, waits, i32("count", tell()));
-        usleep(1000);
-    }
+    await_recorder();
     void *const library = count == 3 ? dlopen(words[1], RTLD_NOW) : 0;
     void *const plug = library ? dlsym(library, "plug") : 0;
     if (!plug)
         return 1;
     RTSCOPE_EVENT(robot, plugged, x64("caller", (uintptr_t)plug), x64("ip", (uintptr_t)here));
-    close(creat(words[2], 0600));
-    return (int)read(0, &byte, 1);
+    return say_done(words[2]);
 }
 "#;
 
@@ -73,29 +59,13 @@ fn cat(scene: &Scene) -> (String, String) {
 #[test]
 fn addresses_of_a_process_that_is_gone_have_names_where_the_build_is_the_same() {
     let scene = Scene::new();
-    let include = format!("-I{}", probe().join("include").display());
-    let library = libraries().join("librtscope-probe.a");
-    let library = library.to_str().expect("a path in UTF-8");
-    let program = compile(
-        "cc",
-        "process_map",
-        PROGRAM,
-        &["-g", &include, library, "-ldl"],
-    );
+    let source = format!("{BESIDE_RECORDER}{PROGRAM}");
+    let program = compile_with_probe("process_map", &source, &["-g"]);
     let folder = tempfile::tempdir().expect("a folder");
     build_library(folder.path(), "plug");
-    let is_ready = folder.path().join("ready");
-    let mut traced = Command::new(&program)
-        .arg(folder.path().join("libplug.so"))
-        .arg(&is_ready)
-        .env("RTSCOPE_DIR", scene.shared())
-        .stdin(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let wait = format!("until test -e {}; do sleep 0.01; done", is_ready.display());
-    scene.record(&["--user", "robot"], &["sh", "-c", &wait]);
-    drop(traced.stdin.take());
-    assert!(traced.wait().expect("the program ends").success());
+    let mut traced = Command::new(&program);
+    traced.arg(folder.path().join("libplug.so"));
+    scene.record_beside(&["--user", "robot"], traced);
     scene.check_babeltrace("process_map");
 
     let (line, said) = cat(&scene);

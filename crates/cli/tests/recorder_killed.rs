@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use recorded::{Scene, compile, libraries, probe, run};
+use recorded::{Running, Scene, compile_with_probe, run};
 
 const RTSCOPE: &str = env!("CARGO_BIN_EXE_rtscope");
 
@@ -30,19 +30,26 @@ int main(void)
 }
 "#;
 
-/// A recorder of the scene, told to write to `output`.
-fn recorder(scene: &Scene, output: &Path) -> Child {
+/// A recorder of the scene, told to write events of `pattern` to `output`.
+fn recorder(scene: &Scene, pattern: &str, output: &Path) -> Child {
     let mut rtscope = Command::new(RTSCOPE);
     rtscope
-        .args(["record", "--user", "robot", "-o"])
+        .args(["record", "--user", pattern, "-o"])
         .arg(output);
     rtscope.env("RTSCOPE_DIR", scene.shared());
     rtscope.stdout(Stdio::piped()).stderr(Stdio::null());
     rtscope.spawn().expect("rtscope record")
 }
 
+/// Whether a recorder told processes what it wants.
+fn is_announced(scene: &Scene) -> bool {
+    let name = |path: PathBuf| path.file_name().map(|name| name.to_owned());
+    let mut names = entries(scene.shared()).filter_map(name);
+    names.any(|name| name.to_string_lossy().starts_with("session-"))
+}
+
 /// Waits until `is_so`, as long as the recorder lives.
-fn wait_until(recorder: &mut Child, is_so: impl Fn() -> bool) {
+fn wait_until(recorder: &mut Child, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert_eq!(recorder.try_wait().expect("its state"), None, "it records");
         std::thread::yield_now();
@@ -119,17 +126,10 @@ impl Traced {
 /// A recorder is killed, `alone` events are written without one, and another recorder comes. Gives
 /// how many events it says were lost.
 fn check(name: &str, alone: u64) -> u64 {
-    let include = format!("-I{}", probe().join("include").display());
-    let library = libraries().join("librtscope-probe.a");
-    let library = library.to_str().expect("a path in UTF-8");
-    let program = compile("cc", name, PROGRAM, &[&include, library, "-ldl"]);
+    let program = compile_with_probe(name, PROGRAM, &[]);
     let scene = Scene::new();
-    let mut first = recorder(&scene, &scene.trace());
-    wait_until(&mut first, || {
-        let name = |path: PathBuf| path.file_name().map(|name| name.to_owned());
-        let mut names = entries(scene.shared()).filter_map(name);
-        names.any(|name| name.to_string_lossy().starts_with("session-"))
-    });
+    let mut first = recorder(&scene, "robot", &scene.trace());
+    wait_until(&mut first, || is_announced(&scene));
     let mut traced = Traced::start(&scene, &program);
     traced.write(100);
     let left = staged(&scene.trace(), &first);
@@ -141,7 +141,7 @@ fn check(name: &str, alone: u64) -> u64 {
     traced.write(alone);
 
     let output = scene.trace().with_file_name("second");
-    let mut second = recorder(&scene, &output);
+    let mut second = recorder(&scene, "robot", &output);
     let writing = staged(&output, &second);
     wait_until(&mut second, || holds_events(&writing));
     let total = traced.write(100);
@@ -179,4 +179,58 @@ fn after_a_killed_recorder_the_next_has_every_event_that_the_rings_held() {
 fn what_was_lost_while_nobody_recorded_is_stated_by_the_next_recorder() {
     // 32 KiB hold fewer: a record of four bytes is 24 long.
     assert!(check("overrun", 10_000) > 0);
+}
+
+/// For each line that it reads, says whether its event is switched on.
+const SWITCH: &str = r#"
+#include <stdio.h>
+#include <rtscope/event.h>
+int main(void)
+{
+    int turn;
+    while (scanf("%d", &turn) == 1) {
+        RTSCOPE_EVENT(robot, step, i32("turn", turn));
+        printf("%d\n", *(volatile unsigned char *)&__start_rtscope_switches->enabled);
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+/// A program whose event a killed recorder left switched on.
+fn left_on(scene: &Scene, name: &str) -> Traced {
+    let program = compile_with_probe(name, SWITCH, &[]);
+    let mut first = recorder(scene, "robot", &scene.trace());
+    wait_until(&mut first, || is_announced(scene));
+    let mut traced = Traced::start(scene, &program);
+    assert_eq!(traced.write(1), 1, "it is recorded");
+    first.kill().expect("killed");
+    first.wait().expect("reaped");
+    assert_eq!(traced.write(2), 1, "nobody switched it off");
+    traced
+}
+
+#[test]
+fn what_a_killed_recorder_left_on_is_switched_off_by_the_next_that_does_not_want_it() {
+    let scene = Scene::new();
+    let mut traced = left_on(&scene, "left_on");
+    let output = scene.trace().with_file_name("second");
+    let mut second = Running(recorder(&scene, "other", &output));
+    wait_until(&mut second.0, || traced.write(3) == 0);
+    traced.end();
+}
+
+#[test]
+fn what_a_killed_recorder_left_on_is_switched_off_by_doctor() {
+    let _privileged = testkit::privileged();
+    let scene = Scene::new();
+    let mut traced = left_on(&scene, "left_on_for_doctor");
+    let mut doctor = Command::new(RTSCOPE);
+    doctor
+        .args(["doctor", "--clean"])
+        .current_dir(scene.shared());
+    run(doctor.env("RTSCOPE_DIR", scene.shared()));
+    assert_eq!(traced.write(3), 0);
+    assert!(!is_announced(&scene));
+    traced.end();
 }

@@ -15,12 +15,31 @@ use crate::RingFile;
 const FILES_MAX: usize = 4096;
 /// How names of ring files begin.
 const RINGS: &str = "rings-";
+/// How names of links begin that processes without rings leave.
+const WITHOUT_RINGS: &str = "without-";
 /// How names of session files begin.
 const SESSION: &str = "session-";
 /// The file that the recorder of a directory locks.
 const RECORDER: &str = "recorder";
+/// More of a session file is not read; processes read no more either.
+const SESSION_BYTES_MAX: usize = 4096;
 /// Bits that let others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// A process that could make no rings, as it says itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutRings {
+    /// Its id, as it sees itself.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// When it tried, in nanoseconds of CLOCK_MONOTONIC.
+    pub began_ns: u64,
+    /// What the operating system said.
+    pub errno: i32,
+    /// The name of the link in the directory.
+    pub link: String,
+}
 
 /// An open directory that nobody but its owner (and root) can write to.
 #[derive(Debug)]
@@ -93,6 +112,47 @@ impl Directory {
     /// What the operating system says.
     pub fn sessions(&self) -> Result<Vec<String>> {
         self.names_with(SESSION)
+    }
+
+    /// The lines of a session file; none when it is gone.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn session(&self, name: &str) -> Result<Vec<String>> {
+        let failed = |errno: rustix::io::Errno| {
+            Error::io(format!("cannot read the session {name}"), errno.into())
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) => return Ok(Vec::new()),
+            opened => opened.map_err(failed)?,
+        };
+        let mut bytes = [0; SESSION_BYTES_MAX];
+        let length = rustix::io::read(&fd, &mut bytes).map_err(failed)?;
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// What processes left that could make no rings: a link each, in file order of their names.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn without_rings(&self) -> Result<Vec<WithoutRings>> {
+        let read = |link: String| {
+            let target = rustix::fs::readlinkat(&self.fd, link.as_str(), Vec::new()).ok()?;
+            let target = target.to_string_lossy();
+            let (errno, name) = target.split_once(' ')?;
+            let mut words = link.strip_prefix(WITHOUT_RINGS)?.split('-');
+            Some(WithoutRings {
+                pid: words.next()?.parse().ok()?,
+                began_ns: u64::from_str_radix(words.next()?, 16).ok()?,
+                errno: errno.parse().ok()?,
+                name: name.to_owned(),
+                link,
+            })
+        };
+        let links = self.names_with(WITHOUT_RINGS)?;
+        Ok(links.into_iter().filter_map(read).collect())
     }
 
     fn names_with(&self, prefix: &str) -> Result<Vec<String>> {

@@ -25,6 +25,7 @@ pub static ALL: &[Reader] = &[
     languages::PERIOD,
     evidence::EVIDENCE,
     ring::RING,
+    ring::OBJECTS,
 ];
 
 /// Planted bugs, and the word that tells what should be found.

@@ -181,6 +181,29 @@ fn counter() -> std::io::Result<()> {
     Ok(())
 }
 
+/// How the line of a session's file begins that names the contexts.
+const ANNOUNCED: &str = "!context ";
+
+/// The line of a session's file that names `contexts`; none without any.
+pub(super) fn announced(contexts: &[Context]) -> Option<String> {
+    let names: Vec<_> = contexts.iter().map(|context| context.name()).collect();
+    (!names.is_empty()).then(|| format!("{ANNOUNCED}{}", names.join(",")))
+}
+
+/// The contexts that the lines of a session's file name. What is none is passed over: another
+/// version may have written it.
+pub(super) fn from_announced(lines: &[String]) -> Vec<Context> {
+    let names = lines.iter().filter_map(|line| line.strip_prefix(ANNOUNCED));
+    let names = names.flat_map(|names| names.split(','));
+    let mut contexts = Vec::new();
+    for context in names.filter_map(|name| Context::parse(name).ok()) {
+        if !contexts.contains(&context) {
+            contexts.push(context);
+        }
+    }
+    contexts
+}
+
 /// The contexts of words such as `procname,prio`, without those that every event has.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use event::{Error, ErrorKind, Result};
 use ring::{Directory, Liveness, RingFile};
 
 use super::clock::CounterClock;
+use super::contexts::{self, Context};
 use super::process::{Common, Process};
 use super::session::{PARTS, UserSummary, Wanted, directories};
 use crate::clock;
@@ -82,20 +83,8 @@ pub(crate) fn write(
 ) -> Result<(UserSummary, Dead)> {
     let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
     let mut clock = CounterClock::start();
-    let wanted = Wanted {
-        wishes: Vec::new(),
-        contexts: Vec::new(),
-        begin_ns: 0,
-    };
     let folder = root.join(PARTS);
-    let common = Common {
-        folder: &folder,
-        wanted: &wanted,
-        wall_offset_ns: clock::wall_offset_ns(),
-        trace_name,
-        in_flight: false,
-        keeps_the_dead: true,
-    };
+    let wall_offset_ns = clock::wall_offset_ns();
     for (path, owner, _) in directories(directory) {
         let opened = match Directory::open(&path, owner) {
             Ok(directory) => Rc::new(directory),
@@ -105,6 +94,19 @@ pub(crate) fn write(
                 summary.refused.push(error.to_string());
                 continue;
             }
+        };
+        let wanted = Wanted {
+            wishes: Vec::new(),
+            contexts: announced_contexts(&opened)?,
+            begin_ns: 0,
+        };
+        let common = Common {
+            folder: &folder,
+            wanted: &wanted,
+            wall_offset_ns,
+            trace_name,
+            in_flight: false,
+            keeps_the_dead: true,
         };
         for name in opened.names()? {
             let file = match opened.rings(&name) {
@@ -132,6 +134,15 @@ pub(crate) fn write(
         }
     }
     Ok((summary, dead))
+}
+
+/// The contexts that the flight recorder of a directory was asked for.
+fn announced_contexts(directory: &Directory) -> Result<Vec<Context>> {
+    let mut lines = Vec::new();
+    for session in directory.sessions()? {
+        lines.extend(directory.session(&session)?);
+    }
+    Ok(contexts::from_announced(&lines))
 }
 
 /// A process, when it gave anything.

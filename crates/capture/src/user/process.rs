@@ -13,6 +13,7 @@ use ring::{ClockKind, Directory, Liveness, Losses, Mode, Records, RingFile};
 use super::clock::CounterClock;
 use super::contexts::Contexts;
 use super::filter::{self, ByRecorder, Compiled};
+use super::forgotten::Forgotten;
 use super::lane::{COPY_BYTES, Lane, time_ns};
 use super::map::ProcessMap;
 use super::metadata::{self, Ending};
@@ -76,7 +77,8 @@ pub(super) struct Process {
     problems: Vec<String>,
     trace: Option<(TraceWriter, TraceMeta)>,
     map: ProcessMap,
-    mode_before: Mode,
+    /// The mode that the rings get when the recording ends.
+    mode_behind: Mode,
     /// Whether what was written makes room in the rings.
     consumes: bool,
     /// Whether its rings were read before: what they hold at first can be older than our clock.
@@ -96,7 +98,12 @@ pub(super) struct Process {
 impl Process {
     /// Takes the process over: its wanted events are switched on, full rings lose new events, or
     /// in flight old ones.
-    pub fn attach(directory: Rc<Directory>, file: RingFile, common: &Common) -> Result<Self> {
+    pub fn attach(
+        directory: Rc<Directory>,
+        file: RingFile,
+        common: &Common,
+        forgotten: &Forgotten,
+    ) -> Result<Self> {
         let mode_before = file.mode()?;
         match (common.in_flight, mode_before) {
             (true, _) => file.set_mode(Mode::Overwrite)?,
@@ -123,13 +130,20 @@ impl Process {
                 ..Lane::new(ring, next)
             });
         }
-        let mut process = Process::new(directory, file, lanes, mode_before);
+        let mode_behind = forgotten.mode_behind(mode_before);
+        let mut process = Process::new(directory, file, lanes, mode_behind);
         process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
         process.take_new_events(common)?;
+        for event in &process.file.table().events {
+            let is_wanted = wanted::verdict(&common.wanted.wishes, event) != Verdict::Unwanted;
+            if !is_wanted && forgotten.names(event) {
+                process.file.switch(event, false)?;
+            }
+        }
         Ok(process)
     }
 
-    fn new(directory: Rc<Directory>, file: RingFile, lanes: Vec<Lane>, mode_before: Mode) -> Self {
+    fn new(directory: Rc<Directory>, file: RingFile, lanes: Vec<Lane>, mode_behind: Mode) -> Self {
         Process {
             directory,
             file,
@@ -140,7 +154,7 @@ impl Process {
             problems: Vec::new(),
             trace: None,
             map: ProcessMap::default(),
-            mode_before,
+            mode_behind,
             consumes: true,
             was_read: false,
             has_failed: false,
@@ -167,7 +181,9 @@ impl Process {
             lanes.extend(Lane::look(&file, ring, &mut malformed)?);
         }
         let clock = clock.of_file(file.layout());
+        let contexts = Contexts::new(&file, &common.wanted.contexts);
         let mut process = Process::new(directory, file, lanes, Mode::Discard);
+        process.contexts = contexts;
         process.consumes = false;
         process.malformed = malformed;
         // After the copy: whatever it holds was described before now.
@@ -456,7 +472,7 @@ impl Process {
             (true, false) => self.directory.remove(self.file.name())?,
             // Its mode says how its rings are to be read.
             (true, true) => (),
-            (false, _) => self.file.set_mode(self.mode_before)?,
+            (false, _) => self.file.set_mode(self.mode_behind)?,
         }
         Ok((ended?, self.problems))
     }

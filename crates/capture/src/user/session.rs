@@ -16,7 +16,9 @@ use ring::{Directory, Liveness};
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
+use super::forgotten::{self, Forgotten};
 use super::process::{Common, Process, UserProcess};
+use super::refusals::Refusals;
 use super::wanted::{self, Wish};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
@@ -136,6 +138,8 @@ pub(super) struct Wanted {
 struct Place {
     directory: Rc<Directory>,
     session: String,
+    /// What recorders that were killed left switched on.
+    forgotten: Forgotten,
     _lock: File,
 }
 
@@ -232,20 +236,19 @@ struct Session {
     /// When pairs of both clocks were last left in the files.
     pair_left: Option<StdInstant>,
     summary: UserSummary,
-    /// Files that were refused: said once.
-    known_bad: Vec<String>,
+    refusals: Refusals,
 }
 
 impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
-        let mut summary = UserSummary::default();
+        let mut refusals = Refusals::default();
         let mut places = Vec::new();
         for (path, owner, ours) in directories(config.directory.as_deref()) {
             let place = take(&path, owner, ours, &session_lines(config, target));
             match place {
                 Ok(place) => places.push(place),
                 Err(error) if ours => return Err(error),
-                Err(error) => summary.refused.push(error.to_string()),
+                Err(error) => refusals.add(&error),
             }
         }
         Ok(Session {
@@ -265,8 +268,8 @@ impl Session {
             flushed: StdInstant::now(),
             is_over: false,
             pair_left: None,
-            summary,
-            known_bad: Vec::new(),
+            summary: UserSummary::default(),
+            refusals,
         })
     }
 
@@ -354,7 +357,9 @@ impl Session {
             keeps_the_dead: self.in_flight && self.is_over,
         };
         let (ended, problems) = process.finish(&mut self.clock, &common, clock::monotonic())?;
-        self.summary.refused.extend(problems);
+        for problem in problems {
+            self.refusals.say(problem);
+        }
         if ended.events + ended.lost() + ended.malformed + ended.unregistered > 0 {
             self.summary.processes.push(ended);
         }
@@ -364,9 +369,12 @@ impl Session {
     /// Attaches to processes that are new.
     fn find(&mut self) -> Result<()> {
         for place in &self.places {
+            self.refusals
+                .without_rings(&place.directory, self.wanted.begin_ns)?;
             for name in place.directory.names()? {
                 let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
-                if self.processes.iter().any(is_known) || self.known_bad.contains(&name) {
+                let path = place.directory.path().join(&name);
+                if self.processes.iter().any(is_known) || self.refusals.knows(&path) {
                     continue;
                 }
                 let common = Common {
@@ -379,15 +387,15 @@ impl Session {
                 };
                 let attached = match place.directory.rings(&name) {
                     Ok(None) => continue,
-                    Ok(Some(file)) => Process::attach(Rc::clone(&place.directory), file, &common),
+                    Ok(Some(file)) => {
+                        let directory = Rc::clone(&place.directory);
+                        Process::attach(directory, file, &common, &place.forgotten)
+                    }
                     Err(error) => Err(error),
                 };
                 match attached {
                     Ok(process) => self.processes.push(process),
-                    Err(error) => {
-                        self.summary.refused.push(error.to_string());
-                        self.known_bad.push(name);
-                    }
+                    Err(error) => self.refusals.add_at(path, &error),
                 }
             }
         }
@@ -408,6 +416,7 @@ impl Session {
         while !self.processes.is_empty() {
             finished = finished.and(self.end(0));
         }
+        self.summary.refused = std::mem::take(&mut self.refusals).into_said();
         finished.map(|()| std::mem::take(&mut self.summary))
     }
 }
@@ -423,9 +432,11 @@ impl Drop for Session {
 
 /// What a process that starts is told: its mode comes before its first event.
 fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
-    let mode = target.in_flight.then(|| "!overwrite".to_owned());
+    let mode = target.in_flight.then(|| forgotten::OVERWRITE.to_owned());
+    // For whoever looks into the rings: nothing that a process can read.
+    let contexts = contexts::announced(&config.contexts);
     let patterns = config.wishes.iter().map(Wish::announced);
-    mode.into_iter().chain(patterns).collect()
+    mode.into_iter().chain(contexts).chain(patterns).collect()
 }
 
 /// Opens a directory and announces the session in it.
@@ -435,14 +446,13 @@ fn take(path: &Path, owner: u32, ours: bool, lines: &[String]) -> Result<Place> 
         false => Directory::open(path, owner)?,
     };
     let lock = directory.lock()?;
-    for stale in directory.sessions()? {
-        // We are the one recorder here: what others left, they left when they were killed.
-        directory.remove(&stale)?;
-    }
+    // We are the one recorder here: what others left, they left when they were killed.
+    let forgotten = Forgotten::take(&directory)?;
     let session = directory.announce(lines)?;
     Ok(Place {
         directory: Rc::new(directory),
         session,
+        forgotten,
         _lock: lock,
     })
 }

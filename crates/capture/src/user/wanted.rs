@@ -107,7 +107,12 @@ impl Wish {
         format!("{}{}{filter}", self.pattern, level.unwrap_or_default())
     }
 
-    fn names(&self, event: &EventDescription) -> bool {
+    /// From such a line; none when it is no pattern. Its filter is not told there.
+    pub fn from_announced(line: &str) -> Option<Wish> {
+        wish(line.split(' ').next()?).ok()
+    }
+
+    pub fn names(&self, event: &EventDescription) -> bool {
         let named = match self.pattern.contains(':') {
             true => glob(&self.pattern, &event.full_name()),
             false => glob(&self.pattern, &event.provider),

@@ -23,12 +23,7 @@ pub struct Record {
     pub user: Vec<String>,
     /// What events of applications carry too: procname, prio, policy, cpu_id, ip, pid_ns and other
     /// namespaces; see docs/contexts.md
-    #[arg(
-        long,
-        value_name = "LIST",
-        requires = "user",
-        conflicts_with = "flight"
-    )]
+    #[arg(long, value_name = "LIST", requires = "user")]
     pub context: Vec<String>,
     /// Write nothing: applications keep their newest events for rtscope snapshot; with --user alone
     #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]

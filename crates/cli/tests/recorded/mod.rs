@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// The repository's `probe`.
@@ -68,6 +68,53 @@ pub fn compile(compiler: &str, name: &str, source: &str, flags: &[&str]) -> Path
     program
 }
 
+/// A program that ends with the test, also with one that fails.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// For programs in C that are started beside their recorder: `await_recorder` returns when they are
+/// recorded, `say_done` makes a file and waits for the input's end.
+pub const BESIDE_RECORDER: &str = r#"
+#include <fcntl.h>
+#include <rtscope/event.h>
+#include <unistd.h>
+/* Fields are looked at when the event is recorded. */
+static int recorded;
+static int tell(void)
+{
+    return ++recorded;
+}
+static void await_recorder(void)
+{
+    while (!recorded) {
+        RTSCOPE_EVENT(robot, waits, i32("count", tell()));
+        usleep(1000);
+    }
+}
+static int say_done(const char *path)
+{
+    char byte;
+    close(creat(path, 0600));
+    return (int)read(0, &byte, 1);
+}
+"#;
+
+/// Compiles a C program with the probe.
+pub fn compile_with_probe(name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let include = format!("-I{}", probe().join("include").display());
+    let library = libraries().join("librtscope-probe.a");
+    let library = library.to_str().expect("a path in UTF-8");
+    let flags = [flags, &[&include, library, "-ldl"]].concat();
+    compile("cc", name, source, &flags)
+}
+
 /// Where programs have their rings, and where their trace goes.
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -104,6 +151,20 @@ impl Scene {
         let said = run(&mut rtscope);
         assert!(said.contains(" 0 lost"), "{said}");
         said
+    }
+
+    /// Records a program that is started beside its recorder and says by the file in its last word
+    /// that it is done ([`BESIDE_RECORDER`]).
+    pub fn record_beside(&self, words: &[&str], mut program: Command) {
+        let done = self.folder.path().join("done");
+        std::fs::remove_file(&done).ok();
+        program.arg(&done).stdin(Stdio::piped());
+        program.env("RTSCOPE_DIR", self.shared.path());
+        let mut traced = Running(program.spawn().expect("the program starts"));
+        let wait = format!("until test -e {}; do sleep 0.01; done", done.display());
+        self.record(words, &["sh", "-c", &wait]);
+        drop(traced.0.stdin.take());
+        assert!(traced.0.wait().expect("the program ends").success());
     }
 
     /// The programs' events, a line each, without times, host and CPU: `provider:name: { … }`. What

@@ -1,0 +1,81 @@
+//! What recorders that were killed left switched on: nobody records it any more, and the traced
+//! programs must not go on paying for it.
+
+use std::path::Path;
+
+use event::Result;
+use ring::{Directory, EventDescription, Liveness, Mode, RingFile};
+
+use super::wanted::Wish;
+
+/// The line of a session's file that lets rings keep their newest events.
+pub(super) const OVERWRITE: &str = "!overwrite";
+
+/// The sessions that were left in a directory.
+#[derive(Debug, Default)]
+pub(super) struct Forgotten {
+    wishes: Vec<Wish>,
+    in_flight: bool,
+}
+
+impl Forgotten {
+    /// Reads the session files that are left in `directory`, and removes them. The caller is its
+    /// one recorder.
+    pub fn take(directory: &Directory) -> Result<Forgotten> {
+        let mut forgotten = Forgotten::default();
+        for name in directory.sessions()? {
+            let lines = directory.session(&name)?;
+            forgotten.in_flight |= lines.iter().any(|line| line == OVERWRITE);
+            let wishes = lines.iter().filter_map(|line| Wish::from_announced(line));
+            forgotten.wishes.extend(wishes);
+            directory.remove(&name)?;
+        }
+        Ok(forgotten)
+    }
+
+    /// Whether it switched this event on.
+    pub fn names(&self, event: &EventDescription) -> bool {
+        self.wishes.iter().any(|wish| wish.names(event))
+    }
+
+    /// The mode of rings that were found in `mode`, when nobody records them.
+    pub fn mode_behind(&self, mode: Mode) -> Mode {
+        match mode {
+            Mode::Overwrite if self.in_flight => Mode::Discard,
+            mode => mode,
+        }
+    }
+
+    fn switch_off(&self, file: &mut RingFile) -> Result<()> {
+        file.read_table()?;
+        for event in file.table().events.iter().filter(|event| self.names(event)) {
+            file.switch(event, false)?;
+        }
+        let mode = file.mode()?;
+        match self.mode_behind(mode) {
+            behind if behind != mode => file.set_mode(behind),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Switches off what a recorder that was killed left on in the directory `path` of `owner`, and
+/// removes its session file.
+///
+/// # Errors
+/// [`event::ErrorKind::AlreadyExists`] when somebody records there; otherwise what the operating
+/// system says.
+pub(crate) fn switch_off(path: &Path, owner: u32) -> Result<()> {
+    let directory = Directory::open(path, owner)?;
+    let _lock = directory.lock()?;
+    let forgotten = Forgotten::take(&directory)?;
+    for name in directory.names()? {
+        // A file that cannot be read has no switch that we could turn.
+        if let Ok(Some(mut file)) = directory.rings(&name)
+            && file.liveness() == Liveness::Alive
+        {
+            forgotten.switch_off(&mut file)?;
+        }
+    }
+    Ok(())
+}

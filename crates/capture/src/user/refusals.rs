@@ -1,0 +1,109 @@
+//! Who could not be recorded, with the reason: said once each, and so many at most.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use event::{Error, ErrorKind, Result};
+use ring::{Directory, WithoutRings};
+use rustix::io::Errno;
+
+/// So many are told in full, the others counted.
+const SAID_MAX: usize = 20;
+/// So many files are remembered as bad; those that are gone are forgotten then.
+const KNOWN_MAX: usize = 8192;
+
+/// The refusals of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    said: Vec<String>,
+    unsaid: u64,
+    known: HashSet<PathBuf>,
+}
+
+impl Refusals {
+    /// Takes a reason.
+    pub fn say(&mut self, reason: String) {
+        match self.said.len() < SAID_MAX {
+            true => self.said.push(reason),
+            false => self.unsaid += 1,
+        }
+    }
+
+    /// Takes an error.
+    pub fn add(&mut self, error: &Error) {
+        self.say(format!("{error:#}"));
+    }
+
+    /// The same of a file, which is not looked at again.
+    pub fn add_at(&mut self, path: PathBuf, error: &Error) {
+        self.add(error);
+        if self.known.len() >= KNOWN_MAX {
+            self.known.retain(|path| path.symlink_metadata().is_ok());
+        }
+        self.known.insert(path);
+    }
+
+    /// Whether a file was refused before.
+    pub fn knows(&self, path: &Path) -> bool {
+        self.known.contains(path)
+    }
+
+    /// Takes what processes left in `directory` that could make no rings: those that are there, and
+    /// those that came since `begin_ns`. What the dead left is removed.
+    pub fn without_rings(&mut self, directory: &Directory, begin_ns: u64) -> Result<()> {
+        for process in directory.without_rings()? {
+            let path = directory.path().join(&process.link);
+            let is_dead = !Path::new("/proc").join(process.pid.to_string()).exists();
+            if !self.knows(&path) && (!is_dead || process.began_ns >= begin_ns) {
+                self.add_at(path, &explained(&process, directory));
+            }
+            if is_dead {
+                directory.remove(&process.link)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All of them, as lines for people.
+    pub fn into_said(mut self) -> Vec<String> {
+        if self.unsaid > 0 {
+            self.said.push(format!("{} more", self.unsaid));
+        }
+        self.said
+    }
+}
+
+fn explained(process: &WithoutRings, directory: &Directory) -> Error {
+    let errno = Errno::from_raw_os_error(process.errno);
+    let folder = directory.path().display();
+    let mend = match errno {
+        Errno::NOSPC | Errno::DQUOT => {
+            format!("make room there (df {folder}), or set RTSCOPE_RING_SIZE=64K; start it again")
+        }
+        Errno::NOMEM => {
+            "raise its 'ulimit -v', or set RTSCOPE_RING_SIZE=64K; start it again".to_owned()
+        }
+        Errno::MFILE | Errno::NFILE => "raise 'ulimit -n', and start it again".to_owned(),
+        _ => format!("let its user write to {folder}, and start it again"),
+    };
+    let who = format!("{} ({}) has no rings", process.name, process.pid);
+    Error::new(ErrorKind::Unsupported, who)
+        .found(format!("{errno} in {folder}"))
+        .mend(mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_refusals_the_first_are_said_and_the_others_counted() {
+        let mut refusals = Refusals::default();
+        for number in 0..100 {
+            refusals.say(number.to_string());
+        }
+        let said = refusals.into_said();
+        assert_eq!(said.len(), SAID_MAX + 1);
+        assert_eq!(said.last().map(String::as_str), Some("80 more"));
+    }
+}
