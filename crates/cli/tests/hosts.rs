@@ -1,233 +1,19 @@
-//! `rtscope report hosts`: packets of two hosts with a known truth, in CTF with LTTng's layout of
-//! headers. Needs no privilege.
+//! `rtscope report hosts` and `criticalpath`: packets of two hosts with a known truth. Needs no
+//! privilege.
+
+mod two_hosts;
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Arc;
 
-use ctf::writer::TraceWriter;
-use event::{
-    Base, ClassId, Cpu, EventClass, Field, FieldId, FieldType, Instant, Integer, IntegerMapping,
-    Record, Value,
-};
+use event::Value;
 use serde_json::Value as Json;
-
-/// An event in memory, its values in the order of its class.
-struct Event {
-    class: u32,
-    time: Instant,
-    values: Vec<Value<'static>>,
-}
-
-impl Record for Event {
-    fn class(&self) -> ClassId {
-        ClassId(self.class)
-    }
-
-    fn instant(&self) -> Option<Instant> {
-        Some(self.time)
-    }
-
-    fn cpu(&self) -> Option<Cpu> {
-        None
-    }
-
-    fn i64(&self, field: FieldId) -> i64 {
-        self.values[usize::from(field.0)].as_i64().unwrap_or(0)
-    }
-
-    fn f64(&self, _: FieldId) -> f64 {
-        0.0
-    }
-
-    fn text(&self, field: FieldId) -> &[u8] {
-        let text = self.values[usize::from(field.0)].as_text();
-        text.unwrap_or_default().as_bytes()
-    }
-
-    fn value(&self, field: FieldId) -> Value<'_> {
-        self.values[usize::from(field.0)].clone()
-    }
-}
-
-fn network(size_bits: u8) -> FieldType {
-    FieldType::Integer(Integer {
-        size_bits,
-        align_bits: u16::from(size_bits),
-        signed: false,
-        big_endian: true,
-        base: Base::Decimal,
-        text: false,
-    })
-}
-
-fn labels(names: &[&str]) -> FieldType {
-    let mapping = |(value, label): (usize, &&str)| IntegerMapping {
-        label: (*label).to_owned(),
-        first: value as i64,
-        last: value as i64,
-    };
-    let mappings = names.iter().enumerate().map(mapping).collect();
-    FieldType::Enum(Integer::le(8, false), mappings)
-}
-
-fn structure(members: &[(&str, FieldType)]) -> FieldType {
-    let member = |(name, ty): &(&str, FieldType)| Field::payload(*name, ty.clone());
-    FieldType::Struct(members.iter().map(member).collect())
-}
-
-fn variant(selector: &str, choices: &[(&str, FieldType)]) -> FieldType {
-    let choice = |(name, ty): &(&str, FieldType)| Field::payload(*name, ty.clone());
-    FieldType::Variant {
-        selector: selector.to_owned(),
-        choices: choices.iter().map(choice).collect(),
-        ranges: None,
-    }
-}
-
-fn addresses(element: FieldType, count: u32) -> FieldType {
-    let element = Arc::new(element);
-    FieldType::Array { element, count }
-}
-
-/// net_dev_queue and net_if_receive_skb as LTTng has them since 2.10, their headers cut to what
-/// packets are known by; or without headers, as the kernel itself has them.
-fn classes(with_headers: bool) -> Vec<EventClass> {
-    let port = network(16);
-    let tcp = structure(&[
-        ("source_port", port.clone()),
-        ("dest_port", port.clone()),
-        ("seq", network(32)),
-        ("ack_seq", network(32)),
-        ("flags", port.clone()),
-    ]);
-    let udp = structure(&[("source_port", port.clone()), ("dest_port", port)]);
-    let transport = [("_unknown", structure(&[])), ("_tcp", tcp), ("_udp", udp)];
-    let ip = |address: FieldType| {
-        structure(&[
-            ("saddr", address.clone()),
-            ("daddr", address),
-            (
-                "transport_header_type",
-                labels(&["_unknown", "_tcp", "_udp"]),
-            ),
-            (
-                "transport_header",
-                variant("transport_header_type", &transport),
-            ),
-        ])
-    };
-    let headers = [
-        ("_unknown", structure(&[])),
-        ("_ipv4", ip(addresses(network(8), 4))),
-        ("_ipv6", ip(addresses(network(16), 8))),
-    ];
-    let mut fields = vec![
-        Field::payload("skbaddr", FieldType::Integer(Integer::hex(64))),
-        Field::payload("len", FieldType::Integer(Integer::le(32, false))),
-        Field::payload("name", FieldType::String),
-    ];
-    if with_headers {
-        let kinds = labels(&["_unknown", "_ipv4", "_ipv6"]);
-        fields.push(Field::payload("network_header_type", kinds));
-        let header = variant("network_header_type", &headers);
-        fields.push(Field::payload("network_header", header));
-    }
-    vec![
-        testkit::event_class(0, "net_dev_queue", fields.clone()),
-        testkit::event_class(1, "net_if_receive_skb", fields),
-    ]
-}
-
-fn number(value: u64) -> Value<'static> {
-    Value::Unsigned(value)
-}
-
-fn chosen(kind: i64, label: &'static str, value: Value<'static>) -> [Value<'static>; 2] {
-    let selector = Value::Enum {
-        value: kind,
-        label: Some(label),
-    };
-    [selector, Value::Struct(vec![(label, value)])]
-}
-
-/// The values of a segment's event; `from` and `to` are the last bytes of addresses.
-fn segment((from, to): (u64, u64), v6: bool, seq: u64, tcp: bool) -> Vec<Value<'static>> {
-    let mut ports = vec![
-        ("source_port", number(40_000 + from)),
-        ("dest_port", number(80 + to)),
-    ];
-    let [kind, transport] = match tcp {
-        true => {
-            ports.extend([
-                ("seq", number(seq)),
-                ("ack_seq", number(7)),
-                ("flags", number(16)),
-            ]);
-            chosen(1, "_tcp", Value::Struct(ports))
-        }
-        false => chosen(2, "_udp", Value::Struct(ports)),
-    };
-    let address = |last: u64| match v6 {
-        true => Value::Array([0xfe80, 0, 0, 0, 0, 0, 0, last].map(number).to_vec()),
-        false => Value::Array([10, 0, 0, last].map(number).to_vec()),
-    };
-    let header = Value::Struct(vec![
-        ("saddr", address(from)),
-        ("daddr", address(to)),
-        ("transport_header_type", kind),
-        ("transport_header", transport),
-    ]);
-    let [kind, header] = match v6 {
-        true => chosen(2, "_ipv6", header),
-        false => chosen(1, "_ipv4", header),
-    };
-    let name = Value::Text("eth0".into());
-    vec![number(0xffff_0000 + seq), number(52), name, kind, header]
-}
-
-const RECEIVED: u32 = 1;
-const SENT: u32 = 0;
-
-/// What one host saw, by the true time in ns.
-type Seen = Vec<(i64, u32, Vec<Value<'static>>)>;
-
-fn write(dir: &Path, host: &str, mut seen: Seen, clock: impl Fn(i64) -> i64, with_headers: bool) {
-    let mut meta = testkit::one_stream_class(classes(with_headers), 0);
-    meta.environment.push(("hostname".into(), host.into()));
-    let mut trace = TraceWriter::create(dir, &meta).expect("a trace begins");
-    let mut stream = trace.stream(0, Cpu(0)).expect("a stream begins");
-    seen.sort_by_key(|(at_ns, _, _)| *at_ns);
-    for (at_ns, class, mut values) in seen {
-        values.truncate(if with_headers { 5 } else { 3 });
-        let time = Instant::from_ns(clock(at_ns));
-        let event = Event {
-            class,
-            time,
-            values,
-        };
-        stream
-            .record(class, time, &event)
-            .expect("an event is written");
-    }
-    stream.finish().expect("a stream ends");
-}
+use two_hosts::*;
 
 fn report(dir: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    command.args(["report", "hosts"]).args(words);
+    command.arg("report").args(words);
     command.current_dir(dir).output().expect("rtscope starts")
-}
-
-/// B's clock is this much ahead of A's, and gains so much.
-const AHEAD_NS: i64 = 3_500_000_000;
-const GAINS_NS_PER_S: i64 = 40_000;
-/// In the ten seconds of the conversation.
-const GAINED_NS: i64 = 10 * GAINS_NS_PER_S;
-const BEGIN_NS: i64 = 1_000_000_000_000;
-
-fn clock_of_b(at_ns: i64) -> i64 {
-    at_ns + AHEAD_NS + (at_ns - BEGIN_NS) / 1_000 * GAINS_NS_PER_S / 1_000_000
 }
 
 /// A request and an answer each 10 ms for ten seconds, 50 us on their way and some more; the
@@ -273,7 +59,7 @@ fn the_offset_of_two_clocks_is_found_within_its_error_and_delays_are_put_right()
     let (a, b) = conversation();
     write(&dir.path().join("a"), "one", a, |at_ns| at_ns, true);
     write(&dir.path().join("b"), "two", b, clock_of_b, true);
-    let output = report(dir.path(), &["a", "b", "--json"]);
+    let output = report(dir.path(), &["hosts", "a", "b", "--json"]);
     assert!(output.status.success(), "{output:?}");
     let found: Json = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let clocks = &rows(&found, "clocks")[0];
@@ -332,7 +118,7 @@ fn traces_that_show_no_headers_and_one_host_alone_are_refused_with_the_way_out()
         }
     };
     check(
-        &["bare-one", "bare-two"],
+        &["hosts", "bare-one", "bare-two"],
         [
             "on another host",
             "no network_header",
@@ -340,7 +126,151 @@ fn traces_that_show_no_headers_and_one_host_alone_are_refused_with_the_way_out()
         ],
     );
     check(
-        &["one"],
+        &["criticalpath", "bare-one", "bare-two", "--tid", "10"],
+        [
+            "on another host",
+            "no network_header",
+            "lttng enable-event -k",
+        ],
+    );
+    check(
+        &["hosts", "one"],
         ["between two hosts", "one host, 'one'", "report hosts"],
+    );
+}
+
+const CLIENT: (&str, i64) = ("client", 10);
+const SERVER: (&str, i64) = ("server", 20);
+const IDLE: (&str, i64) = ("swapper/0", 0);
+const ROUNDS: i64 = 100;
+
+fn number(value: i64) -> Value<'static> {
+    Value::Signed(value)
+}
+
+fn text(text: &'static str) -> Value<'static> {
+    Value::Text(text.into())
+}
+
+/// A switch to a task; who blocks does so in state 1.
+fn switch(prev: (&'static str, i64), next: (&'static str, i64)) -> Vec<Value<'static>> {
+    let state = number(i64::from(prev.1 != 0));
+    let prev = [text(prev.0), number(prev.1), number(20), state];
+    let next = [text(next.0), number(next.1), number(20)];
+    prev.into_iter().chain(next).collect()
+}
+
+/// The softirq that takes a segment in and wakes who waits for it, over in two microseconds.
+fn taken_in(seen: &mut Seen, at_ns: i64, segment: &[Value<'static>], who: (&'static str, i64)) {
+    let waking = vec![text(who.0), number(who.1), number(20), number(0)];
+    seen.push((at_ns - 1_000, SOFTIRQ, vec![number(3)]));
+    seen.push((at_ns, RECEIVED, segment.to_vec()));
+    seen.push((at_ns + 1_000, WAKING, waking));
+    seen.push((at_ns + 2_000, SOFTIRQ_END, vec![number(3)]));
+}
+
+/// Each 10 ms `client` on host one asks `server` on host two, which works for a millisecond. With a
+/// `stranger`, a datagram comes between each segment and the wake-up.
+fn request_and_answer(stranger: bool) -> (Seen, Seen) {
+    let (mut a, mut b) = (Seen::new(), Seen::new());
+    a.push((BEGIN_NS, SWITCH, switch(IDLE, CLIENT)));
+    b.push((BEGIN_NS, SWITCH, switch(SERVER, IDLE)));
+    for round in 0..ROUNDS {
+        let at = |us: i64| BEGIN_NS + round * 10_000_000 + us * 1_000;
+        let seq = round.unsigned_abs() * 10;
+        let (request, answer) = (
+            segment((1, 2), false, seq, true),
+            segment((2, 1), false, seq, true),
+        );
+        a.push((at(100), SENT, request.clone()));
+        a.push((at(120), SWITCH, switch(CLIENT, IDLE)));
+        taken_in(&mut b, at(160), &request, SERVER);
+        b.push((at(180), SWITCH, switch(IDLE, SERVER)));
+        b.push((at(1_170), SENT, answer.clone()));
+        b.push((at(1_190), SWITCH, switch(SERVER, IDLE)));
+        taken_in(&mut a, at(1_230), &answer, CLIENT);
+        a.push((at(1_240), SWITCH, switch(IDLE, CLIENT)));
+    }
+    if stranger {
+        for seen in [&mut a, &mut b] {
+            let received = seen.iter().filter(|(_, class, _)| *class == RECEIVED);
+            let after = |&(at_ns, ..): &(i64, u32, _)| (at_ns + 500, RECEIVED, datagram());
+            let datagrams: Seen = received.map(after).collect();
+            seen.extend(datagrams);
+        }
+    }
+    (a, b)
+}
+
+fn datagram() -> Vec<Value<'static>> {
+    segment((3, 1), false, 0, false)
+}
+
+/// The sums of the path of `client`, as text of the host, the thread and what it did, in us.
+fn path(stranger: bool) -> Vec<(String, i64)> {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (a, b) = request_and_answer(stranger);
+    write(&dir.path().join("a"), "one", a, |at_ns| at_ns, true);
+    write(&dir.path().join("b"), "two", b, clock_of_b, true);
+    let output = report(
+        dir.path(),
+        &["criticalpath", "a", "b", "--tid", "10", "--json"],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let found: Json = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let window = &found["windows"][0];
+    let ns = |value: &Json| value.as_i64().expect("a number");
+    let sums = rows(&found, "host_sums");
+    let total_ns: i64 = sums.iter().map(|row| ns(&row["total_ns"])).sum();
+    let first_ns = ns(&rows(&found, "host_steps")[0]["time_range"]["begin_wall_ns"]);
+    assert_eq!(first_ns, ns(&window["begin_wall_ns"]));
+    // From the first event of host one to its last: every nanosecond once.
+    assert_eq!(total_ns, (ROUNDS - 1) * 10_000_000 + 1_240_000);
+    let one = |row: &Json| {
+        let word = |value: &Json| value.as_str().unwrap_or("-").to_owned();
+        let words = [&row["host"], &row["process"]["comm"], &row["what"]].map(word);
+        (words.join(" "), ns(&row["total_ns"]) / 1_000)
+    };
+    sums.iter().map(one).collect()
+}
+
+#[test]
+fn the_critical_path_goes_on_in_the_thread_of_the_other_host_that_sent_the_packet() {
+    // A round: 990 us of work, 20 and 10 us until a CPU, 41 and 61 us on the way.
+    let expect = [
+        (
+            "one client runs",
+            1_200 + (ROUNDS - 1) * 10_000 - ROUNDS * 1_120 + 40,
+        ),
+        ("two server runs", ROUNDS * 990),
+        ("one - packet on its way from two", ROUNDS * 61),
+        ("two - packet on its way from one", ROUNDS * 41),
+        ("two server waits for a CPU", ROUNDS * 19),
+        ("one client waits for a CPU", ROUNDS * 9),
+    ];
+    let found = path(false);
+    assert_eq!(found.len(), expect.len(), "{found:?}");
+    for (what, expect_us) in expect {
+        let sum = found.iter().find(|(words, _)| words == what);
+        let off_us = sum.map(|(_, us)| (us - expect_us).abs());
+        // The offset is off by half a microsecond, as both ways are not equally long.
+        assert!(
+            off_us.is_some_and(|us| us <= ROUNDS),
+            "{what} {expect_us}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_packet_that_is_not_known_to_have_woken_the_thread_accuses_nobody() {
+    let found = path(true);
+    let words: Vec<&str> = found.iter().map(|(words, _)| words.as_str()).collect();
+    assert!(
+        words.contains(&"one client blocked until softirq NET_RX"),
+        "{words:?}"
+    );
+    assert!(
+        words.iter().all(|words| words.starts_with("one client")),
+        "{words:?}"
     );
 }

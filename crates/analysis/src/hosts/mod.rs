@@ -19,7 +19,8 @@ pub use packet::PacketKey;
 
 use crate::facts::host_of;
 use offset::Bound;
-use packet::{PacketClass, Seen};
+use packet::PacketClass;
+pub(crate) use packet::Seen;
 
 /// Segments that are kept at most: some 100 bytes each.
 const SEGMENTS_MAX: usize = 2_000_000;
@@ -28,13 +29,15 @@ const SEGMENTS_MAX: usize = 2_000_000;
 const HANDED_ON_NS_MAX: i64 = 1_000_000;
 
 /// A host, by its place among those of the trace.
-type HostId = usize;
+pub(crate) type HostId = usize;
 
 /// Gathers the packets of a trace.
 #[derive(Debug)]
 pub(crate) struct Packets {
     hosts: Vec<String>,
-    classes: HashMap<ClassId, (HostId, PacketClass)>,
+    /// By class.
+    host_of: Vec<HostId>,
+    classes: HashMap<ClassId, PacketClass>,
     segments: HashMap<PacketKey, Segment>,
     left_out: u64,
 }
@@ -83,6 +86,7 @@ pub(crate) struct Hosts {
     pub links: Vec<Link>,
     /// In the order of their sending, on the senders' clocks.
     pub crossings: Vec<Crossing>,
+    by_key: HashMap<PacketKey, usize>,
     /// Segments that one host alone saw.
     pub alone: u64,
     /// Segments whose headers occur more than once.
@@ -96,7 +100,7 @@ impl Packets {
     /// The trace is of one host, or shows no headers of packets.
     pub fn new(trace: &Trace) -> Result<Packets> {
         let mut hosts: Vec<String> = Vec::new();
-        let mut classes = HashMap::new();
+        let (mut host_of_class, mut classes) = (Vec::new(), HashMap::new());
         let mut headless = false;
         for class in trace.classes() {
             let name = host_of(trace, class.id).unwrap_or_default();
@@ -105,36 +109,54 @@ impl Packets {
                 hosts.push(name.to_owned());
                 hosts.len() - 1
             });
+            host_of_class.push(host);
             match PacketClass::bind(class) {
-                Some(packet) => drop(classes.insert(class.id, (host, packet))),
+                Some(packet) => drop(classes.insert(class.id, packet)),
                 None => headless |= packet::seen(&class.name).is_some(),
             }
         }
         check(&hosts, !classes.is_empty(), headless)?;
         Ok(Packets {
             hosts,
+            host_of: host_of_class,
             classes,
             segments: HashMap::new(),
             left_out: 0,
         })
     }
 
-    /// Takes in an event of the instant `now_ns` of its host's clock.
-    pub fn event(&mut self, event: &EventView<'_>, now_ns: i64) {
-        let Some(&(host, class)) = self.classes.get(&event.class()) else {
-            return;
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// The host that recorded events of `class`.
+    pub fn host_of(&self, class: ClassId) -> HostId {
+        self.host_of.get(class.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Takes in an event of the instant `now_ns` of its host's clock, and gives its packet; without
+    /// its headers when it is none of those that are matched.
+    pub fn event(
+        &mut self,
+        event: &EventView<'_>,
+        now_ns: i64,
+    ) -> Option<(Seen, Option<PacketKey>)> {
+        let class = *self.classes.get(&event.class())?;
+        let Some(key) = class.key(event) else {
+            return Some((class.seen, None));
         };
-        let Some(key) = class.key(event) else { return };
         if self.segments.len() >= SEGMENTS_MAX && !self.segments.contains_key(&key) {
             self.left_out += 1;
-            return;
+            return Some((class.seen, None));
         }
         let sight = Sight {
-            host,
+            host: self.host_of(event.class()),
             buffer: class.buffer(event),
             at_ns: now_ns,
         };
         self.segments.entry(key).or_default().add(class.seen, sight);
+        Some((class.seen, Some(key)))
     }
 
     /// What crossed, and how far apart the clocks are.
@@ -154,6 +176,8 @@ impl Packets {
         found
             .crossings
             .sort_unstable_by_key(|one| (one.sent_ns, one.received_ns, one.from));
+        let places = found.crossings.iter().enumerate();
+        found.by_key = places.map(|(place, one)| (one.key, place)).collect();
         found.links = links(&found.crossings, self.hosts.len());
         found
     }
@@ -259,6 +283,11 @@ fn links(crossings: &[Crossing], hosts: usize) -> Vec<Link> {
 }
 
 impl Hosts {
+    /// The packet of these headers.
+    pub fn crossing(&self, key: &PacketKey) -> Option<&Crossing> {
+        self.crossings.get(*self.by_key.get(key)?)
+    }
+
     /// How long a packet was on its way, and how far off that may be, in nanoseconds; none where
     /// the clocks are not known well enough.
     pub fn delay_ns(&self, one: &Crossing) -> Option<(i64, i64)> {

@@ -5,7 +5,7 @@ use trace::EventView;
 
 /// Where a packet was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// It was given to a network device.
     Sent,
     /// A network device gave it to the kernel.
@@ -51,7 +51,7 @@ pub(super) fn seen(name: &str) -> Option<Seen> {
 
 /// A TCP segment: addresses, ports, sequence numbers and flags, which routers leave alone. Its
 /// checksum is not among them: network cards fill it in after the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketKey {
     source: Address,
     destination: Address,
@@ -67,6 +67,12 @@ pub struct PacketKey {
 enum Address {
     V4([u8; 4]),
     V6([u16; 8]),
+}
+
+impl Default for Address {
+    fn default() -> Address {
+        Address::V4([0; 4])
+    }
 }
 
 impl PacketKey {

@@ -91,7 +91,7 @@ impl Handlers {
 
 impl Kernel {
     /// What wakes a task on a CPU now.
-    pub(super) fn waker(&self, cpu: u32, comm: &[u8]) -> Waker {
+    pub fn waker(&self, cpu: u32, comm: &[u8]) -> Waker {
         let Some(state) = self.cpus.get(cpu as usize) else {
             return Waker::Unknown;
         };

@@ -7,7 +7,7 @@ use expr::Filter;
 use trace::{EventView, Item, Trace};
 
 use super::cputop::CpuTop;
-use super::critical::{Begin, CriticalPath};
+use super::critical::{Across, Begin, CriticalPath};
 use super::dependency::Dependency;
 use super::flame::Flame;
 use super::futex::Futexes;
@@ -179,6 +179,14 @@ impl Events {
     }
 }
 
+/// Whether these reports can be asked of several hosts at once: a path goes from one to the other,
+/// in one window.
+fn goes_across(reports: &[Report], options: &ReportOptions) -> bool {
+    let crosses = |report: &Report| matches!(report.family, Family::CriticalPath | Family::Hosts);
+    let one_window = options.periods.list().is_empty() && options.refresh_ns.is_none();
+    one_window && reports.iter().all(crosses)
+}
+
 /// The one window when no period was defined.
 const WHOLE: u64 = 0;
 
@@ -195,6 +203,8 @@ struct Walk<'a> {
     log: Option<PeriodLog>,
     /// The packets of several hosts, when a report is about them.
     packets: Option<Packets>,
+    /// The kernels of several hosts, when the critical path is asked for across them.
+    across: Option<Across>,
     /// Whether a report follows the kernel, which is of one host then.
     follows_kernel: bool,
     /// From the first event to the last one so far.
@@ -211,10 +221,14 @@ impl<'a> Walk<'a> {
         reports: &'a [Report],
         options: Rc<ReportOptions>,
     ) -> Result<Walk<'a>> {
-        let follows_kernel = reports.iter().any(|report| report.family != Family::Hosts);
-        if follows_kernel {
-            one_machine(trace)?;
-        }
+        let about_hosts = reports.iter().all(|report| report.family == Family::Hosts);
+        let several = one_machine(trace).err().filter(|_| !about_hosts);
+        let across = match several {
+            Some(refusal) if !goes_across(reports, &options) => return Err(refusal),
+            Some(_) => Some(Across::new(options.clone(), trace)?),
+            None => None,
+        };
+        let follows_kernel = !about_hosts && across.is_none();
         let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
@@ -235,6 +249,7 @@ impl<'a> Walk<'a> {
             windows: Windows::default(),
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             packets,
+            across,
             follows_kernel,
             log: about_periods.then(|| PeriodLog::new(options.clone())),
             seen: None,
@@ -285,6 +300,11 @@ impl<'a> Walk<'a> {
                 }
                 None => self.refresh(now_ns, found)?,
             }
+        }
+        if let Some(across) = &mut self.across {
+            let begin_ns = self.options.begin_ns;
+            let in_range = begin_ns.is_none_or(|begin_ns| now_ns >= begin_ns);
+            across.event(event, now_ns, in_range);
         }
         if self.follows_kernel {
             self.kernel.event(event, now_ns, &mut self.windows);
@@ -368,6 +388,7 @@ impl<'a> Walk<'a> {
             Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
             Family::Irqs => Box::new(Irqs::new(options)),
             Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
+            Family::CriticalPath if self.across.is_some() => return None,
             Family::CriticalPath => {
                 let begin = Begin {
                     ns: begin_ns,
@@ -432,6 +453,10 @@ impl<'a> Walk<'a> {
                 (Family::Hosts, _, Some(packets)) => {
                     hosts::tables(&packets.finish(), &self.options, seen)
                 }
+                (Family::CriticalPath, ..) => match &self.across {
+                    Some(across) => across.tables(seen),
+                    None => continue,
+                },
                 _ => continue,
             };
             found(Tick {

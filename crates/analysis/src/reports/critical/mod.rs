@@ -7,6 +7,7 @@
 //! - Memory does not grow with the trace: changes are kept up to a limit, and a trace that holds
 //!   more is walked over again for those before.
 
+mod across;
 mod history;
 mod path;
 mod recorder;
@@ -25,6 +26,7 @@ use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Kernel, ProcId, Sink};
 
+pub(super) use across::Across;
 pub(super) use recorder::Begin;
 
 const WHO: Column = Column::new("process", "Thread", Kind::Process);
@@ -51,7 +53,7 @@ const STEPS: TableClass = TableClass {
     ],
 };
 /// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&SUMS, &STEPS];
+pub(super) const CLASSES: &[&TableClass] = &[&SUMS, &STEPS, &across::SUMS, &across::STEPS];
 
 /// So much is kept of what threads did; a trace that holds more is walked over again for what was
 /// before. As many as 80 MB.
