@@ -58,16 +58,27 @@ fn own_niceness() -> i32 {
     said.trim().parse().expect("a niceness")
 }
 
+/// What `id` says of us.
+fn own_id(flag: &str) -> String {
+    run(Command::new("id").arg(flag)).trim().to_owned()
+}
+
 #[test]
 fn events_carry_what_the_kernel_says_of_their_thread_and_filters_take_it() {
     let (program, own_ns) = program("contextual");
-    let lines = steps(&program, &["robot"], "procname,prio,policy,pid_ns,ip");
+    let lines = steps(
+        &program,
+        &["robot"],
+        "procname,prio,policy,pid_ns,veuid,vgid,ip",
+    );
     assert_eq!(lines.len(), 10);
     // Nice 0 is 20 on the kernel's scale, and LTTng counts as the kernel does.
     let prio = 20 + own_niceness() + 5;
     let known = format!(
         "procname = \"contextual\", prio = {prio}, policy = ( \"SCHED_OTHER\" : container = 0 ), \
-         pid_ns = {own_ns}, ip = 0x"
+         pid_ns = {own_ns}, veuid = {}, vgid = {}, ip = 0x",
+        own_id("-u"),
+        own_id("-rg"),
     );
     for line in &lines {
         assert!(line.contains(&known), "{line}\n{known}");
@@ -83,6 +94,8 @@ fn events_carry_what_the_kernel_says_of_their_thread_and_filters_take_it() {
     check("$ctx.prio < 0 || $ctx.policy == 1", 0);
     check(&format!("$ctx.pid_ns == {own_ns} && i == 7"), 1);
     check("$ctx.pid_ns == 1", 0);
+    check(&format!("$ctx.vuid == {} && i > 4", own_id("-ru")), 5);
+    check("$ctx.vsgid == 4294967294", 0);
 }
 
 #[test]
@@ -138,5 +151,6 @@ fn what_is_no_context_or_cannot_be_one_here_is_refused_with_what_can() {
         &["--user", "a", "--context", "perf:thread:cycles"],
         "perf stat",
     );
+    check(&["--user", "a", "--context", "pthread_id"], "take vtid");
     check(&["--context", "prio"], "--user");
 }

@@ -11,7 +11,7 @@ use ctf::writer::PayloadWriter;
 use event::{Error, ErrorKind, Field, FieldType, Integer, IntegerMapping, Result, Scope};
 use ring::RingFile;
 
-use super::proc::{HostProcess, ThreadFacts};
+use super::proc::{HostProcess, IDS, ThreadFacts, UNKNOWN_ID};
 
 /// How old the facts of a thread may be when they are written beside its events.
 const REFRESH: StdDuration = StdDuration::from_millis(100);
@@ -42,6 +42,9 @@ const NAMESPACES: [(&str, &str); 8] = [
     ("uts_ns", "uts"),
 ];
 
+/// Users and groups of a thread, in the order of [`ThreadFacts::ids`].
+const ID_NAMES: [&str; IDS] = ["vuid", "veuid", "vsuid", "vgid", "vegid", "vsgid"];
+
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
@@ -52,6 +55,8 @@ pub(super) enum Context {
     Procname,
     Prio,
     Policy,
+    /// A place among [`ID_NAMES`].
+    Id(usize),
     /// A place among [`NAMESPACES`].
     Namespace(usize),
 }
@@ -77,11 +82,18 @@ impl Context {
         if let Some(place) = NAMESPACES.iter().position(|(name, _)| *name == word) {
             return Ok(Context::Namespace(place));
         }
+        if let Some(place) = ID_NAMES.iter().position(|name| *name == word) {
+            return Ok(Context::Id(place));
+        }
+        if word == "pthread_id" {
+            return Err(no_pthread_id());
+        }
         if word.starts_with("perf:") {
             return Err(no_counters(word));
         }
         let known = NAMED.iter().map(|(name, _)| *name);
         let known: Vec<_> = known
+            .chain(ID_NAMES)
             .chain(NAMESPACES.iter().map(|(name, _)| *name))
             .collect();
         Err(
@@ -94,6 +106,7 @@ impl Context {
     fn name(self) -> &'static str {
         match self {
             Context::Namespace(place) => NAMESPACES[place].0,
+            Context::Id(place) => ID_NAMES[place],
             named => NAMED
                 .iter()
                 .find(|(_, context)| *context == named)
@@ -103,7 +116,10 @@ impl Context {
 
     /// Whether only the recorder knows it, and a filter that asks for it is the recorder's.
     pub fn is_recorders(self) -> bool {
-        matches!(self, Context::Procname | Context::Prio | Context::Policy)
+        matches!(
+            self,
+            Context::Procname | Context::Prio | Context::Policy | Context::Id(_)
+        )
     }
 
     /// As a field of the stream's event context.
@@ -122,6 +138,7 @@ impl Context {
                 };
                 FieldType::Enum(Integer::le(32, true), POLICIES.iter().map(label).collect())
             }
+            Context::Id(_) => FieldType::Integer(Integer::le(32, false)),
             Context::Namespace(_) => FieldType::Integer(Integer::le(64, false)),
         };
         Field {
@@ -135,8 +152,17 @@ impl Context {
     pub fn all() -> Vec<Context> {
         let namespaces = (0..NAMESPACES.len()).map(Context::Namespace);
         let named = NAMED.iter().map(|(_, context)| *context);
-        named.chain(namespaces).collect()
+        let ids = (0..ID_NAMES.len()).map(Context::Id);
+        named.chain(ids).chain(namespaces).collect()
     }
+}
+
+/// The kernel does not know it, and records have no room for it.
+fn no_pthread_id() -> Error {
+    let what = "only the thread itself knows its pthread_id";
+    Error::new(ErrorKind::Unsupported, what)
+        .found("'pthread_id'")
+        .mend("take vtid, which every event has: it names the thread as gettid does")
 }
 
 /// Performance counters would be read by the traced thread itself.
@@ -349,6 +375,9 @@ impl Contexts {
                 Context::Procname => payload.text16(facts.as_ref().map_or("", |f| &f.name)),
                 Context::Prio => payload.i32(facts.as_ref().map_or(UNKNOWN_PRIO, |f| f.prio)),
                 Context::Policy => payload.i32(facts.as_ref().map_or(UNKNOWN_POLICY, |f| f.policy)),
+                Context::Id(place) => {
+                    payload.u32(facts.as_ref().map_or(UNKNOWN_ID, |f| f.ids[*place]))
+                }
                 Context::Namespace(place) => payload.u64(self.namespaces[*place]),
             };
         }

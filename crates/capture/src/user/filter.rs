@@ -167,7 +167,9 @@ fn whole_class(
             Context::Cpu => continue,
             Context::Ip => Source::Constant(event.code_address),
             Context::Namespace(place) => Source::Constant(namespace(place)),
-            Context::Procname | Context::Prio | Context::Policy => Source::Recorder,
+            Context::Procname | Context::Prio | Context::Policy | Context::Id(_) => {
+                Source::Recorder
+            }
         });
         class.fields.push(context.field());
     }

@@ -15,6 +15,42 @@ pub(super) struct ThreadFacts {
     pub prio: i32,
     /// The number of its policy (`SCHED_FIFO`…).
     pub policy: i32,
+    /// Real, effective and saved user, then group, as its user namespace numbers them.
+    pub ids: [u32; IDS],
+}
+
+/// So many ids of users and groups has a thread.
+pub(super) const IDS: usize = 6;
+/// What an id is called that has no number in a namespace.
+pub(super) const UNKNOWN_ID: u32 = u32::MAX;
+
+/// How a user namespace numbers users or groups: `/proc/PID/uid_map`, as we read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct IdMap(Vec<[u32; 3]>);
+
+impl IdMap {
+    fn parse(text: &str) -> IdMap {
+        let line = |line: &str| {
+            let mut words = line.split_ascii_whitespace().map(str::parse);
+            Some([
+                words.next()?.ok()?,
+                words.next()?.ok()?,
+                words.next()?.ok()?,
+            ])
+        };
+        IdMap(text.lines().filter_map(line).collect())
+    }
+
+    /// The number inside of the namespace of what we call `id`.
+    fn inside(&self, id: u32) -> u32 {
+        let holds = |[_, outside, count]: &&[u32; 3]| {
+            id.checked_sub(*outside).is_some_and(|place| place < *count)
+        };
+        let range = self.0.iter().find(holds);
+        range.map_or(UNKNOWN_ID, |[inside, outside, _]| {
+            inside.wrapping_add(id - outside)
+        })
+    }
 }
 
 /// A line of `/proc/PID/maps` that is about a file.
@@ -67,6 +103,8 @@ pub(super) struct HostProcess {
     folder: PathBuf,
     /// Whether it sees its threads by the ids that we see.
     is_of_our_namespace: bool,
+    users: IdMap,
+    groups: IdMap,
 }
 
 impl HostProcess {
@@ -76,18 +114,22 @@ impl HostProcess {
         let pid = file.layout().pid;
         let own = Path::new("/proc").join(pid.to_string());
         if has_rings(&own, file) {
-            return Some(HostProcess {
-                folder: own,
-                is_of_our_namespace: true,
-            });
+            return Some(HostProcess::new(own, true));
         }
         let mut folders = fs::read_dir("/proc").ok()?.flatten().map(|e| e.path());
         let folder =
             folders.find(|folder| inner_id(folder) == Some(pid) && has_rings(folder, file))?;
-        Some(HostProcess {
+        Some(HostProcess::new(folder, false))
+    }
+
+    fn new(folder: PathBuf, is_of_our_namespace: bool) -> HostProcess {
+        let map = |name| IdMap::parse(&fs::read_to_string(folder.join(name)).unwrap_or_default());
+        HostProcess {
+            is_of_our_namespace,
+            users: map("uid_map"),
+            groups: map("gid_map"),
             folder,
-            is_of_our_namespace: false,
-        })
+        }
     }
 
     /// The ids of its threads as it sees them.
@@ -107,7 +149,27 @@ impl HostProcess {
                 folders.find(|folder| self.seen(folder) == Some(tid))?
             }
         };
-        stat(&fs::read_to_string(folder.join("stat")).ok()?)
+        let facts = stat(&fs::read_to_string(folder.join("stat")).ok()?)?;
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        Some(ThreadFacts {
+            ids: self.ids(&status),
+            ..facts
+        })
+    }
+
+    /// The ids in the text of a thread's `status`.
+    fn ids(&self, status: &str) -> [u32; IDS] {
+        let mut ids = [UNKNOWN_ID; IDS];
+        let kinds = [("Uid:", &self.users), ("Gid:", &self.groups)];
+        for ((kind, map), ids) in kinds.into_iter().zip(ids.chunks_mut(IDS / 2)) {
+            let mut lines = status.lines();
+            let words = lines.find_map(|line| line.strip_prefix(kind));
+            let words = words.unwrap_or_default().split_ascii_whitespace();
+            for (id, word) in ids.iter_mut().zip(words) {
+                *id = word.parse().map_or(UNKNOWN_ID, |number| map.inside(number));
+            }
+        }
+        ids
     }
 
     /// The inode of the process's namespace of this kind (`pid`, `net`…): its number.
@@ -154,6 +216,7 @@ fn stat(text: &str) -> Option<ThreadFacts> {
         name: name.to_owned(),
         prio: number(18)?,
         policy: number(41)?,
+        ids: [UNKNOWN_ID; IDS],
     })
 }
 
@@ -184,6 +247,21 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_those_of_the_threads_own_user_namespace() {
+        let process = HostProcess {
+            folder: PathBuf::new(),
+            is_of_our_namespace: true,
+            users: IdMap::parse(
+                "         0     100000      65536\n      70000          5          1\n",
+            ),
+            groups: IdMap::parse("         0          0 4294967295\n"),
+        };
+        let status = "Name:\tx\nUid:\t100007\t5\t6\t6\nGid:\t1\t2\t3\t3\n";
+        assert_eq!(process.ids(status), [7, 70_000, UNKNOWN_ID, 1, 2, 3]);
+        assert_eq!(process.ids("nonsense"), [UNKNOWN_ID; IDS]);
+    }
+
+    #[test]
     fn a_thread_is_told_by_its_line_whatever_its_name() {
         let line = "7 (a) R (b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 \
                     0 0 0 0 0 0 0 0 0 0 0 0 0 -1 3 50 1 0 0 0";
@@ -191,6 +269,7 @@ mod tests {
             name: "a) R (b".to_owned(),
             prio: -51,
             policy: 1,
+            ids: [UNKNOWN_ID; IDS],
         };
         assert_eq!(stat(line), Some(expect));
         assert_eq!(stat("7 (a) S 1 7"), None);

@@ -21,8 +21,8 @@ pub struct Record {
     /// 'npt:*:info i > 5'; alone, or beside the kernel's with --events; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub user: Vec<String>,
-    /// What events of applications carry too: procname, prio, policy, cpu_id, ip, pid_ns and other
-    /// namespaces; see docs/contexts.md
+    /// What events of applications carry too: procname, prio, policy, cpu_id, ip, vuid, pid_ns and
+    /// more; see docs/contexts.md
     #[arg(long, value_name = "LIST", requires = "user")]
     pub context: Vec<String>,
     /// Write nothing: applications keep their newest events for rtscope snapshot; with --user alone
