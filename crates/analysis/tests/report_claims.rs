@@ -2,7 +2,9 @@
 
 mod tables;
 
-use analysis::reports::{Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, run_reports};
+use analysis::reports::{
+    Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, Tick, run_reports,
+};
 use event::Value;
 use expr::period::Periods;
 use tables::{process, rows, ticks};
@@ -278,4 +280,33 @@ fn all_reports_can_be_asked_in_one_pass_and_of_a_trace_without_events() {
     let of_periods = |report: &&Report| report.family == Family::Periods;
     let about_periods = reports.iter().filter(of_periods).count();
     assert_eq!(count, 4 * (reports.len() - about_periods) + about_periods);
+}
+
+#[test]
+fn a_long_log_comes_in_parts_that_are_all_of_it() {
+    let (a, b) = (Task::fair(7, "a"), Task::fair(8, "b"));
+    let mut trace = SyntheticTrace::new().at(0).run(a);
+    for turn in 0..12_500 {
+        trace = trace.at(10 * turn + 1).wake(b).after(2).preempt(a, b);
+        trace = trace.after(1).wake(a).after(3).block(b, a);
+    }
+    let ticks = ticks(&trace.build(), "schedlog", &ReportOptions::default());
+    let rows = |tick: &Tick| tick.tables[0].rows.len();
+    let parts: Vec<_> = ticks
+        .iter()
+        .map(|tick| (tick.continues, rows(tick)))
+        .collect();
+    assert_eq!(parts, [(false, 10_000), (true, 10_000), (true, 5_000)]);
+    let starts = |tick: &Tick| {
+        tick.tables[0]
+            .rows
+            .iter()
+            .map(|row| row[1].clone())
+            .collect()
+    };
+    let all: Vec<Vec<Cell>> = ticks.iter().map(starts).collect();
+    assert!(all.concat().windows(2).all(|pair| match pair {
+        [Cell::Time(one), Cell::Time(next)] => one < next,
+        _ => false,
+    }));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::histogram::duration_us;
+use super::log::Log;
 use super::options::{ReportOptions, Views};
 use super::sched::summary;
 use super::statistics::Summary;
@@ -135,7 +136,7 @@ pub(super) struct Irq {
     views: Views,
     hard: BTreeMap<i64, Source>,
     soft: BTreeMap<i64, Source>,
-    log: Vec<Handled>,
+    log: Log<Handled>,
 }
 
 impl Irq {
@@ -145,7 +146,7 @@ impl Irq {
             views,
             hard: BTreeMap::new(),
             soft: BTreeMap::new(),
-            log: Vec::new(),
+            log: Log::default(),
         }
     }
 
@@ -158,7 +159,7 @@ impl Irq {
             return;
         }
         if self.views.log {
-            self.log.push(handled);
+            self.log.all.push(handled);
         }
         let source = match handled.hard {
             true => self.hard.entry(handled.nr).or_default(),
@@ -176,8 +177,9 @@ impl Irq {
         }
     }
 
-    fn log(&self, span: Span) -> Table {
+    fn log(&mut self, span: Span) -> Table {
         let mut table = span.table(&LOG);
+        let part = self.log.part(!self.views.is_log_alone());
         let row = |handled: &Handled| {
             let raised = match (handled.hard, handled.raised_ns) {
                 (true, _) => Cell::Empty,
@@ -191,7 +193,7 @@ impl Irq {
                 self.cell(handled.hard, handled.nr),
             ]
         };
-        table.rows = self.log.iter().map(row).collect();
+        table.rows = self.log.all[part].iter().map(row).collect();
         table
     }
 
@@ -298,5 +300,8 @@ impl Question for Irq {
             tables.extend(self.freq(span));
         }
         tables
+    }
+    fn more(&mut self, _kernel: &Kernel, span: Span) -> Option<Table> {
+        (!self.log.is_told()).then(|| self.log(span))
     }
 }

@@ -18,6 +18,7 @@ mod intervals;
 mod io;
 mod irq;
 mod irqs;
+mod log;
 mod memtop;
 mod needs;
 mod options;

@@ -61,6 +61,17 @@ pub struct Views {
     pub usage: bool,
 }
 
+impl Views {
+    /// A log and nothing besides: it can be handed out in parts.
+    pub(super) fn is_log_alone(self) -> bool {
+        let log = Views {
+            log: true,
+            ..Views::default()
+        };
+        self == log
+    }
+}
+
 /// By what wake-ups are grouped, for statistics and distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Groups {

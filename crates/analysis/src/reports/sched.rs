@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::histogram::{Edges, duration_us};
+use super::log::Log;
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::prios::Prios;
@@ -144,7 +145,7 @@ pub(super) struct Sched {
     options: Rc<ReportOptions>,
     views: Views,
     count: u64,
-    log: Vec<Wake>,
+    log: Log<Wake>,
     top: Top<Wake>,
     threads: Ordered<u32, Thread>,
     total: Summary,
@@ -162,7 +163,7 @@ impl Sched {
             options,
             views,
             count: 0,
-            log: Vec::new(),
+            log: Log::default(),
             threads: Ordered::default(),
             total: Summary::default(),
             by_prio: BTreeMap::new(),
@@ -183,7 +184,7 @@ impl Sched {
         }
         self.count += 1;
         if self.views.log {
-            self.log.push(wake);
+            self.log.all.push(wake);
         }
         if self.views.top {
             self.top.push(latency_ns, self.count, wake);
@@ -218,6 +219,14 @@ impl Sched {
                     .add(latency_ns);
             }
         }
+    }
+
+    fn log(&mut self, kernel: &Kernel, span: Span) -> Table {
+        let mut table = span.table(&LOG);
+        let part = self.log.part(!self.views.is_log_alone());
+        let wakes = self.log.all[part].iter();
+        table.rows = wakes.map(|wake| row(kernel, wake)).collect();
+        table
     }
 
     fn stats(&self, span: Span, tables: &mut Vec<Table>) {
@@ -390,9 +399,7 @@ impl Question for Sched {
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
         if self.views.log {
-            let mut table = span.table(&LOG);
-            table.rows = self.log.iter().map(|wake| row(kernel, wake)).collect();
-            tables.push(table);
+            tables.push(self.log(kernel, span));
         }
         if self.views.top {
             let mut table = span.table(&TOP);
@@ -406,5 +413,8 @@ impl Question for Sched {
             self.freq(span, &mut tables);
         }
         tables
+    }
+    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Table> {
+        (!self.log.is_told()).then(|| self.log(kernel, span))
     }
 }

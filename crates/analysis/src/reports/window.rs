@@ -37,6 +37,10 @@ pub(super) trait Question {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>);
     /// The window ends.
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table>;
+    /// The next part of the last table, when [`Question::finish`] gave not all of it.
+    fn more(&mut self, _kernel: &Kernel, _span: Span) -> Option<Table> {
+        None
+    }
 }
 
 /// What one report found in one window.
@@ -50,6 +54,17 @@ pub struct Tick {
     pub end_ns: i64,
     /// Its tables, in the order of the report's kind; also empty ones.
     pub tables: Vec<Table>,
+    /// It goes on with the table of the tick before, a long log.
+    pub continues: bool,
+}
+
+impl Tick {
+    /// Takes in the tick that goes on with this one.
+    pub fn join(&mut self, next: Tick) {
+        for (table, more) in self.tables.iter_mut().zip(next.tables) {
+            table.rows.extend(more.rows);
+        }
+    }
 }
 
 /// What limits all that was found.
@@ -416,12 +431,17 @@ impl<'a> Walk<'a> {
         let begin_ns = window.begin_ns;
         let span = Span { begin_ns, end_ns };
         for (report, mut question) in window.questions {
-            found(Tick {
+            let tick = |tables, continues| Tick {
                 report,
                 begin_ns,
                 end_ns,
-                tables: question.finish(&self.kernel, span),
-            })?;
+                tables,
+                continues,
+            };
+            found(tick(question.finish(&self.kernel, span), false))?;
+            while let Some(table) = question.more(&self.kernel, span) {
+                found(tick(vec![table], true))?;
+            }
         }
         Ok(())
     }
@@ -464,6 +484,7 @@ impl<'a> Walk<'a> {
                 begin_ns: seen.begin_ns,
                 end_ns: seen.end_ns,
                 tables,
+                continues: false,
             })?;
         }
         Ok(())

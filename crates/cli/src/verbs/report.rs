@@ -164,7 +164,7 @@ fn text(
     let calendar = calendar(request, trace);
     let several = reports.len() > 1;
     run_reports(trace, reports, asked, |tick: Tick| {
-        if several {
+        if several && !tick.continues {
             print(&format!("== {} ==\n", request.reports[tick.report].0))?;
         }
         print(&report_text(&reports[tick.report], &tick, calendar))
@@ -236,9 +236,12 @@ fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool
 }
 
 fn gather(trace: &Trace, reports: &[Report], asked: &ReportOptions) -> Result<(Vec<Tick>, Pass)> {
-    let mut ticks = Vec::new();
+    let mut ticks: Vec<Tick> = Vec::new();
     let pass = run_reports(trace, reports, asked, |tick| {
-        ticks.push(tick);
+        match ticks.last_mut() {
+            Some(last) if tick.continues => last.join(tick),
+            _ => ticks.push(tick),
+        }
         Ok(())
     })?;
     Ok((ticks, pass))

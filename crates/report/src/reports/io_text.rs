@@ -12,14 +12,14 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
     usage(page, out);
     stats(page, out);
     for table in page.tables("top-syscall") {
-        requests(table, page.calendar, out);
+        requests(table, page, out);
     }
     for table in page.tables("freq") {
         let of = table.subtitle.as_deref().unwrap_or_default();
         distribution(&format!("{} {of}", table.class.title), table, out);
     }
     for table in page.tables("log") {
-        requests(table, page.calendar, out);
+        requests(table, page, out);
     }
 }
 
@@ -153,10 +153,25 @@ fn stats(page: &Page<'_>, out: &mut String) {
     }
 }
 
-fn requests(table: &Table, calendar: Calendar, out: &mut String) {
+fn requests(table: &Table, page: &Page<'_>, out: &mut String) {
     if table.rows.is_empty() {
         return;
     }
+    if !page.tick.continues {
+        requests_head(table, out);
+    }
+    let mut outside = false;
+    for row in &table.rows {
+        request(row, page.calendar, out);
+        outside |= row[1] == Cell::Bool(true);
+    }
+    if outside {
+        let note = "*: Syscalls started and/or completed outside of the range specified";
+        let _ = writeln!(out, "{note}");
+    }
+}
+
+fn requests_head(table: &Table, out: &mut String) {
     let of = table.subtitle.as_deref().unwrap_or("None");
     let _ = writeln!(out, "\n{} {of} (usec)", table.class.title);
     let _ = writeln!(
@@ -164,15 +179,6 @@ fn requests(table: &Table, calendar: Calendar, out: &mut String) {
         "{:<20} {:<20} {:<16} {:<23} {:<5} {:<24} {:<8} {:<14}",
         "Begin", "End", "Name", "Duration (usec)", "Size", "Proc", "PID", "Filename"
     );
-    let mut outside = false;
-    for row in &table.rows {
-        request(row, calendar, out);
-        outside |= row[1] == Cell::Bool(true);
-    }
-    if outside {
-        let note = "*: Syscalls started and/or completed outside of the range specified";
-        let _ = writeln!(out, "{note}");
-    }
 }
 
 fn request(row: &[Cell], calendar: Calendar, out: &mut String) {

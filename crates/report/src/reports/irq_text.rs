@@ -15,6 +15,9 @@ pub(super) fn write(page: &Page<'_>, views: Views, out: &mut String) {
         }
     }
     for table in page.tables("log") {
+        if !page.tick.continues {
+            log_head(out);
+        }
         log(table, page.calendar, out);
     }
 }
@@ -102,12 +105,15 @@ fn freq(table: &Table, out: &mut String) {
     distribution(&title, table, out);
 }
 
-fn log(table: &Table, calendar: Calendar, out: &mut String) {
+fn log_head(out: &mut String) {
     let _ = writeln!(
         out,
         "{:<20} {:<19} {:>15} {:>4}  {:<9} {:>4}  {:<22}",
         "Begin", "End", "Duration (us)", "CPU", "Type", "#", "Name"
     );
+}
+
+fn log(table: &Table, calendar: Calendar, out: &mut String) {
     for row in &table.rows {
         let [
             Cell::Range(begin_ns, end_ns),

@@ -23,6 +23,9 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
         distribution(&title, table, out);
     }
     for table in page.tables("log").chain(page.tables("top")) {
+        if !page.tick.continues {
+            wakes_head(table, out);
+        }
         wakes(table, page.calendar, out);
     }
 }
@@ -93,13 +96,16 @@ fn per_prio(table: &Table, out: &mut String) {
     }
 }
 
-fn wakes(table: &Table, calendar: Calendar, out: &mut String) {
+fn wakes_head(table: &Table, out: &mut String) {
     let _ = writeln!(out, "\n{}", table.class.title);
     let _ = writeln!(
         out,
         "{:<20} {:<19} {:>15} {:>10}  {:>3}   {:<25}  {:<25}",
         "Wakeup", "Switch", "Latency (us)", "Priority", "CPU", "Wakee", "Waker"
     );
+}
+
+fn wakes(table: &Table, calendar: Calendar, out: &mut String) {
     let time = |cell: &Cell| match cell {
         Cell::Time(ns) => calendar.time(*ns),
         _ => String::new(),

@@ -17,8 +17,10 @@ pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
         views_text::write(&page, &mut out);
         return out;
     }
-    let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
-    let _ = writeln!(out, "Timerange: {range}");
+    if !tick.continues {
+        let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
+        let _ = writeln!(out, "Timerange: {range}");
+    }
     match report.family {
         Family::Cpu => cpu(&page, &mut out),
         Family::Sched => sched_text::write(&page, &mut out),

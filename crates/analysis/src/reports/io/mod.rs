@@ -6,6 +6,7 @@ mod threads;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::log::Log;
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::statistics::Summary;
@@ -90,7 +91,7 @@ pub(super) struct Io {
     threads: Threads,
     categories: [Category; CATEGORIES.len()],
     /// With the rank of its thread.
-    log: Vec<(u64, Entry)>,
+    log: Log<(u64, Entry)>,
     disks: Ordered<u64, Disk>,
     interfaces: Ordered<Box<[u8]>, Interface>,
 }
@@ -110,7 +111,7 @@ impl Io {
                 all_ns: Vec::new(),
                 top: Top::new(keep),
             }),
-            log: Vec::new(),
+            log: Log::default(),
             disks: Ordered::default(),
             interfaces: Ordered::default(),
             options,
@@ -135,7 +136,7 @@ impl Io {
         // Ties go by thread, in the order of their appearance; requests of one thread never tie.
         let rank = u64::from(thread);
         if self.views.log {
-            self.log.push((rank, entry));
+            self.log.all.push((rank, entry));
         }
         let of = |(operation, ..): &(Operation, &str, &str)| *operation == request.operation;
         let Some(place) = CATEGORIES.iter().position(of) else {
@@ -209,6 +210,11 @@ impl Question for Io {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        let of = |(rank, entry): &(u64, Entry)| (entry.begin_ns, *rank);
+        self.log.all.sort_by_key(of);
         self.tables(kernel, span)
+    }
+    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Table> {
+        (!self.log.is_told()).then(|| self.log(kernel, span))
     }
 }

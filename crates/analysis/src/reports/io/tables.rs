@@ -210,11 +210,13 @@ impl Io {
         ]
     }
 
-    fn log(&mut self, kernel: &Kernel, span: Span) -> Table {
+    pub(super) fn log(&mut self, kernel: &Kernel, span: Span) -> Table {
         let mut table = span.table(&LOG);
-        self.log
-            .sort_by_key(|(rank, entry)| (entry.begin_ns, *rank));
-        let rows = self.log.iter().map(|(_, entry)| self.entry(kernel, entry));
+        let in_range = self.options.begin_ns.is_some() || self.options.end_ns.is_some();
+        // A note on what lies outside stands below the whole table.
+        let part = self.log.part(in_range || !self.views.is_log_alone());
+        let entries = self.log.all[part].iter();
+        let rows = entries.map(|(_, entry)| self.entry(kernel, entry));
         table.rows = rows.collect();
         table
     }
