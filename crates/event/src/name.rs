@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The name of a field. A copy is another holder of the same bytes: the fields of a packet's context
-/// are listed by each of a thousand classes.
+/// The name of a field. A copy is another holder of the same bytes: the fields of a packet's
+/// context are listed by each of a thousand classes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name(Arc<str>);
 
