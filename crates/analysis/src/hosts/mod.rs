@@ -217,7 +217,7 @@ impl Sight {
     /// Whether `later` is the same packet on its way through another device of the same host.
     fn hands_on(&self, later: &Sight) -> bool {
         let same = (self.host, self.buffer) == (later.host, later.buffer);
-        same && later.at_ns - self.at_ns <= HANDED_ON_NS_MAX
+        same && later.at_ns.saturating_sub(self.at_ns) <= HANDED_ON_NS_MAX
     }
 }
 
@@ -262,11 +262,11 @@ fn links(crossings: &[Crossing], hosts: usize) -> Vec<Link> {
             match (one.from, one.to) {
                 way if way == (a, b) => upper.push(Bound {
                     at_ns: sent_ns,
-                    offset_ns: received_ns - sent_ns,
+                    offset_ns: received_ns.saturating_sub(sent_ns),
                 }),
                 way if way == (b, a) => lower.push(Bound {
                     at_ns: received_ns,
-                    offset_ns: sent_ns - received_ns,
+                    offset_ns: sent_ns.saturating_sub(received_ns),
                 }),
                 _ => {}
             }
@@ -291,13 +291,13 @@ impl Hosts {
     /// How long a packet was on its way, and how far off that may be, in nanoseconds; none where
     /// the clocks are not known well enough.
     pub fn delay_ns(&self, one: &Crossing) -> Option<(i64, i64)> {
-        let raw_ns = one.received_ns - one.sent_ns;
+        let raw_ns = one.received_ns.saturating_sub(one.sent_ns);
         let (a, b) = (one.from.min(one.to), one.from.max(one.to));
         let link = self.links.iter().find(|link| (link.a, link.b) == (a, b))?;
         let offset = link.offset.as_ref().ok()?;
         let delay_ns = match one.from == a {
-            true => raw_ns - offset.at(one.sent_ns),
-            false => raw_ns + offset.at(one.received_ns),
+            true => raw_ns.saturating_sub(offset.at(one.sent_ns)),
+            false => raw_ns.saturating_add(offset.at(one.received_ns)),
         };
         Some((delay_ns, offset.error_ns))
     }

@@ -42,16 +42,32 @@ pub struct ClockOffset {
 impl ClockOffset {
     /// At an instant of A's clock.
     pub fn at(&self, at_ns: i64) -> i64 {
-        let moved_ns = (self.at_end_ns - self.at_begin_ns) as f64;
-        let share = (at_ns - self.begin_ns) as f64 / (self.end_ns - self.begin_ns).max(1) as f64;
-        self.at_begin_ns + (moved_ns * share).round() as i64
+        let moved_ns = self.moved_ns() * self.share_at(at_ns);
+        self.at_begin_ns.saturating_add(moved_ns.round() as i64)
     }
 
     /// How far B's clock moves away from A's in a second, in nanoseconds.
     pub fn drift_ns_per_s(&self) -> f64 {
-        let moved_ns = (self.at_end_ns - self.at_begin_ns) as f64;
-        moved_ns * 1e9 / (self.end_ns - self.begin_ns).max(1) as f64
+        self.moved_ns() * 1e9 / self.length_ns()
     }
+
+    fn moved_ns(&self) -> f64 {
+        difference(self.at_end_ns, self.at_begin_ns)
+    }
+
+    fn length_ns(&self) -> f64 {
+        difference(self.end_ns, self.begin_ns).max(1.0)
+    }
+
+    /// 0 at the begin, 1 at the end.
+    fn share_at(&self, at_ns: i64) -> f64 {
+        difference(at_ns, self.begin_ns) / self.length_ns()
+    }
+}
+
+/// Of two instants or offsets that any trace may claim.
+fn difference(a: i64, b: i64) -> f64 {
+    a.saturating_sub(b) as f64
 }
 
 /// Why no offset can be given.
@@ -90,17 +106,18 @@ pub(super) fn between(upper: Vec<Bound>, lower: Vec<Bound>) -> Result<ClockOffse
     let base_ns = base_ns.offset_ns;
     // Small numbers, so that doubles are exact enough.
     let near = |bound: Bound, sign: f64| Point {
-        x: (bound.at_ns - begin_ns) as f64,
-        y: sign * (bound.offset_ns - base_ns) as f64,
+        x: difference(bound.at_ns, begin_ns),
+        y: sign * difference(bound.offset_ns, base_ns),
     };
     let channel = Channel {
         ceiling: lower_hull(upper, |bound| near(bound, 1.0)),
         floor: lower_hull(lower, |bound| near(bound, -1.0)),
     };
     let slopes = channel.slopes().ok_or(NoOffset::ClockSet)?;
-    let width = (end_ns - begin_ns) as f64;
+    let width = difference(end_ns, begin_ns);
     let [at_begin, at_end] = [0.0, width].map(|x| channel.range_at(x, slopes));
-    let middle_ns = |(low, high): (f64, f64)| base_ns + f64::midpoint(low, high).round() as i64;
+    let middle_ns =
+        |(low, high): (f64, f64)| base_ns.saturating_add(f64::midpoint(low, high).round() as i64);
     let half = |(low, high): (f64, f64)| (high - low) / 2.0;
     // The highest line at an instant is convex in it, the lowest concave: between begin and end
     // both are nearer to the middle than the farther of the two ends.
@@ -235,6 +252,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn whatever_a_trace_claims_nothing_overflows(
+            upper in prop::collection::vec(any::<(i64, i64)>(), 0..20),
+            lower in prop::collection::vec(any::<(i64, i64)>(), 0..20),
+        ) {
+            let bounds = |all: Vec<(i64, i64)>| {
+                all.into_iter().map(|(at_ns, offset_ns)| bound(at_ns, offset_ns)).collect()
+            };
+            if let Ok(found) = between(bounds(upper), bounds(lower)) {
+                found.at(i64::MIN);
+                prop_assert!(found.error_ns >= 0 && found.drift_ns_per_s().is_finite());
+            }
+        }
+
         #[test]
         fn the_true_offset_is_never_further_away_than_the_stated_error(
             offset_ns in -1_000_000_000_000i64..1_000_000_000_000,

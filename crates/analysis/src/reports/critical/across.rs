@@ -145,7 +145,7 @@ impl Across {
         let mut sums: Ordered<(HostId, LegWhat), (i64, u64)> = Ordered::default();
         for leg in &legs {
             let sum = sums.entry((leg.host, one_of_many(leg.what))).or_default();
-            sum.0 += leg.end_ns - leg.begin_ns;
+            sum.0 += leg.duration_ns();
             sum.1 += 1;
         }
         let mut sums: Vec<_> = sums.into_iter().collect();
@@ -164,7 +164,7 @@ impl Across {
         let row = |leg: &Leg| {
             let mut row = vec![
                 Cell::Range(leg.begin_ns, leg.end_ns),
-                Cell::Duration(leg.end_ns - leg.begin_ns),
+                Cell::Duration(leg.duration_ns()),
             ];
             row.extend(self.cells(&found, leg.host, leg.what, true));
             row.push(Cell::Duration(leg.error_ns));
@@ -281,8 +281,8 @@ impl Across {
     ) {
         let (delay_ns, error_ns) = found.delay_ns(crossing).unwrap_or_default();
         // It may be below nothing by the clocks' error.
-        let sent_ns = (crossing.received_ns - delay_ns.max(0)).max(step.begin_ns);
-        let error_ns = there.error_ns + error_ns;
+        let sent_ns = (crossing.received_ns.saturating_sub(delay_ns.max(0))).max(step.begin_ns);
+        let error_ns = there.error_ns.saturating_add(error_ns);
         let way = LegWhat::OnItsWay(crossing.from, crossing.key);
         let on_its_way = Step {
             begin_ns: sent_ns,
@@ -303,15 +303,15 @@ impl Across {
             legs.push(there.leg(&before, LegWhat::Did(step.who, step.what)));
             return;
         };
-        let ahead_ns = crossing.sent_ns - sent_ns;
+        let ahead_ns = crossing.sent_ns.saturating_sub(sent_ns);
         let sender_there = There {
             host: crossing.from,
-            shift_ns: there.shift_ns - ahead_ns,
+            shift_ns: there.shift_ns.saturating_sub(ahead_ns),
             error_ns,
             hops: there.hops + 1,
         };
         let span = Span {
-            begin_ns: step.begin_ns + ahead_ns,
+            begin_ns: step.begin_ns.saturating_add(ahead_ns),
             end_ns: crossing.sent_ns,
         };
         self.follow(found, sender_there, *sender, span, legs);
@@ -326,12 +326,18 @@ fn one_of_many(what: LegWhat) -> LegWhat {
     }
 }
 
+impl Leg {
+    fn duration_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+}
+
 impl There {
     fn leg(&self, step: &Step, what: LegWhat) -> Leg {
         Leg {
             host: self.host,
-            begin_ns: step.begin_ns + self.shift_ns,
-            end_ns: step.end_ns + self.shift_ns,
+            begin_ns: step.begin_ns.saturating_add(self.shift_ns),
+            end_ns: step.end_ns.saturating_add(self.shift_ns),
             what,
             error_ns: self.error_ns,
         }
