@@ -36,6 +36,7 @@ test_needs() {
     cat <<'NEEDS'
 ^babeltrace2$ command -v babeltrace2
 ^util-linux$ command -v setpriv
+^memcached$ command -v memcached
 ^rt-tests$ command -v hackbench
 ^trace-cmd$ command -v trace-cmd
 ^g\+\+$ command -v c++

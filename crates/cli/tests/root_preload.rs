@@ -1,13 +1,21 @@
-//! Check that a real program is in one trace with the kernel: jackd, its memory and its mutexes by
-//! the libraries to preload, and each of its events between the system calls of its thread.
+//! Check that real programs are in one trace with the kernel: jackd and memcached, their memory and
+//! their mutexes by the libraries to preload, and each of their events between the system calls of
+//! its thread.
 
 mod recorded;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use event::TimeRange;
 use recorded::{Scene, exists, libraries};
 use trace::{Item, Trace};
+
+/// How long memcached may take to listen.
+const CONNECT_MAX: Duration = Duration::from_secs(20);
 
 /// How often a user event lay inside a system call of its thread, beyond the clock's error, and
 /// how many were looked at. Who runs is told by the switches; one that the kernel left out
@@ -84,13 +92,9 @@ fn error_ns(trace: &Trace) -> i64 {
     stated.max().expect("a stated error")
 }
 
-#[test]
-fn jackds_memory_and_mutexes_are_in_one_trace_with_the_kernel() {
-    let _alone = testkit::privileged();
-    if !exists("jackd") {
-        testkit::skip("root_preload", "jackd is not installed");
-        return;
-    }
+/// Records `command` with both helpers preloaded, `beside` it whatever makes it work, and checks
+/// that the trace is sound and no event lies inside a system call.
+fn check(command: &[&str], beside: impl FnOnce() + Send) {
     let scene = Scene::new();
     let preload = ["malloc", "mutex"].map(|name| {
         let path = libraries().join(format!("librtscope-{name}.so"));
@@ -106,9 +110,11 @@ fn jackds_memory_and_mutexes_are_in_one_trace_with_the_kernel() {
         "16M",
     ];
     // It never ends by itself.
-    let command = ["env", &preload, "timeout", "--preserve-status", "2"];
-    let jackd = ["jackd", "-r", "-d", "dummy"];
-    scene.record(&words, &[&command[..], &jackd[..]].concat());
+    let ended = ["env", &preload, "timeout", "--preserve-status", "2"];
+    std::thread::scope(|scope| {
+        scope.spawn(beside);
+        scene.record(&words, &[&ended[..], command].concat());
+    });
     scene.check_babeltrace("root_preload");
     let trace = Trace::open(scene.trace()).expect("a trace");
     for name in [
@@ -120,12 +126,68 @@ fn jackds_memory_and_mutexes_are_in_one_trace_with_the_kernel() {
         assert!(known, "no {name}");
     }
     let (inside, looked) = inside_calls(&trace);
-    assert!(
-        looked > 100,
-        "{looked} events of jackd between system calls"
-    );
+    assert!(looked > 100, "{looked} events between system calls");
     assert_eq!(
         inside, 0,
         "of {looked} events inside a system call of their thread"
     );
+}
+
+#[test]
+fn jackds_memory_and_mutexes_are_in_one_trace_with_the_kernel() {
+    let _alone = testkit::privileged();
+    if !exists("jackd") {
+        testkit::skip("root_preload", "jackd is not installed");
+        return;
+    }
+    check(&["jackd", "-r", "-d", "dummy"], || {});
+}
+
+/// Asks the server for what it keeps, until it is gone.
+fn requests(socket: &Path) {
+    let begin = Instant::now();
+    let mut stream = loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => break stream,
+            Err(error) if begin.elapsed() > CONNECT_MAX => panic!("memcached: {error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let mut answers = BufReader::new(stream.try_clone().expect("the other direction"));
+    for number in 0.. {
+        let value = "x".repeat(100 + number % 1000);
+        let key = number % 50;
+        let request = format!(
+            "set k{key} 0 0 {}\r\n{value}\r\nget k{key}\r\n",
+            value.len()
+        );
+        let mut answer = String::new();
+        let asked = stream.write_all(request.as_bytes());
+        while asked.is_ok() && !answer.ends_with("END\r\n") {
+            if !matches!(answers.read_line(&mut answer), Ok(1..)) {
+                break;
+            }
+        }
+        if !answer.ends_with("END\r\n") {
+            assert!(number > 100, "only {number} requests were answered");
+            return;
+        }
+        assert!(answer.starts_with("STORED\r\nVALUE "), "{answer}");
+        // A few thousand a second fill no ring.
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn memcacheds_memory_and_mutexes_are_in_one_trace_with_the_kernel() {
+    let _alone = testkit::privileged();
+    if !exists("memcached") {
+        testkit::skip("root_preload", "memcached is not installed");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let path = socket.to_str().expect("a path in UTF-8");
+    let command = ["memcached", "-u", "root", "-t", "2", "-m", "16", "-s", path];
+    check(&command, || requests(&socket));
 }

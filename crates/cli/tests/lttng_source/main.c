@@ -39,6 +39,7 @@ int main(int count, char **arguments)
     tracepoint(robot, publisher_init, where, identity, 10);
     if (tracepoint_enabled(robot, callback_start))
         do_tracepoint(robot, callback_start, where, true);
+    tracepoint(robot, message, where, "frame", 5, "image\0\0", INT64_C(-1234567890123), 0.25);
     words();
     return 0;
 }
