@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs, without `.bpf.c`.
-const OBJECTS: [&str; 3] = ["watch", "phases", "empty"];
+const OBJECTS: [&str; 4] = ["watch", "phases", "interruptions", "empty"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?)

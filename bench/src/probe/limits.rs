@@ -238,7 +238,7 @@ fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<f64> {
             per_second: None,
             tracer: LoopTracer::Lttng(&library),
             event: LoopEvent::Numbers,
-            keep_long: false,
+            interruptions: None,
         };
         looping::run(&plan, &AtomicBool::new(false))?;
         Ok::<_, anyhow::Error>(until_idle(consumer)? - before)

@@ -215,7 +215,8 @@ pub(crate) fn vmlinux() -> Option<Btf<'static>> {
     Btf::from_vmlinux().ok()
 }
 
-fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+/// Whether programs can be attached to the tracepoint with typed arguments.
+pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
         .is_some()
 }

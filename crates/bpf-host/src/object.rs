@@ -12,6 +12,9 @@ use crate::features::Features;
 pub(crate) const WATCH: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/watch.bpf.o"));
 /// The programs that split a measuring thread's latency.
 pub(crate) const PHASES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/phases.bpf.o"));
+/// The programs that count what takes a CPU.
+pub(crate) const INTERRUPTIONS: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/interruptions.bpf.o"));
 /// The empty programs.
 pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 

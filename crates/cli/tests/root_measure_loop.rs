@@ -36,6 +36,7 @@ fn what_interrupts_hit_is_taken_out_and_nothing_else() {
     assert_eq!((counted(&all), &all["loops"]), (LOOPS, &LOOPS.into()));
     let loops = net["loops"].as_u64().expect("a number");
     assert_eq!(counted(net), loops);
+    assert_eq!(counted(net) + counted(&all["hit"]), LOOPS);
     assert!(loops < LOOPS, "half a second without an interrupt");
     assert!(loops > LOOPS / 2, "{loops}");
     let max = |found: &Value| found["max_ns"].as_f64().expect("a number");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use measure::looping::LoopFound;
+use measure::looping::{LoopFound, LoopRun};
 use serde_json::{Value, json};
 
 /// npt's bins are microseconds.
@@ -35,10 +35,8 @@ fn table(found: &LoopFound) -> Vec<(u64, u64)> {
 pub struct LoopFacts<'a> {
     /// Who recorded.
     pub tracer: &'a str,
-    /// All iterations.
-    pub found: &'a LoopFound,
-    /// Those that nothing is known to have hit, if that was asked for.
-    pub net_of_irqs: Option<&'a LoopFound>,
+    /// What the loop found.
+    pub run: &'a LoopRun,
     /// Events that the tracer lost; none where nobody was there to lose them.
     pub lost: Option<u64>,
 }
@@ -46,20 +44,16 @@ pub struct LoopFacts<'a> {
 /// As npt prints it, with percentiles before the table.
 pub fn loop_text(facts: &LoopFacts<'_>) -> String {
     let mut text = String::new();
-    // Writing to a String cannot fail, here and below.
-    if let Some(net) = facts.net_of_irqs {
-        let hit = facts.found.counted - net.counted;
-        text.push_str("All iterations:\n");
-        one_text(facts.found, &mut text);
-        let _ = writeln!(
-            text,
-            "\nWithout {hit} that an interrupt, an NMI or a switch hit:"
-        );
-        if net.longs_unkept > 0 {
-            let _ = writeln!(text, "({} more may have been hit)", net.longs_unkept);
+    match &facts.run.apart {
+        None => one_text(&facts.run.all, &mut text),
+        Some(apart) => {
+            text.push_str("Iterations that no interrupt, NMI or switch hit:\n");
+            one_text(&apart.free, &mut text);
+            text.push_str("\nIterations that one hit:\n");
+            one_text(&apart.hit, &mut text);
         }
     }
-    one_text(facts.net_of_irqs.unwrap_or(facts.found), &mut text);
+    // Writing to a String cannot fail, here and below.
     if let Some(lost) = facts.lost {
         let _ = writeln!(text, "Events lost: {lost}");
     }
@@ -155,12 +149,14 @@ pub fn loop_file(found: &LoopFound) -> String {
 
 /// All of it for programs.
 pub fn loop_json(facts: &LoopFacts<'_>) -> String {
-    let mut document = one_json(facts.found);
+    let mut document = one_json(&facts.run.all);
+    let apart = facts.run.apart.as_ref();
     document["schema"] = "rtscope.measure.loop".into();
-    document["version"] = 2.into();
+    document["version"] = 3.into();
     document["tracer"] = facts.tracer.into();
     document["lost"] = json!(facts.lost);
-    document["net_of_irqs"] = facts.net_of_irqs.map_or(Value::Null, one_json);
+    document["net_of_irqs"] = apart.map_or(Value::Null, |apart| one_json(&apart.free));
+    document["hit"] = apart.map_or(Value::Null, |apart| one_json(&apart.hit));
     format!("{document:#}\n")
 }
 

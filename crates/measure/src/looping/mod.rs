@@ -3,12 +3,13 @@
 
 pub mod lttng;
 
-use std::sync::atomic::AtomicBool;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration as StdDuration;
 
-use event::{Cpu, Error, ErrorKind, Instant, Result, Tid, TimeRange};
+use event::{Cpu, Error, ErrorKind, Result};
 
-use crate::counter::{Counter, Line, Pair};
+use crate::counter::{Counter, Line};
 use crate::task::{self, Policy};
 
 /// Ticks that have a bin of their own: half a millisecond at 2 GHz.
@@ -18,10 +19,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// How long the counter is held against the clock.
 const CALIBRATION: StdDuration = StdDuration::from_millis(100);
 
-/// Iterations whose time can be kept.
-const LONGS_MAX: usize = 1 << 20;
-/// No interrupt takes less than this: entry, handler and return; a choice, not a measurement.
-const INTERRUPT_NS_MIN: f64 = 300.0;
+/// What a loop reads that nobody interrupts, as far as is known.
+static NO_INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Who records an event in each iteration.
 #[derive(Clone, Copy, Debug)]
@@ -85,17 +84,28 @@ pub struct LoopPlan<'a> {
     pub tracer: LoopTracer<'a>,
     /// What they record.
     pub event: LoopEvent,
-    /// Whether iterations that an interrupt may have hit are kept with their time.
-    pub keep_long: bool,
+    /// A count that changes whenever something takes the CPU from the loop; with it, iterations in
+    /// which it changed are told apart.
+    pub interruptions: Option<&'a AtomicU64>,
 }
 
-/// An iteration and its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LongIteration {
-    /// On CLOCK_MONOTONIC.
-    pub range: TimeRange,
-    /// Its ticks.
-    ticks: u64,
+/// What a run of the loop found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopRun {
+    /// All iterations.
+    pub all: LoopFound,
+    /// Those in which something took the CPU from the loop apart from the others, if that was
+    /// asked for. One behind such an iteration may be among them.
+    pub apart: Option<LoopParts>,
+}
+
+/// Iterations told apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopParts {
+    /// Nothing took the CPU from the loop in them.
+    pub free: LoopFound,
+    /// Something did.
+    pub hit: LoopFound,
 }
 
 /// What the loop found. Durations are of one iteration, in nanoseconds.
@@ -115,12 +125,6 @@ pub struct LoopFound {
     ticks_max: u64,
     /// All iterations together, with what lay between them, in ticks.
     elapsed_ticks: u64,
-    /// The thread that looped.
-    pub tid: Tid,
-    /// Iterations long enough for an interrupt, in time order, if they were to be kept.
-    pub longs: Vec<LongIteration>,
-    /// Such iterations for which there was no room.
-    pub longs_unkept: u64,
 }
 
 impl LoopFound {
@@ -186,33 +190,20 @@ impl LoopFound {
         self.counted as f64 * 1e9 / self.elapsed_ns().max(1.0)
     }
 
-    /// The same without those long iterations for which `is_hit` holds, by their place.
-    pub fn without(&self, is_hit: impl Fn(usize) -> bool) -> LoopFound {
-        let mut rest = self.clone();
-        let mut bins: std::collections::BTreeMap<u64, u64> = rest.bins.drain(..).collect();
-        rest.longs.clear();
-        for (place, long) in self.longs.iter().enumerate() {
-            if !is_hit(place) {
-                rest.longs.push(*long);
-                continue;
-            }
-            rest.counted -= 1;
-            match bins.get_mut(&long.ticks) {
-                Some(count) => *count -= 1,
-                None => {
-                    rest.overruns -= 1;
-                    rest.overruns_sum -= long.ticks;
-                }
-            }
+    /// These iterations and others of the same run.
+    fn with(&self, others: &LoopFound) -> LoopFound {
+        let mut bins: BTreeMap<u64, u64> = self.bins.iter().copied().collect();
+        for (ticks, count) in &others.bins {
+            *bins.entry(*ticks).or_insert(0) += count;
         }
-        rest.bins = bins.into_iter().filter(|(_, count)| *count > 0).collect();
-        // What was not kept is still in, so the longest stays.
-        if self.longs_unkept == 0 {
-            let kept = rest.longs.iter().map(|long| long.ticks).max();
-            let binned = rest.bins.last().map(|(ticks, _)| *ticks);
-            rest.ticks_max = kept.max(binned).unwrap_or_default();
+        LoopFound {
+            counted: self.counted + others.counted,
+            bins: bins.into_iter().collect(),
+            overruns: self.overruns + others.overruns,
+            overruns_sum: self.overruns_sum + others.overruns_sum,
+            ticks_max: self.ticks_max.max(others.ticks_max),
+            ..*self
         }
-        rest
     }
 
     /// Iterations by whole units of `unit_ns`, those that happened.
@@ -236,26 +227,48 @@ struct Loop {
     dropped: u64,
     pace: u64,
     body: u64,
+    elapsed: u64,
+    interruptions: *const AtomicU64,
+    free: Counts,
+    hit: Counts,
+}
+
+/// The same as `struct rtscope_loop_counts` in npt.c.
+#[repr(C)]
+struct Counts {
     bins: *mut u64,
     bins_length: u64,
     counted: u64,
     overruns: u64,
     overruns_sum: u64,
     ticks_max: u64,
-    elapsed: u64,
-    long_ticks: u64,
-    longs: *mut Long,
-    longs_room: u64,
-    longs_length: u64,
-    longs_unkept: u64,
 }
 
-/// The same as `struct rtscope_loop_long` in npt.c.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Long {
-    begin: u64,
-    ticks: u64,
+impl Counts {
+    /// Nothing counted yet; `bins` must live as long.
+    fn into(bins: &mut [u64]) -> Counts {
+        Counts {
+            bins: bins.as_mut_ptr(),
+            bins_length: bins.len() as u64,
+            counted: 0,
+            overruns: 0,
+            overruns_sum: 0,
+            ticks_max: 0,
+        }
+    }
+
+    fn found(&self, bins: &[u64], ticks_per_ns: f64, elapsed_ticks: u64) -> LoopFound {
+        let bins = (0..).zip(bins).filter(|(_, count)| **count > 0);
+        LoopFound {
+            counted: self.counted,
+            ticks_per_ns,
+            bins: bins.map(|(ticks, count)| (ticks, *count)).collect(),
+            overruns: self.overruns,
+            overruns_sum: self.overruns_sum,
+            ticks_max: self.ticks_max,
+            elapsed_ticks,
+        }
+    }
 }
 
 /// The loop, here or in a library that was compiled for it.
@@ -271,18 +284,18 @@ unsafe extern "C" {
 ///
 /// # Errors
 /// When the CPU or the policy is refused, or the counter stands still.
-pub fn run(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
+pub fn run(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopRun> {
     std::thread::scope(|scope| match scope.spawn(|| run_here(plan, stop)).join() {
         Ok(found) => found,
         Err(panic) => std::panic::resume_unwind(panic),
     })
 }
 
-fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
+fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopRun> {
     let mut bins = vec![0_u64; BINS];
-    let mut longs = vec![Long::default(); if plan.keep_long { LONGS_MAX } else { 0 }];
+    let mut hit_bins = vec![0_u64; plan.interruptions.map_or(0, |_| BINS)];
     task::stay_on(plan.cpu)?;
-    let (begin, ticks_per_ns) = calibrate()?;
+    let ticks_per_ns = calibrate()?;
     let pace = plan
         .per_second
         .map_or(0.0, |rate| 1e9 / rate.max(1) as f64 * ticks_per_ns);
@@ -291,45 +304,23 @@ fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopFound> {
         dropped: plan.dropped,
         pace: pace as u64,
         body: Body::of(&plan.tracer, plan.event) as u64,
-        bins: bins.as_mut_ptr(),
-        bins_length: bins.len() as u64,
-        counted: 0,
-        overruns: 0,
-        overruns_sum: 0,
-        ticks_max: 0,
         elapsed: 0,
-        long_ticks: match plan.keep_long {
-            true => (INTERRUPT_NS_MIN * ticks_per_ns) as u64,
-            false => u64::MAX,
-        },
-        longs: longs.as_mut_ptr(),
-        longs_room: longs.len() as u64,
-        longs_length: 0,
-        longs_unkept: 0,
+        interruptions: plan.interruptions.unwrap_or(&NO_INTERRUPTIONS),
+        free: Counts::into(&mut bins),
+        hit: Counts::into(&mut hit_bins),
     };
     looped(plan, &mut run, stop)?;
-    longs.truncate(run.longs_length as usize);
-    let line = Line::through(begin, Counter::Processor.pair()).ok_or_else(stands_still)?;
-    let instant = |ticks: u64| Instant::from_ns(line.to_ns(ticks.cast_signed()));
-    let long = |long: Long| LongIteration {
-        range: TimeRange {
-            begin: instant(long.begin),
-            end: instant(long.begin + long.ticks),
-        },
-        ticks: long.ticks,
-    };
-    let bins = bins.into_iter().enumerate().filter(|(_, count)| *count > 0);
-    Ok(LoopFound {
-        counted: run.counted,
-        ticks_per_ns,
-        bins: bins.map(|(ticks, count)| (ticks as u64, count)).collect(),
-        overruns: run.overruns,
-        overruns_sum: run.overruns_sum,
-        ticks_max: run.ticks_max,
-        elapsed_ticks: run.elapsed,
-        tid: Tid(rustix::thread::gettid().as_raw_nonzero().get()),
-        longs: longs.into_iter().map(long).collect(),
-        longs_unkept: run.longs_unkept,
+    let free = run.free.found(&bins, ticks_per_ns, run.elapsed);
+    if plan.interruptions.is_none() {
+        return Ok(LoopRun {
+            all: free,
+            apart: None,
+        });
+    }
+    let hit = run.hit.found(&hit_bins, ticks_per_ns, run.elapsed);
+    Ok(LoopRun {
+        all: free.with(&hit),
+        apart: Some(LoopParts { free, hit }),
     })
 }
 
@@ -354,8 +345,8 @@ fn looped(plan: &LoopPlan, run: &mut Loop, stop: &AtomicBool) -> Result<()> {
     scheduled
 }
 
-/// Where the counter is, and its ticks in a nanosecond.
-fn calibrate() -> Result<(Pair, f64)> {
+/// The counter's ticks in a nanosecond.
+fn calibrate() -> Result<f64> {
     let begin = Counter::Processor.pair();
     std::thread::sleep(CALIBRATION);
     let line = Line::through(begin, Counter::Processor.pair());
@@ -363,7 +354,7 @@ fn calibrate() -> Result<(Pair, f64)> {
     if ticks <= 0 {
         return Err(stands_still());
     }
-    Ok((begin, ticks as f64 / NS_PER_S as f64))
+    Ok(ticks as f64 / NS_PER_S as f64)
 }
 
 fn stands_still() -> Error {
@@ -372,6 +363,8 @@ fn stands_still() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     fn found(bins: &[(u64, u64)]) -> LoopFound {
@@ -383,9 +376,6 @@ mod tests {
             overruns_sum: 0,
             ticks_max: bins.last().map_or(0, |(ticks, _)| *ticks),
             elapsed_ticks: 0,
-            tid: Tid(1),
-            longs: Vec::new(),
-            longs_unkept: 0,
         }
     }
 
@@ -402,30 +392,57 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hit_is_taken_out_and_the_rest_is_whole() {
-        let long = |ticks| LongIteration {
-            range: TimeRange::ALL,
-            ticks,
-        };
-        let all = LoopFound {
-            counted: 6,
+    fn what_was_hit_and_what_was_not_are_all() {
+        let hit = LoopFound {
+            counted: 3,
             overruns: 1,
             overruns_sum: 5_000_000,
             ticks_max: 5_000_000,
-            longs: vec![long(900), long(5_000_000), long(900)],
-            ..found(&[(10, 3), (900, 2)])
+            ..found(&[(10, 1), (900, 1)])
         };
-        let rest = all.without(|place| place < 2);
-        assert_eq!((rest.counted, rest.overruns, rest.ticks_max), (4, 0, 900));
-        assert_eq!(rest.bins, [(10, 3), (900, 1)]);
-        assert_eq!(rest.longs, [long(900)]);
-        assert_eq!(all.without(|_| true).bins, [(10, 3)]);
-        assert_eq!(all.without(|_| false), all);
+        let all = found(&[(10, 3), (20, 1)]).with(&hit);
+        assert_eq!(
+            (all.counted, all.overruns, all.ticks_max),
+            (7, 1, 5_000_000)
+        );
+        assert_eq!(all.bins, [(10, 4), (20, 1), (900, 1)]);
     }
 
+    /// Something else changes the count all the time, as interrupts would.
     #[test]
-    fn the_loop_counts_every_iteration_and_stops_when_told() {
+    fn iterations_in_which_the_count_changes_are_told_apart() {
+        let (count, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let plan = LoopPlan {
+            interruptions: Some(&count),
+            iterations: 1_000_000,
+            ..plan()
+        };
+        let looped = |changes: bool| {
+            std::thread::scope(|scope| {
+                stop.store(false, Ordering::Relaxed);
+                let change = || {
+                    while !stop.load(Ordering::Relaxed) {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        std::thread::sleep(StdDuration::from_micros(10));
+                    }
+                };
+                if changes {
+                    scope.spawn(change);
+                }
+                let run = run(&plan, &AtomicBool::new(false)).expect("it runs");
+                stop.store(true, Ordering::Relaxed);
+                let apart = run.apart.expect("two histograms");
+                assert_eq!(apart.free.counted + apart.hit.counted, 1_000_000);
+                assert_eq!(apart.free.with(&apart.hit), run.all);
+                apart.hit.counted
+            })
+        };
+        assert_eq!(looped(false), 0);
+        assert!(looped(true) > 0);
+    }
+
+    fn plan() -> LoopPlan<'static> {
+        LoopPlan {
             cpu: Cpu(rustix::thread::sched_getcpu() as u32),
             policy: Policy::Ordinary,
             iterations: 10_000,
@@ -433,17 +450,18 @@ mod tests {
             per_second: None,
             tracer: LoopTracer::None,
             event: LoopEvent::Numbers,
-            keep_long: true,
-        };
-        let found = run(&plan, &AtomicBool::new(false)).expect("it runs");
+            interruptions: None,
+        }
+    }
+
+    #[test]
+    fn the_loop_counts_every_iteration_and_stops_when_told() {
+        let plan = plan();
+        let found = run(&plan, &AtomicBool::new(false)).expect("it runs").all;
         let in_bins: u64 = found.bins.iter().map(|(_, count)| count).sum();
         assert_eq!(found.counted, 10_000);
         assert_eq!(in_bins + found.overruns, 10_000);
         assert!(found.min_ns() > 0.0 && found.min_ns() <= found.mean_ns());
-        let long =
-            |(ticks, _): &&(u64, u64)| *ticks >= (INTERRUPT_NS_MIN * found.ticks_per_ns) as u64;
-        let binned: u64 = found.bins.iter().filter(long).map(|(_, n)| n).sum();
-        assert_eq!(found.longs.len() as u64, binned + found.overruns);
         let paced = LoopPlan {
             per_second: Some(100_000),
             iterations: 100,
@@ -452,10 +470,11 @@ mod tests {
         assert_eq!(
             run(&paced, &AtomicBool::new(false))
                 .expect("it runs")
+                .all
                 .counted,
             100
         );
         let stopped = run(&plan, &AtomicBool::new(true)).expect("it runs");
-        assert_eq!(stopped.counted, 0);
+        assert_eq!(stopped.all.counted, 0);
     }
 }

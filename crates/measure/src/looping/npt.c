@@ -23,10 +23,15 @@
 /* What an iteration does besides measuring itself. The same as `Body` in mod.rs. */
 enum body { BODY_NOTHING, BODY_CLOCK, BODY_NUMBERS, BODY_TEXT };
 
-/* An iteration that an interrupt may have hit. The same as `Long` in mod.rs. */
-struct rtscope_loop_long {
-    uint64_t begin;
-    uint64_t ticks;
+/* The same as `Counts` in mod.rs. */
+struct rtscope_loop_counts {
+    /* Iterations by ticks; longer ones are counted as overruns. */
+    uint64_t *bins;
+    uint64_t bins_length;
+    uint64_t counted;
+    uint64_t overruns;
+    uint64_t overruns_sum;
+    uint64_t ticks_max;
 };
 
 /* The same as `Loop` in mod.rs. */
@@ -38,21 +43,13 @@ struct rtscope_loop {
     uint64_t pace;
     /* An `enum body`. */
     uint64_t body;
-    /* Counts by ticks; longer iterations are counted as overruns. */
-    uint64_t *bins;
-    uint64_t bins_length;
-    uint64_t counted;
-    uint64_t overruns;
-    uint64_t overruns_sum;
-    uint64_t ticks_max;
     /* Of all that were counted, first to last. */
     uint64_t elapsed;
-    /* Iterations of at least so many ticks are kept with their time, as long as there is room. */
-    uint64_t long_ticks;
-    struct rtscope_loop_long *longs;
-    uint64_t longs_room;
-    uint64_t longs_length;
-    uint64_t longs_unkept;
+    /* Changes whenever something takes the CPU from the loop; never, if nobody counts that. */
+    const volatile uint64_t *interruptions;
+    /* Iterations in which it did not change, and in which it did. */
+    struct rtscope_loop_counts free;
+    struct rtscope_loop_counts hit;
 };
 
 #ifndef RTSCOPE_LOOP_LTTNG
@@ -95,28 +92,18 @@ static inline __attribute__((always_inline)) uint64_t counter(void)
 #endif
 }
 
-static __attribute__((noinline)) void keep_long(struct rtscope_loop *loop, uint64_t begin,
-                                                uint64_t ticks)
+static inline void keep(struct rtscope_loop *loop, uint64_t ticks, int hit)
 {
-    if (loop->longs_length < loop->longs_room)
-        loop->longs[loop->longs_length++] = (struct rtscope_loop_long){begin, ticks};
-    else
-        loop->longs_unkept++;
-}
-
-static inline void keep(struct rtscope_loop *loop, uint64_t begin, uint64_t ticks)
-{
-    loop->counted++;
-    if (ticks > loop->ticks_max)
-        loop->ticks_max = ticks;
-    if (ticks >= loop->long_ticks)
-        keep_long(loop, begin, ticks);
-    if (ticks < loop->bins_length) {
-        loop->bins[ticks]++;
+    struct rtscope_loop_counts *const counts = hit ? &loop->hit : &loop->free;
+    counts->counted++;
+    if (ticks > counts->ticks_max)
+        counts->ticks_max = ticks;
+    if (ticks < counts->bins_length) {
+        counts->bins[ticks]++;
         return;
     }
-    loop->overruns++;
-    loop->overruns_sum += ticks;
+    counts->overruns++;
+    counts->overruns_sum += ticks;
 }
 
 static inline __attribute__((always_inline)) void record(enum body body, uint64_t i,
@@ -131,20 +118,24 @@ static inline __attribute__((always_inline)) void record(enum body body, uint64_
         TEXT(i, words);
 }
 
-/* As fast as it goes: an iteration lasts until the next one begins. */
+/* As fast as it goes: an iteration lasts until the next one begins. What comes between a reading of
+ * the counter and that of the interruptions counts for the iterations on both sides. */
 static inline __attribute__((always_inline)) void fast(struct rtscope_loop *loop, enum body body,
                                                        const volatile uint8_t *stop)
 {
     const uint64_t all = loop->iterations + loop->dropped;
-    uint64_t last = counter(), first = last;
+    uint64_t seen = *loop->interruptions, last = counter(), first = last;
     for (uint64_t i = 0; i < all && !*stop; i++) {
         if (i == loop->dropped)
             first = counter();
-        const uint64_t now = counter(), begin = last, duration = now - begin;
+        const uint64_t before = *loop->interruptions;
+        const uint64_t now = counter(), duration = now - last;
+        const int hit = *loop->interruptions != seen;
+        seen = before;
         last = now;
         record(body, i, duration);
         if (i >= loop->dropped)
-            keep(loop, begin, duration);
+            keep(loop, duration, hit);
     }
     loop->elapsed = counter() - first;
 }
@@ -161,11 +152,12 @@ static inline __attribute__((always_inline)) void paced(struct rtscope_loop *loo
         next += loop->pace;
         while (counter() < next)
             ;
-        const uint64_t begin = counter();
+        const uint64_t seen = *loop->interruptions, begin = counter();
         record(body, i, duration);
         duration = counter() - begin;
+        const int hit = *loop->interruptions != seen;
         if (i >= loop->dropped)
-            keep(loop, begin, duration);
+            keep(loop, duration, hit);
     }
     loop->elapsed = counter() - first;
 }
@@ -195,6 +187,7 @@ void rtscope_loop_run(struct rtscope_loop *loop, const volatile uint8_t *stop)
         [BODY_TEXT] = loop_text,
     };
     /* Else the first iteration of each length pays for a page. */
-    memset(loop->bins, 0, loop->bins_length * sizeof *loop->bins);
+    memset(loop->free.bins, 0, loop->free.bins_length * sizeof *loop->free.bins);
+    memset(loop->hit.bins, 0, loop->hit.bins_length * sizeof *loop->hit.bins);
     loops[loop->body](loop, stop);
 }

@@ -1,17 +1,13 @@
 //! `rtscope measure loop`: npt, a loop that shows what the machine and an event do to it.
 
-use std::sync::atomic::AtomicBool;
-
-use analysis::{Gap, Taker, explain_gaps};
-use capture::facts::{self, Facts, Verb};
+use bpf_host::Interruptions;
+use capture::facts::{self, Facts};
 use event::{Cpu, Error, ErrorKind, Result};
 use measure::looping::lttng::{Daemon, Library};
-use measure::looping::{self, LoopEvent, LoopFound, LoopPlan, LoopTracer};
+use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use measure::task::{self, Policy};
 use report::LoopFacts;
-use trace::Trace;
 
-use super::disturbers;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags::{self, Loop, Tracer};
 use crate::signals::{self, Wish};
@@ -28,30 +24,35 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
     if typed.prio.is_some() {
         task::lock_memory()?;
     }
+    let interruptions = typed.net_of_irqs.then(Interruptions::start).transpose()?;
     let (found, lost) = traced(typed, |tracer| {
-        let plan = plan(typed, &facts, tracer)?;
-        looped(typed, &plan, &facts, &stop)
+        let mut plan = plan(typed, &facts, tracer)?;
+        plan.interruptions = match &interruptions {
+            Some(interruptions) => Some(interruptions.of(plan.cpu)?),
+            None => None,
+        };
+        looping::run(&plan, &stop)
     })?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let (found, net) = found;
     let shown = LoopFacts {
         tracer: typed.tracer.name(),
-        found: &found,
-        net_of_irqs: net.as_ref(),
+        run: &found,
         lost,
     };
     if let Some(path) = &typed.output {
-        write_file(path, &report::loop_file(&found))?;
+        write_file(path, &report::loop_file(&found.all))?;
     }
     let mut text = match typed.json {
         true => report::loop_json(&shown),
         false => report::loop_text(&shown),
     };
     if typed.plot && !typed.json {
-        text.push_str(&report::loop_plot(net.as_ref().unwrap_or(&found)));
+        let free = found.apart.as_ref().map(|apart| &apart.free);
+        let shown_alone = free.unwrap_or(&found.all);
+        text.push_str(&report::loop_plot(shown_alone));
     }
     print(&text)?;
     Ok(Outcome::Fine)
@@ -86,38 +87,6 @@ fn traced<T>(
     Ok((found, Some(lost)))
 }
 
-/// The loop; where it is asked for, beside a recording that tells which iterations were hit.
-fn looped(
-    typed: &Loop,
-    plan: &LoopPlan,
-    facts: &Facts,
-    stop: &AtomicBool,
-) -> Result<(LoopFound, Option<LoopFound>)> {
-    if !typed.net_of_irqs {
-        return looping::run(plan, stop).map(|found| (found, None));
-    }
-    facts.require(Verb::Record)?;
-    let folder = tempfile::tempdir()
-        .map_err(|error| Error::io("cannot make a folder for the recording", error))?;
-    let output = folder.path().join("loop");
-    let found = disturbers::recorded(&output, facts, || looping::run(plan, stop))?;
-    let trace = Trace::open(&output)?;
-    let gaps: Vec<Gap> = found
-        .longs
-        .iter()
-        .map(|long| Gap {
-            cpu: plan.cpu,
-            tid: found.tid,
-            range: long.range,
-        })
-        .collect();
-    let explained = explain_gaps(&trace, &gaps)?;
-    let took = |taker: &Taker| !matches!(taker, Taker::Below | Taker::Unknown);
-    let hit = |place: usize| explained[place].parts.iter().any(|(taker, _)| took(taker));
-    let net = found.without(hit);
-    Ok((found, Some(net)))
-}
-
 fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopPlan<'a>> {
     let cpu = match typed.cpu {
         Some(cpu) => Cpu(cpu),
@@ -137,6 +106,6 @@ fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopP
             flags::LoopEvent::Numbers => LoopEvent::Numbers,
             flags::LoopEvent::Text => LoopEvent::Text,
         },
-        keep_long: typed.net_of_irqs,
+        interruptions: None,
     })
 }
