@@ -26,11 +26,7 @@ for period in 1000 4000 16000; do
     rtscope watch --task lab-probe --over 120us --max-hits 1000 --rate 1000/s --for 200s --json \
         --buffer 256K -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
-    tries=0
-    until grep -q watching "$dir/watch.log" || [ $tries = 100 ]; do
-        usleep 100000
-        tries=$((tries + 1))
-    done
+    await_watch "$dir/watch.log"
     sleep 1
     seen=$(wc -l < /dev/rtscope-inject)
     sections irqoff lab_drain_fifo

@@ -36,11 +36,7 @@ mkdir /out/jack
 rtscope watch --task jackd --min-prio 1 --over 25ms --max-hits 8 --rate 9/s --for 30s --json \
     -o /out/jack/snapshots > /out/jack/watch.json 2> /out/jack/watch.log &
 watch=$!
-tries=0
-until grep -q watching /out/jack/watch.log || [ $tries = 100 ]; do
-    usleep 100000
-    tries=$((tries + 1))
-done
+await_watch /out/jack/watch.log
 sleep 1
 before=$(xruns)
 say "hog"

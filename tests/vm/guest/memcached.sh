@@ -40,11 +40,7 @@ watched() {
     rtscope watch --task mc-worker --irq "$irq" --over "$2" --until "${3:-switch-in}" --max-hits 1 \
         --for 20s --json -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
     watch=$!
-    tries=0
-    until grep -q watching "/out/$1/watch.log" || [ $tries = 100 ]; do
-        usleep 100000
-        tries=$((tries + 1))
-    done
+    await_watch "/out/$1/watch.log"
     sleep 1
     nsenter -t $far -n injector-user client --name lab-client --cpu $network_cpu --prio 80 \
         --period 20000 --count 50 --file 10.9.0.1 > "/out/$1/requests" &

@@ -14,11 +14,7 @@ begin() {
     rtscope watch --task "$2" --min-prio 10 --over "$3" --max-hits 8 --rate 20/s --for 30s --json \
         -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
     watch=$!
-    tries=0
-    until grep -q watching "/out/$1/watch.log" || [ $tries = 100 ]; do
-        usleep 100000
-        tries=$((tries + 1))
-    done
+    await_watch "/out/$1/watch.log"
     sleep 1
 }
 

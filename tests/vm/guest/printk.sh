@@ -12,11 +12,7 @@ sleep 1
 rtscope watch --task lab-victim --over 3ms --max-hits 8 --rate 20/s --for 30s --json \
     -o /out/printk/snapshots > /out/printk/watch.json 2> /out/printk/watch.log &
 watch=$!
-tries=0
-until grep -q watching /out/printk/watch.log || [ $tries = 100 ]; do
-    usleep 100000
-    tries=$((tries + 1))
-done
+await_watch /out/printk/watch.log
 sleep 1
 seen=$(wc -l < /dev/rtscope-inject)
 say "a message"

@@ -15,31 +15,10 @@ churn() {
 
 # watched NAME COMMAND...: what the victim suffers while the command runs.
 watched() {
-    dir=/out/$1
+    begin_watch /out/$1 20000 - "victim --prio 50"
     shift
-    mkdir "$dir"
-    injector-user victim --name lab-victim --cpu 0 --period 20000 --prio 50 --count 1000000 \
-        > "$dir/victim" &
-    victim=$!
-    tries=0
-    until grep -q lab-victim /proc/$victim/task/*/comm || [ $tries = 300 ]; do
-        usleep 100000
-        tries=$((tries + 1))
-    done
-    rtscope watch --task lab-victim --over 20ms --rate 20/s --max-hits 100 --json \
-        -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
-    watch=$!
-    tries=0
-    until grep -q watching "$dir/watch.log" || [ $tries = 600 ] || ! kill -0 $watch; do
-        usleep 100000
-        tries=$((tries + 1))
-    done
     "$@"
-    kill -INT $watch
-    wait $watch
-    kill $victim
-    wait $victim
-    cat "$dir/watch.log"
+    end_watch
 }
 
 # sections: real ones, on the victim's CPU.
