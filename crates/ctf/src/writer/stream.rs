@@ -17,6 +17,10 @@ use super::{HeaderKind, write_error};
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
+/// A packet goes to the file in pieces of this size. A kernel that does not preempt itself copies as
+/// much in one go as the file system has in a folio, up to megabytes, and a task of any priority
+/// waits for that.
+const PIECE_BYTES: usize = 64 * 1024;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
 const LARGE_EXTENDED_ID: u32 = 65535;
@@ -386,7 +390,8 @@ impl StreamWriter {
         let facts = self.facts();
         let preamble = self.preamble(&facts);
         self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
-        if let Err(cause) = self.file.write_all(&self.packet.bytes) {
+        let mut pieces = self.packet.bytes.chunks(PIECE_BYTES);
+        if let Err(cause) = pieces.try_for_each(|piece| self.file.write_all(piece)) {
             // Half a packet would spoil those before it; that it cannot be cut off is no news.
             let _ = self.file.set_len(self.offset_bytes);
             let _ = self.file.seek(SeekFrom::Start(self.offset_bytes));
