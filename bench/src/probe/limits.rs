@@ -139,18 +139,9 @@ fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
         loops: FEW_LOOPS,
         ..*scene
     };
-    let cost = |run: &dyn Fn(&Scene<'_>) -> Result<f64>| -> Result<Cost> {
-        let process_ns = run(&few)?;
-        let events = (scene.loops - FEW_LOOPS) as f64;
-        let event_ns = (run(scene)? - process_ns) / events;
-        Ok(Cost {
-            event_ns,
-            process_ns,
-        })
-    };
-    let ours = cost(&our_recorder)?;
+    let ours = Cost::of(scene.loops, our_recorder(&few)?, our_recorder(scene)?);
     let theirs = scene.lttng.as_deref();
-    let theirs = theirs.map(|library| cost(&|scene| lttng_consumer(scene, library)));
+    let theirs = theirs.map(|library| lttng_consumer(scene, library));
     let theirs = theirs.transpose()?;
     let row = |name: &str, cost: Option<&Cost>| {
         let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
@@ -177,6 +168,16 @@ struct Cost {
     event_ns: f64,
     /// For a process that comes, writes next to nothing and goes.
     process_ns: f64,
+}
+
+impl Cost {
+    /// From what a run of [`FEW_LOOPS`] and one of `loops` took.
+    fn of(loops: u64, few_ns: f64, all_ns: f64) -> Cost {
+        Cost {
+            event_ns: (all_ns - few_ns) / (loops - FEW_LOOPS) as f64,
+            process_ns: few_ns,
+        }
+    }
 }
 
 /// Ends what it holds.
@@ -224,26 +225,29 @@ fn our_recorder(scene: &Scene<'_>) -> Result<f64> {
 
 /// The same of LTTng-UST's consumer, which looks by a timer. The loop runs in this process: the
 /// daemon, and with it the consumer, must be there before and after.
-fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<f64> {
+fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<Cost> {
     let daemon = Daemon::start(scene.folder)?;
-    let (used, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
+    let (cost, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
         let library = Library::load(library, &daemon)?;
         let consumer = process_named("lttng-consumerd")?;
-        let before = cpu_ns(consumer)?;
-        let plan = LoopPlan {
-            cpu: Cpu(scene.cpu as u32),
-            policy: Policy::Ordinary,
-            iterations: scene.loops,
-            dropped: DROPPED,
-            per_second: None,
-            tracer: LoopTracer::Lttng(&library),
-            event: LoopEvent::Numbers,
-            interruptions: None,
+        let used = |loops: u64| -> Result<f64> {
+            let before = cpu_ns(consumer)?;
+            let plan = LoopPlan {
+                cpu: Cpu(scene.cpu as u32),
+                policy: Policy::Ordinary,
+                iterations: loops,
+                dropped: DROPPED,
+                per_second: None,
+                tracer: LoopTracer::Lttng(&library),
+                event: LoopEvent::Numbers,
+                interruptions: None,
+            };
+            looping::run(&plan, &AtomicBool::new(false))?;
+            Ok(until_idle(consumer)? - before)
         };
-        looping::run(&plan, &AtomicBool::new(false))?;
-        Ok::<_, anyhow::Error>(until_idle(consumer)? - before)
+        Ok::<_, anyhow::Error>(Cost::of(scene.loops, used(FEW_LOOPS)?, used(scene.loops)?))
     })?;
-    Ok(used)
+    Ok(cost)
 }
 
 /// CPU time of all threads of a process, in nanoseconds.
