@@ -17,9 +17,9 @@ use super::{HeaderKind, write_error};
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
-/// A packet goes to the file in pieces of this size. A kernel that does not preempt itself copies as
-/// much in one go as the file system has in a folio, up to megabytes, and a task of any priority
-/// waits for that.
+/// A packet goes to the file in pieces of this size. A kernel that does not preempt itself copies
+/// as much in one go as the file system has in a folio, up to megabytes, and a task of any
+/// priority waits for that.
 const PIECE_BYTES: usize = 64 * 1024;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
