@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// How often an interrupt, an NMI or a switch took a CPU from whoever ran there. Each CPU has a count
-// in an array that user space maps: who measures there reads it without a system call.
+// How often an interrupt, an NMI or a switch took a CPU from whoever ran there. Each CPU has a
+// count in an array that user space maps: who measures there reads it without a system call.
 
 #include "kernel.h"
 
