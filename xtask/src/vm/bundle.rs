@@ -1,12 +1,14 @@
 //! Devices that a case can ask for, each with the drivers, programs and files that go with it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use super::image::{Image, in_path};
 use super::modules::Modules;
 use super::{cache, debs};
+use crate::run;
 
 /// A word in the column `needs`.
 pub struct Bundle {
@@ -18,6 +20,10 @@ pub struct Bundle {
     programs: &'static [&'static str],
     /// Folders of this machine, with the libraries that their files need.
     trees: &'static [&'static str],
+    /// Programs and libraries of this machine that others look for at their own places.
+    places: &'static [&'static str],
+    /// Whether npt's loop with LTTng-UST's tracepoint is compiled for it.
+    lttng_loop: bool,
     /// The Debian packages that bring programs and folders.
     from: &'static str,
     /// A Debian package that is unpacked without being installed: its daemon must not run here.
@@ -47,6 +53,8 @@ const BUNDLES: &[Bundle] = &[
         modules: &["snd_hda_intel", "snd_hda_codec_generic"],
         programs: &["jackd"],
         trees: &["/usr/lib/x86_64-linux-gnu/jack", "/usr/share/alsa"],
+        places: &[],
+        lttng_loop: false,
         from: "jackd2 libasound2-data",
         package: None,
     },
@@ -67,6 +75,8 @@ const BUNDLES: &[Bundle] = &[
         modules: &["e1000e"],
         programs: &["ip"],
         trees: &[],
+        places: &[],
+        lttng_loop: false,
         from: "iproute2",
         package: Some(Package {
             name: "memcached",
@@ -74,7 +84,24 @@ const BUNDLES: &[Bundle] = &[
             program: "usr/bin/memcached",
         }),
     },
+    Bundle {
+        name: "lttng",
+        qemu: &[],
+        modules: &[],
+        programs: &["lttng", "lttng-sessiond"],
+        trees: &["/usr/share/xml/lttng"],
+        places: &[
+            "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd",
+            "/usr/lib/x86_64-linux-gnu/liblttng-ust-tracepoint.so.1",
+        ],
+        lttng_loop: true,
+        from: "lttng-tools liblttng-ust-dev",
+        package: None,
+    },
 ];
+/// Where npt's loop is, below the repository's root, and what it is called in the guest.
+const LOOP: &str = "crates/measure/src/looping";
+const LOOP_LIBRARY: &str = "root/npt_lttng.so";
 
 /// The bundle called `name`.
 pub fn by_name(name: &str) -> Option<&'static Bundle> {
@@ -89,14 +116,20 @@ impl Bundle {
             .iter()
             .find(|program| in_path(program).is_err());
         let tree = self.trees.iter().find(|tree| !Path::new(tree).is_dir());
-        program.or(tree).map(|missing| {
+        let place = self.places.iter().find(|place| !Path::new(place).is_file());
+        program.or(tree).or(place).map(|missing| {
             let package = self.from;
             format!("no {missing} here; mend: apt-get install {package}")
         })
     }
 
-    /// Puts drivers, programs and files into `image`.
-    pub fn install(&self, image: &mut Image, modules: &Modules) -> Result<()> {
+    /// Puts drivers, programs and files into `image`; what is built goes to `artefacts`.
+    pub fn install(
+        &self,
+        image: &mut Image,
+        modules: &Modules,
+        (repository, artefacts): (&Path, &Path),
+    ) -> Result<()> {
         for (name, content) in modules.closure(self.modules)? {
             image.module(&name, &content)?;
         }
@@ -105,6 +138,12 @@ impl Bundle {
         }
         for tree in self.trees {
             image.tree(Path::new(tree))?;
+        }
+        for place in self.places {
+            image.program(place.trim_start_matches('/'), Path::new(place))?;
+        }
+        if self.lttng_loop {
+            image.program(LOOP_LIBRARY, &lttng_loop(repository, artefacts)?)?;
         }
         if let Some(package) = &self.package {
             let root = package.fetch()?;
@@ -115,6 +154,17 @@ impl Bundle {
         }
         Ok(())
     }
+}
+
+/// Compiles npt's loop with LTTng-UST's tracepoint: guests have no compiler.
+fn lttng_loop(repository: &Path, artefacts: &Path) -> Result<PathBuf> {
+    let (sources, library) = (repository.join(LOOP), artefacts.join("npt_lttng.so"));
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-shared", "-fPIC", "-DRTSCOPE_LOOP_LTTNG", "-I"]);
+    compile.arg(&sources).arg("-o").arg(&library);
+    compile.arg(sources.join("npt.c"));
+    run::must_succeed(compile.args(["-llttng-ust", "-ldl"]))?;
+    Ok(library)
 }
 
 impl Package {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{coverage, gaps, opinions, published, stalls};
+use super::{coverage, gaps, loops, opinions, published, stalls};
 
 /// A claim, with the numbers that it is about, and whether it holds.
 pub type Claim = (String, bool);
@@ -22,6 +22,8 @@ const JUDGES: &[(&str, Judge)] = &[
     ("coverage", coverage::judge),
     ("stalls", stalls::judge),
     ("gaps", |result, _| gaps::judge(result)),
+    ("loops", |result, _| loops::judge(result)),
+    ("loops-exact", |result, _| loops::judge_exact(result)),
 ];
 
 /// Whether the case called `name` has a judge.

@@ -16,6 +16,7 @@ mod image;
 mod injector;
 mod judge;
 mod kernel;
+mod loops;
 mod matrix;
 mod modules;
 mod opinions;

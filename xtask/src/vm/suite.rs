@@ -276,7 +276,10 @@ impl Suite {
                     image.program(&format!("bin/{name}"), &self.test(name)?)?;
                 }
                 other => match bundle::by_name(other) {
-                    Some(bundle) => bundle.install(&mut image, &modules)?,
+                    Some(bundle) => {
+                        let folders = (self.repository.as_path(), self.artefacts.as_path());
+                        bundle.install(&mut image, &modules, folders)?;
+                    }
                     None => image.program(&format!("bin/{other}"), &in_path(other)?)?,
                 },
             }
