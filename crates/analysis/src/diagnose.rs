@@ -242,7 +242,7 @@ fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec
     causes.into_iter().filter_map(group).collect()
 }
 
-fn places(count: u64) -> String {
+pub(crate) fn places(count: u64) -> String {
     match count {
         1 => "1 place".to_owned(),
         count => format!("{count} places"),

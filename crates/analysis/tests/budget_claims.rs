@@ -129,7 +129,7 @@ fn a_run_whose_begin_was_not_recorded_ends_the_wait_before_it() {
 
 #[test]
 fn what_is_lost_forbids_to_say_held_but_not_to_say_broken() {
-    let lost = "events are missing in 1 places";
+    let lost = "events are missing in 1 place";
     let trace = || wake_ups(&[5, 60, 5]).lost(31_000, 32_000);
     check(trace(), "wake-up of work within 70us", lost);
     check(trace(), "wake-up of work within 50us", "broken");

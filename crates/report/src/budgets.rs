@@ -5,6 +5,7 @@ use std::fmt::Write;
 use analysis::{BudgetFinding, Checked, Judgement};
 use serde_json::{Value, json};
 
+use crate::count::counted;
 use crate::xml::escaped;
 
 /// A line per budget, and what all rests on.
@@ -48,7 +49,7 @@ fn basis(checked: &Checked) -> String {
         .unwrap_or_default();
     let losses = match checked.holes {
         0 => "none lost".to_owned(),
-        holes => format!("{} lost in {holes} places", checked.lost),
+        holes => format!("{} lost in {}", checked.lost, counted(holes, "place")),
     };
     format!("{} events in {length}, {losses}", checked.events)
 }

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use analysis::{CauseSide, ComparedCause, Comparison};
 use serde_json::{Value, json};
 
+use crate::count::counted;
+
 /// A paragraph per cause, those that changed first.
 pub fn comparison_text(comparison: &Comparison) -> String {
     let mut out = String::new();
@@ -23,7 +25,11 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         let _ = write!(out, "; shorter ones than {} are left out", comparison.floor);
     }
     if comparison.holes > 0 {
-        let _ = write!(out, "; events are missing in {} places", comparison.holes);
+        let _ = write!(
+            out,
+            "; events are missing in {}",
+            counted(comparison.holes, "place")
+        );
     }
     out.push('\n');
     out

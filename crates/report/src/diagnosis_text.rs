@@ -8,6 +8,8 @@ use analysis::{
 };
 use event::{Duration, Instant};
 
+use crate::count::counted;
+
 /// How a text is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextStyle {
@@ -344,11 +346,6 @@ fn warnings_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut Vec<Strin
     }
 }
 
-/// `1 hit`, `2 hits`.
-fn counted(count: u64, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
-}
-
 fn basis_text(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
     let mut text = format!("{} events", basis.events);
@@ -358,8 +355,8 @@ fn basis_text(diagnosis: &Diagnosis) -> String {
     }
     let _ = write!(text, ", {} lost", basis.lost);
     let found = match basis.hits {
-        0 => counted(basis.activations, "activation", "activations") + " of the tasks asked for",
-        hits => counted(hits, "hit", "hits") + " in the evidence",
+        0 => counted(basis.activations, "activation") + " of the tasks asked for",
+        hits => counted(hits, "hit") + " in the evidence",
     };
     let _ = write!(text, "; {found}");
     if basis.unpaired > 0 {

@@ -6,6 +6,7 @@
 
 mod budgets;
 mod comparison;
+mod count;
 mod cyclic;
 mod diagnosis_json;
 mod diagnosis_text;

@@ -12,6 +12,7 @@ use trace::{Item, Trace};
 
 pub use rules::{Budget, Rules, Subject};
 
+use crate::diagnose::places;
 use crate::facts::one_machine;
 use crate::kernel::{Change, Comm, Kernel, Sink};
 use crate::periods::{Matcher, Turn};
@@ -140,7 +141,7 @@ impl Tally {
             return inconclusive("there is no sample".to_owned());
         }
         if holes > 0 {
-            return inconclusive(format!("events are missing in {holes} places"));
+            return inconclusive(format!("events are missing in {}", places(holes)));
         }
         let needed = budget.samples_min();
         // Were all samples that it takes there, and none of the missing ones over: too many still.

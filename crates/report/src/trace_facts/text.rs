@@ -6,6 +6,7 @@ use event::{Duration, Instant};
 use trace::{PartInfo, StreamInfo};
 
 use super::TraceFacts;
+use crate::count::{counted, counted_with};
 
 const NS_PER_S: i64 = 1_000_000_000;
 const S_PER_DAY: i64 = 86_400;
@@ -185,14 +186,6 @@ fn stream_line(text: &mut String, stream: &StreamInfo) {
             stream.packets, stream.discarded, stream.packet_gaps, stream.size_bytes, stream.file
         ),
     );
-}
-
-fn counted(count: u64, what: &str) -> String {
-    counted_with(count, what, &format!("{what}s"))
-}
-
-fn counted_with(count: u64, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
 }
 
 fn size(bytes: u64) -> String {

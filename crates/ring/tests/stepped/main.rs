@@ -137,7 +137,10 @@ fn run(program: &Path, way: Way, what: &str, address: &str) -> Option<Left> {
     };
     let owner = rustix::process::geteuid().as_raw();
     let directory = Directory::open(folder.path(), owner).expect("our directory");
-    let name = directory.names().expect("names").pop().expect("rings");
+    // The one that began last is the child's, whatever their ids are.
+    let names = directory.names().expect("names").into_iter();
+    let began = |name: &String| name.rsplit_once('-').map(|(_, began)| began.to_owned());
+    let name = names.max_by_key(began).expect("rings");
     let mut file = directory.rings(&name).expect("rings").expect("complete");
     assert_eq!(file.liveness(), Liveness::Dead);
     file.read_table().expect("a table");
