@@ -32,6 +32,10 @@ const LTTNG_SUBBUFFER: &str = "4M";
 const START_MS_MAX: f64 = 1.0;
 /// A process that writes next to nothing.
 const FEW_LOOPS: u64 = 1000;
+/// Times the loops of the other tables: what a recorder does for a process must not weigh.
+const RECORDED_LOOPS: u64 = 32;
+/// Events a second that both recorders keep up with.
+const RECORDED_PER_SECOND: u64 = 4_000_000;
 /// A recorder that has used no more for so long is done.
 const IDLE: Duration = Duration::from_millis(300);
 
@@ -134,14 +138,10 @@ fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
 /// CPU time of whoever reads the rings, for an event: what a process with many costs beyond one
 /// with few. What the process itself costs, the memory of its rings above all, is shown apart.
 fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
-    let few = Scene {
-        lttng: scene.lttng.clone(),
-        loops: FEW_LOOPS,
-        ..*scene
-    };
-    let ours = Cost::of(scene.loops, our_recorder(&few)?, our_recorder(scene)?);
+    let many = scene.loops * RECORDED_LOOPS;
+    let ours = Cost::of(many, |loops| our_recorder(scene, loops))?;
     let theirs = scene.lttng.as_deref();
-    let theirs = theirs.map(|library| lttng_consumer(scene, library));
+    let theirs = theirs.map(|library| lttng_consumer(scene, library, many));
     let theirs = theirs.transpose()?;
     let row = |name: &str, cost: Option<&Cost>| {
         let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
@@ -171,12 +171,13 @@ struct Cost {
 }
 
 impl Cost {
-    /// From what a run of [`FEW_LOOPS`] and one of `loops` took.
-    fn of(loops: u64, few_ns: f64, all_ns: f64) -> Cost {
-        Cost {
-            event_ns: (all_ns - few_ns) / (loops - FEW_LOOPS) as f64,
-            process_ns: few_ns,
-        }
+    /// From what a run of [`FEW_LOOPS`] takes, `used_ns`, and one of `loops`.
+    fn of(loops: u64, used_ns: impl Fn(u64) -> Result<f64>) -> Result<Cost> {
+        let process_ns = used_ns(FEW_LOOPS)?;
+        Ok(Cost {
+            event_ns: (used_ns(loops)? - process_ns) / (loops - FEW_LOOPS) as f64,
+            process_ns,
+        })
     }
 }
 
@@ -192,7 +193,7 @@ impl Drop for Running {
 }
 
 /// `rtscope record` beside a program that knows nothing of it; its CPU time in nanoseconds.
-fn our_recorder(scene: &Scene<'_>) -> Result<f64> {
+fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
     let trace = scene.folder.join("recorded");
     let mut command = Command::new(scene.rtscope);
     command.args(["record", "--user", "npt", "-o"]).arg(&trace);
@@ -215,7 +216,13 @@ fn our_recorder(scene: &Scene<'_>) -> Result<f64> {
     }
     let before = cpu_ns(recorder.0.id())?;
     let mut traced = Command::new(scene.rtscope);
-    scene.add_loop(&mut traced, Tracer::Recorded, "numbers");
+    let long = Scene {
+        lttng: None,
+        loops,
+        ..*scene
+    };
+    long.add_loop(&mut traced, Tracer::Recorded, "numbers");
+    traced.args(["--events-per-second", &RECORDED_PER_SECOND.to_string()]);
     child::output(traced.env("RTSCOPE_RING_SIZE", RING))?;
     let used = until_idle(recorder.0.id())? - before;
     drop(recorder);
@@ -225,7 +232,7 @@ fn our_recorder(scene: &Scene<'_>) -> Result<f64> {
 
 /// The same of LTTng-UST's consumer, which looks by a timer. The loop runs in this process: the
 /// daemon, and with it the consumer, must be there before and after.
-fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<Cost> {
+fn lttng_consumer(scene: &Scene<'_>, library: &Path, many: u64) -> Result<Cost> {
     let daemon = Daemon::start(scene.folder)?;
     let (cost, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
         let library = Library::load(library, &daemon)?;
@@ -237,7 +244,7 @@ fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<Cost> {
                 policy: Policy::Ordinary,
                 iterations: loops,
                 dropped: DROPPED,
-                per_second: None,
+                per_second: Some(RECORDED_PER_SECOND),
                 tracer: LoopTracer::Lttng(&library),
                 event: LoopEvent::Numbers,
                 interruptions: None,
@@ -245,7 +252,7 @@ fn lttng_consumer(scene: &Scene<'_>, library: &Path) -> Result<Cost> {
             looping::run(&plan, &AtomicBool::new(false))?;
             Ok(until_idle(consumer)? - before)
         };
-        Ok::<_, anyhow::Error>(Cost::of(scene.loops, used(FEW_LOOPS)?, used(scene.loops)?))
+        Cost::of(many, used)
     })?;
     Ok(cost)
 }
