@@ -16,6 +16,7 @@ mod lower;
 mod meta;
 mod payload;
 mod staged;
+mod storage;
 mod stream;
 mod tsdl;
 mod wire;

@@ -1,7 +1,6 @@
 //! One stream file: events are collected into a packet, a full packet is written at once.
 
-use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use event::{Cpu, Error, ErrorKind, Instant, Record, Result, Value};
 use super::bits::PacketBytes;
 use super::encode::{ClassEncoder, encode_members};
 use super::index::{self, PacketFacts};
+use super::storage::Storage;
 use super::wire::Member;
 use super::{HeaderKind, write_error};
 
@@ -17,10 +17,6 @@ use super::{HeaderKind, write_error};
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
-/// A packet goes to the file in pieces of this size. A kernel that does not preempt itself copies
-/// as much in one go as the file system has in a folio, up to megabytes, and a task of any
-/// priority waits for that.
-const PIECE_BYTES: usize = 64 * 1024;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
 const LARGE_EXTENDED_ID: u32 = 65535;
@@ -59,7 +55,7 @@ pub struct StreamTotals {
 #[must_use = "a stream must be finished, or its last packet is lost"]
 pub struct StreamWriter {
     start: Start,
-    file: File,
+    storage: Storage,
     /// The open packet, with room for its preamble; empty when no packet is open.
     packet: PacketBytes,
     /// Where the events of the open packet begin.
@@ -71,17 +67,15 @@ pub struct StreamWriter {
     discarded: u64,
     written: Vec<PacketFacts>,
     sequence: u64,
-    offset_bytes: u64,
     events: u64,
 }
 
 impl StreamWriter {
     pub(super) fn create(start: Start) -> Result<StreamWriter> {
-        let file =
-            File::create_new(&start.path).map_err(|cause| write_error(&start.path, cause))?;
+        let storage = Storage::create(&start.path)?;
         Ok(StreamWriter {
             start,
-            file,
+            storage,
             packet: PacketBytes::default(),
             events_begin: 0,
             context: Vec::new(),
@@ -90,7 +84,6 @@ impl StreamWriter {
             discarded: 0,
             written: Vec::new(),
             sequence: 0,
-            offset_bytes: 0,
             events: 0,
         })
     }
@@ -296,7 +289,7 @@ impl StreamWriter {
             events: self.events,
             discarded: self.discarded,
             packets: self.written.len() as u64,
-            size_bytes: self.offset_bytes,
+            size_bytes: self.storage.size_bytes(),
         })
     }
 
@@ -371,7 +364,7 @@ impl StreamWriter {
     /// What the preamble says of the packet as it is now.
     fn facts(&self) -> PacketFacts {
         PacketFacts {
-            offset_bytes: self.offset_bytes,
+            offset_bytes: self.storage.size_bytes(),
             size_bits: self.packet.bytes.len() as u64 * 8,
             content_bits: self.packet.len_bits(),
             begin: self.begin,
@@ -390,14 +383,8 @@ impl StreamWriter {
         let facts = self.facts();
         let preamble = self.preamble(&facts);
         self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
-        let mut pieces = self.packet.bytes.chunks(PIECE_BYTES);
-        if let Err(cause) = pieces.try_for_each(|piece| self.file.write_all(piece)) {
-            // Half a packet would spoil those before it; that it cannot be cut off is no news.
-            let _ = self.file.set_len(self.offset_bytes);
-            let _ = self.file.seek(SeekFrom::Start(self.offset_bytes));
-            return Err(write_error(&self.start.path, cause));
-        }
-        self.offset_bytes += self.packet.bytes.len() as u64;
+        let written = self.storage.append(&self.packet.bytes);
+        written.map_err(|cause| write_error(&self.start.path, cause))?;
         self.packet.clear();
         self.written.push(facts);
         self.sequence += 1;
