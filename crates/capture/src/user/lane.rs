@@ -36,6 +36,10 @@ pub(super) struct Lane {
     pub bytes: Vec<u8>,
     /// Whether the last copy held no whole record.
     pub is_stuck: bool,
+    /// Whether the last copy held all that was there.
+    pub is_drained: bool,
+    /// Up to when its stream was given all that happened.
+    pub whole_until: Instant,
     pub stream: Option<StreamWriter>,
 }
 
@@ -55,6 +59,8 @@ impl Lane {
             losses_kept: Losses::default(),
             bytes: Vec::new(),
             is_stuck: false,
+            is_drained: false,
+            whole_until: Instant::MIN,
             stream: None,
         }
     }
@@ -82,6 +88,23 @@ impl Lane {
             lane.bytes.drain(..(lane.next - range.start) as usize);
         }
         Ok(Some(lane))
+    }
+
+    /// Notes how far the stream got with what was copied: all of it was written, or not.
+    pub fn note_whole(&mut self, all: bool) {
+        let end = self.stream.as_ref().map_or(Instant::MIN, StreamWriter::end);
+        let reached = match all && self.is_drained {
+            true => end.max(Instant::from_ns(self.losses_ns)),
+            false => end,
+        };
+        self.whole_until = self.whole_until.max(reached);
+    }
+
+    /// Takes note that the stream was ended at `until`, with all behind it.
+    pub fn ended_at(&mut self, until: Instant) {
+        self.ns = self.ns.min(until.as_ns());
+        // Not even a packet without events is left of it: the file says nothing.
+        self.stream.take_if(|stream| stream.is_new());
     }
 
     /// Brings what was read to the file, and says so in the ring.
@@ -164,6 +187,7 @@ impl Lane {
             true => COPY_BYTES_MAX,
             false => COPY_BYTES,
         };
+        self.is_drained = held <= most;
         let end = range.start + held.min(most);
         file.copy(self.ring, range.start..end, &mut self.bytes)?;
         Ok(held)

@@ -192,6 +192,11 @@ impl ProcessMap {
         self.stream.as_mut().map_or(Ok(()), StreamWriter::gap)
     }
 
+    /// Where it goes.
+    pub fn stream(&mut self) -> Option<&mut StreamWriter> {
+        self.stream.as_mut()
+    }
+
     /// Ends the stream, which covers all until `end`: the intersection of the trace's streams stays
     /// what was recorded. Gives its size in bytes.
     pub fn finish(&mut self, end: Instant) -> Result<u64> {

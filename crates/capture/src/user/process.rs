@@ -292,11 +292,16 @@ impl Process {
         }
     }
 
+    /// Writes what all lanes hold, also when one of them cannot: the further the others get, the
+    /// later the trace ends.
     fn write_all(&mut self, clock: &CounterClock, common: &Common) -> Result<()> {
+        let mut all = Ok(());
         for place in 0..self.lanes.len() {
-            self.write(place, clock, common)?;
+            let written = self.write(place, clock, common);
+            self.lanes[place].note_whole(written.is_ok());
+            all = all.and(written);
         }
-        Ok(())
+        all
     }
 
     /// New descriptions: switches what is wanted, and makes classes of them.
@@ -498,25 +503,47 @@ impl Process {
         read.and(closed)
     }
 
+    /// After a write that failed: ends the trace, before `end`, where the first of its events is
+    /// lost, so that what is in the files is all that happened until then. Gives when that is.
+    fn end_where_events_are_lost(&mut self, end: Instant) -> Result<Instant> {
+        let Some((writer, _)) = &self.trace else {
+            return Ok(end);
+        };
+        let whole_until = self.lanes.iter().map(|lane| lane.whole_until).min();
+        let until = whole_until.unwrap_or(end).min(end);
+        let streams = self
+            .lanes
+            .iter_mut()
+            .filter_map(|lane| lane.stream.as_mut());
+        let mut streams: Vec<_> = streams.chain(self.map.stream()).collect();
+        let until = writer.end_at(&mut streams, until)?;
+        for lane in &mut self.lanes {
+            lane.ended_at(until);
+        }
+        Ok(until.max(Instant::from_ns(0)))
+    }
+
     /// Ends the streams and says in the trace what was lost.
     fn close(&mut self, clock: &CounterClock, end: Instant) -> Result<UserProcess> {
+        let mut ended = match self.consumes && !self.has_failed {
+            true => self.flush(),
+            false => Ok(()),
+        };
+        let end = match self.has_failed {
+            true => self.end_where_events_are_lost(end)?,
+            false => end,
+        };
         let mut losses = Losses::default();
-        let mut ended = Ok(());
         for lane in &mut self.lanes {
             for (total, lost) in losses.iter_mut().zip(lane.losses) {
                 *total += lost;
             }
-            let kept = match self.consumes && !self.has_failed {
-                true => lane.keep(&self.file),
-                false => Ok(()),
-            };
             // Each of them, whatever became of the others.
             let size_bytes = lane.finish(end);
             self.size_bytes += size_bytes.as_ref().map_or(0, |bytes| *bytes);
-            ended = ended.and(kept).and(size_bytes.map(|_| ()));
+            ended = ended.and(size_bytes.map(|_| ()));
         }
         self.size_bytes += self.map.finish(end)?;
-        ended?;
         if let Some((writer, meta)) = &mut self.trace {
             let is_converted = self.file.layout().clock == ClockKind::Counter;
             let ending = Ending {
@@ -526,8 +553,9 @@ impl Process {
                 clock_error_ns: is_converted.then(|| clock.error_ns().max(self.early_error_ns)),
             };
             meta.environment.extend(ending.environment());
-            writer.update(meta)?;
+            ended = ended.and(writer.update(meta));
         }
+        ended?;
         Ok(UserProcess {
             pid: self.file.layout().pid,
             name: self.file.layout().name.clone(),

@@ -202,7 +202,8 @@ fn link_rotated(indexes: &mut [&mut PacketIndex]) {
     }
 }
 
-fn read_schema(path: &Path) -> Result<Schema> {
+/// What the file `metadata` at `path` says.
+pub(crate) fn read_schema(path: &Path) -> Result<Schema> {
     let size = fs::metadata(path)
         .map_err(|cause| read_error(path, cause))?
         .len();

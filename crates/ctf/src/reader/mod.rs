@@ -37,9 +37,11 @@ mod walk;
 mod window;
 
 pub use event_ref::EventRef;
+pub(crate) use files::read_schema;
 pub use files::{StreamFile, TraceFiles};
 pub use index::PacketIndex;
 pub use metadata::text as metadata_text;
 pub(crate) use references::absolute;
 pub use schema::{ClassRemarks, ClockInfo, Schema};
+pub(crate) use stream::cut_at;
 pub use stream::{BadBytes, Loss, Step, StreamReader};

@@ -18,6 +18,12 @@ impl PacketBytes {
         self.unused_bits = 0;
     }
 
+    /// Forgets all behind the first `bits`, where an event ends: the next begins on a byte.
+    pub fn truncate(&mut self, bits: u64) {
+        self.bytes.truncate(bits.div_ceil(8) as usize);
+        self.unused_bits = (self.bytes.len() as u64 * 8).saturating_sub(bits) as u8;
+    }
+
     /// How many bits are written.
     pub fn len_bits(&self) -> u64 {
         self.bytes.len() as u64 * 8 - u64::from(self.unused_bits)

@@ -10,6 +10,7 @@
 mod bits;
 mod encode;
 mod fragments;
+mod full;
 mod index;
 mod links;
 mod lower;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use event::Result;
@@ -33,7 +34,10 @@ pub(super) struct Storage {
 impl Storage {
     /// A new file.
     pub fn create(path: &Path) -> Result<Storage> {
-        let file = File::create_new(path).map_err(|cause| write_error(path, cause))?;
+        let mut options = File::options();
+        // Read by `take_from` alone.
+        let file = options.read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(|cause| write_error(path, cause))?;
         Ok(Storage {
             file,
             size_bytes: 0,
@@ -62,6 +66,17 @@ impl Storage {
             }
         }
         written
+    }
+
+    /// Takes all from `offset` on, where a packet begins, out of the file again. Gives its bytes,
+    /// and what was reserved behind them goes back.
+    pub fn take_from(&mut self, offset: u64) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.size_bytes.saturating_sub(offset) as usize];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        self.file.set_len(offset)?;
+        self.file.seek(SeekFrom::Start(offset))?;
+        (self.size_bytes, self.reserved_bytes) = (offset, Some(offset));
+        Ok(bytes)
     }
 
     /// Reserves blocks for `more` bytes, and some beyond. Without them writing goes on as well.

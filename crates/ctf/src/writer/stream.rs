@@ -1,5 +1,7 @@
 //! One stream file: events are collected into a packet, a full packet is written at once.
 
+mod back;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -380,15 +382,21 @@ impl StreamWriter {
         if self.packet.bytes.is_empty() {
             return Ok(());
         }
-        let facts = self.facts();
-        let preamble = self.preamble(&facts);
-        self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
+        let facts = self.seal();
         let written = self.storage.append(&self.packet.bytes);
         written.map_err(|cause| write_error(&self.start.path, cause))?;
         self.packet.clear();
         self.written.push(facts);
         self.sequence += 1;
         Ok(())
+    }
+
+    /// Brings the open packet's preamble up to date.
+    fn seal(&mut self) -> PacketFacts {
+        let facts = self.facts();
+        let preamble = self.preamble(&facts);
+        self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
+        facts
     }
 
     /// Packet header (magic, uuid, stream id, instance id) and the writer's own fields of the

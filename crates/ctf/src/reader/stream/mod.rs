@@ -1,10 +1,12 @@
 //! One stream file, packet by packet and event by event.
 
+mod cut;
 mod packets;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use self::cut::cut_at;
 use self::packets::Route;
 use super::ahead::{Ahead, Manner, Reached};
 use super::bits::align_up;
