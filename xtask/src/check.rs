@@ -9,7 +9,9 @@ use crate::{codegen, deps, fuzz, run, test, tidy};
 /// Runs every step; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {
     static_checks(root)?;
-    let tally = test::unprivileged(root, None)?;
+    let outcome = test::unprivileged(root, None)?;
+    eprint!("{}", outcome.reasons());
+    let tally = outcome.tally;
     eprintln!(
         "check: {} passed, {} failed, {} skipped",
         tally.passed, tally.failed, tally.skipped

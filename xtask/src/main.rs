@@ -4,6 +4,7 @@ mod check;
 mod codegen;
 mod deps;
 mod fuzz;
+mod harness;
 mod lock;
 mod run;
 mod test;

@@ -1,4 +1,5 @@
-//! Runs all tests and ends with one line that says how many passed, failed and were skipped.
+//! Runs all tests and ends with why each failed one did, and with one line that says how many
+//! passed, failed and were skipped.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::harness::{Failure, Report, Tally};
 use crate::vm::{self, End};
 use crate::{check, lock, run};
 
@@ -17,25 +19,6 @@ pub enum Scope {
     Core,
     /// Long stresses and many repetitions too.
     All,
-}
-
-/// Tests counted by their outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
-    /// They did what they claim.
-    pub passed: u64,
-    /// They did not.
-    pub failed: u64,
-    /// They did not run.
-    pub skipped: u64,
-}
-
-impl Tally {
-    fn add(&mut self, other: Tally) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-    }
 }
 
 /// How often a repeated end-to-end test runs, read by the tests.
@@ -51,15 +34,19 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
     let outcome = run_counted(root, scope, &skips);
     let skipped = std::fs::read_to_string(&skips).unwrap_or_default();
     std::fs::remove_file(&skips).ok();
-    let mut tally = outcome?;
+    let mut outcome = outcome?;
 
     for line in skipped.lines() {
         eprintln!("skipped: {line}");
         // A test that skipped itself returned, so the harness counted it as passed.
-        tally.passed = tally.passed.saturating_sub(1);
-        tally.skipped += 1;
+        outcome.tally.passed = outcome.tally.passed.saturating_sub(1);
+        outcome.tally.skipped += 1;
     }
-    tally.add(laboratory(root, scope)?);
+    let laboratory = laboratory(root, scope);
+    // Behind all that the laboratory prints: who sees only the end of the output sees why.
+    print!("{}", outcome.reasons());
+    let mut tally = outcome.tally;
+    tally.add(laboratory?);
     println!(
         "{} passed, {} failed, {} skipped",
         tally.passed, tally.failed, tally.skipped
@@ -71,15 +58,52 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
     })
 }
 
-fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Tally> {
-    let mut tally = unprivileged(root, Some(skips))?;
-    tally.add(privileged(root, scope, skips)?);
-    Ok(tally)
+/// How all tests ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many.
+    pub tally: Tally,
+    /// Why tests failed that passed when they were repeated.
+    repeated: Vec<Failure>,
+    /// Why the others failed.
+    failures: Vec<Failure>,
+}
+
+impl Outcome {
+    /// The failed tests, each with the words that it ended with.
+    pub fn reasons(&self) -> String {
+        let once = self.repeated.iter();
+        let once = once.map(|failure| failure.text("failed once, passed when it was repeated"));
+        let failed = self.failures.iter().map(|failure| failure.text("failed"));
+        once.chain(failed).collect()
+    }
+
+    fn add(&mut self, other: Outcome) {
+        self.tally.add(other.tally);
+        self.repeated.extend(other.repeated);
+        self.failures.extend(other.failures);
+    }
+}
+
+impl From<Report> for Outcome {
+    fn from(report: Report) -> Outcome {
+        Outcome {
+            tally: report.tally,
+            repeated: Vec::new(),
+            failures: report.failures,
+        }
+    }
+}
+
+fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
+    let mut outcome = unprivileged(root, Some(skips))?;
+    outcome.add(privileged(root, scope, skips)?);
+    Ok(outcome)
 }
 
 /// Unit tests, and integration tests that need no privilege; those that skip themselves append
 /// their reason to `skips`.
-pub fn unprivileged(root: &Path, skips: Option<&Path>) -> Result<Tally> {
+pub fn unprivileged(root: &Path, skips: Option<&Path>) -> Result<Outcome> {
     let mut command = run::cargo(root);
     command.envs(skips.map(|path| (SKIPS, path)));
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
@@ -89,17 +113,17 @@ pub fn unprivileged(root: &Path, skips: Option<&Path>) -> Result<Tally> {
     {
         command.args(["--test", target]);
     }
-    Ok(count(&mut command)?.0)
+    Ok(count(&mut command)?.into())
 }
 
 /// End-to-end tests on this kernel: alone on the machine, one at a time, with the binary that the
 /// demo uses.
-fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Tally> {
+fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     if !test_targets(root)?
         .iter()
         .any(|target| is_privileged(target))
     {
-        return Ok(Tally::default());
+        return Ok(Outcome::default());
     }
     let mut build = run::cargo(root);
     build.args([
@@ -114,9 +138,16 @@ fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Tally> {
 
     let _held = lock::acquire()?;
     let mut command = privileged_command(root, scope, skips);
-    let (mut tally, failed) = count(&mut command)?;
-    // A test that took its process with it has no name to repeat.
-    let repeatable = failed.len() as u64 == tally.failed && failed.len() <= REPEATED_MAX;
+    let mut first: Outcome = count(&mut command)?.into();
+    let names = |failures: &[Failure]| -> Vec<String> {
+        failures
+            .iter()
+            .map(|failure| failure.name.clone())
+            .collect()
+    };
+    let failed = names(&first.failures);
+    // A test that took its process with it may have left others behind that did not run.
+    let repeatable = failed.len() as u64 == first.tally.failed && failed.len() <= REPEATED_MAX;
     if !failed.is_empty() && repeatable {
         eprintln!(
             "repeating once, in case the host disturbed them: {}",
@@ -124,17 +155,16 @@ fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Tally> {
         );
         let mut again = privileged_command(root, scope, skips);
         again.arg("--exact").args(&failed);
-        let (second, still) = count(&mut again)?;
-        for name in failed.iter().filter(|name| !still.contains(name)) {
-            eprintln!("repeated: {name} failed once and passed when it was repeated");
-        }
-        if second.failed == still.len() as u64 {
-            let mended = (failed.len() - still.len()) as u64;
-            tally.passed += mended;
-            tally.failed -= mended;
+        let second = count(&mut again)?;
+        let still = names(&second.failures);
+        if second.tally.failed == still.len() as u64 {
+            let is_mended = |failure: &mut Failure| !still.contains(&failure.name);
+            first.repeated = first.failures.extract_if(.., is_mended).collect();
+            first.tally.passed += first.repeated.len() as u64;
+            first.tally.failed -= first.repeated.len() as u64;
         }
     }
-    Ok(tally)
+    Ok(first)
 }
 
 /// On a virtual machine the host may take the CPU in the middle of a measurement. So many failures
@@ -207,8 +237,8 @@ fn test_targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs a `cargo test`, passes its output on, adds up its result lines and names what failed.
-fn count(command: &mut Command) -> Result<(Tally, Vec<String>)> {
+/// Runs a `cargo test`, passes its output on and takes note of it.
+fn count(command: &mut Command) -> Result<Report> {
     let line = run::show(command);
     eprintln!("+ {line}");
     let mut child = command
@@ -216,75 +246,23 @@ fn count(command: &mut Command) -> Result<(Tally, Vec<String>)> {
         .spawn()
         .with_context(|| line.clone())?;
     let stdout = child.stdout.take().context("no stdout")?;
-    let mut tally = Tally::default();
-    let mut failed = Vec::new();
+    let mut report = Report::default();
     for text in BufReader::new(stdout).lines() {
         let text = text?;
         println!("{text}");
-        tally.add(result_line(&text).unwrap_or_default());
-        failed.extend(failed_line(&text).map(str::to_owned));
+        report.line(&text);
     }
     let status = child.wait()?;
-    if !status.success() && tally.failed == 0 {
+    if !status.success() && report.tally.failed == 0 {
         // It did not compile, or a test ended the process before it could report.
-        tally.failed = 1;
+        report.tally.failed = 1;
     }
-    Ok((tally, failed))
-}
-
-/// Reads `test a::name ... FAILED`.
-fn failed_line(text: &str) -> Option<&str> {
-    text.strip_prefix("test ")?.strip_suffix(" ... FAILED")
-}
-
-/// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
-fn result_line(text: &str) -> Option<Tally> {
-    let counts = text.strip_prefix("test result: ")?.split_once(". ")?.1;
-    let of = |name: &str| {
-        let part = counts.split("; ").find(|part| part.ends_with(name))?;
-        part.split(' ').next()?.parse().ok()
-    };
-    Some(Tally {
-        passed: of("passed")?,
-        failed: of("failed")?,
-        skipped: of("ignored")?,
-    })
+    Ok(report)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_result_line_is_counted_and_other_lines_are_not() {
-        let check = |text: &str, expect: Option<(u64, u64, u64)>| {
-            let expect = expect.map(|(passed, failed, skipped)| Tally {
-                passed,
-                failed,
-                skipped,
-            });
-            assert_eq!(result_line(text), expect, "{text}");
-        };
-        let end = "0 measured; 0 filtered out; finished in 0.00s";
-        check(
-            &format!("test result: ok. 3 passed; 0 failed; 1 ignored; {end}"),
-            Some((3, 0, 1)),
-        );
-        check(
-            &format!("test result: FAILED. 3 passed; 2 failed; 0 ignored; {end}"),
-            Some((3, 2, 0)),
-        );
-        check("test time::works ... ok", None);
-        check("test result: garbage", None);
-    }
-
-    #[test]
-    fn a_failed_test_is_known_by_its_line() {
-        let check = |text: &str, expect: Option<&str>| assert_eq!(failed_line(text), expect);
-        check("test time::works ... FAILED", Some("time::works"));
-        check("test time::works ... ok", None);
-        check("test result: FAILED. 1 passed; 1 failed; 0 ignored", None);
-    }
 
     #[test]
     fn a_test_file_names_its_need_for_privilege() {
