@@ -13,7 +13,7 @@ use crate::vm::{self, End};
 use crate::{check, lock, run};
 
 /// How much to test.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scope {
     /// The core: within 25 minutes cold on two cores.
     Core,
@@ -23,6 +23,8 @@ pub enum Scope {
 
 /// How often a repeated end-to-end test runs, read by the tests.
 const RUNS: &str = "RTSCOPE_RUNS";
+/// In `make test-all`.
+const RUNS_OF_ALL: &str = "200";
 /// File to which `testkit::skip` appends a line for each test that could not run here.
 const SKIPS: &str = "RTSCOPE_SKIPS";
 
@@ -96,16 +98,31 @@ impl From<Report> for Outcome {
 }
 
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
-    let mut outcome = unprivileged(root, Some(skips))?;
+    let mut outcome = unprivileged(root, Some(Counted { scope, skips }))?;
     outcome.add(privileged(root, scope, skips)?);
     Ok(outcome)
 }
 
-/// Unit tests, and integration tests that need no privilege; those that skip themselves append
-/// their reason to `skips`.
-pub fn unprivileged(root: &Path, skips: Option<&Path>) -> Result<Outcome> {
+/// A run whose skipped tests are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// How much.
+    pub scope: Scope,
+    /// Where tests that skip themselves append their reason.
+    pub skips: &'a Path,
+}
+
+/// Unit tests, and integration tests that need no privilege; without `counted` those that skip
+/// themselves pass.
+pub fn unprivileged(root: &Path, counted: Option<Counted<'_>>) -> Result<Outcome> {
     let mut command = run::cargo(root);
-    command.envs(skips.map(|path| (SKIPS, path)));
+    if let Some(Counted { scope, skips }) = counted {
+        command.env(SKIPS, skips);
+        // Those tests' own defaults are the core's.
+        if scope == Scope::All && std::env::var_os(RUNS).is_none() {
+            command.env(RUNS, RUNS_OF_ALL);
+        }
+    }
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
     for target in test_targets(root)?
         .iter()
@@ -184,7 +201,14 @@ fn privileged_command(root: &Path, scope: Scope, skips: &Path) -> Command {
     command.args(["--", "--test-threads=1"]);
     command.env(lock::HELD, "1").env(SKIPS, skips);
     if std::env::var_os(RUNS).is_none() {
-        command.env(RUNS, if scope == Scope::All { "200" } else { "20" });
+        command.env(
+            RUNS,
+            if scope == Scope::All {
+                RUNS_OF_ALL
+            } else {
+                "20"
+            },
+        );
     }
     command
 }
