@@ -48,6 +48,7 @@ int rtscope_directory_open(const char *path, int create)
         !(status.st_mode & (S_IWGRP | S_IWOTH)))
         return fd;
     close(fd);
+    errno = EPERM;
     return -1;
 }
 
@@ -213,6 +214,8 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
                                 (int)plan.pid, (unsigned long long)plan.begin_ns);
     int result = -1;
     file->refused_pid = 0;
+    /* Before our own, which may need their room. */
+    rtscope_sweep(folder);
     if (length > 0 && (size_t)length < sizeof file->path) {
         const char *const name = strrchr(file->path, '/') + 1;
         const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -230,6 +233,21 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
     }
     close(folder);
     return result;
+}
+
+void rtscope_file_end(const struct rtscope_file *file, int is_wanted)
+{
+    char folder[RTSCOPE_PATH_MAX];
+    if (!is_wanted)
+        unlink(file->path);
+    memcpy(folder, file->path, sizeof folder);
+    *strrchr(folder, '/') = '\0';
+    const int fd = rtscope_directory_open(folder, 0);
+    if (fd < 0)
+        return;
+    /* What our children left behind. */
+    rtscope_sweep(fd);
+    close(fd);
 }
 
 int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where)

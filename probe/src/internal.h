@@ -51,11 +51,17 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
 /* Maps a part of the file at `where`, over what is there. */
 int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where);
+/* At the process's end: removes its file, unless a recorder wants it, and what children left that
+ * ran another program. */
+void rtscope_file_end(const struct rtscope_file *file, int is_wanted);
 /* Drops the mapping; the file stays. */
 void rtscope_file_unmap(struct rtscope_file *file);
 /* The directory of `settings`; -1 when it is not there or not to be trusted. */
 int rtscope_directory_open(const char *path, int create);
 int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size);
+
+/* sweep.c: removes rings in `folder` that say nothing and whose process is gone. */
+void rtscope_sweep(int folder);
 
 /* sessions.c: which events are wanted, by recorders and by the environment. */
 struct rtscope_wishes {
@@ -64,6 +70,8 @@ struct rtscope_wishes {
     char patterns[4096];
 };
 void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings);
+/* Whether a recorder is there, or one that was killed said so; also where nobody can tell. */
+int rtscope_sessions_any(const struct rtscope_settings *settings);
 /* Whether a session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
 int rtscope_wishes_overwrite(const struct rtscope_wishes *wishes);
 int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,

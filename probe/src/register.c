@@ -278,17 +278,17 @@ static void attach(struct rtscope_object *object)
     rtscope_objects_note(&process.file);
 }
 
-/* A child has rings of its own. Its switches are still the parent's pages until they are mapped
- * anew; where that fails they are replaced by private zeros, and it is not traced. */
+/* A child has rings of its own, also where its parent found none: it tries, and says who has none.
+ * Its switches are still the parent's pages until they are mapped anew; where that fails they are
+ * replaced by private zeros, and it is not traced. */
 static void fork_in_child(void)
 {
     struct rtscope_file parent = process.file;
-    if (!parent.header)
-        return;
     const int failed = begin_process();
     for (struct rtscope_object *object = process.objects; object; object = object->next) {
-        mmap(object->switches, object->switches_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (parent.header)
+            mmap(object->switches, object->switches_bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (!failed)
             attach(object);
     }
@@ -326,17 +326,17 @@ static void after_fork_in_child(void)
 }
 
 /* The process's file, made for the first description; without one nothing is traced. */
-static int begin(void)
+static void begin(void)
 {
-    if (!process.begun) {
-        process.begun = 1;
-        rtscope_settings_read(&process.settings);
-        process.area_offset = find_rseq_area();
-        process.tid_offset = find_tid();
-        if (begin_process() == 0)
-            pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    }
-    return process.file.header != NULL;
+    if (process.begun)
+        return;
+    process.begun = 1;
+    rtscope_settings_read(&process.settings);
+    process.area_offset = find_rseq_area();
+    process.tid_offset = find_tid();
+    begin_process();
+    if (!process.settings.disabled)
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections)
@@ -344,15 +344,14 @@ void rtscope_register_(struct rtscope_object *object, const struct rtscope_secti
     if (sections->events_begin == sections->events_end)
         return;
     pthread_mutex_lock(&lock);
-    if (begin()) {
-        object->sections = sections;
-        object->switches = sections->switches_begin;
-        object->switches_bytes =
-            (uint64_t)((const char *)sections->switches_end - (const char *)object->switches);
-        object->next = process.objects;
-        process.objects = object;
-        attach(object);
-    }
+    begin();
+    object->sections = sections;
+    object->switches = sections->switches_begin;
+    object->switches_bytes =
+        (uint64_t)((const char *)sections->switches_end - (const char *)object->switches);
+    object->next = process.objects;
+    process.objects = object;
+    attach(object);
     pthread_mutex_unlock(&lock);
 }
 
@@ -397,16 +396,6 @@ static int in_use(const struct rtscope_header *header)
     return 0;
 }
 
-/* Whether a recorder is there, or one that was killed said so. */
-static int is_recorded(void)
-{
-    struct rtscope_wishes wishes;
-    struct rtscope_settings settings = process.settings;
-    settings.events = NULL;
-    rtscope_wishes_read(&wishes, &settings);
-    return wishes.length != 0;
-}
-
 /* The mapping stays: other objects may still record after our destructors, until the very end. A
  * file in which nothing was recorded goes; any other is the recorder's to remove. */
 void rtscope_unregister_(struct rtscope_object *object)
@@ -417,11 +406,11 @@ void rtscope_unregister_(struct rtscope_object *object)
         link = &(*link)->next;
     if (*link)
         *link = object->next;
-    if (!process.objects && process.file.header && process.file.header->pid == (int)getpid() &&
-        !in_use(process.file.header))
-        unlink(process.file.path);
+    if (!process.objects && process.file.header && process.file.header->pid == (int)getpid())
+        rtscope_file_end(&process.file, in_use(process.file.header));
     /* A recorder that is there wants to tell who had no rings. */
-    if (!process.objects && process.file.refused_pid == (int)getpid() && !is_recorded())
+    if (!process.objects && process.file.refused_pid == (int)getpid() &&
+        !rtscope_sessions_any(&process.settings))
         unlink(process.file.path);
     pthread_mutex_unlock(&lock);
 }
@@ -429,6 +418,7 @@ void rtscope_unregister_(struct rtscope_object *object)
 void rtscope_forget(void)
 {
     /* A recorder that is there wants to read what we leave, and removes it. */
-    if (process.file.header && process.file.header->pid == (int)getpid() && !is_recorded())
+    if (process.file.header && process.file.header->pid == (int)getpid() &&
+        !rtscope_sessions_any(&process.settings))
         unlink(process.file.path);
 }

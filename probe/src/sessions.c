@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -66,6 +67,34 @@ static void add_sessions(struct rtscope_wishes *wishes, const char *path)
             found++;
         }
     closedir(list);
+}
+
+static int has_session(const char *path)
+{
+    const int folder = rtscope_directory_open(path, 0);
+    DIR *const list = folder < 0 ? NULL : fdopendir(folder);
+    if (!list) {
+        const int reason = errno;
+        if (folder >= 0)
+            close(folder);
+        return reason == EMFILE || reason == ENFILE || reason == ENOMEM;
+    }
+    const struct dirent *entry;
+    int found = 0;
+    while (!found && (entry = readdir(list)))
+        found = strncmp(entry->d_name, "session-", 8) == 0;
+    closedir(list);
+    return found;
+}
+
+int rtscope_sessions_any(const struct rtscope_settings *settings)
+{
+    char path[RTSCOPE_PATH_MAX];
+    if (rtscope_directory_path(settings->directory, geteuid(), path, sizeof path) == 0 &&
+        has_session(path))
+        return 1;
+    return !settings->directory && geteuid() != 0 &&
+           rtscope_directory_path(NULL, 0, path, sizeof path) == 0 && has_session(path);
 }
 
 void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings)

@@ -51,7 +51,8 @@ static int equals(const char *text, const char *word)
     return text && strcmp(text, word) == 0;
 }
 
-/* The counter is a clock where the kernel itself trusts it. */
+/* The counter is a clock where the kernel itself trusts it. In a program for another machine, under
+ * an emulator, the kernel's counter is not the one that we read. */
 static uint32_t best_clock(void)
 {
     char name[32];
@@ -59,8 +60,8 @@ static uint32_t best_clock(void)
                    sizeof name) <= 0)
         return RTSCOPE_CLOCK_MONOTONIC;
     name[strcspn(name, "\n")] = '\0';
-    return equals(name, "tsc") || equals(name, "arch_sys_counter") ? RTSCOPE_CLOCK_COUNTER
-                                                                    : RTSCOPE_CLOCK_MONOTONIC;
+    return equals(name, RTSCOPE_COUNTER_CLOCKSOURCE_) ? RTSCOPE_CLOCK_COUNTER
+                                                       : RTSCOPE_CLOCK_MONOTONIC;
 }
 
 void rtscope_settings_read(struct rtscope_settings *settings)

@@ -274,9 +274,10 @@ fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
     let what = format!("nothing was recorded for --user '{}'", patterns.join(","));
     let error = Error::new(ErrorKind::NotFound, what).found(found);
     match user.refused.is_empty() {
-        true => {
-            error.mend("check the pattern, and that the program is linked with librtscope-probe")
-        }
+        true => error.mend(
+            "check the pattern, and that the program is linked with librtscope-probe, which is for \
+             64-bit programs",
+        ),
         // Each refusal has its remedy.
         false => error,
     }

@@ -78,7 +78,7 @@ impl Scene {
         summary
     }
 
-    /// Names in the shared directory, but for the lock.
+    /// Names in the shared directory.
     fn left(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.shared.path()).expect("the shared directory");
         let names = entries.map(|e| {
@@ -87,7 +87,7 @@ impl Scene {
                 .to_string_lossy()
                 .into_owned()
         });
-        names.filter(|name| name != "recorder").collect()
+        names.collect()
     }
 }
 
@@ -250,6 +250,153 @@ fn who_finds_no_memory_for_rings_runs_on_and_is_named_with_the_reason() {
     assert!(said.contains("found: Cannot allocate memory"), "{said}");
     assert!(said.contains("RTSCOPE_RING_SIZE=64K"), "{said}");
     assert_eq!(scene.left(), Vec::<String>::new());
+}
+
+/// Forks, and writes in both; says in the child's status how many file descriptors it may have.
+const FORKS: &str = r#"
+#include <rtscope/event.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    const struct rlimit descriptors = {4, 1024}, more = {1024, 1024};
+    RTSCOPE_EVENT(forks, parent);
+    if (count > 1 && setrlimit(RLIMIT_NOFILE, atoi(words[1]) ? &more : &descriptors) != 0)
+        return 1;
+    if (fork() == 0) {
+        RTSCOPE_EVENT(forks, child);
+        return 0;
+    }
+    return wait(0) < 0;
+}
+"#;
+
+/// Records a script with [`FORKS`] as `$0`; gives what each process wrote, and who was refused.
+fn forked(scene: &Scene, program: &Path, script: &str) -> (Vec<u64>, Vec<String>) {
+    let own = scene.shared.path().display();
+    let script = format!("export RTSCOPE_DIR={own}; {script}");
+    let mut command: Vec<_> = ["sh", "-c", &script].map(Into::into).to_vec();
+    command.push(program.into());
+    let config = RecordConfig {
+        command: Some(command),
+        ..scene.config("forks")
+    };
+    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    assert_eq!(scene.left(), Vec::<String>::new());
+    let mut events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
+    events.sort_unstable();
+    (events, summary.user.refused)
+}
+
+#[test]
+fn a_child_of_fork_tries_for_rings_of_its_own_and_is_named_where_it_finds_none() {
+    let scene = Scene::new("forks-refused");
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = build_traced(scratch, "forks", Traced::c(FORKS));
+    let check = |script: &str, events: &[u64], refused: usize| {
+        let (found, said) = forked(&scene, &program, script);
+        assert_eq!(
+            (&found[..], said.len()),
+            (events, refused),
+            "{script}: {said:?}"
+        );
+        let of_descriptors = |said: &String| {
+            said.starts_with("forks (")
+                && said.contains(") has no rings")
+                && said.contains("found: Too many open files")
+                && said.contains("raise 'ulimit -n'")
+        };
+        assert!(said.iter().all(of_descriptors), "{said:?}");
+        std::fs::remove_dir_all(scene.folder.path().join("trace")).expect("the trace");
+    };
+    check("$0", &[1, 1], 0);
+    // The parent has rings, and its child may open no more than the directory.
+    check("$0 0", &[1], 1);
+    // The parent has none, its child may open more.
+    check("(ulimit -S -n 4; $0 1)", &[1], 1);
+    // Neither has any, which each says for itself; another process is recorded.
+    check("$0; (ulimit -n 4; $0)", &[1, 1], 2);
+}
+
+/// Says in each event what time it is.
+const CLOCK: &str = r#"
+#include <rtscope/event.h>
+#include <time.h>
+int main(void)
+{
+    for (int i = 0; i < 100; i++) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        RTSCOPE_EVENT(clock, tick, u64("now", now.tv_sec * 1000000000u + now.tv_nsec));
+    }
+    return 0;
+}
+"#;
+
+/// [`CLOCK`] for arm64; nothing when that cannot be done or run here.
+fn build_clock_for_arm64(folder: &Path) -> Option<PathBuf> {
+    let is_there = |program| Command::new(program).arg("--version").output().is_ok();
+    let needed = ["aarch64-linux-gnu-gcc", "qemu-aarch64"];
+    if !cfg!(target_arch = "x86_64") || !needed.into_iter().all(is_there) {
+        let why = "it wants x86-64, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user";
+        testkit::skip("user_record on arm64", why);
+        return None;
+    }
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let (source, program) = (folder.join("clock.c"), folder.join("clock"));
+    std::fs::write(&source, CLOCK).expect("the program's text");
+    let mut compile = Command::new(needed[0]);
+    compile.args(["-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o"]);
+    compile
+        .arg(&program)
+        .arg(&source)
+        .arg("-I")
+        .arg(probe.join("include"));
+    for source in std::fs::read_dir(probe.join("src")).expect("sources") {
+        let path = source.expect("a source").path();
+        if path.extension().is_some_and(|end| end == "c") {
+            compile.arg(path);
+        }
+    }
+    let done = compile.output().expect("a compiler");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    Some(program)
+}
+
+#[test]
+fn a_program_for_another_machine_is_recorded_at_its_own_times() {
+    let scene = Scene::new("foreign");
+    let Some(program) = build_clock_for_arm64(scene.folder.path()) else {
+        return;
+    };
+    let directory = format!("RTSCOPE_DIR={}", scene.shared.path().display());
+    let mut command: Vec<_> = ["env", &directory, "qemu-aarch64"].map(Into::into).to_vec();
+    command.push(program.into());
+    let config = RecordConfig {
+        command: Some(command),
+        ..scene.config("clock")
+    };
+    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    assert_eq!((summary.user.events(), summary.user.lost()), (100, 0));
+    let trace = Trace::open(&summary.path).expect("a trace");
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    let (mut count, mut before) = (0, 0);
+    while let Some(item) = cursor.next().expect("sound") {
+        let Item::Event(event) = item else {
+            panic!("{item:?}");
+        };
+        let class = &trace.classes()[event.class().0 as usize];
+        let Some(now) = class.field("now").map(|field| event.u64(field)) else {
+            continue;
+        };
+        let time = event.time().as_ns() as u64;
+        assert!(before <= now && now <= time, "{before} {now} {time}");
+        (count, before) = (count + 1, time);
+    }
+    assert_eq!(count, 100);
 }
 
 #[test]

@@ -21,7 +21,7 @@ struct Watched {
 /// recorded.
 fn watched(program: &Path, words: &[&str]) -> Watched {
     let scene = Scene::new();
-    let said = scene.shared().join("recorder");
+    let said = scene.beside("strace");
     let program = program.to_str().expect("UTF-8");
     let said_path = said.to_str().expect("UTF-8");
     let strace = ["strace", "-f", "-C", "-o", said_path, program];

@@ -150,9 +150,8 @@ fn check(name: &str, alone: u64) -> u64 {
     let ended = second.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(ended.status.success(), "{said}");
-    let rings = |path: &PathBuf| !path.ends_with("recorder");
-    let left_rings: Vec<_> = entries(scene.shared()).filter(rings).collect();
-    assert_eq!(left_rings, Vec::<PathBuf>::new());
+    let left_behind: Vec<_> = entries(scene.shared()).collect();
+    assert_eq!(left_behind, Vec::<PathBuf>::new());
 
     let (before, after) = (numbers(&left), numbers(&output));
     for numbers in [&before, &after] {

@@ -41,6 +41,33 @@ pub struct WithoutRings {
     pub link: String,
 }
 
+/// Held by the one recorder of a directory. The file that it locks goes with it: only who holds
+/// the lock on the file that bears the name removes it.
+#[derive(Debug)]
+pub struct RecorderLock {
+    file: OwnedFd,
+    directory: OwnedFd,
+}
+
+impl RecorderLock {
+    /// Whether the locked file is the one that others find.
+    fn is_in_place(&self) -> bool {
+        let own = rustix::fs::fstat(&self.file);
+        let named = rustix::fs::statat(&self.directory, RECORDER, AtFlags::SYMLINK_NOFOLLOW);
+        let identity = |status: rustix::fs::Stat| (status.st_dev, status.st_ino);
+        matches!((own, named), (Ok(own), Ok(named)) if identity(own) == identity(named))
+    }
+}
+
+impl Drop for RecorderLock {
+    fn drop(&mut self) {
+        if self.is_in_place() {
+            // What cannot be removed stays, and locks as well the next time.
+            let _ = rustix::fs::unlinkat(&self.directory, RECORDER, AtFlags::empty());
+        }
+    }
+}
+
 /// An open directory that nobody but its owner (and root) can write to.
 #[derive(Debug)]
 pub struct Directory {
@@ -206,27 +233,40 @@ impl Directory {
         RingFile::new(file, name)
     }
 
-    /// Becomes the one recorder of this directory, until the file is dropped.
+    /// Becomes the one recorder of this directory, until the lock is dropped.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when there is one; otherwise what the operating system says.
-    pub fn lock(&self) -> Result<File> {
+    pub fn lock(&self) -> Result<RecorderLock> {
         let failed = |errno: rustix::io::Errno| {
             Error::io(format!("cannot lock {}", self.path.display()), errno.into())
         };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
-        let file = File::from(fd.map_err(failed)?);
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
-                ErrorKind::AlreadyExists,
-                "these processes are being recorded already",
-            )
-            .found(format!("a recorder holds {}", self.path.display()))
-            .mend("end it first, or give both sides another directory with RTSCOPE_DIR")),
-            Err(errno) => Err(failed(errno)),
+        loop {
+            let fd = rustix::fs::openat(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
+            let file = fd.map_err(failed)?;
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => (),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(self.is_recorded()),
+                Err(errno) => return Err(failed(errno)),
+            }
+            let directory = self.fd.try_clone();
+            let directory = directory.map_err(|cause| Error::io("cannot lock", cause))?;
+            let lock = RecorderLock { file, directory };
+            // Else its last holder removed it behind our opening, and others lock another.
+            if lock.is_in_place() {
+                return Ok(lock);
+            }
         }
+    }
+
+    fn is_recorded(&self) -> Error {
+        Error::new(
+            ErrorKind::AlreadyExists,
+            "these processes are being recorded already",
+        )
+        .found(format!("a recorder holds {}", self.path.display()))
+        .mend("end it first, or give both sides another directory with RTSCOPE_DIR")
     }
 
     /// Leaves a file that tells processes that start from now on which events are wanted. Returns

@@ -17,7 +17,7 @@ mod records;
 mod table;
 mod window;
 
-pub use directory::{Directory, WithoutRings};
+pub use directory::{Directory, RecorderLock, WithoutRings};
 pub use file::{Liveness, RingFile};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};

@@ -272,6 +272,24 @@ fn a_child_of_fork_has_rings_of_its_own() {
 }
 
 #[test]
+fn children_that_run_another_program_leave_no_rings_behind() {
+    let program = build(
+        "execs",
+        "#include <rtscope/event.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) { \
+         for (int i = 0; i < 20; i++) { \
+         if (!fork()) { if (i == 7) RTSCOPE_EVENT(app, child); \
+         execlp(\"true\", \"true\", (char *)0); } \
+         wait(0); } return 0; }",
+    );
+    let (_folder, files) = run(&program, &[]);
+    assert_eq!(files.len(), 0, "nobody recorded, and nothing is left");
+    // But for what a recorder may want: events that were recorded.
+    let (_folder, mut files) = run(&program, &[("RTSCOPE_EVENTS", "app")]);
+    let found: Vec<_> = files.iter_mut().flat_map(events).collect();
+    assert_eq!(found, [("app:child".to_owned(), vec![])]);
+}
+
+#[test]
 fn rings_of_others_and_rings_that_others_may_write_are_refused() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a directory");
     let owner = rustix::process::geteuid().as_raw();
@@ -291,6 +309,8 @@ fn rings_of_others_and_rings_that_others_may_write_are_refused() {
 /// An emulator gives no rseq area: the program makes one of its own, and says that its thread is on
 /// CPU 0, or (SECTION=1) on another one than it said before, which aborts every section.
 const OWN_SECTION: &str = r#"
+/* As where the kernel keeps its time by the counter that is read: the library's own. */
+extern uint32_t rtscope_write_clock;
 static __thread struct { uint32_t before, now; uint64_t section; uint64_t more[2]; } area
     __attribute__((aligned(32)));
 static void take_section(void)
@@ -299,6 +319,7 @@ static void take_section(void)
     if (!wanted)
         return;
     area.now = (uint32_t)atoi(wanted);
+    rtscope_write_clock = RTSCOPE_CLOCK_COUNTER;
     rtscope_object_.area_offset = (char *)&area - rtscope_thread_pointer_();
     rtscope_object_.fast = 1;
 }

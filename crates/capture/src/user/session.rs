@@ -3,7 +3,6 @@
 //! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
 //! CPUs, the more often the fuller it finds them.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Cpu, Error, ErrorKind, Instant, Result};
-use ring::{Directory, Liveness};
+use ring::{Directory, Liveness, RecorderLock};
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
@@ -140,7 +139,7 @@ struct Place {
     session: String,
     /// What recorders that were killed left switched on.
     forgotten: Forgotten,
-    _lock: File,
+    _lock: RecorderLock,
 }
 
 /// A recording of applications that runs in a thread of its own.

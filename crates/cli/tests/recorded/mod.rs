@@ -134,6 +134,11 @@ impl Scene {
         self.folder.path().join("trace")
     }
 
+    /// Where other files of the test may go.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Where programs that are started elsewhere must have their rings.
     pub fn shared(&self) -> &Path {
         self.shared.path()

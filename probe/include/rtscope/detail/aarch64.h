@@ -31,6 +31,9 @@ static inline __attribute__((always_inline)) char *rtscope_thread_pointer_(void)
     return pointer;
 }
 
+/* The kernel's name for the clock that reads the same counter. */
+#define RTSCOPE_COUNTER_CLOCKSOURCE_ "arch_sys_counter"
+
 static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
 {
     uint64_t counter;

@@ -39,6 +39,9 @@ static inline __attribute__((always_inline)) char *rtscope_thread_pointer_(void)
     return pointer;
 }
 
+/* The kernel's name for the clock that reads the same counter. */
+#define RTSCOPE_COUNTER_CLOCKSOURCE_ "tsc"
+
 static inline __attribute__((always_inline)) uint64_t rtscope_counter_(void)
 {
     uint32_t low, high;
