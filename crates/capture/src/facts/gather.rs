@@ -26,6 +26,15 @@ pub fn gather() -> Facts {
     }
 }
 
+/// Which CPUs there are, and which are ours; of all else the facts say nothing. What asks the
+/// kernel no more begins at once: to read its types (BTF) takes milliseconds.
+pub fn gather_cpus() -> Facts {
+    Facts {
+        machine: cpus(),
+        ..Facts::default()
+    }
+}
+
 /// The text of a file; empty when it cannot be read, which the rules treat as "not there".
 fn text(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
@@ -147,11 +156,22 @@ fn kernel_config(release: &str) -> String {
     String::from_utf8_lossy(&output).into_owned()
 }
 
-/// `account`: whether the kernel has a place for what a hypervisor takes.
-fn machine(account: bool) -> Machine {
+fn cpus() -> Machine {
     let cpus = |path: &str| Cpu::parse_list(&text(path)).unwrap_or_default();
     let online = cpus("/sys/devices/system/cpu/online");
-    let governors: BTreeSet<String> = online
+    Machine {
+        cpus_allowed: cpus_allowed(&online),
+        cpus_isolated: cpus("/sys/devices/system/cpu/isolated"),
+        cpus_online: online,
+        ..Machine::default()
+    }
+}
+
+/// `account`: whether the kernel has a place for what a hypervisor takes.
+fn machine(account: bool) -> Machine {
+    let cpus = cpus();
+    let governors: BTreeSet<String> = cpus
+        .cpus_online
         .iter()
         .filter_map(|cpu| {
             word(format!(
@@ -160,7 +180,6 @@ fn machine(account: bool) -> Machine {
             ))
         })
         .collect();
-    let isolated = cpus("/sys/devices/system/cpu/isolated");
     let cpuinfo = text("/proc/cpuinfo");
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     let virtualised = Path::new("/sys/hypervisor/type").exists()
@@ -171,7 +190,6 @@ fn machine(account: bool) -> Machine {
             .release()
             .to_string_lossy()
             .into_owned(),
-        cpus_allowed: cpus_allowed(&online),
         clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         steal: hypervisor::steal_report(virtualised, hypervisor::leaves(), account, &command_line),
         virtualised,
@@ -179,9 +197,8 @@ fn machine(account: bool) -> Machine {
         command_line,
         smt_active: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
         idle_exit_us_max: idle_exit_us_max(),
-        irqs_on_isolated: irqs_on(&isolated),
-        cpus_isolated: isolated,
-        cpus_online: online,
+        irqs_on_isolated: irqs_on(&cpus.cpus_isolated),
+        ..cpus
     }
 }
 

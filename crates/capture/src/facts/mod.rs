@@ -20,7 +20,7 @@ mod tests;
 use event::Cpu;
 use serde::Serialize;
 
-pub use gather::gather;
+pub use gather::{gather, gather_cpus};
 pub use hypervisor::StealReport;
 pub use rules::{Effect, Lack, Rung, Stand, Verb};
 

@@ -25,7 +25,10 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Runs the verb.
 pub fn run(typed: &Record) -> Result<Outcome> {
     let options = RecordOptions::new(typed)?;
-    let facts = facts::gather();
+    let facts = match options.kernel {
+        true => facts::gather(),
+        false => facts::gather_cpus(),
+    };
     if options.kernel {
         facts.require(Verb::Record)?;
     }
