@@ -4,9 +4,10 @@
 mod recorded;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use recorded::{Scene, compile, libraries, probe};
+use recorded::{Scene, compile_with_probe};
 
 /// Writes numbers until its input ends.
 const PROGRAM: &str = r#"
@@ -28,10 +29,7 @@ fn number(line: &str) -> Option<u64> {
 
 #[test]
 fn events_are_printed_while_they_are_recorded_once_and_to_the_last() {
-    let include = format!("-I{}", probe().join("include").display());
-    let library = libraries().join("librtscope-probe.a");
-    let library = library.to_str().expect("a path in UTF-8");
-    let program = compile("cc", "live", PROGRAM, &[&include, library, "-ldl"]);
+    let program = compile_with_probe("live", PROGRAM, &[]);
     let scene = Scene::new();
     let rtscope = env!("CARGO_BIN_EXE_rtscope");
     let mut recorder = Command::new(rtscope)
@@ -85,6 +83,71 @@ fn events_are_printed_while_they_are_recorded_once_and_to_the_last() {
         .filter_map(|line| number(line))
         .count();
     assert_eq!(numbers.len(), all, "as the complete trace has");
+}
+
+/// `cat --live --user robot -- PROGRAM`, with temporary files in a folder of its own.
+fn pass(scene: &Scene, temporary: &Path, program: &Path) -> Child {
+    std::fs::create_dir(temporary).expect("a folder");
+    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    rtscope.args(["cat", "--live", "--user", "robot", "--"]);
+    rtscope.arg(program).env("RTSCOPE_DIR", scene.shared());
+    rtscope.env("TMPDIR", temporary).stdin(Stdio::piped());
+    rtscope.stdout(Stdio::piped()).stderr(Stdio::piped());
+    rtscope.spawn().expect("rtscope cat --live")
+}
+
+fn is_empty(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).expect("a folder");
+    entries.next().is_none()
+}
+
+#[test]
+fn events_of_applications_are_printed_as_they_come_and_kept_nowhere() {
+    let program = compile_with_probe("passing", PROGRAM, &[]);
+    let scene = Scene::new();
+    let temporary = scene.beside("temporary");
+    let mut live = pass(&scene, &temporary, &program);
+    let mut lines = BufReader::new(live.stdout.take().expect("its lines")).lines();
+    let mut numbers = Vec::new();
+    while numbers.len() < 10 {
+        let line = lines.next().expect("more lines").expect("text");
+        numbers.extend(number(&line));
+    }
+    assert_eq!(live.try_wait().expect("its state"), None, "it goes on");
+    drop(live.stdin.take());
+    numbers.extend(lines.filter_map(|line| number(&line.expect("text"))));
+    assert!(live.wait().expect("it ends").success());
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+    assert!(is_empty(&temporary) && is_empty(scene.shared()));
+}
+
+#[test]
+fn who_reads_no_further_ends_the_recording() {
+    let program = compile_with_probe("unread", PROGRAM, &[]);
+    let scene = Scene::new();
+    let temporary = scene.beside("temporary");
+    let mut live = pass(&scene, &temporary, &program);
+    let mut lines = BufReader::new(live.stdout.take().expect("its lines")).lines();
+    lines.next().expect("a line").expect("text");
+    drop(lines);
+    // The program goes on: it is its user's.
+    assert!(live.wait().expect("it ends").success());
+    assert!(is_empty(&temporary));
+}
+
+#[test]
+fn where_no_such_event_comes_the_reason_is_said() {
+    let scene = Scene::new();
+    let temporary = scene.beside("temporary");
+    let live = pass(&scene, &temporary, Path::new("true"));
+    let output = live.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("nothing was recorded for --user 'robot'"),
+        "{said}"
+    );
+    assert!(is_empty(&temporary) && is_empty(scene.shared()));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `rtscope cat`: what babeltrace2's text takes, by the same words, and filters.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -11,7 +12,7 @@ use super::Window;
 #[command(group(ArgGroup::new("clock")))]
 pub struct Cat {
     /// The traces or snapshots, merged by their wall clocks
-    #[arg(required = true)]
+    #[arg(required_unless_present = "user")]
     pub trace: Vec<PathBuf>,
     /// The part to print.
     #[command(flatten)]
@@ -58,6 +59,14 @@ pub struct Cat {
     /// Print events of a recording while it is written, until it ends or Ctrl-C
     #[arg(long, conflicts_with_all = ["begin", "end", "stream_intersection", "debug_info"])]
     pub live: bool,
+    /// With --live: print events of applications as in record --user, and keep nothing; repeatable
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        requires = "live",
+        conflicts_with = "trace"
+    )]
+    pub user: Vec<String>,
     /// Name the code at addresses of applications: file, function and line, from this disk
     #[arg(long)]
     pub debug_info: bool,
@@ -67,6 +76,9 @@ pub struct Cat {
     /// Write to PATH instead of stdout
     #[arg(short = 'w', long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+    /// With --user: run COMMAND, and end with it
+    #[arg(last = true, value_name = "COMMAND", requires = "user")]
+    pub command: Vec<OsString>,
 }
 
 /// Names that lines show.

@@ -1,7 +1,9 @@
 //! What `cat` was asked to do.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use capture::UserConfig;
 use event::{Duration, Error, ErrorKind, Result};
 use expr::Expr;
 use report::{EventClock, EventNames, EventOrigin, EventTextOptions};
@@ -27,10 +29,21 @@ pub struct CatOptions {
     pub output: Option<PathBuf>,
     /// Whether the trace is still being written.
     pub live: bool,
+    /// In the place of a trace: what to print as it comes.
+    pub passing: Option<Passing>,
     /// Whether addresses of code get names.
     pub debug_info: bool,
     /// Whether to go on behind bytes that cannot be understood.
     pub keep_going: bool,
+}
+
+/// Events that are printed as they come and kept nowhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passing {
+    /// Events of applications.
+    pub user: UserConfig,
+    /// What to run meanwhile; empty means nothing.
+    pub command: Vec<OsString>,
 }
 
 impl CatOptions {
@@ -60,10 +73,21 @@ impl CatOptions {
             text: text(typed),
             output: typed.output.clone(),
             live: typed.live,
+            passing: passing(typed)?,
             debug_info: typed.debug_info,
             keep_going: typed.keep_going,
         })
     }
+}
+
+fn passing(typed: &flags::Cat) -> Result<Option<Passing>> {
+    if typed.user.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Passing {
+        user: UserConfig::new(&typed.user)?,
+        command: typed.command.clone(),
+    }))
 }
 
 /// `-1.5`, or `2:-1.5` for the second of `count` traces.

@@ -14,7 +14,7 @@ mod wall;
 mod watch;
 mod words;
 
-pub use cat::CatOptions;
+pub use cat::{CatOptions, Passing};
 pub use convert::ConvertOptions;
 pub use eval::EvalOptions;
 pub use gaps::GapOptions;

@@ -16,6 +16,7 @@ use crate::options::CatOptions;
 use crate::paint::Paint;
 use crate::verbs::ahead::{Ahead, Entry};
 use crate::verbs::follow::follow;
+use crate::verbs::passing::pass;
 use crate::verbs::window;
 
 /// Output is written in pieces of about this size.
@@ -57,7 +58,11 @@ fn live(options: &CatOptions, paint: Paint) -> Result<Outcome> {
         out: Out::new(options.output.as_deref())?,
         complete: true,
     };
-    let followed = follow(&mut print, looks(options, paint));
+    let text = looks(options, paint);
+    let followed = match &options.passing {
+        Some(passing) => pass(&mut print, text, passing),
+        None => follow(&mut print, text),
+    };
     print.out.flush()?;
     followed?;
     Ok(match print.complete {

@@ -1,5 +1,7 @@
 //! `rtscope cat --live`: the events of a recording while it is written.
 
+use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use capture::LiveTrace;
@@ -25,18 +27,30 @@ pub(super) fn follow(print: &mut Print<'_>, text: EventTextOptions) -> Result<()
     };
     let live = LiveTrace::find(&root.path)?;
     let stop = signals::take_over()?;
+    let is_stopped = || stop.load(Ordering::Acquire);
+    follow_until(print, text, (&root.path, live), is_stopped)
+}
+
+/// The same of the recording that will be at a path, at most until `is_stopped` says so.
+pub(super) fn follow_until(
+    print: &mut Print<'_>,
+    text: EventTextOptions,
+    (output, live): (&Path, Option<LiveTrace>),
+    is_stopped: impl Fn() -> bool,
+) -> Result<()> {
     let mut printed = Instant::MIN;
     let mut times = EventTimes::new(text);
     loop {
-        // Asked before the last look, so that nothing can come after it.
+        // Asked before the last look, so that nothing can come after it: first who may end the
+        // recording, then whether it ended.
+        let is_stopped = is_stopped();
         let is_over = live.as_ref().is_none_or(LiveTrace::is_complete);
         let is_abandoned = live.as_ref().is_some_and(LiveTrace::is_abandoned);
-        let is_stopped = stop.load(std::sync::atomic::Ordering::Acquire);
         let until = match &live {
             Some(live) if !is_over => live.written_until(),
             _ => Instant::MAX,
         };
-        let path = live.as_ref().map_or(root.path.as_path(), LiveTrace::path);
+        let path = live.as_ref().map_or(output, LiveTrace::path);
         let range = TimeRange {
             begin: printed,
             end: until,

@@ -11,6 +11,7 @@ mod external;
 mod follow;
 pub mod info;
 pub mod measure;
+mod passing;
 pub mod record;
 pub mod report;
 pub mod rings;
