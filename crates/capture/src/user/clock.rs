@@ -122,6 +122,7 @@ impl Line {
         })
     }
 
+    #[inline]
     fn ns(&self, counter: u64) -> Option<i64> {
         let part = counter.wrapping_sub(self.counter);
         let ns = (u128::from(part) * u128::from(self.slope)) >> SLOPE_BITS;
@@ -138,10 +139,16 @@ pub(super) struct Converter<'a> {
 
 impl Converter<'_> {
     /// Nanoseconds of CLOCK_MONOTONIC at `counter`.
+    #[inline]
     pub fn ns(&mut self, counter: u64) -> i64 {
-        if let Some(ns) = self.line.ns(counter) {
-            return ns;
+        match self.line.ns(counter) {
+            Some(ns) => ns,
+            None => self.ns_elsewhere(counter),
         }
+    }
+
+    #[cold]
+    fn ns_elsewhere(&mut self, counter: u64) -> i64 {
         self.line = self.conversion.line(counter).unwrap_or_default();
         let ns = self.line.ns(counter);
         ns.unwrap_or_else(|| self.conversion.ns(counter))

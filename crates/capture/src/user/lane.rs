@@ -195,6 +195,7 @@ impl Lane {
 }
 
 /// The time of a record, in nanoseconds of CLOCK_MONOTONIC.
+#[inline]
 pub(super) fn time_ns(clock: ClockKind, converter: &mut Converter<'_>, record: &Record<'_>) -> i64 {
     match clock {
         ClockKind::Counter => converter.ns(record.time),

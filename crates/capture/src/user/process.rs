@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant as StdInstant;
 
 use ctf::writer::{TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
@@ -411,30 +410,28 @@ impl Process {
         let lost_more = lost > lane.lost_written;
         lane.lost_written = lost;
         stream.discarded(lost)?;
-        let mut scribe = Scribe {
-            file: &self.file,
-            ring: lane.ring,
-            wanted: &common.wanted.contexts,
-            now: StdInstant::now(),
-            contexts: &mut self.contexts,
-            filters: &mut self.filters,
-            desk: &mut self.desk,
-            last: None,
-            unknown: 0,
-        };
+        let mut scribe = Scribe::new(
+            (&self.file, lane.ring),
+            (&mut self.contexts, &common.wanted.contexts),
+            &mut self.filters,
+            &mut self.desk,
+        );
+        let mut ns = lane.ns;
+        let mut events = 0;
         for record in records.by_ref() {
-            lane.ns = lane.ns.max(time_ns(layout.clock, &mut converter, &record));
-            lane.first_ns.get_or_insert(lane.ns);
+            ns = ns.max(time_ns(layout.clock, &mut converter, &record));
+            lane.first_ns.get_or_insert(ns);
             match scribe.lay_out(&record) {
                 LaidOut::As(class, contexts, fields) => {
-                    let time = Instant::from_ns(lane.ns);
-                    stream.event_in_parts(class, time, contexts, fields)?;
-                    self.events += 1;
+                    stream.event_in_parts(class, Instant::from_ns(ns), contexts, fields)?;
+                    events += 1;
                 }
                 LaidOut::Filtered => (),
                 LaidOut::Malformed => self.malformed += 1,
             }
         }
+        lane.ns = ns;
+        self.events += events;
         self.unknown += scribe.unknown;
         self.malformed += records.malformed();
         lane.counter = records.time_max();

@@ -11,13 +11,17 @@ use super::classes;
 use super::contexts::{Context, Contexts, Origin};
 use super::filter::ByRecorder;
 
+/// Places for what is known of the records of an event. Those of two events, as the begin and the
+/// end of a piece of work, come in turn.
+const KNOWN: usize = 16;
+
 /// The memory in which records are laid out; used again and again.
 #[derive(Default)]
 pub(super) struct Desk {
     /// For each event of the table: how many bytes the fields of each record take, where all take
     /// as many. Such fields are copied as they are.
     sizes: Vec<Option<usize>>,
-    contexts: PayloadWriter,
+    known: [Known; KNOWN],
     fields: PayloadWriter,
 }
 
@@ -28,22 +32,61 @@ impl Desk {
         self.sizes
             .extend(new.map(ring::EventDescription::fields_bytes));
     }
+
+    /// Forgets what becomes old.
+    fn forget(&mut self) {
+        for known in &mut self.known {
+            known.payload_bytes = NOTHING;
+        }
+    }
+}
+
+/// No record's payload has so many bytes.
+const NOTHING: usize = usize::MAX;
+
+/// What the records of one event, thread and length have in common.
+struct Known {
+    id: u16,
+    tid: i32,
+    payload_bytes: usize,
+    class: u32,
+    contexts: PayloadWriter,
+    /// Whether somebody knows them all.
+    is_whole: bool,
+    /// How many bytes of the payload are fields, where they are copied.
+    fields_bytes: Option<usize>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Known {
+            id: 0,
+            tid: 0,
+            payload_bytes: NOTHING,
+            class: 0,
+            contexts: PayloadWriter::new(),
+            is_whole: true,
+            fields_bytes: None,
+        }
+    }
+}
+
+impl Known {
+    #[inline]
+    fn is_of(&self, record: &Record<'_>) -> bool {
+        (self.id, self.tid) == (record.id, record.tid) && self.payload_bytes == record.payload.len()
+    }
 }
 
 /// What becomes of the records of one ring on their way into the trace, in one pass.
 pub(super) struct Scribe<'p> {
-    pub file: &'p RingFile,
-    pub ring: u32,
-    /// Contexts that each event gets.
-    pub wanted: &'p [Context],
-    /// When the records were read.
-    pub now: StdInstant,
-    pub contexts: &'p mut Contexts,
-    pub filters: &'p mut HashMap<usize, ByRecorder>,
-    pub desk: &'p mut Desk,
-    /// Whose contexts are on the desk: the thread and the event; and whether they are known. Most
-    /// records are by the thread and of the event of the one before.
-    pub last: Option<(i32, usize, bool)>,
+    file: &'p RingFile,
+    ring: u32,
+    wanted: &'p [Context],
+    now: StdInstant,
+    contexts: &'p mut Contexts,
+    filters: &'p mut HashMap<usize, ByRecorder>,
+    desk: &'p mut Desk,
     /// Events with contexts that nobody knows.
     pub unknown: u64,
 }
@@ -58,50 +101,83 @@ pub(super) enum LaidOut<'b> {
     Malformed,
 }
 
-impl Scribe<'_> {
+impl<'p> Scribe<'p> {
+    /// For records that were read now; each event gets the contexts `wanted`.
+    pub fn new(
+        (file, ring): (&'p RingFile, u32),
+        (contexts, wanted): (&'p mut Contexts, &'p [Context]),
+        filters: &'p mut HashMap<usize, ByRecorder>,
+        desk: &'p mut Desk,
+    ) -> Scribe<'p> {
+        desk.forget();
+        Scribe {
+            file,
+            ring,
+            wanted,
+            now: StdInstant::now(),
+            contexts,
+            filters,
+            desk,
+            unknown: 0,
+        }
+    }
+
     /// Lays out a record.
     #[inline]
     pub fn lay_out<'b>(&'b mut self, record: &Record<'b>) -> LaidOut<'b> {
-        let Some(place) = self.file.table().place_of(record.id) else {
+        let slot = usize::from(record.id) % KNOWN;
+        if !self.desk.known[slot].is_of(record) && !self.learn(slot, record) {
             return LaidOut::Malformed;
-        };
+        }
         if !self.filters.is_empty()
-            && let Some(dropped) = self.drop_by_filter(record, place)
+            && let Some(dropped) = self.drop_by_filter(record, self.desk.known[slot].class as usize)
         {
             return dropped;
         }
-        match self.last {
-            Some((tid, last, is_known)) if (tid, last) == (record.tid, place) => {
-                self.unknown += u64::from(!is_known);
-            }
-            _ => self.lay_out_contexts(record, place),
-        }
-        let fields = match self.desk.sizes.get(place) {
-            Some(Some(size)) if record.payload.len().wrapping_sub(*size) < 8 => {
-                &record.payload[..*size]
-            }
-            Some(None) => {
-                let event = &self.file.table().events[place];
+        let known = &self.desk.known[slot];
+        self.unknown += u64::from(!known.is_whole);
+        let fields = match known
+            .fields_bytes
+            .and_then(|size| record.payload.get(..size))
+        {
+            Some(fields) => fields,
+            None => {
+                let event = &self.file.table().events[known.class as usize];
                 self.desk.fields.clear();
                 if !classes::encode(event, record.payload, &mut self.desk.fields) {
                     return LaidOut::Malformed;
                 }
                 self.desk.fields.bytes()
             }
-            _ => return LaidOut::Malformed,
         };
-        LaidOut::As(place as u32, self.desk.contexts.bytes(), fields)
+        LaidOut::As(known.class, known.contexts.bytes(), fields)
     }
 
-    fn lay_out_contexts(&mut self, record: &Record<'_>, place: usize) {
+    /// Finds out what records like this one have in common. False when it is not what its
+    /// description says.
+    #[cold]
+    fn learn(&mut self, slot: usize, record: &Record<'_>) -> bool {
+        let Some(place) = self.file.table().place_of(record.id) else {
+            return false;
+        };
+        let fields_bytes = self.desk.sizes.get(place).copied().flatten();
+        let payload_bytes = record.payload.len();
+        if fields_bytes.is_some_and(|size| payload_bytes.wrapping_sub(size) >= 8) {
+            return false;
+        }
         let origin = self.origin(record, place);
-        let contexts = self.desk.contexts.clear();
+        let known = &mut self.desk.known[slot];
+        let contexts = known.contexts.clear();
         contexts.i32(origin.pid).i32(origin.tid);
-        let is_known = self
+        known.is_whole = self
             .contexts
             .encode(self.wanted, origin, self.now, contexts);
-        self.unknown += u64::from(!is_known);
-        self.last = Some((record.tid, place, is_known));
+        known.id = record.id;
+        known.tid = record.tid;
+        known.payload_bytes = payload_bytes;
+        known.class = place as u32;
+        known.fields_bytes = fields_bytes;
+        true
     }
 
     /// What a filter of the recorder's makes of a record that it does not let pass.

@@ -22,6 +22,53 @@ const PACKET_BYTES: usize = 512 * 1024;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
 const LARGE_EXTENDED_ID: u32 = 65535;
+/// The lowest bits of the time, as many as the short headers hold.
+const COMPACT_TIME_BITS: u32 = 27;
+const LARGE_TIME_BITS: u32 = 32;
+/// Their sizes.
+const COMPACT_BYTES: usize = 4;
+const LARGE_BYTES: usize = 6;
+
+/// Bytes of the largest header of an event.
+const HEADER_BYTES_MAX: usize = 16;
+
+/// The events for which a packet that is open takes the short header and bytes as they are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quick {
+    /// Classes before this place.
+    classes: u32,
+    /// Times that lie less than this behind the last.
+    span_ns: u64,
+    /// Whether that header has four bytes; else it has six.
+    is_compact: bool,
+}
+
+impl Quick {
+    fn new(header: HeaderKind, classes: &[ClassEncoder]) -> Quick {
+        let (ids, bits) = match header {
+            HeaderKind::Compact => (COMPACT_EXTENDED_ID, COMPACT_TIME_BITS),
+            HeaderKind::Large => (LARGE_EXTENDED_ID, LARGE_TIME_BITS),
+            HeaderKind::Untimed => return Quick::default(),
+        };
+        let bytes = classes.iter().take_while(|class| class.wire.is_bytes);
+        Quick {
+            classes: ids.min(bytes.count() as u32),
+            span_ns: 1 << bits,
+            is_compact: header == HeaderKind::Compact,
+        }
+    }
+}
+
+/// The short forms of LTTng's headers: four bytes, and six.
+#[inline(always)]
+fn compact_header(id: u32, time: u64) -> u64 {
+    u64::from(id | (time as u32) << 5)
+}
+
+#[inline(always)]
+fn large_header(id: u32, time: u64) -> u64 {
+    u64::from(id as u16) | u64::from(time as u32) << 16
+}
 
 /// What a stream file is started with.
 #[derive(Debug)]
@@ -57,6 +104,7 @@ pub struct StreamTotals {
 #[must_use = "a stream must be finished, or its last packet is lost"]
 pub struct StreamWriter {
     start: Start,
+    quick: Quick,
     storage: Storage,
     /// The open packet, with room for its preamble; empty when no packet is open.
     packet: PacketBytes,
@@ -76,6 +124,7 @@ impl StreamWriter {
     pub(super) fn create(start: Start) -> Result<StreamWriter> {
         let storage = Storage::create(&start.path)?;
         Ok(StreamWriter {
+            quick: Quick::new(start.header, &start.classes),
             start,
             storage,
             packet: PacketBytes::default(),
@@ -104,7 +153,37 @@ impl StreamWriter {
     ///
     /// # Errors
     /// As [`StreamWriter::event`].
+    #[inline]
     pub fn event_in_parts(
+        &mut self,
+        class_index: u32,
+        time: Instant,
+        context: &[u8],
+        fields: &[u8],
+    ) -> Result<()> {
+        let ns = time.as_ns() as u64;
+        let used = self.packet.bytes.len();
+        // A time before the last, or before the clock's origin, is far behind it by this.
+        let is_quick = class_index < self.quick.classes
+            && ns.wrapping_sub(self.end) < self.quick.span_ns
+            && used > 0
+            && used + context.len() + fields.len() + HEADER_BYTES_MAX <= PACKET_BYTES;
+        if !is_quick || !self.packet.is_at_byte() {
+            return self.any_event(class_index, time, context, fields);
+        }
+        let (header, header_bytes) = match self.quick.is_compact {
+            true => (compact_header(class_index, ns), COMPACT_BYTES),
+            false => (large_header(class_index, ns), LARGE_BYTES),
+        };
+        let packet = &mut self.packet;
+        packet.append_event(header, header_bytes, context, fields);
+        self.end_event(ns);
+        Ok(())
+    }
+
+    /// An event that begins a packet, or has no short header, or is refused.
+    #[cold]
+    fn any_event(
         &mut self,
         class_index: u32,
         time: Instant,
@@ -151,7 +230,7 @@ impl StreamWriter {
     /// Makes room for an event and writes its header.
     fn begin_event(&mut self, class_index: u32, time: Instant, size_bytes: usize) -> Result<u64> {
         let time = self.checked_time(time)?;
-        let grown = self.packet.bytes.len() + size_bytes + 16;
+        let grown = self.packet.bytes.len() + size_bytes + HEADER_BYTES_MAX;
         if grown > PACKET_BYTES && self.packet.bytes.len() > self.events_begin {
             self.close_packet()?;
         }
@@ -162,6 +241,7 @@ impl StreamWriter {
         Ok(time)
     }
 
+    #[inline]
     fn end_event(&mut self, time: u64) {
         self.end = time;
         self.events += 1;
@@ -224,6 +304,7 @@ impl StreamWriter {
 
     /// Takes the classes that the metadata have gained.
     pub(super) fn set_classes(&mut self, classes: Arc<[ClassEncoder]>) {
+        self.quick = Quick::new(self.start.header, &classes);
         self.start.classes = classes;
     }
 
@@ -341,13 +422,11 @@ impl StreamWriter {
         let delta = time.wrapping_sub(self.end);
         let packet = &mut self.packet;
         match self.start.header {
-            HeaderKind::Compact if id < COMPACT_EXTENDED_ID && delta >> 27 == 0 => {
-                let word = id | (time as u32) << 5;
-                packet.append(&word.to_le_bytes());
+            HeaderKind::Compact if id < COMPACT_EXTENDED_ID && delta >> COMPACT_TIME_BITS == 0 => {
+                packet.append(&compact_header(id, time).to_le_bytes()[..COMPACT_BYTES]);
             }
-            HeaderKind::Large if id < LARGE_EXTENDED_ID && delta >> 32 == 0 => {
-                let (id, time) = ((id as u16).to_le_bytes(), (time as u32).to_le_bytes());
-                packet.append(&[id[0], id[1], time[0], time[1], time[2], time[3]]);
+            HeaderKind::Large if id < LARGE_EXTENDED_ID && delta >> LARGE_TIME_BITS == 0 => {
+                packet.append(&large_header(id, time).to_le_bytes()[..LARGE_BYTES]);
             }
             HeaderKind::Untimed => packet.append(&id.to_le_bytes()),
             HeaderKind::Compact => {
