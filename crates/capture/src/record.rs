@@ -1,7 +1,4 @@
-//! `record`: from start to a trace on disk.
-//!
-//! Reader threads on housekeeping CPUs empty the rings now and then and convert at once. They never
-//! sleep on the rings: a waiting reader would make the measured CPUs send wake-ups.
+//! `record`: from start to a trace on disk, with reader threads on housekeeping CPUs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,21 +9,22 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{EnvValue, StagedDir};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
-use ftrace::{CpuStatistics, EventName, Instance, PagePipe};
+use ftrace::{EventName, Instance};
 
 use crate::facts::Facts;
 use crate::functions::{self, SharedFunctions};
-use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
-use crate::progress::{FLUSH_PERIOD, Progress, Source};
+use crate::lanes::{CpuRecord, Lane, read_lanes, shares};
+use crate::progress::{Progress, Source};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
 
-/// How often the rings are emptied.
-const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
+/// How often the rings are emptied, and whether the end has come is asked.
+pub(crate) const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// More reader threads than this gain nothing.
 const READERS_MAX: usize = 8;
 
@@ -73,26 +71,6 @@ impl RecordConfig {
             stop: Arc::new(AtomicBool::new(false)),
             recording: Arc::new(AtomicBool::new(false)),
         }
-    }
-}
-
-/// What became of one CPU's events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuRecord {
-    /// What was written.
-    pub written: CpuTotals,
-    /// What the kernel's ring counted.
-    pub statistics: CpuStatistics,
-}
-
-impl CpuRecord {
-    /// Whether the trace accounts for every event that the kernel offered: those written (or of no
-    /// known format) are those read, those declared lost are those lost, and nothing is left.
-    pub fn reconciles(&self) -> bool {
-        let written = &self.written;
-        written.events + written.unknown == self.statistics.read
-            && written.discarded == self.statistics.lost()
-            && self.statistics.entries == 0
     }
 }
 
@@ -460,91 +438,4 @@ fn start_command(words: &[OsString]) -> Result<Child> {
             )
             .mend("check the command's name and its path")
         })
-}
-
-/// One CPU's way from its ring to its stream.
-struct Lane<'a> {
-    pipe: &'a mut PagePipe,
-    converter: CpuConverter,
-    page: Vec<u8>,
-}
-
-impl<'a> Lane<'a> {
-    fn new(pipe: &'a mut PagePipe, converter: CpuConverter) -> Self {
-        let page = vec![0; pipe.page_size_bytes()];
-        Lane {
-            pipe,
-            converter,
-            page,
-        }
-    }
-
-    /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
-    /// False when it gave up.
-    fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<bool> {
-        // Before the first read: what was overwritten until now lies before what is read next.
-        let overrun = instance.statistics(self.pipe.cpu())?.overrun;
-        for _ in 0..pages_max {
-            if !self.pipe.read_page(&mut self.page)? {
-                return Ok(true);
-            }
-            let missed_min = overrun.saturating_sub(self.converter.discarded());
-            self.converter
-                .page(&self.page, Before::Running, missed_min)?;
-        }
-        Ok(false)
-    }
-
-    /// The last losses, and the end of the stream.
-    fn finish(mut self, instance: &Instance) -> Result<CpuRecord> {
-        let statistics = instance.statistics(self.pipe.cpu())?;
-        self.converter.lost(statistics.lost())?;
-        self.converter.covers(clock::monotonic())?;
-        Ok(CpuRecord {
-            written: self.converter.finish()?,
-            statistics,
-        })
-    }
-}
-
-/// Deals the lanes out to at most `count` readers.
-fn shares(lanes: Vec<Lane<'_>>, count: usize) -> Vec<Vec<Lane<'_>>> {
-    let mut shares: Vec<Vec<_>> = (0..count.min(lanes.len())).map(|_| Vec::new()).collect();
-    let share_count = shares.len().max(1);
-    for (place, lane) in lanes.into_iter().enumerate() {
-        shares[place % share_count].push(lane);
-    }
-    shares
-}
-
-fn read_lanes(
-    mut lanes: Vec<Lane<'_>>,
-    instance: &Instance,
-    drained: &AtomicBool,
-    (progress, source): (&Progress, Source),
-) -> Result<Vec<CpuRecord>> {
-    let mut flushed = StdInstant::now();
-    loop {
-        let last = drained.load(Ordering::Acquire);
-        let (begin, begin_at) = (StdInstant::now(), clock::monotonic());
-        let mut is_empty = true;
-        for lane in &mut lanes {
-            let pages_max = if last { usize::MAX } else { 4096 };
-            is_empty &= lane.empty(instance, pages_max)?;
-        }
-        if is_empty && flushed.elapsed() >= FLUSH_PERIOD {
-            flushed = StdInstant::now();
-            for lane in &mut lanes {
-                lane.converter.flush()?;
-            }
-            progress.reached(source, begin_at)?;
-        }
-        if last {
-            return lanes
-                .into_iter()
-                .map(|lane| lane.finish(instance))
-                .collect();
-        }
-        std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
-    }
 }

@@ -10,6 +10,7 @@
 //! - Gathering leaves nothing behind on the machine and needs no privilege: an empty program is
 //!   attached for a moment where that is allowed.
 
+mod doubts;
 mod gather;
 mod hypervisor;
 mod parse;

@@ -3,12 +3,7 @@
 use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use super::{Facts, Preemption};
-
-/// An idle state that takes longer to leave makes tasks late.
-const IDLE_EXIT_US_FINE: i64 = 20;
-/// Clocksources whose reading goes through a device.
-const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
+use super::Facts;
 
 /// What a person wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -99,6 +94,24 @@ pub struct Lack {
     pub mend: String,
     #[serde(skip)]
     kind: ErrorKind,
+}
+
+impl Lack {
+    pub(super) fn new(
+        effect: Effect,
+        kind: ErrorKind,
+        what: impl Into<String>,
+        found: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Lack {
+            effect,
+            what: what.into(),
+            found: found.into(),
+            mend: mend.into(),
+            kind,
+        }
+    }
 }
 
 /// What one verb stands on here.
@@ -193,119 +206,9 @@ impl Facts {
         }
     }
 
-    /// What makes results of this machine doubtful, whatever the verb.
-    pub fn doubts(&self) -> Vec<Lack> {
-        let doubt = |what: &str, found: String, mend: &str| Lack {
-            effect: Effect::Doubts,
-            what: what.into(),
-            found,
-            mend: mend.into(),
-            kind: ErrorKind::Unsupported,
-        };
-        let mut doubts = Vec::new();
-        if self.machine.virtualised {
-            let what = "latencies include what the host takes from this virtual machine";
-            let steal = self.machine.steal.name();
-            let found = format!("a hypervisor below this kernel, steal {steal}");
-            doubts.push(doubt(what, found, "repeat on the bare machine"));
-        }
-        let slow = |governor: &&String| *governor != "performance";
-        if let Some(governor) = self.machine.governors.iter().find(slow) {
-            let what = "the frequency governor may slow the CPU down between activations";
-            let mend = "echo performance | sudo tee \
-                        /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
-            doubts.push(doubt(what, format!("governor {governor}"), mend));
-        }
-        doubts.extend(self.settings_doubts());
-        let preemption = self.scheduler.preemption;
-        if matches!(preemption, Preemption::None | Preemption::Voluntary) {
-            let what = "the kernel does not preempt itself: system calls of others delay your task";
-            let found = format!("preemption model {}", preemption.name());
-            doubts.push(doubt(
-                what,
-                found,
-                "boot with preempt=full, or a PREEMPT_RT kernel",
-            ));
-        }
-        doubts
-    }
-
-    /// What the machine is set to that makes tasks late.
-    fn settings_doubts(&self) -> Vec<Lack> {
-        let machine = &self.machine;
-        let mut doubts = Vec::new();
-        let mut doubt = |what: &str, found: String, mend: String| {
-            doubts.push(Lack {
-                effect: Effect::Doubts,
-                what: what.into(),
-                found,
-                mend,
-                kind: ErrorKind::Unsupported,
-            });
-        };
-        if machine.smt_active == Some(true) {
-            let what = "another thread of the same core takes a part of it";
-            let mend = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
-            doubt(what, "SMT is on".into(), mend.into());
-        }
-        let deep = machine
-            .idle_exit_us_max
-            .filter(|us| *us > IDLE_EXIT_US_FINE);
-        if let Some(exit_us) = deep {
-            let what = "idle CPUs sleep so deep that they are late to wake";
-            let found = format!("an idle state takes {exit_us} us to leave");
-            doubt(
-                what,
-                found,
-                format!("sudo cpupower idle-set -D {IDLE_EXIT_US_FINE}"),
-            );
-        }
-        let slow = |source: &&String| SLOW_CLOCKS.contains(&source.as_str());
-        if let Some(source) = machine.clocksource.as_ref().filter(slow) {
-            let what = "reading the clock takes a microsecond or more";
-            let mend = "boot with tsc=reliable, if the machine's TSC is";
-            doubt(what, format!("clocksource {source}"), mend.into());
-        }
-        if !machine.irqs_on_isolated.is_empty() {
-            let what = "interrupts come on isolated CPUs";
-            let list = |cpus: &[event::Cpu]| -> String {
-                let numbers: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
-                numbers.join(",")
-            };
-            let cpus = list(&machine.cpus_isolated);
-            let found = format!("{} interrupts on {cpus}", machine.irqs_on_isolated.len());
-            doubt(
-                what,
-                found,
-                format!("sudo rtscope shield --cpu {cpus} --apply"),
-            );
-        }
-        doubts
-    }
-
-    /// What RT throttling does to a real-time task that wants this share of its CPU for itself.
-    pub fn throttling_doubt(&self, share: f64) -> Option<Lack> {
-        let (runtime_us, period_us) = (self.scheduler.rt_runtime_us?, self.scheduler.rt_period_us?);
-        let granted = runtime_us as f64 / period_us.max(1) as f64;
-        (runtime_us >= 0 && share > granted).then(|| Lack {
-            effect: Effect::Doubts,
-            what: "RT throttling may stop a real-time task that does not sleep".into(),
-            found: format!("kernel.sched_rt_runtime_us={runtime_us} of {period_us}"),
-            mend: "sudo sysctl kernel.sched_rt_runtime_us=-1".into(),
-            kind: ErrorKind::PermissionDenied,
-        })
-    }
-
     fn bpf_lacks(&self) -> Option<Lack> {
         let stop = |kind, what: &str, found: String, mend: &str| {
-            let (what, mend) = (what.into(), mend.into());
-            Some(Lack {
-                effect: Effect::Stops,
-                what,
-                found,
-                mend,
-                kind,
-            })
+            Some(Lack::new(Effect::Stops, kind, what, found, mend))
         };
         if let Some(mode) = self
             .bpf
@@ -357,12 +260,8 @@ impl Facts {
 
     /// What a watch does without because the kernel lacks it.
     fn bpf_degradations(&self) -> Vec<Lack> {
-        let lack = |what: &str, found: String, mend: &str| Lack {
-            effect: Effect::Degrades,
-            what: what.into(),
-            found,
-            mend: mend.into(),
-            kind: ErrorKind::Unsupported,
+        let lack = |what: &str, found: String, mend: &str| {
+            Lack::new(Effect::Degrades, ErrorKind::Unsupported, what, found, mend)
         };
         let absent = self.bpf.absent.iter().map(|tracepoint| {
             let found = format!("no tracepoint {}", tracepoint.name);
@@ -397,13 +296,8 @@ impl Facts {
             "a hit has no snapshot"
         };
         let lack = |kind, why: &str, found: String, mend: String| {
-            Some(Lack {
-                effect,
-                what: format!("{without}: {why}"),
-                found,
-                mend,
-                kind,
-            })
+            let what = format!("{without}: {why}");
+            Some(Lack::new(effect, kind, what, found, mend))
         };
         let tracefs = &self.tracefs;
         let Some(mountpoint) = &tracefs.mountpoint else {
@@ -445,35 +339,27 @@ impl Facts {
     }
 
     fn symbol_lack(&self) -> Option<Lack> {
-        (!self.tracefs.kernel_symbols).then(|| Lack {
-            effect: Effect::Degrades,
-            what: "kernel stacks have addresses instead of names".into(),
-            found: match self.tracefs.kptr_restrict {
-                Some(value) => format!("kernel.kptr_restrict={value}, uid {}", self.privileges.uid),
-                None => "/proc/kallsyms shows no addresses".into(),
-            },
-            mend: match self.tracefs.kptr_restrict {
-                Some(2) => "sudo sysctl kernel.kptr_restrict=1, and run it with sudo".into(),
-                _ => "run it with sudo".into(),
-            },
-            kind: ErrorKind::PermissionDenied,
-        })
+        let found = match self.tracefs.kptr_restrict {
+            Some(value) => format!("kernel.kptr_restrict={value}, uid {}", self.privileges.uid),
+            None => "/proc/kallsyms shows no addresses".into(),
+        };
+        let mend = match self.tracefs.kptr_restrict {
+            Some(2) => "sudo sysctl kernel.kptr_restrict=1, and run it with sudo",
+            _ => "run it with sudo",
+        };
+        let what = "kernel stacks have addresses instead of names";
+        let kind = ErrorKind::PermissionDenied;
+        (!self.tracefs.kernel_symbols).then(|| Lack::new(Effect::Degrades, kind, what, found, mend))
     }
 
     fn real_time_lack(&self) -> Option<Lack> {
-        let stop = |kind, what: &str, found: String, mend: String| {
-            Some(Lack {
-                effect: Effect::Stops,
-                what: what.into(),
-                found,
-                mend,
-                kind,
-            })
+        let stop = |what: &str, found: String, mend: String| {
+            let kind = ErrorKind::PermissionDenied;
+            Some(Lack::new(Effect::Stops, kind, what, found, mend))
         };
         let scheduler = &self.scheduler;
         if let (Some(0), Some(cgroup)) = (scheduler.cgroup_rt_runtime_us, &scheduler.cgroup) {
             return stop(
-                ErrorKind::PermissionDenied,
                 "our control group has no real-time budget",
                 format!("{cgroup}/cpu.rt_runtime_us is 0"),
                 format!("echo 500000 | sudo tee {cgroup}/cpu.rt_runtime_us"),
@@ -481,7 +367,6 @@ impl Facts {
         }
         if !self.privileges.sys_nice && self.privileges.rtprio_max < 70 {
             return stop(
-                ErrorKind::PermissionDenied,
                 "real-time priorities are not ours to give",
                 format!(
                     "no CAP_SYS_NICE, RLIMIT_RTPRIO {}",
@@ -495,34 +380,34 @@ impl Facts {
 
     /// What keeps us from the machine's settings, which belong to root.
     fn settings_lack(&self) -> Option<Lack> {
-        (self.privileges.uid != 0).then(|| Lack {
-            effect: Effect::Stops,
-            what: "the machine's settings are not ours to write".into(),
-            found: format!("uid {}", self.privileges.uid),
-            mend: "run it with sudo".into(),
-            kind: ErrorKind::PermissionDenied,
+        let uid = self.privileges.uid;
+        (uid != 0).then(|| {
+            let (what, mend) = (
+                "the machine's settings are not ours to write",
+                "run it with sudo",
+            );
+            let kind = ErrorKind::PermissionDenied;
+            Lack::new(Effect::Stops, kind, what, format!("uid {uid}"), mend)
         })
     }
 
     /// What keeps a hog of ours from a machine that must go on meanwhile.
     fn second_cpu_lack(&self) -> Option<Lack> {
         let allowed = self.machine.cpus_allowed.len();
-        (allowed < 2).then(|| Lack {
-            effect: Effect::Stops,
-            what: "a hog on the only CPU would stop the machine".into(),
-            found: format!("{allowed} CPU to run on"),
-            mend: "run it where two CPUs are allowed: taskset -p $$ shows them".into(),
-            kind: ErrorKind::Unsupported,
+        (allowed < 2).then(|| {
+            let what = "a hog on the only CPU would stop the machine";
+            let mend = "run it where two CPUs are allowed: taskset -p $$ shows them";
+            let found = format!("{allowed} CPU to run on");
+            Lack::new(Effect::Stops, ErrorKind::Unsupported, what, found, mend)
         })
     }
 
     fn jackd_lack(&self) -> Option<Lack> {
-        self.jackd_path.is_none().then(|| Lack {
-            effect: Effect::Stops,
-            what: "jackd is not installed".into(),
-            found: "no jackd in PATH".into(),
-            mend: "sudo apt install jackd2; without it: sudo rtscope demo hog".into(),
-            kind: ErrorKind::NotFound,
+        self.jackd_path.is_none().then(|| {
+            let what = "jackd is not installed";
+            let mend = "sudo apt install jackd2; without it: sudo rtscope demo hog";
+            let found = "no jackd in PATH";
+            Lack::new(Effect::Stops, ErrorKind::NotFound, what, found, mend)
         })
     }
 }

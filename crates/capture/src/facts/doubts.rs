@@ -1,0 +1,121 @@
+//! What makes this machine's figures doubtful: plain facts → doubts, each with its remedy.
+
+use event::ErrorKind;
+
+use super::{Effect, Facts, Lack, Preemption};
+
+/// An idle state that takes longer to leave makes tasks late.
+const IDLE_EXIT_US_FINE: i64 = 20;
+/// Clocksources whose reading goes through a device.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
+
+fn doubt(what: &str, found: impl Into<String>, mend: impl Into<String>) -> Lack {
+    Lack::new(Effect::Doubts, ErrorKind::Unsupported, what, found, mend)
+}
+
+impl Facts {
+    /// What makes results of this machine doubtful, whatever the verb.
+    pub fn doubts(&self) -> Vec<Lack> {
+        let doubts = [
+            self.host_doubt(),
+            self.governor_doubt(),
+            self.smt_doubt(),
+            self.idle_doubt(),
+            self.clock_doubt(),
+            self.interrupts_doubt(),
+            self.preemption_doubt(),
+        ];
+        doubts.into_iter().flatten().collect()
+    }
+
+    fn host_doubt(&self) -> Option<Lack> {
+        let steal = self.machine.steal.name();
+        self.machine.virtualised.then(|| {
+            doubt(
+                "latencies include what the host takes from this virtual machine",
+                format!("a hypervisor below this kernel, steal {steal}"),
+                "repeat on the bare machine",
+            )
+        })
+    }
+
+    fn governor_doubt(&self) -> Option<Lack> {
+        let mut governors = self.machine.governors.iter();
+        let slow = governors.find(|governor| *governor != "performance")?;
+        Some(doubt(
+            "the frequency governor may slow the CPU down between activations",
+            format!("governor {slow}"),
+            "echo performance | sudo tee \
+             /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        ))
+    }
+
+    fn smt_doubt(&self) -> Option<Lack> {
+        (self.machine.smt_active == Some(true)).then(|| {
+            doubt(
+                "another thread of the same core takes a part of it",
+                "SMT is on",
+                "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+            )
+        })
+    }
+
+    fn idle_doubt(&self) -> Option<Lack> {
+        let exit_us = self.machine.idle_exit_us_max?;
+        (exit_us > IDLE_EXIT_US_FINE).then(|| {
+            doubt(
+                "idle CPUs sleep so deep that they are late to wake",
+                format!("an idle state takes {exit_us} us to leave"),
+                format!("sudo cpupower idle-set -D {IDLE_EXIT_US_FINE}"),
+            )
+        })
+    }
+
+    fn clock_doubt(&self) -> Option<Lack> {
+        let source = self.machine.clocksource.as_deref()?;
+        SLOW_CLOCKS.contains(&source).then(|| {
+            doubt(
+                "reading the clock takes a microsecond or more",
+                format!("clocksource {source}"),
+                "boot with tsc=reliable, if the machine's TSC is",
+            )
+        })
+    }
+
+    fn interrupts_doubt(&self) -> Option<Lack> {
+        let count = self.machine.irqs_on_isolated.len();
+        let isolated = self.machine.cpus_isolated.iter();
+        let cpus: Vec<_> = isolated.map(|cpu| cpu.0.to_string()).collect();
+        let cpus = cpus.join(",");
+        (count > 0).then(|| {
+            doubt(
+                "interrupts come on isolated CPUs",
+                format!("{count} interrupts on {cpus}"),
+                format!("sudo rtscope shield --cpu {cpus} --apply"),
+            )
+        })
+    }
+
+    fn preemption_doubt(&self) -> Option<Lack> {
+        let preemption = self.scheduler.preemption;
+        matches!(preemption, Preemption::None | Preemption::Voluntary).then(|| {
+            doubt(
+                "the kernel does not preempt itself: system calls of others delay your task",
+                format!("preemption model {}", preemption.name()),
+                "boot with preempt=full, or a PREEMPT_RT kernel",
+            )
+        })
+    }
+
+    /// What RT throttling does to a real-time task that wants this share of its CPU for itself.
+    pub fn throttling_doubt(&self, share: f64) -> Option<Lack> {
+        let (runtime_us, period_us) = (self.scheduler.rt_runtime_us?, self.scheduler.rt_period_us?);
+        let granted = runtime_us as f64 / period_us.max(1) as f64;
+        let what = "RT throttling may stop a real-time task that does not sleep";
+        let found = format!("kernel.sched_rt_runtime_us={runtime_us} of {period_us}");
+        let mend = "sudo sysctl kernel.sched_rt_runtime_us=-1";
+        let kind = ErrorKind::PermissionDenied;
+        (runtime_us >= 0 && share > granted)
+            .then(|| Lack::new(Effect::Doubts, kind, what, found, mend))
+    }
+}
