@@ -16,13 +16,15 @@ pub struct Convert {
     /// The format
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub to: To,
-    /// Where to write: a path that does not exist yet, or - for stdout (json, perfetto)
+    /// A new path, or - for stdout (json, perfetto)
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// The part to convert.
     #[command(flatten)]
     pub window: Window,
-    /// Only events that match, as in 'next_comm == "jack*" && next_prio < 0'; see docs/filter.md
+    /// Only events that match, as in 'next_prio < 0'
+    ///
+    /// docs/filter.md is the language.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
 }
@@ -52,6 +54,6 @@ const EXAMPLES: &str = "\
 Examples:
   rtscope convert TRACE --to ctf1 -o part --begin +1.5s --end +2s
   rtscope convert TRACE --to json -o events.json
-  rtscope convert TRACE --to csv -o tables --begin +1.5s --filter '$name =* \"sched_*\"'
+  rtscope convert TRACE --to csv -o tables --filter '$name =* \"sched_*\"'
   rtscope convert TRACE --to perfetto -o trace.pftrace
-Formats and what they keep: docs/convert.md. The output appears whole or not at all.";
+docs/convert.md has the formats. The output appears whole or not at all.";

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 /// What was typed after `demo`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Demo {
     /// The experiment
     #[arg(value_enum, default_value = "hog")]
@@ -26,12 +27,15 @@ pub struct Demo {
     pub hog_ms: u64,
     /// Process name of the hog
     #[arg(long, value_name = "NAME", default_value = "rt-hog")]
+    #[arg(hide_short_help = true)]
     pub hog_name: String,
     /// hog: process name of a second hog, which runs half as long behind the first
     #[arg(long, value_name = "NAME", default_value = "rt-hog-2")]
+    #[arg(hide_short_help = true)]
     pub second_name: String,
     /// hog: process name of the victim
     #[arg(long, value_name = "NAME", default_value = "rt-victim")]
+    #[arg(hide_short_help = true)]
     pub victim_name: String,
     /// hog: how many hogs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -39,9 +43,11 @@ pub struct Demo {
     pub faults: u8,
     /// hog: an ordinary task that always wants the CPU, and is innocent
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub decoy_low: bool,
     /// hog: a more urgent task on another CPU, which is innocent
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub decoy_other_cpu: bool,
 }
 
@@ -97,3 +103,9 @@ pub enum PartRole {
     /// From its cue on runs in bursts, so that its CPU is never taken whole.
     Bursts,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope demo               a victim and a hog of our own
+  sudo rtscope demo jack          the real jackd and a hog on its CPU
+  sudo rtscope demo --hog-ms 40 --faults 2 --json";

@@ -8,41 +8,48 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Eval {
-    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    /// A thread on each of these CPUs, as in 0-3 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority (SCHED_FIFO), 2 to 99
     #[arg(long, value_name = "PRIO", default_value_t = 80)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=99))]
+    #[arg(hide_short_help = true)]
     pub prio: u32,
     /// From one instant to the next
     #[arg(long, value_name = "DUR", default_value = "1ms")]
+    #[arg(hide_short_help = true)]
     pub interval: String,
     /// How long, with all its parts
     #[arg(long = "for", value_name = "DUR", default_value = "2m")]
     pub run_for: String,
-    /// Fail when a sample is longer
+    /// Fail when a sample is longer, as in 100us
     #[arg(long, value_name = "DUR")]
     pub budget: Option<String>,
-    /// Explain each sample that is longer: who made it late (BPF)
+    /// Explain each sample that is longer (BPF)
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
     /// What runs beside it (default: all that are installed)
-    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "LOADS", value_enum, value_delimiter = ',')]
     pub load: Vec<LoadName>,
     /// CPUs of the loads (default: all that are not isolated)
     #[arg(long, value_name = "LIST")]
+    #[arg(hide_short_help = true)]
     pub load_cpu: Option<String>,
     /// Control group that the loads join: its folder
     #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true)]
     pub load_cgroup: Option<PathBuf>,
     /// Without the search for gaps, which takes a sixth of the time
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub no_hw: bool,
-    /// Where report.html, eval.json and junit.xml go
+    /// Where the reports go
+    ///
+    /// report.html, eval.json and junit.xml.
     #[arg(short, long, value_name = "DIR", default_value = "rtscope-eval")]
     pub output: PathBuf,
-    /// Print the JSON, schema rtscope.eval version 1, instead of the table
+    /// Not the table: JSON, schema rtscope.eval version 1
     #[arg(long)]
     pub json: bool,
     /// Put two evaluations side by side instead: their folders
@@ -66,6 +73,6 @@ pub enum LoadName {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure eval --budget 100us --for 10m
-  sudo rtscope measure eval --load hackbench --load-cpu 0 --cpu 1 --over 200us -o before
+  sudo rtscope measure eval --load hackbench --cpu 1 --over 200us -o before
   rtscope measure eval --compare before after -o both
 Exit codes: 2 when a sample broke the budget, 3 when no sample was taken.";

@@ -48,7 +48,7 @@ pub struct Diff {
     /// Late activations of tasks whose name matches PATTERN; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub task: Vec<String>,
-    /// Late means longer than DUR
+    /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
     /// The N worst activations of each
@@ -63,5 +63,5 @@ const DIFF_EXAMPLES: &str = "\
 Examples:
   rtscope diff OLD NEW --task npt --over 100us
 
-Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower, 3 losses forbid a
-statement.";
+Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
+3 losses forbid a statement.";

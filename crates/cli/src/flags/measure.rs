@@ -15,23 +15,23 @@ pub struct Measure {
 /// The measurements.
 #[derive(Debug, Subcommand)]
 pub enum MeasureWhat {
-    /// Threads that sleep until an instant: how late they run, and who made them late
+    /// How late threads run that sleep until an instant, and why (cyclictest)
     Cyclic(Box<Cyclic>),
-    /// Moments in which a thread that never sleeps did not run, and who took them
+    /// Gaps in threads that never sleep, and who took them (hwlatdetect)
     Hw(Hw),
-    /// A loop that only reads the counter: what the machine, and an event, do to it (npt)
+    /// A loop that only reads the counter, and what is done to it (npt)
     Loop(super::Loop),
-    /// Whether the urgent one runs at once: when woken, when waiting for a lock, at a message
+    /// Whether the urgent one runs at once: when woken, at locks, at messages
     Preempt(super::Preempt),
-    /// All of it under load, as one report: facts, latencies, gaps, pass or fail (rteval)
+    /// Latencies and gaps under load, as one report: pass or fail (rteval)
     Eval(Box<super::Eval>),
 }
 
 /// What was typed after `measure cyclic`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Cyclic {
-    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    /// A thread on each of these CPUs, as in 0-3 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority, 1 to 99
@@ -40,21 +40,26 @@ pub struct Cyclic {
     pub prio: u32,
     /// Scheduling policy
     #[arg(long, value_enum, value_name = "POLICY", default_value = "fifo")]
+    #[arg(hide_short_help = true)]
     pub policy: PolicyName,
     /// From one instant to the next
     #[arg(long, value_name = "DUR", default_value = "1ms")]
     pub interval: String,
     /// Each thread's interval is this much longer than the one before
     #[arg(long, value_name = "DUR")]
+    #[arg(hide_short_help = true)]
     pub distance: Option<String>,
     /// The clock to sleep on
     #[arg(long, value_enum, value_name = "CLOCK", default_value = "monotonic")]
+    #[arg(hide_short_help = true)]
     pub clock: ClockName,
     /// Begin at a whole second, each thread this much after the one before
     #[arg(long, value_name = "DUR", num_args = 0..=1, default_missing_value = "0us")]
+    #[arg(hide_short_help = true)]
     pub aligned: Option<String>,
     /// Idle states that CPUs may enter
     #[arg(long, value_enum, value_name = "HOW", default_value = "shallow")]
+    #[arg(hide_short_help = true)]
     pub power: Power,
 
     /// End after this (default: at Ctrl-C)
@@ -63,15 +68,21 @@ pub struct Cyclic {
     /// End when every thread has so many samples
     #[arg(long, value_name = "N", help_heading = "How long")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true)]
     pub samples: Option<u64>,
     /// End at the first sample that is longer
     #[arg(long, value_name = "DUR", help_heading = "How long")]
+    #[arg(hide_short_help = true)]
     pub break_over: Option<String>,
 
-    /// Explain each sample that is longer: who made it late, and what to change (BPF)
+    /// Explain each sample that is longer, as in 100us (BPF)
+    ///
+    /// Who made it late, and what to change; the snapshot is kept.
     #[arg(long, value_name = "DUR", help_heading = "What to say")]
     pub over: Option<String>,
-    /// Split each sample: timer, wake-up, switch, return to user space (BPF); its cost is said
+    /// Split each sample: timer, wake-up, switch, return (BPF)
+    ///
+    /// To the nanosecond; what the splitting cost is said.
     #[arg(long, help_heading = "What to say")]
     pub phases: bool,
     /// Width of a histogram's bucket
@@ -81,6 +92,7 @@ pub struct Cyclic {
         default_value = "1us",
         help_heading = "What to say"
     )]
+    #[arg(hide_short_help = true)]
     pub bucket: String,
     /// Where the histograms end; longer samples are counted
     #[arg(
@@ -89,15 +101,18 @@ pub struct Cyclic {
         default_value = "10ms",
         help_heading = "What to say"
     )]
+    #[arg(hide_short_help = true)]
     pub range: String,
     /// JSON, schema rtscope.cyclic version 1
     #[arg(long, help_heading = "What to say")]
     pub json: bool,
     /// Write the histograms here, as cyclictest does
     #[arg(long, value_name = "FILE", help_heading = "What to say")]
+    #[arg(hide_short_help = true)]
     pub histogram: Option<PathBuf>,
     /// No table while it runs
     #[arg(long, short, help_heading = "What to say")]
+    #[arg(hide_short_help = true)]
     pub quiet: bool,
     /// Where snapshots of late samples go
     #[arg(
@@ -107,8 +122,9 @@ pub struct Cyclic {
         default_value = "rtscope-snapshots",
         help_heading = "What to say"
     )]
+    #[arg(hide_short_help = true)]
     pub output: PathBuf,
-    /// Everything after this is cyclictest's: its options, and its output
+    /// What follows is cyclictest's: its options, its output
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -123,7 +139,7 @@ pub struct Cyclic {
 #[derive(Debug, Args)]
 #[command(after_help = HW_EXAMPLES)]
 pub struct Hw {
-    /// A thread on each of these CPUs, as in 0-3,8 (default: all that we may use)
+    /// A thread on each of these CPUs, as in 0-3 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority, 1 to 99; 0 for an ordinary task
@@ -190,16 +206,19 @@ pub enum Power {
     AsItIs,
 }
 
+const EXAMPLE: &str = "\
+Example: sudo rtscope measure cyclic --over 100us --for 60s";
+
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure cyclic --for 60s
   sudo rtscope measure cyclic --over 100us     who made the late samples late
   sudo rtscope measure cyclic --phases         which part of the way is slow
-  sudo rtscope measure cyclic --cpu 3 --prio 95 --interval 250us --for 10m --json
+  sudo rtscope measure cyclic --cpu 3 --interval 250us --for 10m --json
   sudo rtscope measure cyclic --cyclictest -S -m -p 95 -h 100 -q -D 60";
 
 const HW_EXAMPLES: &str = "\
 Examples:
-  sudo rtscope measure hw                       what hwlatdetect looks for, and every other noise
+  sudo rtscope measure hw                       every gap of 10us, and its taker
   sudo rtscope measure hw --cpu 3 --width 990ms --for 10m
-  sudo rtscope measure hw --over 50us -o gaps   keep the events: rtscope cat gaps";
+  sudo rtscope measure hw --over 50us -o gaps   keep the events too";

@@ -79,33 +79,39 @@ pub struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// What this kernel, these privileges and this machine allow, and how to mend each lack
+    /// What works on this machine, and what mends the rest
+    ///
+    /// What this kernel, these privileges and this machine allow, verb by verb.
     Doctor(Doctor),
     /// Make a real-time task late on purpose, and see the answer
     Demo(Demo),
-    /// Wait for a task to be late, then say who did it, for how long and what to change
+    /// Wait until a task is late, then say who did it and what to change
     Watch(Box<Watch>),
     /// Measure this machine: how late its tasks run, and why
     Measure(Measure),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
-    /// Find the late activations of a trace, who made them late and what to change
+    /// Who made tasks late in a trace, for how long, and what to change
     Diagnose(Diagnose),
-    /// Record events of the kernel and of applications, until a time, a command's end or Ctrl-C
+    /// Record events of the kernel and of applications
+    ///
+    /// Until a time, a command's end or Ctrl-C, as CTF.
     Record(Record),
-    /// What the rings of applications hold now; recover: those of applications that are gone
+    /// What the rings of applications hold now, as a trace
     #[command(hide = true)]
     Snapshot(Snapshot),
-    /// What processes that are gone left in their rings
+    /// What processes that are gone left in their rings, as a trace
     #[command(hide = true)]
     Recover(Recover),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),
-    /// What a trace holds: streams, clocks, events by class, losses, time, host
+    /// What a trace holds: streams, clocks, events, losses, time, host
     Info(Info),
     /// A trace in another format, whole or a part of it
     Convert(Convert),
-    /// Who used, waited, interrupted, read and wrote: the reports of lttng-analyses
+    /// Who used the CPUs, waited, interrupted, read and wrote
+    ///
+    /// The reports of lttng-analyses, LTTV and Trace Compass, and those of other programs.
     Report(Box<Report>),
     /// Whether a trace keeps its budgets: a latency gate for CI
     Check(Check),

@@ -6,14 +6,14 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Preempt {
-    /// The CPUs to try, as in 0-3,8 (default: all that we may use)
+    /// The CPUs to try, as in 0-3,8 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
-    /// Real-time priority (SCHED_FIFO) of the most urgent thread; the others are below
+    /// Priority (SCHED_FIFO) of the most urgent thread
     #[arg(long, value_name = "PRIO", default_value_t = 80)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=99))]
     pub prio: u32,
-    /// Threads of the chain, each of which wakes a more urgent one
+    /// Threads that wake each other, each more urgent
     #[arg(long, value_name = "N", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=64))]
     pub threads: u32,
@@ -24,7 +24,7 @@ pub struct Preempt {
     /// From one round to the next
     #[arg(long, value_name = "DUR", default_value = "500us")]
     pub interval: String,
-    /// What the lock does with the priority of who waits
+    /// What the lock does with a waiter's priority
     #[arg(long, value_enum, value_name = "HOW", default_value = "inherit")]
     pub mutex: MutexName,
     /// Exit with 2 when a latency is longer
@@ -48,5 +48,5 @@ const EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure preempt
   sudo rtscope measure preempt --over 50us --json
-  sudo rtscope measure preempt --mutex plain     the defect on purpose: it is found and named
+  sudo rtscope measure preempt --mutex plain     the defect on purpose, found
 Exit code 2 says that an urgent thread did not run at once.";

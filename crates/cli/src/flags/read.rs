@@ -7,8 +7,10 @@ use clap::Args;
 /// The part of a trace to look at; the same words for every verb.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Window {
-    /// From here: seconds of the trace's clock (530.25) or since 1970, after its start (+1.5s), or
-    /// of the wall clock (12:30:05.25, '2026-01-30 12:30:05')
+    /// From here: +1.5s (of the trace), 530.25 or 12:30:05.25
+    ///
+    /// Seconds of the trace's clock (530.25) or since 1970, after its start (+1.5s), or of the wall
+    /// clock (12:30:05.25, '2026-01-30 12:30:05').
     #[arg(long, value_name = "TIME")]
     pub begin: Option<String>,
     /// Up to and with here
@@ -21,6 +23,7 @@ pub struct Window {
 
 /// What was typed after `diagnose`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = DIAGNOSE_EXAMPLES)]
 pub struct Diagnose {
     /// The trace or snapshot
     pub trace: PathBuf,
@@ -30,7 +33,7 @@ pub struct Diagnose {
     /// Late activations of the task with this thread id
     #[arg(long, value_name = "TID", conflicts_with = "task")]
     pub tid: Option<i32>,
-    /// Late means longer than DUR
+    /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
     /// The N worst activations
@@ -39,13 +42,14 @@ pub struct Diagnose {
     /// The part to look at.
     #[command(flatten)]
     pub window: Window,
-    /// JSON, schema rtscope.diagnose version 1
+    /// JSON, schema rtscope.diagnosis version 1
     #[arg(long)]
     pub json: bool,
 }
 
 /// What was typed after `info`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = INFO_EXAMPLES)]
 pub struct Info {
     /// The trace or snapshot
     pub trace: PathBuf,
@@ -56,3 +60,13 @@ pub struct Info {
     #[arg(long)]
     pub json: bool,
 }
+
+const DIAGNOSE_EXAMPLES: &str = "\
+Examples:
+  rtscope diagnose SNAPSHOT              the answer of the watch again
+  rtscope diagnose TRACE --task npt --over 100us --begin +1.5s";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  rtscope info TRACE
+  rtscope info TRACE --begin +1.5s --end +2s --json";

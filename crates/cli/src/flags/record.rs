@@ -7,31 +7,42 @@ use clap::Args;
 
 /// What was typed after `record`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Record {
-    /// Where the trace goes; must not exist (default: rtscope-trace)
+    /// Where the trace goes (default: rtscope-trace)
+    ///
+    /// It must not exist yet.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// End after DUR, as in 10s (default: with COMMAND, or at Ctrl-C)
-    #[arg(long, value_name = "DUR")]
+    /// End after DUR; else with COMMAND, or at Ctrl-C
+    #[arg(long, value_name = "DUR", alias = "for")]
     pub duration: Option<String>,
-    /// A set of events, one event, or a pattern; repeatable
+    /// A set of events, one event, a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub events: Vec<String>,
-    /// Record events of applications linked with librtscope-probe: GLOB[:LEVEL][ FILTER], as in
-    /// 'npt:*:info i > 5'; alone, or beside the kernel's with --events; repeatable
+    /// Events of applications: GLOB[:LEVEL][ FILTER]
+    ///
+    /// Of those that are linked with librtscope-probe, as in 'npt:*:info i > 5'; alone, or beside
+    /// the kernel's with --events. Repeatable.
     #[arg(long, value_name = "PATTERN")]
     pub user: Vec<String>,
-    /// What events of applications carry too: procname, prio, policy, cpu_id, ip, vuid, pid_ns and
-    /// more; see docs/contexts.md
+    /// What these carry too, as in procname,prio
+    ///
+    /// procname, prio, policy, cpu_id, ip, vuid, pid_ns and more: docs/contexts.md has them.
     #[arg(long, value_name = "LIST", requires = "user")]
     pub context: Vec<String>,
-    /// Write nothing: applications keep their newest events for rtscope snapshot; with --user alone
+    /// Write nothing: these keep their newest events
+    ///
+    /// With --user alone; rtscope snapshot writes what they hold, rtscope recover what crashed
+    /// ones left.
     #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
     pub flight: bool,
-    /// Say which events --events means on this kernel, and record nothing
+    /// Only say which events --events means here
     #[arg(long)]
     pub list_events: bool,
-    /// Record EVENT only where EXPR holds, decided in the kernel; repeatable
+    /// EVENT only where EXPR holds; repeatable
+    ///
+    /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
     /// Kernel buffer per CPU (default: 4M)
@@ -41,3 +52,9 @@ pub struct Record {
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope record -- ./app                  and the worst delay in it
+  sudo rtscope record --duration 10s --events sched,irq -o trace
+  rtscope record --user 'npt:*' -- ./npt        no kernel events, no root";

@@ -8,10 +8,12 @@ use super::Window;
 
 /// What was typed after `report`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = EXAMPLES, after_long_help = NAMES.as_str())]
+#[command(after_help = EXAMPLE, after_long_help = NAMES.as_str())]
 pub struct Report {
-    /// Reports, several with commas between; 'list' names them all. Or one of another program that
-    /// speaks LAMI: its path, a Python file, or rtscope-report-NAME in PATH
+    /// Reports, with commas between; 'list' names them all
+    ///
+    /// Or one of another program that speaks LAMI: its path, a Python file, or
+    /// rtscope-report-NAME in PATH.
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Traces, read as one
@@ -21,12 +23,15 @@ pub struct Report {
     pub window: Window,
     /// From and to, as --begin and --end
     #[arg(long, value_name = "[B,E]", conflicts_with_all = ["begin", "end"])]
+    #[arg(hide_short_help = true)]
     pub timerange: Option<String>,
     /// A result after each DUR of the trace
     #[arg(short, long, value_name = "DUR")]
+    #[arg(hide_short_help = true)]
     pub refresh: Option<String>,
     /// Times of day in UTC
     #[arg(long, visible_alias = "utc")]
+    #[arg(hide_short_help = true)]
     pub gmt: bool,
     /// Which threads and what size of things.
     #[command(flatten)]
@@ -37,14 +42,18 @@ pub struct Report {
     /// Periods, and what to do with them.
     #[command(flatten)]
     pub periods: ReportPeriods,
-    /// intervals: only between these events; see docs/filter.md
+    /// intervals: only between these events
+    ///
+    /// docs/filter.md is the language.
     #[arg(long, value_name = "EXPR")]
     pub filter: Option<String>,
     /// rtcheck: TASK:PERIOD:NEEDED, as in npt:1ms:200us; repeatable
     #[arg(long, value_name = "RULE")]
+    #[arg(hide_short_help = true)]
     pub rt: Vec<String>,
     /// Also the time in which not all CPUs have events
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub no_intersection: bool,
     /// JSON, schema rtscope.report version 1
     #[arg(long)]
@@ -54,9 +63,11 @@ pub struct Report {
     pub html: Option<PathBuf>,
     /// The first picture of the first report, into FILE
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html"])]
+    #[arg(hide_short_help = true)]
     pub svg: Option<PathBuf>,
     /// JSON for other programs: LAMI 1.0
     #[arg(long, conflicts_with_all = ["json", "html", "svg"])]
+    #[arg(hide_short_help = true)]
     pub lami: bool,
     /// With --lami: what the report can say, without a trace
     #[arg(long, requires = "lami", hide_short_help = true)]
@@ -78,17 +89,22 @@ pub struct Report {
 /// Which threads, and what size of things.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ReportFilter {
-    /// Only threads of these names, with commas between
+    /// Only threads of these names
+    ///
+    /// With commas between.
     #[arg(long, value_name = "LIST", visible_alias = "task")]
     pub procname: Option<String>,
     /// Only these thread ids
     #[arg(long, value_name = "LIST")]
     pub tid: Option<String>,
-    /// Only what lasts as long; us without a unit
+    /// Only what lasts as long
+    ///
+    /// In us without a unit.
     #[arg(long, value_name = "DUR", visible_alias = "over")]
     pub min: Option<String>,
     /// Only what lasts no longer
     #[arg(long, value_name = "DUR")]
+    #[arg(hide_short_help = true)]
     pub max: Option<String>,
     /// Only requests of as many bytes
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
@@ -98,9 +114,11 @@ pub struct ReportFilter {
     pub maxsize: Option<f64>,
     /// Only these interrupts
     #[arg(long, value_name = "LIST")]
+    #[arg(hide_short_help = true)]
     pub irq: Option<String>,
     /// Only these softirqs, by vector
     #[arg(long, value_name = "LIST")]
+    #[arg(hide_short_help = true)]
     pub softirq: Option<String>,
 }
 
@@ -109,24 +127,29 @@ pub struct ReportFilter {
 pub struct ReportTables {
     /// Also all, in order
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub log: bool,
     /// Also the greatest
     #[arg(long)]
     pub top: bool,
     /// Also least, mean, greatest and deviation
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub stats: bool,
     /// Also distributions
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub freq: bool,
     /// Also bytes by process, file, disk and interface
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     pub usage: bool,
     /// At most N rows of a top; 0 for all
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub limit: usize,
     /// Bins of a distribution
     #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(hide_short_help = true)]
     pub freq_resolution: usize,
     /// The same bins for all distributions
     #[arg(long, hide_short_help = true)]
@@ -148,11 +171,14 @@ pub struct ReportTables {
 /// Periods, and what to do with them.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ReportPeriods {
-    /// A result for each period DEF: NAME(PARENT) : BEGIN : END; see docs/filter.md
+    /// A result for each period NAME(PARENT) : BEGIN : END
+    ///
+    /// docs/filter.md is the language.
     #[arg(long, value_name = "DEF")]
     pub period: Vec<String>,
     /// What to keep of them: NAME : alias = $evt.field, … : …
     #[arg(long, value_name = "DEF")]
+    #[arg(hide_short_help = true)]
     pub period_captures: Vec<String>,
     /// Only periods as long; us without a unit
     #[arg(long, value_name = "DUR", hide_short_help = true)]
@@ -234,11 +260,14 @@ pub struct ReportIgnored {
     pub debug: bool,
 }
 
+const EXAMPLE: &str = "\
+Example: rtscope report schedtop,irqstats TRACE --begin +1.5s --cpu 1";
+
 const EXAMPLES: &str = "\
 Examples:
   rtscope report cputop TRACE
   rtscope report schedtop,irqstats TRACE --begin +1.5s --cpu 1
-  rtscope report intervals TRACE --filter '$name == \"irq_handler_entry\"' --cpu 1
+  rtscope report intervals TRACE --filter '$name == \"irq_handler_entry\"'
   rtscope report states,irqs,schedstats TRACE --html page.html";
 
 /// The names of all reports, below the long help.

@@ -6,6 +6,7 @@ use clap::Args;
 
 /// What was typed after `snapshot`. Long help alone lists it: the short one fits a screen.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = SNAPSHOT_EXAMPLES)]
 pub struct Snapshot {
     /// Where the trace goes; must not exist (default: rtscope-snapshot)
     #[arg(short, long, value_name = "DIR")]
@@ -17,6 +18,7 @@ pub struct Snapshot {
 
 /// What was typed after `recover`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = RECOVER_EXAMPLES)]
 pub struct Recover {
     /// Where the trace goes; must not exist (default: rtscope-recovered)
     #[arg(short, long, value_name = "DIR")]
@@ -28,3 +30,12 @@ pub struct Recover {
     #[arg(long, value_name = "DIR")]
     pub rings: Option<PathBuf>,
 }
+
+const SNAPSHOT_EXAMPLES: &str = "\
+Examples:
+  rtscope record --flight --user 'npt:*' &      applications keep their newest
+  rtscope snapshot -o now                       what they hold now, as a trace";
+
+const RECOVER_EXAMPLES: &str = "\
+Examples:
+  rtscope recover -o crash                      and rtscope cat crash prints it";

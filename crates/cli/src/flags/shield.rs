@@ -27,9 +27,9 @@ pub struct Shield {
 
 const EXAMPLES: &str = "\
 Examples:
-  rtscope shield                               whether a shield is up
-  sudo rtscope shield --cpu 2-3                every change, and nothing is changed
-  sudo rtscope shield --cpu 2-3 --apply        tasks, interrupts and kernel work leave CPUs 2 and 3
-  sudo rtscope shield --cpu 3 --apply -- rtscope measure cyclic --cpu 3 --for 60s
-  sudo rtscope shield --undo                   everything as it was
-What only the command line of the kernel can do: isolcpus=, nohz_full=, rcu_nocbs=.";
+  rtscope shield                           whether a shield is up
+  sudo rtscope shield --cpu 2-3            shows every change, and makes none
+  sudo rtscope shield --cpu 2-3 --apply    tasks, interrupts, kernel work leave
+  sudo rtscope shield --cpu 3 --apply -- rtscope measure cyclic --cpu 3
+  sudo rtscope shield --undo               everything as it was
+The kernel's command line alone can do: isolcpus=, nohz_full=, rcu_nocbs=.";

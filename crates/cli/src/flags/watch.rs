@@ -6,32 +6,37 @@ use clap::{Args, ValueEnum};
 
 /// What was typed after `watch`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Watch {
-    /// Watch tasks whose name matches PATTERN (* and ?); repeatable
+    /// Tasks whose name matches PATTERN (* and ?); repeatable
     #[arg(long, value_name = "PATTERN", help_heading = "What to watch")]
     pub task: Vec<String>,
-    /// Watch the task with this thread id
+    /// The task with this thread id
     #[arg(
         long,
         value_name = "TID",
         conflicts_with = "task",
         help_heading = "What to watch"
     )]
+    #[arg(hide_short_help = true)]
     pub tid: Option<i32>,
-    /// Watch every real-time task (what happens when no task is named)
+    /// Every real-time task (what happens when none is named)
     #[arg(long, conflicts_with_all = ["task", "tid"], help_heading = "What to watch")]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIO", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
     pub min_prio: Option<u32>,
     /// Only activations that end on these CPUs, as in 0-3,8
     #[arg(long, value_name = "LIST", help_heading = "What to watch")]
     pub cpu: Option<String>,
     /// Only chains that begin with this interrupt: its number, or a part of its name
     #[arg(long, value_name = "N|NAME", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
     pub irq: Option<String>,
     /// Only chains through this softirq: its number or name, as in net_rx
     #[arg(long, value_name = "VEC", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
     pub softirq: Option<String>,
     /// Where an activation ends
     #[arg(
@@ -48,9 +53,11 @@ pub struct Watch {
     pub over: Option<String>,
     /// Report only what is worse than everything before (what happens without --over)
     #[arg(long, help_heading = "When to report")]
+    #[arg(hide_short_help = true)]
     pub new_worst: bool,
     /// Report a task that still waits after DUR
     #[arg(long, value_name = "DUR", help_heading = "When to report")]
+    #[arg(hide_short_help = true)]
     pub timeout: Option<String>,
     /// At most this many reports; the others are counted
     #[arg(
@@ -59,9 +66,11 @@ pub struct Watch {
         default_value = "1/s",
         help_heading = "When to report"
     )]
+    #[arg(hide_short_help = true)]
     pub rate: String,
     /// End after N reports
     #[arg(long, value_name = "N", help_heading = "When to report")]
+    #[arg(hide_short_help = true)]
     pub max_hits: Option<u64>,
     /// End after DUR
     #[arg(long = "for", value_name = "DUR", help_heading = "When to report")]
@@ -69,18 +78,21 @@ pub struct Watch {
 
     /// Run CMD for each report, with its JSON on stdin
     #[arg(long, value_name = "CMD", help_heading = "Output")]
+    #[arg(hide_short_help = true)]
     pub exec: Option<String>,
     /// One JSON object a line
     #[arg(long, help_heading = "Output")]
     pub json: bool,
     /// Keep no flight recorder and save nothing
     #[arg(long, conflicts_with_all = ["output", "buffer", "events"], help_heading = "Output")]
+    #[arg(hide_short_help = true)]
     pub no_snapshot: bool,
     /// Where snapshots go (default: rtscope-snapshots)
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// Flight recorder per CPU (default: 4M)
     #[arg(long, value_name = "SIZE", help_heading = "Output")]
+    #[arg(hide_short_help = true)]
     pub buffer: Option<String>,
     /// Events that the flight recorder holds: a set, an event or a pattern; repeatable
     #[arg(
@@ -89,8 +101,11 @@ pub struct Watch {
         value_delimiter = ',',
         help_heading = "Output"
     )]
+    #[arg(hide_short_help = true)]
     pub events: Vec<String>,
-    /// Keep events of applications too, as in record --user; repeatable
+    /// Keep events of applications too, as record --user does
+    ///
+    /// Repeatable.
     #[arg(
         long,
         value_name = "PATTERN",
@@ -110,3 +125,19 @@ pub enum Until {
     /// It has done its work and waits again.
     Block,
 }
+
+const EXAMPLE: &str = "\
+Example: sudo rtscope watch --task jackd --over 25ms";
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope watch                     the worst of all real-time tasks
+  sudo rtscope watch --task jackd --over 25ms
+                                         wait until jackd is late, then the answer
+  sudo rtscope watch --task control --over 1ms --until block
+                                         with its work, until it waits again
+  sudo rtscope watch --task app --over 1ms --user 'app:*'
+                                         its own last events in the snapshot too
+  sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json
+
+Exit codes: 0 fine, 2 a task was late by --over or --timeout, 3 hits were lost.";
