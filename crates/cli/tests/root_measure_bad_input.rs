@@ -176,6 +176,42 @@ fn a_cpu_that_is_on_and_not_allowed_is_told_with_what_shows_those_that_are() {
 }
 
 #[test]
+fn a_control_group_without_a_real_time_budget_is_told_with_what_gives_one() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let group = Path::new("/sys/fs/cgroup/cpu/rtscope-test-budget");
+    if std::fs::create_dir(group).is_err() {
+        return testkit::skip(
+            "no real-time budget",
+            "no control groups of version 1 for CPU time to try it with",
+        );
+    }
+    let budget = group.join("cpu.rt_runtime_us");
+    // A new group has none, unless the kernel was told at boot not to group real-time tasks.
+    if std::fs::read_to_string(&budget).map_or(true, |text| text.trim() != "0") {
+        std::fs::remove_dir(group).expect("removed");
+        return testkit::skip("no real-time budget", "the kernel has no RT_GROUP_SCHED");
+    }
+    let entered = ["cyclic", "preempt", "hw", "eval"].map(|words| {
+        Command::new("sh")
+            .args(["-c", "echo $$ > \"$0/tasks\" && exec \"$@\""])
+            .arg(group)
+            .args([env!("CARGO_BIN_EXE_rtscope"), "measure", words])
+            .current_dir(folder.path())
+            .output()
+    });
+    std::fs::remove_dir(group).expect("removed");
+    for output in entered {
+        let expect = [
+            "no real-time budget",
+            "cpu.rt_runtime_us is 0",
+            "| sudo tee",
+        ];
+        check_refused(&output.expect("sh starts"), expect);
+    }
+}
+
+#[test]
 fn who_may_not_record_is_told_that_gaps_can_be_found_without() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");

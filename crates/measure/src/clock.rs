@@ -29,6 +29,11 @@ impl Clock {
         }
     }
 
+    /// Whether somebody may set it while we measure.
+    pub fn can_be_set(self) -> bool {
+        self != Clock::Monotonic
+    }
+
     fn id(self) -> libc::clockid_t {
         match self {
             Clock::Monotonic => libc::CLOCK_MONOTONIC,
@@ -48,22 +53,27 @@ impl Clock {
         now.tv_sec * 1_000_000_000 + now.tv_nsec
     }
 
-    /// Sleeps until the clock shows `at_ns`; at once when it shows more already.
+    /// Sleeps until the clock shows `at_ns`; not at all when it shows more already.
     pub fn sleep_until(self, at_ns: i64) {
+        while !self.sleep_unless_nudged(at_ns) {}
+    }
+
+    /// The same, and false when a signal ended the sleep before its instant.
+    pub(crate) fn sleep_unless_nudged(self, at_ns: i64) -> bool {
         let at = libc::timespec {
             tv_sec: at_ns.div_euclid(1_000_000_000),
             tv_nsec: at_ns.rem_euclid(1_000_000_000),
         };
         // SAFETY: the kernel only reads `at`; no remainder is wanted for an absolute time.
-        while unsafe {
+        let status = unsafe {
             libc::clock_nanosleep(
                 self.id(),
                 libc::TIMER_ABSTIME,
                 &raw const at,
                 std::ptr::null_mut(),
             )
-        } == libc::EINTR
-        {}
+        };
+        status != libc::EINTR
     }
 
     /// Whether a thread can sleep from one instant to the next, so far apart: a real-time thread
@@ -111,6 +121,9 @@ impl Clock {
 /// kernel's limit (adjtimex(2)), and two clocks are not read in one instant.
 const STEP_NS_MIN: i64 = 1_000_000;
 const SLEW_PARTS: i64 = 1_000;
+/// So far apart are two clocks read at most, unless whoever reads them is held up every time.
+const READ_NS_MAX: i64 = 100_000;
+const READ_TRIES_MAX: u32 = 8;
 
 /// Notices that a clock was set: looks at it beside CLOCK_MONOTONIC, which nobody sets.
 #[derive(Clone, Copy, Debug)]
@@ -124,35 +137,51 @@ pub struct StepWatch {
 impl StepWatch {
     /// From now on.
     pub fn new(clock: Clock) -> StepWatch {
-        let monotonic_ns = Clock::Monotonic.now_ns();
+        let (monotonic_ns, now_ns) = both_ns(clock);
         StepWatch {
             clock,
             monotonic_ns,
-            offset_ns: clock.now_ns() - monotonic_ns,
+            offset_ns: now_ns - monotonic_ns,
             stepped_ns: 0,
         }
     }
 
-    /// Looks; the more often, the shorter the steps that it tells from slewing.
-    pub fn look(&mut self) {
-        let monotonic_ns = Clock::Monotonic.now_ns();
-        let now_ns = self.clock.now_ns();
-        self.add(monotonic_ns, now_ns);
+    /// Looks, and says whether the clock was set since the last look; the more often, the shorter
+    /// the steps that it tells from slewing.
+    pub fn look(&mut self) -> bool {
+        let (monotonic_ns, now_ns) = both_ns(self.clock);
+        self.add(monotonic_ns, now_ns)
     }
 
-    fn add(&mut self, monotonic_ns: i64, now_ns: i64) {
+    fn add(&mut self, monotonic_ns: i64, now_ns: i64) -> bool {
         let offset_ns = now_ns - monotonic_ns;
         let moved_ns = offset_ns - self.offset_ns;
         let limit_ns = STEP_NS_MIN + (monotonic_ns - self.monotonic_ns) / SLEW_PARTS;
-        if moved_ns.abs() > limit_ns && moved_ns.abs() > self.stepped_ns.abs() {
+        let was_set = moved_ns.abs() > limit_ns;
+        if was_set && moved_ns.abs() > self.stepped_ns.abs() {
             self.stepped_ns = moved_ns;
         }
         (self.monotonic_ns, self.offset_ns) = (monotonic_ns, offset_ns);
+        was_set
     }
 
     /// The longest step that was seen, forwards or (negative) backwards.
     pub fn stepped(&self) -> Option<Duration> {
         (self.stepped_ns != 0).then(|| Duration::from_ns(self.stepped_ns))
+    }
+}
+
+/// CLOCK_MONOTONIC and `clock`, read right after each other: who is preempted between the two must
+/// not take that for a step.
+fn both_ns(clock: Clock) -> (i64, i64) {
+    let mut tries = 0;
+    loop {
+        let before_ns = Clock::Monotonic.now_ns();
+        let now_ns = clock.now_ns();
+        tries += 1;
+        if Clock::Monotonic.now_ns() - before_ns <= READ_NS_MAX || tries == READ_TRIES_MAX {
+            return (before_ns, now_ns);
+        }
     }
 }
 
@@ -174,6 +203,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_is_told_from_one_that_is_slewed() {
         let check = |looks_ms: &[(i64, i64)], expect_ms: Option<i64>| {
+            let mut seen = false;
             let mut watch = StepWatch {
                 clock: Clock::Realtime,
                 monotonic_ns: 0,
@@ -181,8 +211,9 @@ mod tests {
                 stepped_ns: 0,
             };
             for (monotonic_ms, now_ms) in looks_ms {
-                watch.add(monotonic_ms * 1_000_000, now_ms * 1_000_000);
+                seen |= watch.add(monotonic_ms * 1_000_000, now_ms * 1_000_000);
             }
+            assert_eq!(seen, expect_ms.is_some(), "{looks_ms:?}");
             let found = watch.stepped().map(|step| step.as_ns() / 1_000_000);
             assert_eq!(found, expect_ms, "{looks_ms:?}");
         };

@@ -22,6 +22,7 @@ pub mod gaps;
 pub mod histogram;
 pub mod load;
 pub mod looping;
+mod nudge;
 pub mod power;
 pub mod preempt;
 pub mod shield;

@@ -96,6 +96,17 @@ pub fn stay_within(cpus: &[Cpu]) -> Result<()> {
     })
 }
 
+/// Whether this thread runs on `cpu`. One that stays there ([`stay_on`]) does not once the CPU went
+/// offline or left its control group: the kernel moves it then, and tells nobody.
+///
+/// No system call: the C library reads the thread's own `rseq` area, or the vDSO.
+#[inline]
+pub fn is_on(cpu: Cpu) -> bool {
+    // SAFETY: it takes nothing and touches only what belongs to the C library.
+    let here = unsafe { libc::sched_getcpu() };
+    here == cpu.0.cast_signed()
+}
+
 /// While it lives, the thread that made it, and what that starts, stay off a CPU.
 #[derive(Debug)]
 pub struct StayOff {
@@ -234,12 +245,13 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
     Error::io(what.trim_end_matches(" 0"), cause).mend(mend)
 }
 
-/// Keeps signals from this thread: another one takes them.
+/// Keeps signals from this thread, but for [`crate::nudge`]: another one takes them.
 pub fn block_signals() {
     // SAFETY: the set is filled by the call before its use; nothing else is touched.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
+        libc::sigdelset(&raw mut all, crate::nudge::SIGNAL);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
     }
 }

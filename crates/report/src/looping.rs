@@ -39,6 +39,10 @@ pub struct LoopFacts<'a> {
     pub run: &'a LoopRun,
     /// Events that the tracer lost; none where nobody was there to lose them.
     pub lost: Option<u64>,
+    /// Whether all iterations were done that were asked for.
+    pub complete: bool,
+    /// What makes the figures doubtful here.
+    pub warnings: &'a [String],
 }
 
 /// As npt prints it, with percentiles before the table.
@@ -56,6 +60,12 @@ pub fn loop_text(facts: &LoopFacts<'_>) -> String {
     // Writing to a String cannot fail, here and below.
     if let Some(lost) = facts.lost {
         let _ = writeln!(text, "Events lost: {lost}");
+    }
+    if !facts.complete {
+        text.push_str("interrupted: what stands here was measured until then\n");
+    }
+    for warning in facts.warnings {
+        let _ = writeln!(text, "doubtful: {warning}");
     }
     text
 }
@@ -155,6 +165,8 @@ pub fn loop_json(facts: &LoopFacts<'_>) -> String {
     document["version"] = 3.into();
     document["tracer"] = facts.tracer.into();
     document["lost"] = json!(facts.lost);
+    document["complete"] = facts.complete.into();
+    document["warnings"] = json!(facts.warnings);
     document["net_of_irqs"] = apart.map_or(Value::Null, |apart| one_json(&apart.free));
     document["hit"] = apart.map_or(Value::Null, |apart| one_json(&apart.hit));
     format!("{document:#}\n")

@@ -26,4 +26,4 @@ pub use record::RecordOptions;
 pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb};
 pub use wall::WallWord;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
-pub use words::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
+pub use words::{BUFFER_DEFAULT_BYTES, known_cpu, known_cpus, parse_size, positive_duration};

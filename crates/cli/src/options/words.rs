@@ -63,12 +63,27 @@ pub fn known_cpus(text: &str, online: &[Cpu]) -> Result<Vec<Cpu>> {
         ));
     }
     if let Some(stranger) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-        let names: Vec<String> = online.iter().map(|cpu| cpu.0.to_string()).collect();
-        let what = format!("there is no {stranger} here");
-        let error = Error::new(ErrorKind::NotFound, what).found(format!("'{text}'"));
-        return Err(error.mend(format!("choose from: {}", names.join(","))));
+        return Err(no_such_cpu(*stranger, text, online));
     }
     Ok(cpus)
+}
+
+/// Refuses a CPU that is not among `online`.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] for one that this machine does not have, or that is off.
+pub fn known_cpu(cpu: Cpu, online: &[Cpu]) -> Result<Cpu> {
+    match online.contains(&cpu) {
+        true => Ok(cpu),
+        false => Err(no_such_cpu(cpu, &cpu.0.to_string(), online)),
+    }
+}
+
+fn no_such_cpu(stranger: Cpu, text: &str, online: &[Cpu]) -> Error {
+    let names: Vec<String> = online.iter().map(|cpu| cpu.0.to_string()).collect();
+    let what = format!("there is no {stranger} here");
+    let error = Error::new(ErrorKind::NotFound, what).found(format!("'{text}'"));
+    error.mend(format!("choose from: {}", names.join(",")))
 }
 
 #[cfg(test)]

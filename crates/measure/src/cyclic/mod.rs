@@ -5,9 +5,12 @@
 //! a [`Pauser`] lets them rest while something else has their CPUs, [`Run::finish`] ends them.
 //!
 //! # Design constraints
-//! - The thread's loop is its sleep, one clock read and [`Recorder::add`].
+//! - The thread's loop is its sleep, one clock read, a look at where it runs and [`Recorder::add`].
+//!   On a clock that can be set, it also looks whether it was.
 //! - An instant that has passed already is skipped and counted, not made up for: a thread that is
 //!   late by three periods is late once.
+//! - What is no lateness is no sample: a sleep over which the clock was set, and whatever a thread
+//!   does on another CPU once its own has gone.
 
 mod gate;
 mod pause;
@@ -26,10 +29,13 @@ pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
 use self::gate::Gate;
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
+use crate::nudge;
 use crate::task::Policy;
 
 /// From the last thread's readiness to the first instant: everybody sleeps by then.
 const LEAD_NS: i64 = 20_000_000;
+/// How often we look whether the threads have ended.
+const END_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -74,6 +80,10 @@ pub struct Reading {
     pub latency: Histogram,
     /// Instants that had passed before the thread could sleep towards them.
     pub missed: u64,
+    /// Sleeps over which the clock was set: no samples.
+    pub unmeasured: u64,
+    /// Whether its CPU was taken from it, by hotplug or by a control group; it ended then.
+    pub lost_cpu: bool,
     /// The samples split into phases, when that was asked.
     pub phases: Option<PhaseFigures>,
 }
@@ -113,6 +123,8 @@ struct Running {
 struct Figures {
     latency: Recorder,
     missed: AtomicU64,
+    unmeasured: AtomicU64,
+    lost_cpu: AtomicBool,
     /// Whether it waits at the gate, or has ended.
     rests: AtomicBool,
     phases: Option<phases::Splitter>,
@@ -138,6 +150,7 @@ impl Run {
     /// left then.
     pub fn start(plan: &Plan) -> Result<Run> {
         check(plan)?;
+        nudge::prepare();
         let shared = Arc::new(Shared {
             clock: plan.clock,
             samples: plan.samples,
@@ -227,26 +240,35 @@ impl Run {
         Reader(self.threads.iter().map(one).collect())
     }
 
-    /// Ends all threads, after their present sleep, and gives what they found.
+    /// Has the threads sleep towards new instants: the clock was set, and where it was set back the
+    /// old ones lie far ahead.
+    pub fn begin_anew(&self) {
+        for running in &self.threads {
+            nudge::nudge(&running.thread);
+        }
+    }
+
+    /// Ends all threads, in their sleep, and gives what they found.
     pub fn finish(mut self) -> Vec<Reading> {
-        self.shared.gate.close();
-        self.wake();
+        self.end();
         let threads = std::mem::take(&mut self.threads);
         let end = |running: Running| {
-            let figures = running.figures.clone();
-            let (tid, plan) = (running.tid, running.plan.clone());
             // A panic there is a defect here, and its figures are whole all the same.
             running.thread.join().ok();
-            figures.read(tid, plan)
+            running.figures.read(running.tid, running.plan)
         };
         threads.into_iter().map(end).collect()
     }
 
-    fn end(&mut self) {
+    /// Returns when no thread runs any more.
+    fn end(&self) {
         self.shared.gate.close();
         self.wake();
-        for running in self.threads.drain(..) {
-            running.thread.join().ok();
+        let ended = |running: &Running| running.thread.is_finished();
+        while !self.threads.iter().all(ended) {
+            // One that was about to sleep did not notice: again.
+            self.begin_anew();
+            std::thread::sleep(END_INTERVAL);
         }
     }
 }
@@ -281,6 +303,8 @@ impl Figures {
             plan,
             latency: self.latency.read(),
             missed: self.missed.load(Ordering::Relaxed),
+            unmeasured: self.unmeasured.load(Ordering::Relaxed),
+            lost_cpu: self.lost_cpu.load(Ordering::Relaxed),
             phases: self.phases.as_ref().map(phases::Splitter::read),
         }
     }

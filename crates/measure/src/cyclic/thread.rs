@@ -7,8 +7,9 @@ use event::{Duration, Result};
 
 use super::phases::Splitter;
 use super::{Break, Figures, Plan, Running, Shared, ThreadPlan};
+use crate::clock::StepWatch;
 use crate::histogram::Recorder;
-use crate::worker;
+use crate::{task, worker};
 
 /// Starts thread `number` and waits until it has its CPU and its priority.
 pub(super) fn start(
@@ -20,6 +21,8 @@ pub(super) fn start(
     let figures = Arc::new(Figures {
         latency: Recorder::new(plan.bucket, plan.buckets),
         missed: AtomicU64::new(0),
+        unmeasured: AtomicU64::new(0),
+        lost_cpu: AtomicBool::new(false),
         rests: AtomicBool::new(false),
         phases: plan
             .phases
@@ -29,13 +32,13 @@ pub(super) fn start(
     let offset_ns = plan.aligned.map_or(0, Duration::as_ns) * number as i64;
     let (own_plan, own_figures, own_shared) = (one.clone(), figures.clone(), shared.clone());
     let body = move || {
-        let interval_ns = own_plan.interval.as_ns();
         let mut sample = 0;
         while let Some(begin_ns) = wait(&own_shared, &own_figures) {
             let begin_ns = begin_ns + offset_ns;
             let samples = (number, sample);
-            sample = measure(samples, begin_ns, interval_ns, &own_figures, &own_shared);
-            if own_shared.samples.is_some_and(|last| sample >= last) {
+            sample = measure(samples, begin_ns, &own_plan, &own_figures, &own_shared);
+            let done = own_shared.samples.is_some_and(|last| sample >= last);
+            if done || own_figures.lost_cpu.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -68,22 +71,38 @@ fn wait(shared: &Shared, figures: &Figures) -> Option<i64> {
     begin_ns
 }
 
-/// The loop, until the gate is shut or the samples are taken; gives the number of the next sample.
-/// Nothing in it allocates, locks or calls the system, but for the sleep.
+/// The loop, until the gate is shut, the samples are taken or the CPU is gone; gives the number of
+/// the next sample. Nothing in it allocates, locks or calls the system, but for the sleep.
 fn measure(
     (number, first): (usize, u64),
     begin_ns: i64,
-    interval_ns: i64,
+    plan: &ThreadPlan,
     figures: &Figures,
     shared: &Shared,
 ) -> u64 {
     let clock = shared.clock;
+    let mut steps = clock.can_be_set().then(|| StepWatch::new(clock));
+    let interval_ns = plan.interval.as_ns();
     let last = shared.samples.unwrap_or(u64::MAX);
     let mut at_ns = begin_ns;
     let mut sample = first;
     while sample < last && shared.gate.is_open() {
-        clock.sleep_until(at_ns);
+        let slept = clock.sleep_unless_nudged(at_ns);
         let now_ns = clock.now_ns();
+        if plan.cpu.is_some_and(|cpu| !task::is_on(cpu)) {
+            figures.lost_cpu.store(true, Ordering::Relaxed);
+            break;
+        }
+        let was_set = steps.as_mut().is_some_and(StepWatch::look);
+        if was_set || !slept {
+            let unmeasured = figures.unmeasured.load(Ordering::Relaxed);
+            let one = u64::from(was_set);
+            figures
+                .unmeasured
+                .store(unmeasured + one, Ordering::Relaxed);
+            at_ns = clock.now_ns() + interval_ns;
+            continue;
+        }
         let latency_ns = now_ns - at_ns;
         figures.latency.add(latency_ns);
         if let Some(phases) = &figures.phases {

@@ -16,6 +16,7 @@ use event::{Cpu, Duration, Error, ErrorKind, Result, Tid, TimeRange};
 
 use crate::counter::Counter;
 use crate::task::Policy;
+use crate::worker;
 
 /// What to look for, and where.
 #[derive(Clone, Debug)]
@@ -56,6 +57,8 @@ pub struct Reading {
     pub gaps_unkept: u64,
     /// The longest of all.
     pub longest: Duration,
+    /// Whether its CPU was taken from the thread, by hotplug or by a control group; it ended then.
+    pub lost_cpu: bool,
 }
 
 impl Reading {
@@ -79,6 +82,7 @@ impl Reading {
         self.gaps.extend(later.gaps);
         self.gaps_unkept += later.gaps_unkept;
         self.longest = self.longest.max(later.longest);
+        self.lost_cpu |= later.lost_cpu;
     }
 }
 
@@ -86,15 +90,15 @@ impl Reading {
 #[derive(Debug)]
 pub struct Run {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Result<Reading>>>,
+    threads: Vec<JoinHandle<Option<Reading>>>,
 }
 
 impl Run {
-    /// Starts a thread for each CPU.
+    /// Starts a thread for each CPU, and waits until each is what it is to be.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when a window is shorter than what is looped of it; else what
-    /// keeps a thread from starting.
+    /// keeps a thread from its CPU or its priority.
     pub fn start(plan: &Plan) -> Result<Run> {
         if plan.width > plan.window || plan.width <= Duration::ZERO {
             return Err(Error::new(
@@ -110,32 +114,33 @@ impl Run {
         };
         for &cpu in &plan.cpus {
             let looker = spin::Looker::new(cpu, plan, &run.stop);
-            let started = std::thread::Builder::new()
-                .name(format!("rtscope-gap{}", cpu.0))
-                .spawn(move || looker.look())
-                .map_err(|error| Error::io("cannot start a measuring thread", error))?;
-            run.threads.push(started);
+            let name = format!("rtscope-gap{}", cpu.0);
+            let look = move || looker.look();
+            let (_, thread) = worker::start(name, Some(cpu), plan.policy, look)?;
+            run.threads.push(thread);
         }
         Ok(run)
     }
 
-    /// Whether a thread has ended, which is before its time.
-    pub fn has_failed(&self) -> bool {
-        self.threads.iter().any(JoinHandle::is_finished)
+    /// Whether every thread has ended, which is before its time.
+    pub fn is_over(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
     }
 
     /// Ends all threads and gives what they found.
     ///
     /// # Errors
-    /// What kept a thread from its CPU or its priority.
+    /// When one of them panicked.
     pub fn finish(mut self) -> Result<Vec<Reading>> {
         self.end();
-        let panicked = |_| Err(Error::new(ErrorKind::Io, "a measuring thread panicked"));
         let threads = std::mem::take(&mut self.threads).into_iter();
-        let readings = threads.map(|thread| thread.join().unwrap_or_else(panicked));
         // Everybody is joined before the first error is told.
-        let readings: Vec<_> = readings.collect();
-        readings.into_iter().collect()
+        let readings: Vec<_> = threads.map(JoinHandle::join).collect();
+        let reading = |found: std::thread::Result<Option<Reading>>| {
+            let found = found.ok().flatten();
+            found.ok_or_else(|| Error::new(ErrorKind::Io, "a measuring thread panicked"))
+        };
+        readings.into_iter().map(reading).collect()
     }
 
     fn end(&self) {
@@ -167,6 +172,7 @@ mod tests {
             }],
             gaps_unkept: 1,
             longest: Duration::from_ns(gap_ns[1] - gap_ns[0]),
+            lost_cpu: tid == 7,
         };
         let all = [
             reading(0, 7, 20, [100, 900]),
@@ -184,5 +190,6 @@ mod tests {
         let ns = Duration::from_ns;
         assert_eq!((first.step_min, first.longest), (ns(10), ns(800)));
         assert_eq!(joined[1].tid, Tid(8));
+        assert_eq!((first.lost_cpu, joined[1].lost_cpu), (true, false));
     }
 }

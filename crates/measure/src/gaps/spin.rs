@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use event::{Cpu, Duration, Instant, Result, Tid, TimeRange};
+use event::{Cpu, Duration, Instant, Tid, TimeRange};
 
 use super::{Plan, Reading};
 use crate::clock::Clock;
@@ -37,6 +37,8 @@ struct Window {
     batch_min: Option<i64>,
     longest: i64,
     unkept: u64,
+    /// Whether it ended because the CPU was taken from the thread.
+    lost_cpu: bool,
 }
 
 impl Looker {
@@ -48,10 +50,8 @@ impl Looker {
         }
     }
 
-    pub(super) fn look(self) -> Result<Reading> {
-        task::block_signals();
-        task::stay_on(self.cpu)?;
-        task::schedule(self.plan.policy)?;
+    /// On its CPU and at its priority already.
+    pub(super) fn look(self) -> Reading {
         let mut reading = Reading {
             cpu: self.cpu,
             tid: Tid(rustix::thread::gettid().as_raw_nonzero().get()),
@@ -61,23 +61,29 @@ impl Looker {
             gaps: Vec::with_capacity(self.plan.gaps_max),
             gaps_unkept: 0,
             longest: Duration::ZERO,
+            lost_cpu: false,
         };
         let mut raw = Vec::with_capacity(self.plan.gaps_max);
         let Some(rough) = calibrate(self.plan.counter) else {
-            return Ok(reading);
+            return reading;
         };
         let mut begin_ns = Clock::Monotonic.now_ns();
         while !self.stop.load(Ordering::Relaxed) {
             let room = self.plan.gaps_max - reading.gaps.len();
             let window = self.window(rough, &mut raw, room, &mut reading.iterations);
             add(&mut reading, &window, &mut raw);
+            if window.lost_cpu {
+                reading.lost_cpu = true;
+                break;
+            }
             begin_ns += self.plan.window.as_ns();
             Clock::Monotonic.sleep_until(begin_ns);
         }
-        Ok(reading)
+        reading
     }
 
-    /// Reads the counter for the width of a window. Nothing here calls the system or allocates.
+    /// Reads the counter for the width of a window. Nothing here calls the system or allocates. A
+    /// batch that did not end where it is to be is none: it holds the way to another CPU.
     fn window(&self, line: Line, raw: &mut Vec<Raw>, room: usize, iterations: &mut u64) -> Window {
         let counter = self.plan.counter;
         let threshold = line.counts(self.plan.threshold.as_ns());
@@ -85,8 +91,10 @@ impl Looker {
         let last_count = begin.counter + line.counts(self.plan.width.as_ns());
         let (mut batch_min, mut longest, mut unkept) = (None::<i64>, 0, 0);
         let mut last = counter.read();
-        while last < last_count && !self.stop.load(Ordering::Relaxed) {
+        let mut lost_cpu = !task::is_on(self.cpu);
+        while last < last_count && !lost_cpu && !self.stop.load(Ordering::Relaxed) {
             let batch_begin = last;
+            let before = (raw.len(), longest, unkept);
             for _ in 0..BATCH {
                 let now = counter.read();
                 let step = now - last;
@@ -103,6 +111,12 @@ impl Looker {
                 }
                 last = now;
             }
+            lost_cpu = !task::is_on(self.cpu);
+            if lost_cpu {
+                raw.truncate(before.0);
+                (longest, unkept) = (before.1, before.2);
+                break;
+            }
             let batch = last - batch_begin;
             batch_min = Some(batch_min.map_or(batch, |shortest| shortest.min(batch)));
             *iterations += BATCH;
@@ -113,6 +127,7 @@ impl Looker {
             batch_min,
             longest,
             unkept,
+            lost_cpu,
         }
     }
 }

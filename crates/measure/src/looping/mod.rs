@@ -14,6 +14,9 @@ use crate::task::{self, Policy};
 
 /// Ticks that have a bin of their own: half a millisecond at 2 GHz.
 const BINS: usize = 1 << 20;
+/// To be moved to another CPU takes at least a wake-up of the kernel's thread that does it, and two
+/// switches. A shorter iteration need not be asked where it ran.
+const MOVE_NS_MIN: f64 = 2_000.0;
 /// Nanoseconds per second.
 const NS_PER_S: i64 = 1_000_000_000;
 /// How long the counter is held against the clock.
@@ -97,6 +100,8 @@ pub struct LoopRun {
     /// Those in which something took the CPU from the loop apart from the others, if that was
     /// asked for. One behind such an iteration may be among them.
     pub apart: Option<LoopParts>,
+    /// Whether the CPU was taken from the loop, by hotplug or by a control group; it ended then.
+    pub lost_cpu: bool,
 }
 
 /// Iterations told apart.
@@ -229,6 +234,9 @@ struct Loop {
     body: u64,
     elapsed: u64,
     interruptions: *const AtomicU64,
+    cpu: u64,
+    move_ticks: u64,
+    lost_cpu: u64,
     free: Counts,
     hit: Counts,
 }
@@ -285,9 +293,15 @@ unsafe extern "C" {
 /// # Errors
 /// When the CPU or the policy is refused, or the counter stands still.
 pub fn run(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopRun> {
-    std::thread::scope(|scope| match scope.spawn(|| run_here(plan, stop)).join() {
-        Ok(found) => found,
-        Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|scope| {
+        let named = std::thread::Builder::new().name("rtscope-loop".into());
+        let looping = named
+            .spawn_scoped(scope, || run_here(plan, stop))
+            .map_err(|error| Error::io("cannot start a measuring thread", error))?;
+        match looping.join() {
+            Ok(found) => found,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
     })
 }
 
@@ -306,21 +320,27 @@ fn run_here(plan: &LoopPlan, stop: &AtomicBool) -> Result<LoopRun> {
         body: Body::of(&plan.tracer, plan.event) as u64,
         elapsed: 0,
         interruptions: plan.interruptions.unwrap_or(&NO_INTERRUPTIONS),
+        cpu: plan.cpu.0.into(),
+        move_ticks: (MOVE_NS_MIN * ticks_per_ns) as u64,
+        lost_cpu: 0,
         free: Counts::into(&mut bins),
         hit: Counts::into(&mut hit_bins),
     };
     looped(plan, &mut run, stop)?;
     let free = run.free.found(&bins, ticks_per_ns, run.elapsed);
+    let lost_cpu = run.lost_cpu != 0;
     if plan.interruptions.is_none() {
         return Ok(LoopRun {
             all: free,
             apart: None,
+            lost_cpu,
         });
     }
     let hit = run.hit.found(&hit_bins, ticks_per_ns, run.elapsed);
     Ok(LoopRun {
         all: free.with(&hit),
         apart: Some(LoopParts { free, hit }),
+        lost_cpu,
     })
 }
 

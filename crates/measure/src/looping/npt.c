@@ -4,6 +4,7 @@
  * RTSCOPE_LOOP_LTTNG it is compiled at run time, and its events are LTTng-UST's.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -47,6 +48,13 @@ struct rtscope_loop {
     uint64_t elapsed;
     /* Changes whenever something takes the CPU from the loop; never, if nobody counts that. */
     const volatile uint64_t *interruptions;
+    /* Where it is to run. */
+    uint64_t cpu;
+    /* Whoever is moved to another CPU loses more ticks than this. */
+    uint64_t move_ticks;
+    /* It found itself on another CPU, and ended: the iteration that took it there does not
+     * count. */
+    uint64_t lost_cpu;
     /* Iterations in which it did not change, and in which it did. */
     struct rtscope_loop_counts free;
     struct rtscope_loop_counts hit;
@@ -106,6 +114,13 @@ static inline void keep(struct rtscope_loop *loop, uint64_t ticks, int hit)
     counts->overruns_sum += ticks;
 }
 
+/* Whether it still runs where it is to run; notes when not. */
+static __attribute__((noinline)) int in_place(struct rtscope_loop *loop)
+{
+    loop->lost_cpu = sched_getcpu() != (int)loop->cpu;
+    return !loop->lost_cpu;
+}
+
 static inline __attribute__((always_inline)) void record(enum body body, uint64_t i,
                                                          uint64_t duration)
 {
@@ -133,6 +148,8 @@ static inline __attribute__((always_inline)) void fast(struct rtscope_loop *loop
         const int hit = *loop->interruptions != seen;
         seen = before;
         last = now;
+        if (duration > loop->move_ticks && !in_place(loop))
+            break;
         record(body, i, duration);
         if (i >= loop->dropped)
             keep(loop, duration, hit);
@@ -146,7 +163,7 @@ static inline __attribute__((always_inline)) void paced(struct rtscope_loop *loo
 {
     const uint64_t all = loop->iterations + loop->dropped;
     uint64_t next = counter(), first = next, duration = 0;
-    for (uint64_t i = 0; i < all && !*stop; i++) {
+    for (uint64_t i = 0; i < all && !*stop && in_place(loop); i++) {
         if (i == loop->dropped)
             first = counter();
         next += loop->pace;

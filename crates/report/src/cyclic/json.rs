@@ -56,6 +56,8 @@ fn thread(reading: &Reading) -> Value {
         "priority": reading.plan.policy.prio(),
         "interval_ns": reading.plan.interval.as_ns(),
         "missed": reading.missed,
+        "unmeasured": reading.unmeasured,
+        "lost_cpu": reading.lost_cpu,
         "before_their_instant": latency.below_zero,
     });
     if let (Value::Object(thread), Value::Object(latency)) = (&mut thread, latency_json(latency)) {

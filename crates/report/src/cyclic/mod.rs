@@ -104,6 +104,8 @@ pub(crate) mod tests {
             },
             latency: recorder.read(),
             missed: 2,
+            unmeasured: 0,
+            lost_cpu: false,
             phases: None,
         }
     }

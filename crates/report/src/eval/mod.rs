@@ -124,6 +124,7 @@ fn thread(reading: &Reading, series: &Series) -> Value {
         "priority": reading.plan.policy.prio(),
         "interval_ns": reading.plan.interval.as_ns(),
         "missed": reading.missed,
+        "lost_cpu": reading.lost_cpu,
         "median_ns": ns(tail::percentile(latency, 0.5).map(|one| one.value)),
         "mode_ns": ns(tail::mode(latency)),
         "range_ns": ns(range),

@@ -32,6 +32,7 @@ pub fn gaps_json(gaps: &Gaps) -> Value {
                 "gaps": reading.gaps.len() as u64 + reading.gaps_unkept,
                 "gaps_unkept": reading.gaps_unkept,
                 "longest_ns": reading.longest.as_ns(),
+                "lost_cpu": reading.lost_cpu,
                 "steal_ns": steal.map(|(_, steal)| steal.as_ns()),
             })
         }).collect::<Value>(),

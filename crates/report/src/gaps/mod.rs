@@ -119,6 +119,7 @@ pub(super) mod tests {
             gaps: explained.iter().map(|one| one.gap.range).collect(),
             gaps_unkept: 0,
             longest: Duration::from_us(150),
+            lost_cpu: false,
         }
     }
 

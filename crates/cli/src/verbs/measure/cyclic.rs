@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use capture::facts::{self, Facts, Lack, Verb};
 use capture::watch::{HitReport, WatchObserver};
-use event::{Duration, Result};
-use measure::clock::StepWatch;
+use event::{Cpu, Duration, Result};
+use measure::clock::{Clock, StepWatch};
 use measure::cyclic::{Break, Reading, Run};
 use measure::power::WakeLatency;
 use measure::task;
@@ -30,6 +30,8 @@ pub(super) struct Session {
     clock: StepWatch,
     begin: Instant,
     run_for: Option<Duration>,
+    /// Whether an end was asked for, in time or in samples.
+    is_limited: bool,
     /// While this lives, CPUs sleep lightly.
     _wake_latency: Option<WakeLatency>,
 }
@@ -39,10 +41,43 @@ pub(super) struct Found {
     pub(super) readings: Vec<Reading>,
     pub(super) broken: Option<Break>,
     pub(super) elapsed: Duration,
-    /// Whether it went on for as long as was asked.
-    complete: bool,
+    /// What the threads slept on.
+    clock: Clock,
+    /// Whether every thread went on for as long as was asked.
+    pub(super) complete: bool,
     /// By how much the clock was set meanwhile.
     stepped: Option<Duration>,
+}
+
+impl Found {
+    /// What came in the way of the threads, a line each.
+    pub(super) fn disturbances(&self) -> Vec<String> {
+        let lost = self.readings.iter().filter(|reading| reading.lost_cpu);
+        let lost = lost.filter_map(|reading| reading.plan.cpu);
+        let mut lines: Vec<String> = lost.map(lost_cpu).collect();
+        lines.extend(self.stepped.map(|step| {
+            let left_out: u64 = self.readings.iter().map(|one| one.unmeasured).sum();
+            let clock = self.clock.name();
+            format!(
+                "the clock {clock} was set by {step} while it ran ({left_out} sleeps over that are \
+                 left out); measure on monotonic"
+            )
+        }));
+        lines
+    }
+
+    /// Whether a thread could not stay where it was to measure.
+    pub(super) fn has_lost_cpu(&self) -> bool {
+        self.readings.iter().any(|reading| reading.lost_cpu)
+    }
+}
+
+/// That the kernel took a CPU from a measuring thread: offline, or no longer allowed.
+pub(super) fn lost_cpu(cpu: Cpu) -> String {
+    format!(
+        "{cpu} was taken from its thread, whose figures end there (offline or no longer allowed); \
+         keep it: cat /sys/devices/system/cpu/online; taskset -p $$"
+    )
 }
 
 /// Runs the verb.
@@ -92,6 +127,8 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     let explained = late.is_some_and(|late| late.explained > 0);
     Ok(if found.broken.is_some() || explained {
         Outcome::Exceeded
+    } else if found.has_lost_cpu() {
+        Outcome::Inconclusive
     } else {
         Outcome::Fine
     })
@@ -125,10 +162,7 @@ fn render(
     json: bool,
 ) -> String {
     let mut warnings = warnings(facts);
-    warnings.extend(found.stepped.iter().map(|step| {
-        let clock = options.plan.clock.name();
-        format!("the clock {clock} was set by {step} while it ran; measure on monotonic")
-    }));
+    warnings.extend(found.disturbances());
     let cyclic = Cyclic {
         readings: &found.readings,
         clock: options.plan.clock,
@@ -179,6 +213,7 @@ impl Session {
             clock: StepWatch::new(options.plan.clock),
             begin: Instant::now(),
             run_for: options.run_for,
+            is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
             _wake_latency: wake_latency.transpose()?.flatten(),
         })
     }
@@ -207,9 +242,11 @@ impl Session {
         }
     }
 
-    /// Looks whether the clock was set.
+    /// Looks whether the clock was set: then no thread sleeps on towards an instant of before.
     pub(super) fn look(&mut self) {
-        self.clock.look();
+        if self.clock.look() {
+            self.run.begin_anew();
+        }
     }
 
     /// The table as it stands, without what makes it doubtful.
@@ -243,13 +280,16 @@ impl Session {
     /// Ends it.
     pub(super) fn finish(self) -> Found {
         let elapsed = self.elapsed();
-        let broken = self.run.broken();
+        let (broken, clock) = (self.run.broken(), self.run.clock());
+        let readings = self.run.finish();
+        let lost_cpu = readings.iter().any(|reading| reading.lost_cpu);
         Found {
-            complete: signals::wish() == Wish::GoOn || self.run_for.is_none(),
+            complete: !lost_cpu && (signals::wish() == Wish::GoOn || !self.is_limited),
             stepped: self.clock.stepped(),
-            readings: self.run.finish(),
+            readings,
             broken,
             elapsed,
+            clock,
         }
     }
 }

@@ -61,6 +61,10 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     table.clear();
     let found = session.finish();
     print_found(&found, output)?;
+    // Not where scripts read cyclictest's lines.
+    for line in found.disturbances() {
+        eprintln!("# {line}");
+    }
     if let Some(path) = &output.json_file {
         let about = about(output, &facts, start_time);
         let json = cyclictest_json(&found.readings, &about, output.in_ns);

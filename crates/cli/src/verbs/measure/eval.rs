@@ -74,12 +74,16 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     };
     print(&text)?;
     let taken = |thread: &Value| thread["samples"].as_u64() > Some(0);
-    let measured = evaluation["threads"]
-        .as_array()
-        .is_some_and(|all| all.iter().any(taken));
+    let any = |of: &dyn Fn(&Value) -> bool| {
+        let threads = evaluation["threads"].as_array();
+        threads.is_some_and(|all| all.iter().any(of))
+    };
+    let measured = any(&taken);
+    let lost_cpu = any(&|thread| thread["lost_cpu"] == true);
     Ok(match evaluation["verdict"].as_str() {
         _ if !measured => Outcome::Inconclusive,
         Some("fail") => Outcome::Exceeded,
+        _ if lost_cpu => Outcome::Inconclusive,
         _ => Outcome::Fine,
     })
 }
@@ -123,7 +127,7 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
         worst,
         hw,
         budget: options.budget,
-        complete: signals::wish() == Wish::GoOn,
+        complete: found.complete,
     }))
 }
 
@@ -223,6 +227,8 @@ fn sample(
         let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
         if let Some(search) = &mut search
             && rests.next_if(|at| now >= **at).is_some()
+            // Nobody looks for gaps on a CPU that is gone, and what is measured already counts.
+            && !reader.read().iter().any(|reading| reading.lost_cpu)
         {
             line.clear();
             let rest_began = Instant::now();

@@ -11,7 +11,7 @@ use measure::steal;
 use report::{Gaps, gaps_json, gaps_text};
 use trace::Trace;
 
-use super::cyclic::{warning, warnings};
+use super::cyclic::{lost_cpu, warning, warnings};
 use super::disturbers;
 use crate::exit::{Outcome, print};
 use crate::flags;
@@ -35,16 +35,22 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
     signals::take_over()?;
     let mut search = Search::new(&options, &facts)?;
     search.look(options.run_for)?;
-    let text = search.finish(|gaps| match options.json {
-        true => format!("{}\n", gaps_json(gaps)),
-        false => gaps_text(gaps),
+    let (text, lost_cpu) = search.finish(|gaps| {
+        let text = match options.json {
+            true => format!("{}\n", gaps_json(gaps)),
+            false => gaps_text(gaps),
+        };
+        (text, gaps.readings.iter().any(|reading| reading.lost_cpu))
     })?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
     print(&text)?;
-    Ok(Outcome::Fine)
+    Ok(match lost_cpu {
+        true => Outcome::Inconclusive,
+        false => Outcome::Fine,
+    })
 }
 
 /// A search for gaps, in one go or in several with other work between them.
@@ -125,6 +131,12 @@ impl<'a> Search<'a> {
             .flatten();
         warnings.extend(throttled.as_ref().map(warning));
         let readings = Reading::joined(self.goes.into_iter().flat_map(|go| go.readings));
+        let lost: Vec<Cpu> = readings
+            .iter()
+            .filter(|reading| reading.lost_cpu)
+            .map(|reading| reading.cpu)
+            .collect();
+        warnings.extend(lost.iter().copied().map(lost_cpu));
         let gaps = Gaps {
             readings: &readings,
             explained: explained.as_deref(),
@@ -132,7 +144,7 @@ impl<'a> Search<'a> {
             counter: plan.counter,
             threshold: plan.threshold,
             elapsed: self.elapsed,
-            complete: signals::wish() == Wish::GoOn,
+            complete: lost.is_empty() && signals::wish() == Wish::GoOn,
             kernel: &self.facts.machine.kernel_release,
             preemption: self.facts.scheduler.preemption.name(),
             warnings: &warnings,
@@ -174,7 +186,7 @@ fn look(options: &GapOptions, run_for: Duration) -> Result<Vec<Reading>> {
     let line = LiveLine::new(!options.json);
     let begin = Instant::now();
     let whole = std::time::Duration::from_nanos(run_for.as_ns_unsigned());
-    while begin.elapsed() < whole && !run.has_failed() && signals::wish() == Wish::GoOn {
+    while begin.elapsed() < whole && !run.is_over() && signals::wish() == Wish::GoOn {
         let seconds = begin.elapsed().as_secs_f64();
         line.show(&format!("looking for gaps: {seconds:.0} s of {run_for}"));
         std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));

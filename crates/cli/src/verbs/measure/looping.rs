@@ -8,8 +8,10 @@ use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use measure::task::{self, Policy};
 use report::LoopFacts;
 
+use super::cyclic::lost_cpu;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags::{self, Loop, Tracer};
+use crate::options::known_cpu;
 use crate::signals::{self, Wish};
 
 /// Says which events are wanted; whoever sets it wants to keep them.
@@ -25,10 +27,11 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         task::lock_memory()?;
     }
     let interruptions = typed.net_of_irqs.then(Interruptions::start).transpose()?;
+    let cpu = cpu(typed, &facts)?;
     let (found, lost) = traced(typed, |tracer| {
-        let mut plan = plan(typed, &facts, tracer)?;
+        let mut plan = plan(typed, cpu, tracer);
         plan.interruptions = match &interruptions {
-            Some(interruptions) => Some(interruptions.of(plan.cpu)?),
+            Some(interruptions) => Some(interruptions.of(cpu)?),
             None => None,
         };
         looping::run(&plan, &stop)
@@ -37,10 +40,13 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
+    let warnings: Vec<String> = found.lost_cpu.then(|| lost_cpu(cpu)).into_iter().collect();
     let shown = LoopFacts {
         tracer: typed.tracer.name(),
         run: &found,
         lost,
+        complete: !found.lost_cpu && signals::wish() == Wish::GoOn,
+        warnings: &warnings,
     };
     if let Some(path) = &typed.output {
         write_file(path, &report::loop_file(&found.all))?;
@@ -55,7 +61,10 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         text.push_str(&report::loop_plot(shown_alone));
     }
     print(&text)?;
-    Ok(Outcome::Fine)
+    Ok(match found.lost_cpu {
+        true => Outcome::Inconclusive,
+        false => Outcome::Fine,
+    })
 }
 
 /// Runs `looped` with the tracer that was asked for; with LTTng, also says how many events it lost.
@@ -87,15 +96,19 @@ fn traced<T>(
     Ok((found, Some(lost)))
 }
 
-fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopPlan<'a>> {
-    let cpu = match typed.cpu {
-        Some(cpu) => Cpu(cpu),
-        None => *facts.machine.cpus_allowed.last().ok_or_else(|| {
+fn cpu(typed: &Loop, facts: &Facts) -> Result<Cpu> {
+    let machine = &facts.machine;
+    match typed.cpu {
+        Some(cpu) => known_cpu(Cpu(cpu), &machine.cpus_online),
+        None => machine.cpus_allowed.last().copied().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "which CPUs we may use is not known")
                 .mend("name one with --cpu")
-        })?,
-    };
-    Ok(LoopPlan {
+        }),
+    }
+}
+
+fn plan<'a>(typed: &Loop, cpu: Cpu, tracer: LoopTracer<'a>) -> LoopPlan<'a> {
+    LoopPlan {
         cpu,
         policy: typed.prio.map_or(Policy::Ordinary, Policy::Fifo),
         iterations: typed.loops,
@@ -107,5 +120,5 @@ fn plan<'a>(typed: &Loop, facts: &Facts, tracer: LoopTracer<'a>) -> Result<LoopP
             flags::LoopEvent::Text => LoopEvent::Text,
         },
         interruptions: None,
-    })
+    }
 }
