@@ -130,6 +130,8 @@ fn whole(path: &Path, what: &str) -> Result<Walked> {
             vec![fields.walk(&mut trace.cursor_of(TimeRange::ALL, has_name))?]
         }
     };
+    // This process ends: the system takes all memory back at once.
+    std::mem::forget(trace);
     let sum = parts.iter().map(|part| part.sum);
     let private = parts.iter().map(|part| part.private_bytes_max);
     Ok(Walked {
@@ -201,9 +203,12 @@ impl Fields {
             let Item::Event(event) = item else {
                 return Ok(());
             };
+            // In registers: what is measured is reading.
+            let mut with_event = sum;
             for reads in &self.0[event.class().0 as usize] {
-                sum.add(reads.number(event));
+                with_event.add(reads.number(event));
             }
+            sum = with_event;
             events += 1;
             if events.is_multiple_of(LOOK_EVENTS) {
                 private_bytes_max = private_bytes().max(private_bytes_max);

@@ -1,5 +1,7 @@
 //! Several walks as one, by time.
 
+use std::hint::select_unpredictable;
+
 /// One of the walks.
 pub(crate) trait Lane {
     /// Goes to the next item and returns its time in nanoseconds; none at the end.
@@ -138,10 +140,10 @@ impl Losers {
         while node > 0
             && let Some(loser) = nodes.get_mut(node)
         {
-            let (earlier, later) = match winner < *loser {
-                true => (winner, *loser),
-                false => (*loser, winner),
-            };
+            // Nobody can foretell which: a jump that is guessed wrong costs more than both.
+            let is_earlier = winner < *loser;
+            let earlier = select_unpredictable(is_earlier, winner, *loser);
+            let later = select_unpredictable(is_earlier, *loser, winner);
             (*loser, winner) = (later, earlier);
             node /= 2;
         }
@@ -156,7 +158,7 @@ impl Losers {
         while node > 0
             && let Some(loser) = self.nodes.get(node)
         {
-            earliest = if *loser < earliest { *loser } else { earliest };
+            earliest = select_unpredictable(*loser < earliest, *loser, earliest);
             node /= 2;
         }
         earliest

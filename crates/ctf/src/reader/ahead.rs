@@ -1,5 +1,6 @@
-//! Headers read ahead: most events of most traces have one of LTTng's headers and a body of a fixed
-//! size, so that many headers are read in one go, with all that it takes in registers.
+//! Headers read ahead: most events of most traces have one of LTTng's headers and a body whose end
+//! is found without looking at types, so that many headers are read in one go, with all that it
+//! takes in registers.
 
 use super::header::{ByteHeader, Said};
 use super::layout::{ClassLayout, StreamLayout};
@@ -22,7 +23,9 @@ pub(super) struct Head<'a> {
 /// The events that were read ahead.
 #[derive(Debug, Default)]
 pub(super) struct Ahead<'a> {
-    heads: Vec<Head<'a>>,
+    heads: [Option<Head<'a>>; HEADS_MAX],
+    /// How many of them were read.
+    count: usize,
     next: usize,
 }
 
@@ -46,33 +49,49 @@ impl<'a> Ahead<'a> {
     /// Takes the next of the events.
     #[inline]
     pub fn take(&mut self) -> Option<Head<'a>> {
+        if self.next >= self.count {
+            return None;
+        }
         let head = *self.heads.get(self.next)?;
         self.next += 1;
-        Some(head)
+        head
     }
 
     /// Reads the events behind `reached`, up to the first that takes a closer look: another header,
-    /// a body whose size depends on data, an unknown id, a time beyond all time, the end of the
-    /// bytes. Returns how far that is.
-    pub fn fill(&mut self, manner: Manner<'a>, bytes: &[u8], reached: Reached) -> Reached {
+    /// a body of another kind, an unknown id, a time beyond all time, the end of the bytes. Returns
+    /// how far that is. What lengths refer to goes through `slots`.
+    pub fn fill(
+        &mut self,
+        manner: Manner<'a>,
+        bytes: &[u8],
+        reached: Reached,
+        slots: &mut [u64],
+    ) -> Reached {
         self.next = 0;
-        self.heads.clear();
-        self.heads.reserve(HEADS_MAX);
-        manner.header.or_usual(|header| {
+        if manner.header == ByteHeader::USUAL {
+            let header = ByteHeader::USUAL;
             let manner = Manner { header, ..manner };
-            self.fill_by(manner, bytes, reached)
-        })
+            return self.fill_by(manner, bytes, reached, slots);
+        }
+        self.fill_by(manner, bytes, reached, slots)
     }
 
     /// Whether nothing is left to take.
     pub fn is_empty(&self) -> bool {
-        self.next >= self.heads.len()
+        self.next >= self.count
     }
 
     #[inline(always)]
-    fn fill_by(&mut self, manner: Manner<'a>, bytes: &[u8], mut reached: Reached) -> Reached {
+    fn fill_by(
+        &mut self,
+        manner: Manner<'a>,
+        bytes: &[u8],
+        mut reached: Reached,
+        slots: &mut [u64],
+    ) -> Reached {
         let by_id = &manner.layout.by_id[..];
-        while self.heads.len() < HEADS_MAX {
+        self.count = 0;
+        for head in &mut self.heads {
             let said = manner.header.read(bytes, reached.at, reached.ticks);
             let Some(Said { id, ticks, body_at }) = said else {
                 break;
@@ -81,20 +100,25 @@ impl<'a> Ahead<'a> {
                 break;
             };
             let class: &ClassLayout = class;
-            let Some(packed) = &class.packed else {
+            let end = match (&class.packed, &class.steps) {
+                (Some(packed), _) => Some(body_at.saturating_add(packed.size_bytes)),
+                (None, Some(steps)) => steps.end(bytes, body_at, slots),
+                (None, None) => None,
+            };
+            let Some(at) = end else {
                 break;
             };
-            let at = body_at.saturating_add(packed.size_bytes);
             let time_ns = manner.scale.ns(ticks);
             if at > bytes.len() || time_ns == i64::MAX {
                 break;
             }
-            self.heads.push(Head {
+            *head = Some(Head {
                 class,
                 ticks,
                 time_ns,
                 body_at,
             });
+            self.count += 1;
             reached = Reached { at, ticks };
         }
         reached

@@ -53,7 +53,7 @@ pub(crate) fn align_up(position: u64, align_bits: u32) -> u64 {
 
 /// `N` bytes from byte `at`.
 #[inline]
-fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+pub(crate) fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.first_chunk().copied()
 }
 

@@ -281,8 +281,7 @@ impl<'d> Compiler<'d> {
             }
             TypeKind::Struct(members) => self.structure(members, align_bits)?,
             TypeKind::Array { element, count } => {
-                let text = matches!(ty.face, event::FieldType::Text { .. });
-                self.array(element, *count, text, align_bits)?
+                self.array(element, *count, element.is_character(), align_bits)?
             }
             TypeKind::Sequence { element, length } => self.sequence(element, length, align_bits)?,
             TypeKind::Variant {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use event::{ClassId, FieldId, Value};
 
-use super::bits::until_zero;
+use super::bits::{bytes_at, until_zero};
 use super::float;
 use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place};
 use super::stream::StreamReader;
@@ -15,6 +15,8 @@ use super::walk::Content;
 pub struct EventRef<'r> {
     pub(super) class: &'r ClassLayout,
     pub(super) reader: &'r StreamReader<'r>,
+    /// What is in memory from the body of an event of a packed class on.
+    pub(super) body: &'r [u8],
 }
 
 impl<'r> EventRef<'r> {
@@ -91,7 +93,7 @@ impl<'r> EventRef<'r> {
     fn integer(&self, field: FieldId) -> Option<u64> {
         let place = self.class.places.get(usize::from(field.0))?;
         if let Load::Body { load, offset_bytes } = place.load
-            && let Some(word) = self.reader.body_word(offset_bytes as usize)
+            && let Some(word) = bytes_at(self.body, offset_bytes as usize)
         {
             return Some(load.of_word(word));
         }
@@ -134,12 +136,24 @@ impl<'r> EventRef<'r> {
     #[inline]
     fn text_bytes(&self, field: FieldId) -> Option<&'r [u8]> {
         let place = self.class.places.get(usize::from(field.0))?;
+        if let Load::BodyText {
+            size_bytes,
+            offset_bytes,
+        } = place.load
+        {
+            let bytes = self.body.get(offset_bytes as usize..)?;
+            return bytes.get(..size_bytes as usize).map(until_zero);
+        }
+        self.placed_text(field, place)
+    }
+
+    fn placed_text(&self, field: FieldId, place: &Place) -> Option<&'r [u8]> {
         let position = self.position(field, place)?;
         let content = self.content(place);
         match place.load {
             Load::String => content.string(position).ok().map(|(text, _)| text),
             Load::Text { size_bytes } => content.text(position, size_bytes),
-            Load::Int(_) | Load::Bytes(_) | Load::Body { .. } => None,
+            Load::Int(_) | Load::Bytes(_) | Load::Body { .. } | Load::BodyText { .. } => None,
             Load::Other => match &self.node(place)?.kind {
                 NodeKind::Sequence {
                     slot, text: true, ..

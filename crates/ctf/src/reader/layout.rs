@@ -7,6 +7,7 @@ use std::sync::Arc;
 use event::{ClassId, Name, Scope, WideEncoding};
 
 use super::bits::IntLoad;
+use super::sizes::BodySteps;
 use super::types::{Mapping, Range, shown};
 
 /// A type as the decoder walks it.
@@ -140,6 +141,8 @@ pub(crate) struct ClassLayout {
     pub places: Vec<Place>,
     /// What makes walking needless.
     pub packed: Option<Packed>,
+    /// What makes walking needless where it is not packed.
+    pub steps: Option<BodySteps>,
 }
 
 /// Scopes of fixed sizes in whole bytes: all places follow from where the first begins.
@@ -153,11 +156,16 @@ pub(crate) struct Packed {
 impl ClassLayout {
     pub fn new(class: ClassId, scopes: [Option<ScopeLayout>; 3], mut places: Vec<Place>) -> Self {
         let packed = packed(&scopes, &mut places);
+        let steps = match packed {
+            Some(_) => None,
+            None => BodySteps::of(&scopes),
+        };
         ClassLayout {
             class,
             scopes,
             places,
             packed,
+            steps,
         }
     }
 }
@@ -188,6 +196,15 @@ fn packed(scopes: &[Option<ScopeLayout>; 3], places: &mut [Place]) -> Option<Pac
             if let Load::Bytes(load) = place.load {
                 let offset_bytes = offset_bits / 8;
                 place.load = Load::Body { load, offset_bytes };
+            }
+            if let Load::Text { size_bytes } = place.load
+                && let Ok(size_bytes) = u32::try_from(size_bytes)
+            {
+                let offset_bytes = offset_bits / 8;
+                place.load = Load::BodyText {
+                    size_bytes,
+                    offset_bytes,
+                };
             }
         }
     }
@@ -243,6 +260,11 @@ pub(crate) enum Load {
     String,
     Text {
         size_bytes: u64,
+    },
+    /// The same, so many bytes into the body of a packed class.
+    BodyText {
+        size_bytes: u32,
+        offset_bytes: u32,
     },
     Other,
 }

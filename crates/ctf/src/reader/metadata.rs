@@ -1,7 +1,5 @@
 //! From the file `metadata` to its text: plain, or cut into packets of either byte order.
 
-use std::borrow::Cow;
-
 use event::{Error, ErrorKind, Result};
 
 /// First word of each metadata packet.
@@ -30,25 +28,30 @@ impl Piece {
 ///
 /// # Errors
 /// [`ErrorKind::Corrupt`] when a packet's sizes make no sense.
-pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>> {
-    pieces(bytes).map(|(text, _)| text)
+pub fn text(bytes: &[u8]) -> Result<String> {
+    pieces(bytes.to_vec()).map(|(text, _)| text)
 }
 
-/// The same, and where its pieces lie.
-pub(crate) fn pieces(bytes: &[u8]) -> Result<(Cow<'_, str>, Vec<Piece>)> {
+/// The same in the file's own memory, and where its pieces lie.
+pub(crate) fn pieces(bytes: Vec<u8>) -> Result<(String, Vec<Piece>)> {
     match bytes.get(..4) {
         None => Err(damaged(format!("{} bytes", bytes.len()))),
         Some(word) if word == MAGIC.to_le_bytes() => packets(bytes, u32::from_le_bytes),
         Some(word) if word == MAGIC.to_be_bytes() => packets(bytes, u32::from_be_bytes),
-        Some(_) => match std::str::from_utf8(bytes) {
-            Ok(text) => Ok((Cow::Borrowed(text), Vec::new())),
-            Err(_) => Ok(lossy(bytes, &[])),
-        },
+        Some(_) => Ok(from_utf8(bytes, Vec::new())),
+    }
+}
+
+/// Bytes of these pieces as text.
+fn from_utf8(bytes: Vec<u8>, pieces: Vec<Piece>) -> (String, Vec<Piece>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, pieces),
+        Err(error) => lossy(error.as_bytes(), &pieces),
     }
 }
 
 /// Bytes of these pieces as text; what is not UTF-8 takes another number of bytes there.
-fn lossy(bytes: &[u8], pieces: &[Piece]) -> (Cow<'static, str>, Vec<Piece>) {
+fn lossy(bytes: &[u8], pieces: &[Piece]) -> (String, Vec<Piece>) {
     let (mut text, mut found) = (String::new(), Vec::new());
     let mut at = 0;
     for chunk in bytes.utf8_chunks() {
@@ -68,11 +71,12 @@ fn lossy(bytes: &[u8], pieces: &[Piece]) -> (Cow<'static, str>, Vec<Piece>) {
         }
         at = end + chunk.invalid().len();
     }
-    (Cow::Owned(text), found)
+    (text, found)
 }
 
-fn packets(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Cow<'_, str>, Vec<Piece>)> {
-    let (mut text, mut pieces) = (Vec::new(), Vec::new());
+/// Contents move together towards the start, over the headers and the padding between them.
+fn packets(mut bytes: Vec<u8>, number: fn([u8; 4]) -> u32) -> Result<(String, Vec<Piece>)> {
+    let (mut text_bytes, mut pieces) = (0, Vec::new());
     let mut offset = 0;
     while offset < bytes.len() {
         let packet = &bytes[offset..];
@@ -89,19 +93,19 @@ fn packets(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Cow<'_, str>, Ve
                 "packet at byte {offset}: magic {magic:#x}, content {content}, size {size} bytes"
             )));
         }
-        let end = content.min(packet.len());
+        let end = offset + content.min(packet.len());
+        let begin = (offset + HEADER_BYTES).min(end);
         pieces.push(Piece {
-            text_at: text.len(),
+            text_at: text_bytes,
             file_at: offset + HEADER_BYTES,
         });
-        text.extend_from_slice(packet.get(HEADER_BYTES..end).unwrap_or_default());
+        bytes.copy_within(begin..end, text_bytes);
+        text_bytes += end - begin;
         offset += size;
     }
+    bytes.truncate(text_bytes);
     // A character may begin in one packet and end in the next.
-    Ok(match String::from_utf8(text) {
-        Ok(text) => (Cow::Owned(text), pieces),
-        Err(error) => lossy(error.as_bytes(), &pieces),
-    })
+    Ok(from_utf8(bytes, pieces))
 }
 
 fn damaged(found: String) -> Error {
@@ -140,7 +144,7 @@ mod tests {
         let number = u32::to_le_bytes;
         let bytes = [packet("ab\u{e4}c", 7, number), packet("def", 0, number)].concat();
         let check = |bytes: &[u8], word: &str| {
-            let (text, pieces) = pieces(bytes).unwrap();
+            let (text, pieces) = pieces(bytes.to_vec()).unwrap();
             let at = Piece::file_offset(&pieces, text.find(word).unwrap());
             assert!(bytes[at..].starts_with(word.as_bytes()), "{word} at {at}");
         };

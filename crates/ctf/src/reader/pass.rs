@@ -67,7 +67,7 @@ impl Passing {
         };
         match &class.packed {
             Some(packed) => Body::Bytes(packed.size_bytes),
-            None => BodySteps::of(class).map_or(Body::Walk, Body::Steps),
+            None => class.steps.clone().map_or(Body::Walk, Body::Steps),
         }
     }
 
@@ -115,8 +115,10 @@ impl Passing {
             return position;
         };
         loop {
-            (at, state.clock) =
-                header.or_usual(|header| self.run_of_sizes(header, bytes, at, state.clock));
+            (at, state.clock) = match header == ByteHeader::USUAL {
+                true => self.run_of_sizes(ByteHeader::USUAL, bytes, at, state.clock),
+                false => self.run_of_sizes(header, bytes, at, state.clock),
+            };
             let Some(said) = header.read(bytes, at, state.clock) else {
                 break;
             };

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use event::{Field, FieldType, Scope};
+use event::{Field, Scope};
 
 use super::bits::Order;
 use super::layout::{
     At, BODY, ExtendedHeader, HeaderForm, Load, Node, NodeKind, Place, QuickHeader, Role,
     ScopeLayout,
 };
-use super::types::{Range, Type, TypeKind};
+use super::types::{Range, Type, TypeKind, fields};
 
 /// Lists the fields of a class, payload first, with their places.
 #[derive(Default)]
@@ -33,12 +33,8 @@ impl PlaceBuilder {
     }
 
     fn add_fields(&mut self, ty: &Type, scope: Scope) {
-        if let FieldType::Struct(fields) = &ty.face {
-            let of_scope = |field: &Field| Field {
-                scope,
-                ..field.clone()
-            };
-            self.fields.extend(fields.iter().map(of_scope));
+        if let TypeKind::Struct(members) = &ty.kind {
+            self.fields.extend(fields(members, scope));
         }
     }
 

@@ -1,10 +1,10 @@
-//! How long an event's body is, as a short list of steps over bytes.
+//! How long an event's body is and where its fields begin, as a short list of steps over bytes.
 //!
 //! Most bodies that have no fixed size are integers, texts that end with zero and sequences whose
 //! length stands before them, all on whole bytes. Their end is found without looking at types.
 
 use super::bits::{IntLoad, align_up, first_zero};
-use super::layout::{ClassLayout, Node, NodeKind, Role};
+use super::layout::{Node, NodeKind, Role, ScopeLayout};
 
 /// One step towards the end of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,64 @@ enum Step {
     },
 }
 
+/// A part of a body that begins so many bytes behind what the steps before `step` have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    step: usize,
+    offset_bytes: usize,
+    part: Part,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// By its place in the class's scopes.
+    Scope(usize),
+    /// By its place in the class's list.
+    Field(usize),
+}
+
 /// The steps over the bodies of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct BodySteps(Vec<Step>);
+pub(crate) struct BodySteps {
+    steps: Vec<Step>,
+    /// In the order of their bytes.
+    marks: Vec<Mark>,
+}
 
 impl BodySteps {
     /// The steps of a class; none when its body takes more than these can say.
-    pub fn of(class: &ClassLayout) -> Option<BodySteps> {
+    pub fn of(scopes: &[Option<ScopeLayout>; 3]) -> Option<BodySteps> {
         let mut steps = BodySteps::default();
-        for scope in class.scopes.iter().flatten() {
-            steps.add(&scope.node)?;
+        for (place, scope) in scopes.iter().enumerate() {
+            let Some(scope) = scope else { continue };
+            let NodeKind::Struct(members) = &scope.node.kind else {
+                return None;
+            };
+            if scope.node.align_bits > 8 {
+                return None;
+            }
+            steps.mark(Part::Scope(place));
+            for (member, field) in members.iter().zip(scope.first_field..) {
+                // The others are so many bytes behind their scope's begin.
+                if member.offset_bits.is_none() {
+                    steps.mark(Part::Field(field));
+                }
+                steps.add(&member.node)?;
+            }
         }
         Some(steps)
+    }
+
+    fn mark(&mut self, part: Part) {
+        let (step, offset_bytes) = match self.steps.last() {
+            Some(Step::Bytes(before)) => (self.steps.len() - 1, *before),
+            _ => (self.steps.len(), 0),
+        };
+        self.marks.push(Mark {
+            step,
+            offset_bytes,
+            part,
+        });
     }
 
     fn add(&mut self, node: &Node) -> Option<()> {
@@ -49,12 +95,12 @@ impl BodySteps {
             NodeKind::Int(int) => {
                 whole_bytes(node.size_bits?)?;
                 let slot = int.slot.filter(|_| int.role == Role::None)?;
-                self.0.push(Step::Keep {
+                self.steps.push(Step::Keep {
                     load: int.load,
                     slot,
                 });
             }
-            NodeKind::String => self.0.push(Step::Text),
+            NodeKind::String => self.steps.push(Step::Text),
             NodeKind::Struct(members) => {
                 for member in members {
                     self.add(&member.node)?;
@@ -64,7 +110,7 @@ impl BodySteps {
                 let bits = element.size_bits.filter(|_| !element.keeps)?;
                 let stride_bytes = whole_bytes(align_up(bits, element.align_bits))?;
                 (element.align_bits <= 8).then_some(())?;
-                self.0.push(Step::Times {
+                self.steps.push(Step::Times {
                     slot: *slot,
                     stride_bytes,
                 });
@@ -75,9 +121,9 @@ impl BodySteps {
     }
 
     fn add_bytes(&mut self, bytes: usize) -> Option<()> {
-        match self.0.last_mut() {
+        match self.steps.last_mut() {
             Some(Step::Bytes(before)) => *before = before.checked_add(bytes)?,
-            _ => self.0.push(Step::Bytes(bytes)),
+            _ => self.steps.push(Step::Bytes(bytes)),
         }
         Some(())
     }
@@ -85,21 +131,54 @@ impl BodySteps {
     /// The end of the body that begins at byte `at`; none when it lies beyond the bytes.
     #[inline]
     pub fn end(&self, bytes: &[u8], mut at: usize, slots: &mut [u64]) -> Option<usize> {
-        for step in &self.0 {
-            at = match *step {
-                Step::Bytes(count) => at.checked_add(count)?,
-                Step::Text => at + first_zero(bytes.get(at..)?)? + 1,
-                Step::Keep { load, slot } => {
-                    *slots.get_mut(usize::from(slot))? = load.read(bytes, at as u64 * 8)?;
-                    at + usize::from(load.size_bits / 8)
-                }
-                Step::Times { slot, stride_bytes } => {
-                    let count = usize::try_from(*slots.get(usize::from(slot))?).ok()?;
-                    at.checked_add(count.checked_mul(stride_bytes)?)?
-                }
-            };
+        for step in &self.steps {
+            at = step.end(bytes, at, slots)?;
         }
         (at <= bytes.len()).then_some(at)
+    }
+
+    /// Where the scopes of the body that begins at byte `at` begin, and its fields, as far as that
+    /// depends on data, in bits; none when it reaches beyond the bytes.
+    pub fn place(
+        &self,
+        bytes: &[u8],
+        mut at: usize,
+        slots: &mut [u64],
+        (scopes, fields): (&mut [u64; 3], &mut [u64]),
+    ) -> Option<()> {
+        let mut marks = self.marks.iter().peekable();
+        for number in 0..=self.steps.len() {
+            while let Some(mark) = marks.next_if(|mark| mark.step == number) {
+                let position = at.checked_add(mark.offset_bytes)? as u64 * 8;
+                match mark.part {
+                    Part::Scope(place) => *scopes.get_mut(place)? = position,
+                    Part::Field(place) => *fields.get_mut(place)? = position,
+                }
+            }
+            if let Some(step) = self.steps.get(number) {
+                at = step.end(bytes, at, slots)?;
+            }
+        }
+        (at <= bytes.len()).then_some(())
+    }
+}
+
+impl Step {
+    /// Where the step that begins at byte `at` leads.
+    #[inline]
+    fn end(self, bytes: &[u8], at: usize, slots: &mut [u64]) -> Option<usize> {
+        match self {
+            Step::Bytes(count) => at.checked_add(count),
+            Step::Text => Some(at + first_zero(bytes.get(at..)?)? + 1),
+            Step::Keep { load, slot } => {
+                *slots.get_mut(usize::from(slot))? = load.read(bytes, at as u64 * 8)?;
+                Some(at + usize::from(load.size_bits / 8))
+            }
+            Step::Times { slot, stride_bytes } => {
+                let count = usize::try_from(*slots.get(usize::from(slot))?).ok()?;
+                at.checked_add(count.checked_mul(stride_bytes)?)
+            }
+        }
     }
 }
 

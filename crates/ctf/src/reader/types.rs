@@ -1,6 +1,6 @@
 //! The types that the metadata declares, before their references are resolved.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use event::{Base, Field, FieldType, Integer, IntegerMapping, Length, Name, Scope, WideEncoding};
 
@@ -18,8 +18,8 @@ pub(crate) struct Type {
     pub align_bits: u32,
     pub depth: u32,
     pub weight: u64,
-    /// The same type in the vocabulary that users of the trace see.
-    pub face: FieldType,
+    /// Made when it is asked for: nobody sees the structure of a whole scope.
+    face: OnceLock<FieldType>,
 }
 
 #[derive(Debug)]
@@ -229,14 +229,18 @@ impl Type {
         if depth > DEPTH_MAX || weight > WEIGHT_MAX {
             return None;
         }
-        let face = face(&kind, align);
         Some(Arc::new(Type {
             kind,
             align_bits: align,
             depth,
             weight,
-            face,
+            face: OnceLock::new(),
         }))
+    }
+
+    /// The same type in the vocabulary that users of the trace see.
+    pub fn face(&self) -> &FieldType {
+        self.face.get_or_init(|| face(&self.kind, self.align_bits))
     }
 }
 
@@ -263,19 +267,19 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             length: length.face(),
             media_type: media_type.clone(),
         },
-        TypeKind::Struct(members) => FieldType::Struct(fields(members)),
+        TypeKind::Struct(members) => FieldType::Struct(fields(members, Scope::Payload).collect()),
         TypeKind::Array { element, count } => {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
             match element.is_character() {
                 true => FieldType::Text { size_bytes: count },
                 false => FieldType::Array {
-                    element: Arc::new(element.face.clone()),
+                    element: Arc::new(element.face().clone()),
                     count,
                 },
             }
         }
         TypeKind::Sequence { element, length } => FieldType::Sequence {
-            element: Arc::new(element.face.clone()),
+            element: Arc::new(element.face().clone()),
             length: length.text(),
         },
         TypeKind::Variant {
@@ -284,7 +288,7 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             ranges,
         } => FieldType::Variant {
             selector: selector.as_ref().map(Reference::text).unwrap_or_default(),
-            choices: fields(choices),
+            choices: fields(choices, Scope::Payload).collect(),
             ranges: ranges.as_ref().map(|ranges| named(ranges, choices)),
         },
         TypeKind::Optional {
@@ -293,7 +297,7 @@ fn face(kind: &TypeKind, align_bits: u32) -> FieldType {
             ranges,
         } => FieldType::Optional {
             selector: selector.text(),
-            content: Arc::new(content.face.clone()),
+            content: Arc::new(content.face().clone()),
             ranges: ranges.as_ref().map(|ranges| {
                 let bits = |(first, last): &(i128, i128)| (*first as i64, *last as i64);
                 ranges.iter().map(bits).collect()
@@ -325,13 +329,13 @@ fn labels(mappings: &[Mapping]) -> Arc<[IntegerMapping]> {
 }
 
 /// Members as the fields that users of the trace see.
-fn fields(members: &[Member]) -> Arc<[Field]> {
-    let field = |member: &Member| Field {
+pub(crate) fn fields(members: &[Member], scope: Scope) -> impl Iterator<Item = Field> {
+    let field = move |member: &Member| Field {
         name: member.shown_name(),
-        scope: Scope::Payload,
-        ty: member.ty.face.clone(),
+        scope,
+        ty: member.ty.face().clone(),
     };
-    members.iter().map(field).collect()
+    members.iter().map(field)
 }
 
 /// The base that TSDL's attribute names.

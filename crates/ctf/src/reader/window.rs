@@ -117,13 +117,6 @@ impl<'a> Window<'a> {
         self.buffer.get(skipped..self.filled).unwrap_or_default()
     }
 
-    /// The eight bytes in memory after the first `skipped`.
-    #[inline]
-    pub fn word(&self, skipped: usize) -> Option<[u8; 8]> {
-        let bytes = self.buffer.get(..self.filled)?;
-        bytes.get(skipped..)?.first_chunk().copied()
-    }
-
     /// Sees to it that `length` bytes from `offset` on are in memory, or all up to the source's
     /// end.
     pub fn load(&mut self, offset: u64, length: usize) -> io::Result<()> {

@@ -254,7 +254,23 @@ impl<'a> StreamReader<'a> {
         self.ticks = head.ticks;
         self.time_ns = head.time_ns;
         self.body_at = head.body_at;
+        if head.class.packed.is_none() {
+            self.place_body(head.class);
+        }
         Ok(())
+    }
+
+    /// Finds the fields of an event that was read ahead.
+    #[inline(never)]
+    fn place_body(&mut self, class: &ClassLayout) {
+        let bytes = self.window.after(self.content_at);
+        let parts = (&mut self.bases, &mut self.walked[..]);
+        // It is whole in memory: reading ahead came to its end.
+        let placed = class
+            .steps
+            .as_ref()
+            .and_then(|steps| steps.place(bytes, self.body_at, &mut self.state.slots, parts));
+        debug_assert!(placed.is_some());
     }
 
     /// The same when nothing is read ahead.
@@ -284,9 +300,11 @@ impl<'a> StreamReader<'a> {
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
         let class = self.class?;
+        let skipped = self.content_at.wrapping_add(self.body_at);
         Some(EventRef {
             class,
             reader: self,
+            body: self.window.after(skipped),
         })
     }
 
@@ -304,13 +322,6 @@ impl<'a> StreamReader<'a> {
     #[inline]
     pub(super) fn body(&self) -> u64 {
         self.body_at as u64 * 8
-    }
-
-    /// Eight bytes of that body, if there are so many in memory behind the first `offset`.
-    #[inline]
-    pub(super) fn body_word(&self, offset: usize) -> Option<[u8; 8]> {
-        let skipped = self.content_at.wrapping_add(self.body_at);
-        self.window.word(skipped.wrapping_add(offset))
     }
 
     /// Where the scope of the current event begins.
@@ -404,7 +415,8 @@ impl<'a> StreamReader<'a> {
             header,
             scale: self.scale,
         };
-        let reached = self.ahead.fill(manner, bytes, Reached { at, ticks });
+        let slots = &mut self.state.slots;
+        let reached = self.ahead.fill(manner, bytes, Reached { at, ticks }, slots);
         self.position = reached.at as u64 * 8;
         self.state.clock = reached.ticks;
         !self.ahead.is_empty()
