@@ -64,10 +64,46 @@ fn every_macro_records_what_it_says() {
     };
     check("gcc", &["-std=gnu11"]);
     check("clang", &["-std=gnu11"]);
-    // The providers' constant types are warned of in C++, with LTTng's header too.
-    let cpp = ["-x", "c++", "-std=gnu++17", "-Wno-ignored-qualifiers"];
+    let cpp = ["-x", "c++", "-std=gnu++17"];
     check("g++", &cpp);
     check("clang++", &cpp);
+}
+
+/// Providers alone: of a call without fields pedants are warned, here as with LTTng's header.
+#[test]
+fn providers_compile_without_a_warning_for_pedants() {
+    let place = scratch().join("pedantic");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let source = place.join("provider.c");
+    let check_one = |header: &str, compiler: &str, language: &[&str]| {
+        let text = format!(
+            "#define LTTNG_UST_TRACEPOINT_CREATE_PROBES\n#define LTTNG_UST_TRACEPOINT_DEFINE\n\
+             #include \"{header}\"\n"
+        );
+        std::fs::write(&source, text).expect("the provider's text");
+        if !recorded::exists(compiler) {
+            testkit::skip("lttng_source", &format!("{compiler} is not installed"));
+            return;
+        }
+        let include = probe().join("include");
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-c"]);
+        command.args(language).arg(&source).arg("-o");
+        command.arg(place.join(compiler));
+        command.arg("-I").arg(include.join("rtscope/lttng"));
+        run(command.arg("-I").arg(&include).arg("-I").arg(folder()));
+    };
+    let check = |compiler: &str, language: &[&str]| {
+        check_one("every.h", compiler, language);
+        check_one("robot.h", compiler, language);
+    };
+    for compiler in ["gcc", "clang"] {
+        check(compiler, &["-std=c11"]);
+    }
+    for compiler in ["g++", "clang++"] {
+        check(compiler, &["-x", "c++", "-std=c++11"]);
+        check(compiler, &["-x", "c++", "-std=c++17"]);
+    }
 }
 
 /// Fields that are written into no record are what filters are for.

@@ -12,22 +12,21 @@
 #define RTSCOPE_LTTNG_STRING_(...) RTSCOPE_LTTNG_STRING_1_(__VA_ARGS__)
 #define RTSCOPE_LTTNG_STRING_1_(...) #__VA_ARGS__
 
-/* The number of arguments behind the first. */
+/* The number of arguments; nothing is one that is empty. */
 #define RTSCOPE_LTTNG_COUNT_(...)                                                                 \
     RTSCOPE_LTTNG_COUNT_1_(__VA_ARGS__, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5,\
                            4, 3, 2, 1, 0)
-#define RTSCOPE_LTTNG_COUNT_1_(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14,   \
-                               a15, a16, a17, a18, a19, a20, count, ...)                          \
+#define RTSCOPE_LTTNG_COUNT_1_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15,  \
+                               a16, a17, a18, a19, a20, count, ...)                               \
     count
 #define RTSCOPE_LTTNG_LIST_(kind, ...)                                                            \
-    RTSCOPE_LTTNG_JOIN_(kind, RTSCOPE_LTTNG_COUNT_(0, ##__VA_ARGS__))(__VA_ARGS__)
+    RTSCOPE_LTTNG_JOIN_(kind, RTSCOPE_LTTNG_COUNT_(__VA_ARGS__))(__VA_ARGS__)
 
-#define RTSCOPE_LTTNG_PROTO_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_P, ##__VA_ARGS__)
-#define RTSCOPE_LTTNG_MORE_PROTO_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_M, ##__VA_ARGS__)
-#define RTSCOPE_LTTNG_MORE_VALUES_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_V, ##__VA_ARGS__)
+#define RTSCOPE_LTTNG_PROTO_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_P, __VA_ARGS__)
+#define RTSCOPE_LTTNG_MORE_PROTO_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_M, __VA_ARGS__)
+#define RTSCOPE_LTTNG_MORE_VALUES_(...) RTSCOPE_LTTNG_LIST_(RTSCOPE_LTTNG_V, __VA_ARGS__)
 
 /* No pair may be written as nothing and as void. */
-#define RTSCOPE_LTTNG_P0() void
 #define RTSCOPE_LTTNG_P1(none) void
 #define RTSCOPE_LTTNG_P2(t, n) t n
 #define RTSCOPE_LTTNG_P4(t, n, ...) t n, RTSCOPE_LTTNG_P2(__VA_ARGS__)
@@ -40,7 +39,6 @@
 #define RTSCOPE_LTTNG_P18(t, n, ...) t n, RTSCOPE_LTTNG_P16(__VA_ARGS__)
 #define RTSCOPE_LTTNG_P20(t, n, ...) t n, RTSCOPE_LTTNG_P18(__VA_ARGS__)
 
-#define RTSCOPE_LTTNG_M0()
 #define RTSCOPE_LTTNG_M1(none)
 #define RTSCOPE_LTTNG_M2(t, n) , t n
 #define RTSCOPE_LTTNG_M4(t, n, ...) , t n RTSCOPE_LTTNG_M2(__VA_ARGS__)
@@ -53,7 +51,6 @@
 #define RTSCOPE_LTTNG_M18(t, n, ...) , t n RTSCOPE_LTTNG_M16(__VA_ARGS__)
 #define RTSCOPE_LTTNG_M20(t, n, ...) , t n RTSCOPE_LTTNG_M18(__VA_ARGS__)
 
-#define RTSCOPE_LTTNG_V0()
 #define RTSCOPE_LTTNG_V1(none)
 #define RTSCOPE_LTTNG_V2(t, n) , n
 #define RTSCOPE_LTTNG_V4(t, n, ...) , n RTSCOPE_LTTNG_V2(__VA_ARGS__)

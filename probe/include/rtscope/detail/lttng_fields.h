@@ -7,8 +7,33 @@
 #ifndef RTSCOPE_DETAIL_LTTNG_FIELDS_H
 #define RTSCOPE_DETAIL_LTTNG_FIELDS_H
 
+/* The type without const and volatile, which say nothing of a value: C++ compilers warn of casts
+ * to types that have them. */
+#ifdef __cplusplus
+/* Providers may be included inside of extern "C", where templates cannot be. */
+extern "C++" {
+template <typename T> struct rtscope_lttng_plain_ {
+    typedef T plain;
+};
+template <typename T> struct rtscope_lttng_plain_<const T> {
+    typedef T plain;
+};
+template <typename T> struct rtscope_lttng_plain_<volatile T> {
+    typedef T plain;
+};
+template <typename T> struct rtscope_lttng_plain_<const volatile T> {
+    typedef T plain;
+};
+}
+#define RTSCOPE_LTTNG_PLAIN_(type) rtscope_lttng_plain_<type>::plain
+#else
+#define RTSCOPE_LTTNG_PLAIN_(type) type
+#endif
+
 #define RTSCOPE_LTTNG_DECIMAL_(type)                                                              \
-    ((type)(intptr_t)-1 < (type)(intptr_t)1 ? RTSCOPE_FIELD_I8 : RTSCOPE_FIELD_U8)
+    ((RTSCOPE_LTTNG_PLAIN_(type))(intptr_t)-1 < (RTSCOPE_LTTNG_PLAIN_(type))(intptr_t)1           \
+         ? RTSCOPE_FIELD_I8                                                                       \
+         : RTSCOPE_FIELD_U8)
 #define RTSCOPE_LTTNG_HEX_(type) RTSCOPE_FIELD_X8
 
 #define lttng_ust_field_integer(type, item, source)                                               \

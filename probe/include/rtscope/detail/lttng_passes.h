@@ -111,7 +111,7 @@
     }
 #define RTSCOPE_LTTNG_NUMBER_PUT_(hidden, network, first, type, item, source)                     \
     if (wanted_ == hidden) {                                                                      \
-        __typeof__(type) value_ = (type)(source);                                                 \
+        __typeof__(type) value_ = (RTSCOPE_LTTNG_PLAIN_(type))(source);                           \
         __builtin_memcpy(at_, &value_, sizeof value_);                                            \
         at_ += sizeof value_;                                                                     \
     }
