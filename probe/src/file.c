@@ -20,12 +20,19 @@
 
 #define CLOCK_ATTEMPTS 8
 
-/* Areas begin at a page of whatever size the machine has. */
+/* Areas begin at a page of whatever size the machine has; the controls follow the header, with
+ * which they share pages that are needed from the start. */
 #define AREA_ALIGNMENT UINT64_C(65536)
+#define CONTROLS_ALIGNMENT UINT64_C(128)
 
 static uint64_t align(uint64_t offset)
 {
     return (offset + AREA_ALIGNMENT - 1) & ~(AREA_ALIGNMENT - 1);
+}
+
+static uint64_t end_of_controls(const struct rtscope_header *header)
+{
+    return header->controls_offset + header->rings_length * sizeof(struct rtscope_ring);
 }
 
 int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size)
@@ -84,9 +91,9 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     header->block_ns = settings->block_ns;
     header->rseq = rseq;
     header->rings_length = rings_length;
-    header->controls_offset = align(sizeof *header);
-    header->switches_offset =
-        align(header->controls_offset + rings_length * sizeof(struct rtscope_ring));
+    header->controls_offset =
+        (sizeof *header + CONTROLS_ALIGNMENT - 1) & ~(CONTROLS_ALIGNMENT - 1);
+    header->switches_offset = align(end_of_controls(header));
     header->switches_bytes = RTSCOPE_SWITCHES_BYTES;
     header->filters_offset = align(header->switches_offset + RTSCOPE_SWITCHES_BYTES);
     header->filters_bytes = RTSCOPE_FILTERS_BYTES;
@@ -154,7 +161,7 @@ int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint
 static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan,
                 int huge_pages)
 {
-    const uint64_t front = plan->switches_offset;
+    const uint64_t front = end_of_controls(plan);
     if (ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
     const int refused = posix_fallocate(fd, 0, (off_t)front);

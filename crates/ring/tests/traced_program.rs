@@ -1,6 +1,7 @@
 //! Check that what programs record is what a reader finds, whoever compiled them and however their
 //! threads write.
 
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -269,6 +270,27 @@ fn a_child_of_fork_has_rings_of_its_own() {
     parent.sort_by_key(|event| event.0 != "app:before");
     assert_eq!(parent, [before, after(0), after(0), after(0)]);
     assert_eq!(events(&mut files[1]), [after(1), after(1), after(1)]);
+}
+
+#[test]
+fn a_process_takes_little_more_memory_than_its_rings() {
+    let program = build(
+        "memory",
+        "#include <rtscope/event.h>\nint main(void) { RTSCOPE_EVENT(app, one); return 0; }",
+    );
+    let variables = [("RTSCOPE_EVENTS", "app"), ("RTSCOPE_RING_SIZE", "32K")];
+    let (folder, files) = run(&program, &variables);
+    let rings = (0..files[0].layout().rings).filter(|ring| {
+        let control = files[0].control(*ring);
+        control.expect("a control").is_some()
+    });
+    let rings_bytes = rings.count() as u64 * files[0].layout().ring_bytes;
+    let taken = std::fs::metadata(folder.path().join(files[0].name())).expect("the file");
+    let besides = (taken.blocks() * 512).saturating_sub(rings_bytes);
+    assert!(
+        (1..=32 << 10).contains(&besides),
+        "{besides} bytes beside {rings_bytes}"
+    );
 }
 
 #[test]

@@ -6,9 +6,9 @@
  *   header | ring controls, one per possible CPU | switches | filters | objects |
  *   table of events | ring data, per CPU
  *
- * docs/format/rings.md says it in words. Every area begins at a page. All numbers are in the
- * machine's byte order, which is little-endian on every machine that we know. Offsets count bytes
- * from the start of the file.
+ * docs/format/rings.md says it in words. Every area behind the controls begins at a page. All
+ * numbers are in the machine's byte order, which is little-endian on every machine that we know.
+ * Offsets count bytes from the start of the file.
  *
  * A process holds a shared flock on its file for as long as it maps it, so that a recorder that
  * gets the exclusive lock knows that nobody writes any more, in whatever pid namespace it lives.
