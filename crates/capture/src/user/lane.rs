@@ -1,6 +1,8 @@
 //! One ring of a process on its way to its stream: what is new is copied, what is in the file is
 //! given back to the process.
 
+use std::collections::VecDeque;
+
 use ctf::writer::StreamWriter;
 use event::{Instant, Result};
 use ring::{ClockKind, Layout, Losses, Mode, Record, Records, RingFile};
@@ -8,9 +10,17 @@ use ring::{ClockKind, Layout, Losses, Mode, Record, Records, RingFile};
 use super::clock::{Converter, CounterClock};
 
 /// A pass copies at most so much of each ring: it is still in the CPU's cache when it is laid out.
-pub(super) const COPY_BYTES: u64 = 256 << 10;
+const COPY_BYTES: u64 = 256 << 10;
 /// Where that much holds no whole record. More than the largest record.
 const COPY_BYTES_MAX: u64 = 1 << 20;
+
+/// What the counters of a ring said at one moment.
+struct Counted {
+    /// Up to where the ring was written then.
+    head: u64,
+    losses: Losses,
+    ns: i64,
+}
 
 /// One ring on its way to its stream.
 pub(super) struct Lane {
@@ -25,10 +35,12 @@ pub(super) struct Lane {
     pub ns: i64,
     /// The time of the first record that was written.
     pub first_ns: Option<i64>,
+    /// Those that lie before what is read next, and when they were counted.
     pub losses: Losses,
-    pub lost_written: u64,
-    /// When the losses were read.
     pub losses_ns: i64,
+    pub lost_written: u64,
+    /// Those that lie further on.
+    counted: VecDeque<Counted>,
     /// Losses that others stated, or of before we came.
     pub losses_before: Losses,
     /// Ours that are in the file.
@@ -36,8 +48,9 @@ pub(super) struct Lane {
     pub bytes: Vec<u8>,
     /// Whether the last copy held no whole record.
     pub is_stuck: bool,
-    /// Whether the last copy held all that was there.
-    pub is_drained: bool,
+    /// Whether the last copy took all that was there, and when that was.
+    is_drained: bool,
+    copied_ns: i64,
     /// Up to when its stream was given all that happened.
     pub whole_until: Instant,
     pub stream: Option<StreamWriter>,
@@ -53,13 +66,15 @@ impl Lane {
             ns: 0,
             first_ns: None,
             losses: Losses::default(),
-            lost_written: 0,
             losses_ns: 0,
+            lost_written: 0,
+            counted: VecDeque::new(),
             losses_before: Losses::default(),
             losses_kept: Losses::default(),
             bytes: Vec::new(),
             is_stuck: false,
             is_drained: false,
+            copied_ns: 0,
             whole_until: Instant::MIN,
             stream: None,
         }
@@ -94,7 +109,7 @@ impl Lane {
     pub fn note_whole(&mut self, all: bool) {
         let end = self.stream.as_ref().map_or(Instant::MIN, StreamWriter::end);
         let reached = match all && self.is_drained {
-            true => end.max(Instant::from_ns(self.losses_ns)),
+            true => end.max(Instant::from_ns(self.copied_ns)),
             false => end,
         };
         self.whole_until = self.whole_until.max(reached);
@@ -159,18 +174,12 @@ impl Lane {
 
     /// Copies what is new; returns how much the ring held.
     pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
-        let now_ns = crate::clock::monotonic().as_ns();
+        self.copied_ns = crate::clock::monotonic().as_ns();
+        self.is_drained = true;
         let Some((window, losses)) = file.control(self.ring)? else {
             return Ok(0);
         };
-        self.losses_ns = now_ns;
-        for (lost, (now, before)) in self
-            .losses
-            .iter_mut()
-            .zip(losses.iter().zip(self.losses_before))
-        {
-            *lost = (*lost).max(now.saturating_sub(before));
-        }
+        self.count(window.head, &losses);
         let window = ring::Window {
             tail: self.next,
             ..window
@@ -187,10 +196,41 @@ impl Lane {
             true => COPY_BYTES_MAX,
             false => COPY_BYTES,
         };
-        self.is_drained = held <= most;
-        let end = range.start + held.min(most);
+        // What was lost until the counters were read lies before what came later.
+        let counted = self.counted.front();
+        let before = counted.map_or(range.end, |counted| {
+            counted.head.clamp(range.start, range.end)
+        });
+        let end = before.min(range.start + most);
+        self.is_drained = end == range.end;
         file.copy(self.ring, range.start..end, &mut self.bytes)?;
+        if end == before
+            && let Some(counted) = self.counted.pop_front()
+        {
+            (self.losses, self.losses_ns) = (counted.losses, counted.ns);
+        }
         Ok(held)
+    }
+
+    /// Whether there is more to copy.
+    pub fn is_behind(&self) -> bool {
+        !self.is_drained
+    }
+
+    /// Takes note of what the counters say beside this head of the ring.
+    fn count(&mut self, head: u64, now: &Losses) {
+        let before = self.counted.back().map_or(self.losses, |last| last.losses);
+        let mut losses = before;
+        for (lost, (now, others)) in losses.iter_mut().zip(now.iter().zip(self.losses_before)) {
+            *lost = (*lost).max(now.saturating_sub(others));
+        }
+        if losses != before {
+            self.counted.push_back(Counted {
+                head,
+                losses,
+                ns: self.copied_ns,
+            });
+        }
     }
 }
 

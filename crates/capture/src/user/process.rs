@@ -13,7 +13,7 @@ use super::clock::CounterClock;
 use super::contexts::Contexts;
 use super::filter::{self, ByRecorder, Compiled};
 use super::forgotten::Forgotten;
-use super::lane::{COPY_BYTES, Lane, time_ns};
+use super::lane::{Lane, time_ns};
 use super::map::ProcessMap;
 use super::metadata::{self, Ending};
 use super::scribe::{Desk, LaidOut, Scribe};
@@ -120,14 +120,13 @@ impl Process {
                 Mode::Overwrite => window.tail.max(kept),
                 Mode::Discard | Mode::Block => window.tail,
             };
-            lanes.push(Lane {
-                losses_before: match mode_before {
-                    Mode::Overwrite if !began_with_us => losses,
-                    // Also what was lost while nobody recorded: it lies behind what is left.
-                    _ => file.losses_stated(ring)?,
-                },
-                ..Lane::new(ring, next)
-            });
+            let mut lane = Lane::new(ring, next);
+            lane.losses_before = match mode_before {
+                Mode::Overwrite if !began_with_us => losses,
+                // Also what was lost while nobody recorded: it lies behind what is left.
+                _ => file.losses_stated(ring)?,
+            };
+            lanes.push(lane);
         }
         let mode_behind = forgotten.mode_behind(mode_before);
         let mut process = Process::new(directory, file, lanes, mode_behind);
@@ -263,7 +262,7 @@ impl Process {
             let mut more = false;
             for lane in &mut self.lanes {
                 let held = lane.copy(&self.file, &mut self.malformed)?;
-                more |= held > COPY_BYTES;
+                more |= lane.is_behind();
                 fullest = fullest.max(held as f64 / self.file.layout().ring_bytes as f64);
             }
             // After the copy: whatever it holds was described, and stamped, before now.
