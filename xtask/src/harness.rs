@@ -62,12 +62,26 @@ impl Report {
                 reason: reason.into_iter().map(str::to_owned).collect(),
             });
         } else if let Some(name) = output_line(text) {
-            self.speaks = self.failures.iter().rposition(|some| some.name == name);
+            self.speaks = Some(self.place_of(name));
         } else if text == "failures:" || text == "stack backtrace:" {
             self.speaks = None;
         } else if let Some(failure) = self.speaks.and_then(|place| self.failures.get_mut(place)) {
             failure.add_reason(text);
         }
+    }
+
+    /// The place of the last failure of this name, which is a new one where what a test's child
+    /// printed stands in the line that tells how the test ended.
+    fn place_of(&mut self, name: &str) -> usize {
+        let known = self.failures.iter().rposition(|some| some.name == name);
+        known.unwrap_or_else(|| {
+            let name = name.to_owned();
+            self.failures.push(Failure {
+                name,
+                reason: Vec::new(),
+            });
+            self.failures.len() - 1
+        })
     }
 }
 
@@ -206,6 +220,17 @@ test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
             "4",
         ];
         check(text, &[("time::fails", &fails), ("time::panics", &panics)]);
+    }
+
+    #[test]
+    fn a_failed_test_whose_child_printed_is_known_by_its_output() {
+        let text = "test jack::starts ... connected\nFAILED\n---- jack::starts stdout ----\n\n\
+                    thread 'main' (7) panicked at src/jack.rs:3:5:\nno server\n";
+        let why: &[&str] = &[
+            "thread 'main' (7) panicked at src/jack.rs:3:5:",
+            "no server",
+        ];
+        check(text, &[("jack::starts", why)]);
     }
 
     #[test]
