@@ -4,7 +4,7 @@
 mod recorded;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use measure::looping::lttng::Daemon;
 use recorded::{Scene, bare, exists, libraries, probe, run, scratch};
@@ -68,16 +68,20 @@ fn under_lttng(daemon: &Daemon, command: &mut Command) -> Vec<String> {
     };
     lttng(&["create", "same", "-o", path.to_str().expect("UTF-8")]);
     lttng(&["enable-event", "-u", "-a"]);
+    // Root's programs speak to every daemon of root: others may run meanwhile.
+    lttng(&["add-context", "-u", "-t", "vpid"]);
     lttng(&["start"]);
     for (name, value) in daemon.command("true").get_envs() {
         command.env(name, value.expect("a value"));
     }
-    run(command);
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    let own = format!("vpid = {} ", child.id());
+    assert!(child.wait().expect("it ends").success(), "{command:?}");
     lttng(&["destroy", "same"]);
     let text = run(Command::new(env!("CARGO_BIN_EXE_rtscope"))
         .arg("cat")
         .arg(&path));
-    let lines = text.lines().map(bare);
+    let lines = text.lines().filter(|line| line.contains(&own)).map(bare);
     // Its own notes on the libraries that are loaded.
     sorted(lines.filter(|line| !line.starts_with("lttng_ust_statedump:")))
 }

@@ -150,14 +150,22 @@ impl Drop for Running {
         let group = Pid::from_child(&self.child);
         // Asked first: whoever has children in other groups ends them himself.
         rustix::process::kill_process_group(group, Signal::TERM).ok();
-        for _ in 0..LOOKS_MAX {
-            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
-                break;
-            }
-            std::thread::sleep(LOOK_INTERVAL);
-        }
+        look_until(|| self.child.try_wait().is_ok_and(|status| status.is_some()));
         rustix::process::kill_process_group(group, Signal::KILL).ok();
         self.child.wait().ok();
+        // On a busy machine the killed are not dead at once: they would still write to the folder
+        // that goes now, and keep the control group from being removed.
+        look_until(|| rustix::process::test_kill_process_group(group).is_err());
+    }
+}
+
+/// Returns once it is so, or after so many looks.
+fn look_until(mut is_so: impl FnMut() -> bool) {
+    for _ in 0..LOOKS_MAX {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(LOOK_INTERVAL);
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The CPU that the scenes are played on; the tests' own threads stay off it.
 pub const STAGE: usize = 1;
+/// A CPU beside it.
+pub const ASIDE: usize = 0;
 /// No scene needs more real-time run time in one piece; the kernel kills us beyond it.
 const REAL_TIME_LIMIT: Duration = Duration::from_secs(2);
 
