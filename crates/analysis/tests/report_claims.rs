@@ -3,7 +3,7 @@
 mod tables;
 
 use analysis::reports::{
-    Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, Tick, run_reports,
+    Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, Table, Tick, Views, run_reports,
 };
 use event::Value;
 use expr::period::Periods;
@@ -290,20 +290,40 @@ fn a_long_log_comes_in_parts_that_are_all_of_it() {
         trace = trace.at(10 * turn + 1).wake(b).after(2).preempt(a, b);
         trace = trace.after(1).wake(a).after(3).block(b, a);
     }
-    let ticks = ticks(&trace.build(), "schedlog", &ReportOptions::default());
-    let rows = |tick: &Tick| tick.tables[0].rows.len();
+    let trace = trace.build();
+    let all = Report {
+        family: Family::Sched,
+        views: Views {
+            log: true,
+            top: true,
+            stats: true,
+            ..Views::default()
+        },
+    };
+    let mut ticks: Vec<Tick> = Vec::new();
+    run_reports(&trace, &[all], &ReportOptions::default(), |tick| {
+        ticks.push(tick);
+        Ok(())
+    })
+    .expect("a trace in memory can be walked");
+    let name = |table: &Table| table.class.name;
+    let names = |tick: &Tick| tick.tables.iter().map(name).collect::<Vec<_>>();
     let parts: Vec<_> = ticks
         .iter()
-        .map(|tick| (tick.continues, rows(tick)))
+        .map(|tick| (tick.continues, tick.goes_on, names(tick)))
         .collect();
-    assert_eq!(parts, [(false, 10_000), (true, 10_000), (true, 5_000)]);
-    let starts = |tick: &Tick| {
-        tick.tables[0]
-            .rows
-            .iter()
-            .map(|row| row[1].clone())
-            .collect()
-    };
+    let (head, tail) = (vec!["per_tid_stats", "log"], vec!["log", "top"]);
+    let expect = [
+        (false, true, head),
+        (true, true, vec!["log"]),
+        (true, false, tail),
+    ];
+    assert_eq!(parts, expect);
+    let of_log = |table: &&Table| table.class.name == "log";
+    let log = |tick: &Tick| tick.tables.iter().find(of_log).expect("a log").rows.clone();
+    let counts: Vec<_> = ticks.iter().map(|tick| log(tick).len()).collect();
+    assert_eq!(counts, [10_000, 10_000, 5_000]);
+    let starts = |tick: &Tick| log(tick).iter().map(|row| row[1].clone()).collect();
     let all: Vec<Vec<Cell>> = ticks.iter().map(starts).collect();
     assert!(all.concat().windows(2).all(|pair| match pair {
         [Cell::Time(one), Cell::Time(next)] => one < next,

@@ -77,10 +77,13 @@ pub fn print(text: &str) -> Result<()> {
 /// # Errors
 /// Names the file.
 pub fn write_file(path: &Path, text: &str) -> Result<()> {
-    let what = || format!("cannot write {}", path.display());
-    std::fs::write(path, text).map_err(|error| {
-        Error::io(what(), error).mend("name a file in a folder that is there and ours to write")
-    })
+    std::fs::write(path, text).map_err(|error| write_error(path, error))
+}
+
+/// A failed write to a file that was asked for as an [`Error`].
+pub fn write_error(path: &Path, error: std::io::Error) -> Error {
+    Error::io(format!("cannot write {}", path.display()), error)
+        .mend("name a file in a folder that is there and ours to write")
 }
 
 /// A failed write to stdout as an [`Error`].

@@ -43,7 +43,7 @@ pub use looping::{
 };
 pub use preempt::{Preempt, preempt_json, preempt_text};
 pub use reports::{
-    Calendar, Date, Grid, LAMI_VERSION, Picture, lami_error, lami_grids, lami_metadata,
-    lami_results, picture, report_html, report_json, report_text,
+    Calendar, Date, Drawing, Grid, LAMI_VERSION, LamiResults, Picture, ReportHtml, ReportJson,
+    ReportText, lami_error, lami_grids, lami_metadata, picture,
 };
 pub use trace_facts::{ClassCount, Losses, TraceFacts, trace_facts_json, trace_facts_text};

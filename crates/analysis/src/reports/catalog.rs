@@ -1,7 +1,7 @@
 //! The reports by name, their tables, and the summary of many windows.
 
 use super::options::{Family, Report, Views};
-use super::table::{Cell, Table, TableClass};
+use super::table::{Cell, Span, Table, TableClass};
 use super::window::Tick;
 use super::{
     cputop, critical, dependency, flame, futex, hosts, intervals, io, irq, irqs, memtop, periods,
@@ -233,36 +233,60 @@ impl Family {
 impl Report {
     /// The summary that LAMI wants instead of the tables of many windows; none where it wants
     /// them as they are.
-    pub fn summary(&self, ticks: &[Tick]) -> Option<Vec<Table>> {
+    pub fn summary(&self) -> Option<Summary> {
         let (from, keep): (&[&str], &[usize]) = match self.family {
-            Family::Sched | Family::Periods => return None,
-            Family::Io => return Some(Vec::new()),
-            Family::Irq if !self.views.stats => return Some(Vec::new()),
+            Family::Io => (&[], &[]),
+            Family::Irq if !self.views.stats => (&[], &[]),
             Family::Irq => (&["hard-stats", "soft-stats"], &[1]),
             Family::Cpu => (&["total"], &[0]),
             Family::Memory | Family::Syscalls => (&["total"], &[0, 1]),
             _ => return None,
         };
-        let classes = self.family.classes();
-        let class = classes.iter().find(|class| class.name == "summary")?;
-        let mut summary = Table {
-            class,
-            subtitle: None,
-            group: None,
-            begin_ns: ticks.first()?.begin_ns,
-            end_ns: ticks.last()?.end_ns,
-            rows: Vec::new(),
+        let mut classes = self.family.classes().iter();
+        Some(Summary {
+            from,
+            keep,
+            class: classes.find(|class| class.name == "summary").copied(),
+            table: None,
+        })
+    }
+}
+
+/// A row of each window, or nothing at all.
+#[derive(Debug)]
+pub struct Summary {
+    /// The tables and their columns that are kept.
+    from: &'static [&'static str],
+    keep: &'static [usize],
+    class: Option<&'static TableClass>,
+    table: Option<Table>,
+}
+
+impl Summary {
+    /// Takes in what was found in the next window.
+    pub fn add(&mut self, tick: &Tick) {
+        let Some(class) = self.class else { return };
+        let span = Span {
+            begin_ns: tick.begin_ns,
+            end_ns: tick.end_ns,
         };
-        for table in ticks.iter().flat_map(|tick| &tick.tables) {
-            if !from.contains(&table.class.name) {
-                continue;
-            }
+        let summary = self.table.get_or_insert_with(|| span.table(class));
+        summary.end_ns = tick.end_ns;
+        let wanted = |table: &&Table| self.from.contains(&table.class.name);
+        for table in tick.tables.iter().filter(wanted) {
             for row in &table.rows {
-                let kept = keep.iter().filter_map(|place| row.get(*place).cloned());
+                let kept = self
+                    .keep
+                    .iter()
+                    .filter_map(|place| row.get(*place).cloned());
                 let range = Cell::Range(table.begin_ns, table.end_ns);
                 summary.rows.push([range].into_iter().chain(kept).collect());
             }
         }
-        Some(vec![summary])
+    }
+
+    /// The table; none when there is nothing to say.
+    pub fn table(self) -> Option<Table> {
+        self.table.filter(|_| !self.from.is_empty())
     }
 }

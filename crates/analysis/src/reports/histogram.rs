@@ -37,35 +37,66 @@ impl Edges {
         (self.max - self.min) / self.count as f64
     }
 
-    /// Adds up `values`, one row per bin: lower bound, upper bound and what `cells` makes of
-    /// them. No row when the bins have no width.
+    /// Adds up `values`, as [`Counts::write`] has them.
     pub fn fill(
-        &self,
+        self,
         values: impl Iterator<Item = f64>,
         bound: fn(f64) -> Cell,
         table: &mut Table,
     ) {
-        let step = self.step();
-        if self.count == 0 || !step.is_finite() || step == 0.0 {
-            return;
+        let mut counts = Counts::new(self);
+        values.for_each(|value| counts.add(value));
+        counts.write(bound, table);
+    }
+}
+
+/// How many values each bin has.
+#[derive(Debug)]
+pub(super) struct Counts {
+    edges: Edges,
+    step: f64,
+    /// Empty when the bins have no width.
+    counts: Vec<u64>,
+}
+
+impl Counts {
+    pub fn new(edges: Edges) -> Counts {
+        let step = edges.step();
+        let count = match step.is_finite() && step != 0.0 {
+            true => edges.count,
+            false => 0,
+        };
+        Counts {
+            edges,
+            step,
+            counts: vec![0; count],
         }
-        let mut counts = vec![0_u64; self.count];
-        for value in values {
-            let place = (value - self.min) / step;
-            // Cut towards zero, as the peer does: what lies less than a bin below is in the first.
-            let place = match place.trunc() {
-                place if place < 0.0 => continue,
-                place => place as usize,
-            };
-            match counts.get_mut(place) {
-                Some(count) => *count += 1,
-                None if value == self.max => counts[self.count - 1] += 1,
-                None => {}
-            }
+    }
+
+    pub fn add(&mut self, value: f64) {
+        let place = (value - self.edges.min) / self.step;
+        // Cut towards zero, as the peer does: what lies less than a bin below is in the first.
+        let place = match place.trunc() {
+            place if place < 0.0 => return,
+            place => place as usize,
+        };
+        let (bins, is_max) = (self.counts.len(), value == self.edges.max);
+        let place = if place >= bins && is_max {
+            bins.wrapping_sub(1)
+        } else {
+            place
+        };
+        if let Some(count) = self.counts.get_mut(place) {
+            *count += 1;
         }
-        for (place, count) in counts.into_iter().enumerate() {
-            let lower = place as f64 * step + self.min;
-            let upper = (place + 1) as f64 * step + self.min;
+    }
+
+    /// One row per bin: lower bound, upper bound and how many; no row when bins have no width.
+    pub fn write(self, bound: fn(f64) -> Cell, table: &mut Table) {
+        let Counts { edges, step, .. } = self;
+        for (place, count) in self.counts.into_iter().enumerate() {
+            let lower = place as f64 * step + edges.min;
+            let upper = (place + 1) as f64 * step + edges.min;
             table
                 .rows
                 .push(vec![bound(lower), bound(upper), Cell::Count(count)]);

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::histogram::{Edges, duration_us};
+use super::durations::Durations;
+use super::log::{Bytes, Log, Record};
 use super::options::{ReportOptions, Views};
 use super::sched::summary;
 use super::statistics::Summary;
@@ -68,6 +69,21 @@ struct Interval {
     cpu: u32,
 }
 
+impl Record for Interval {
+    fn write(&self, to: &mut Vec<u8>) {
+        [self.begin_ns, self.end_ns, self.cpu.into()].write(to);
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Interval {
+        let [begin_ns, end_ns, cpu] = Record::read(from);
+        Interval {
+            begin_ns,
+            end_ns,
+            cpu: cpu as u32,
+        }
+    }
+}
+
 impl Merge for Summary {
     fn merge(&mut self, next: Summary) {
         self.join(&next);
@@ -83,22 +99,22 @@ pub(super) struct Intervals {
     all: Summary,
     series: TimeBins<Summary>,
     top: Top<Interval>,
-    log: Vec<Interval>,
+    log: Log<Interval>,
     /// For the distribution.
-    all_ns: Vec<i64>,
+    durations: Durations,
 }
 
 impl Intervals {
     pub fn new(options: Rc<ReportOptions>, views: Views, begin_ns: i64) -> Intervals {
         Intervals {
             top: Top::new(options.limit),
-            options,
             views,
             last_ns: None,
             all: Summary::default(),
             series: TimeBins::new(begin_ns),
-            log: Vec::new(),
-            all_ns: Vec::new(),
+            log: Log::new(&options.spill),
+            durations: Durations::new(&options.spill),
+            options,
         }
     }
 
@@ -122,7 +138,7 @@ impl Intervals {
             self.log.push(interval);
         }
         if self.views.freq {
-            self.all_ns.push(ns);
+            self.durations.add(ns);
         }
     }
 
@@ -141,9 +157,14 @@ impl Intervals {
 
     fn freq(&self, span: Span) -> Table {
         let mut table = span.table(&FREQ);
-        let edges: Edges = self.options.edges(&self.all);
-        let values = self.all_ns.iter().map(|ns| *ns as f64 / 1000.0);
-        edges.fill(values, duration_us, &mut table);
+        self.durations
+            .fill(self.options.edges(&self.all), &mut table);
+        table
+    }
+
+    fn log(&mut self, span: Span) -> Table {
+        let mut table = span.table(&LOG);
+        table.rows = self.log.part().iter().map(row).collect();
         table
     }
 }
@@ -175,10 +196,12 @@ impl Question for Intervals {
             tables.push(self.freq(span));
         }
         if self.views.log {
-            let mut log = span.table(&LOG);
-            log.rows = self.log.iter().map(row).collect();
-            tables.push(log);
+            tables.push(self.log(span));
         }
         tables
+    }
+
+    fn more(&mut self, _kernel: &Kernel, span: Span) -> Option<Vec<Table>> {
+        (!self.log.is_told()).then(|| vec![self.log(span)])
     }
 }

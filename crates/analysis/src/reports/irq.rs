@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::histogram::duration_us;
-use super::log::Log;
+use super::durations::Durations;
+use super::log::{Bytes, Log, Record, or_none, some};
 use super::options::{ReportOptions, Views};
 use super::sched::summary;
+use super::spill::Spill;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
@@ -99,17 +100,26 @@ pub(super) fn softirq_name(vec: i64) -> String {
 }
 
 /// One interrupt, or one softirq.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Source {
     /// All names that its handlers had.
     names: Vec<String>,
     durations: Summary,
     raises: Summary,
     /// For the distribution.
-    all_ns: Vec<i64>,
+    all: Durations,
 }
 
 impl Source {
+    fn new(names: Vec<String>, spill: &Spill) -> Source {
+        Source {
+            names,
+            durations: Summary::default(),
+            raises: Summary::default(),
+            all: Durations::new(spill),
+        }
+    }
+
     fn name(&self) -> String {
         match &self.names[..] {
             [] => "unknown".to_owned(),
@@ -129,6 +139,26 @@ struct Handled {
     hard: bool,
 }
 
+impl Record for Handled {
+    fn write(&self, to: &mut Vec<u8>) {
+        [self.begin_ns, self.end_ns, or_none(self.raised_ns)].write(to);
+        [self.cpu.into(), self.nr, self.hard.into()].write(to);
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Handled {
+        let [begin_ns, end_ns, raised_ns] = Record::read(from);
+        let [cpu, nr, hard] = <[i64; 3]>::read(from);
+        Handled {
+            begin_ns,
+            end_ns,
+            raised_ns: some(raised_ns),
+            cpu: cpu as u32,
+            nr,
+            hard: hard != 0,
+        }
+    }
+}
+
 /// The question over one window.
 #[derive(Debug)]
 pub(super) struct Irq {
@@ -142,11 +172,11 @@ pub(super) struct Irq {
 impl Irq {
     pub fn new(options: Rc<ReportOptions>, views: Views) -> Irq {
         Irq {
-            options,
             views,
             hard: BTreeMap::new(),
             soft: BTreeMap::new(),
-            log: Log::default(),
+            log: Log::new(&options.spill),
+            options,
         }
     }
 
@@ -159,27 +189,26 @@ impl Irq {
             return;
         }
         if self.views.log {
-            self.log.all.push(handled);
+            self.log.push(handled);
         }
-        let source = match handled.hard {
-            true => self.hard.entry(handled.nr).or_default(),
-            false => self.soft.entry(handled.nr).or_insert_with(|| Source {
-                names: vec![softirq_name(handled.nr)],
-                ..Source::default()
-            }),
+        let (sources, names): (_, fn(i64) -> Vec<String>) = match handled.hard {
+            true => (&mut self.hard, |_| Vec::new()),
+            false => (&mut self.soft, |vec| vec![softirq_name(vec)]),
         };
+        let source = sources.entry(handled.nr);
+        let source = source.or_insert_with(|| Source::new(names(handled.nr), &self.options.spill));
         source.durations.add(duration_ns);
         if let Some(raised_ns) = handled.raised_ns {
             source.raises.add(handled.begin_ns - raised_ns);
         }
         if self.views.freq {
-            source.all_ns.push(duration_ns);
+            source.all.add(duration_ns);
         }
     }
 
     fn log(&mut self, span: Span) -> Table {
         let mut table = span.table(&LOG);
-        let part = self.log.part(!self.views.is_log_alone());
+        let part = self.log.part();
         let row = |handled: &Handled| {
             let raised = match (handled.hard, handled.raised_ns) {
                 (true, _) => Cell::Empty,
@@ -193,7 +222,7 @@ impl Irq {
                 self.cell(handled.hard, handled.nr),
             ]
         };
-        table.rows = self.log.all[part].iter().map(row).collect();
+        table.rows = part.iter().map(row).collect();
         table
     }
 
@@ -241,8 +270,7 @@ impl Irq {
         let table = |(_, nr, source): (bool, i64, &Source)| {
             let mut table = span.subtable(&FREQ, format!("{} ({nr})", source.name()));
             let edges = shared.unwrap_or_else(|| self.options.edges(&source.durations));
-            let values = source.all_ns.iter().map(|ns| *ns as f64 / 1000.0);
-            edges.fill(values, duration_us, &mut table);
+            source.all.fill(edges, &mut table);
             table
         };
         self.sources().map(table).collect()
@@ -254,7 +282,9 @@ impl Question for Irq {
         let end_ns = kernel.now_ns();
         match *change {
             Change::IrqEntry { irq, name } => {
-                let names = &mut self.hard.entry(irq).or_default().names;
+                let source = self.hard.entry(irq);
+                let source = source.or_insert_with(|| Source::new(Vec::new(), &self.options.spill));
+                let names = &mut source.names;
                 if names.iter().any(|known| known.as_bytes() == name) {
                     return;
                 }
@@ -290,18 +320,19 @@ impl Question for Irq {
 
     fn finish(&mut self, _kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
-        if self.views.log {
-            tables.push(self.log(span));
-        }
         if self.views.stats {
             tables.extend(self.stats(span));
         }
         if self.views.freq {
             tables.extend(self.freq(span));
         }
+        if self.views.log {
+            tables.push(self.log(span));
+        }
         tables
     }
-    fn more(&mut self, _kernel: &Kernel, span: Span) -> Option<Table> {
-        (!self.log.is_told()).then(|| self.log(span))
+
+    fn more(&mut self, _kernel: &Kernel, span: Span) -> Option<Vec<Table>> {
+        (!self.log.is_told()).then(|| vec![self.log(span)])
     }
 }

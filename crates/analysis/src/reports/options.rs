@@ -5,6 +5,7 @@ use expr::period::Periods;
 
 use super::code::CodeNames;
 use super::histogram::Bins;
+use super::spill::Spill;
 use crate::kernel::Process;
 
 /// What reports are about; each family has tables of its own.
@@ -59,17 +60,6 @@ pub struct Views {
     pub freq: bool,
     /// Sums by process, file, disk and interface.
     pub usage: bool,
-}
-
-impl Views {
-    /// A log and nothing besides: it can be handed out in parts.
-    pub(super) fn is_log_alone(self) -> bool {
-        let log = Views {
-            log: true,
-            ..Views::default()
-        };
-        self == log
-    }
 }
 
 /// By what wake-ups are grouped, for statistics and distributions.
@@ -156,6 +146,8 @@ pub struct ReportOptions {
     pub rt_rules: Vec<RtRule>,
     /// Names functions of applications in [`Family::Flame`], their locks in [`Family::Futexes`].
     pub code: CodeNames,
+    /// Keeps what logs hold beyond their last rows.
+    pub spill: Spill,
 }
 
 /// A task needs so much of a CPU in each period.

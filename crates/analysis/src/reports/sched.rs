@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::histogram::{Edges, duration_us};
-use super::log::Log;
+use super::durations::Durations;
+use super::histogram::Edges;
+use super::log::{Bytes, Log, Record, or_none, some};
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::prios::Prios;
@@ -103,6 +104,27 @@ struct Wake {
     waker: Option<ProcId>,
 }
 
+impl Record for Wake {
+    fn write(&self, to: &mut Vec<u8>) {
+        let waker = self.waker.map(|waker| i64::from(waker.0));
+        [self.woken_ns, self.switch_ns, or_none(waker)].write(to);
+        [self.prio.into(), self.cpu.into(), self.wakee.0.into()].write(to);
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Wake {
+        let [woken_ns, switch_ns, waker] = Record::read(from);
+        let [prio, cpu, wakee] = <[i64; 3]>::read(from);
+        Wake {
+            woken_ns,
+            switch_ns,
+            prio: prio as i32,
+            cpu: cpu as u32,
+            wakee: ProcId(wakee as u32),
+            waker: some(waker).map(|waker| ProcId(waker as u32)),
+        }
+    }
+}
+
 /// A thread that was woken, or woke.
 #[derive(Debug)]
 struct Thread {
@@ -122,20 +144,6 @@ impl Thread {
             prios,
             latencies: Summary::default(),
         }
-    }
-}
-
-/// The durations of one distribution.
-#[derive(Debug, Default)]
-struct Durations {
-    all_ns: Vec<i64>,
-    summary: Summary,
-}
-
-impl Durations {
-    fn add(&mut self, ns: i64) {
-        self.all_ns.push(ns);
-        self.summary.add(ns);
     }
 }
 
@@ -160,16 +168,16 @@ impl Sched {
     pub fn new(options: Rc<ReportOptions>, views: Views) -> Sched {
         Sched {
             top: Top::new(options.limit),
-            options,
             views,
             count: 0,
-            log: Log::default(),
+            log: Log::new(&options.spill),
             threads: Ordered::default(),
             total: Summary::default(),
             by_prio: BTreeMap::new(),
-            freq_total: Durations::default(),
+            freq_total: Durations::new(&options.spill),
             freq_by_tid: BTreeMap::new(),
             freq_by_prio: BTreeMap::new(),
+            options,
         }
     }
 
@@ -184,7 +192,7 @@ impl Sched {
         }
         self.count += 1;
         if self.views.log {
-            self.log.all.push(wake);
+            self.log.push(wake);
         }
         if self.views.top {
             self.top.push(latency_ns, self.count, wake);
@@ -203,30 +211,40 @@ impl Sched {
             thread.latencies.add(latency_ns);
         }
         if self.views.freq {
+            let new = || Durations::new(&self.options.spill);
             if groups.total {
                 self.freq_total.add(latency_ns);
             }
             if groups.per_tid {
                 self.freq_by_tid
                     .entry((wakee.tid, wake.wakee.0))
-                    .or_default()
+                    .or_insert_with(new)
                     .add(latency_ns);
             }
             if groups.per_prio {
                 self.freq_by_prio
                     .entry(wake.prio)
-                    .or_default()
+                    .or_insert_with(new)
                     .add(latency_ns);
             }
         }
     }
 
-    fn log(&mut self, kernel: &Kernel, span: Span) -> Table {
-        let mut table = span.table(&LOG);
-        let part = self.log.part(!self.views.is_log_alone());
-        let wakes = self.log.all[part].iter();
-        table.rows = wakes.map(|wake| row(kernel, wake)).collect();
-        table
+    /// The next part of the log, and the top behind its last one.
+    fn log_and_top(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        let mut tables = Vec::new();
+        if self.views.log {
+            let mut table = span.table(&LOG);
+            let wakes = self.log.part();
+            table.rows = wakes.iter().map(|wake| row(kernel, wake)).collect();
+            tables.push(table);
+        }
+        if self.views.top && self.log.is_told() {
+            let mut table = span.table(&TOP);
+            table.rows = self.top.sorted().map(|wake| row(kernel, wake)).collect();
+            tables.push(table);
+        }
+        tables
     }
 
     fn stats(&self, span: Span, tables: &mut Vec<Table>) {
@@ -297,8 +315,7 @@ impl Sched {
         let shared = self.options.edges_of_all(all);
         let fill = |(mut table, durations): (Table, &Durations)| {
             let edges = shared.unwrap_or_else(|| self.options.edges(&durations.summary));
-            let values = durations.all_ns.iter().map(|ns| *ns as f64 / 1000.0);
-            edges.fill(values, duration_us, &mut table);
+            durations.fill(edges, &mut table);
             table
         };
         groups.into_iter().map(fill).collect()
@@ -398,23 +415,17 @@ impl Question for Sched {
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
-        if self.views.log {
-            tables.push(self.log(kernel, span));
-        }
-        if self.views.top {
-            let mut table = span.table(&TOP);
-            table.rows = self.top.sorted().map(|wake| row(kernel, wake)).collect();
-            tables.push(table);
-        }
         if self.views.stats {
             self.stats(span, &mut tables);
         }
         if self.views.freq {
             self.freq(span, &mut tables);
         }
+        tables.extend(self.log_and_top(kernel, span));
         tables
     }
-    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Table> {
-        (!self.log.is_told()).then(|| self.log(kernel, span))
+
+    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Vec<Table>> {
+        (!self.log.is_told()).then(|| self.log_and_top(kernel, span))
     }
 }

@@ -37,8 +37,9 @@ pub(super) trait Question {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>);
     /// The window ends.
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table>;
-    /// The next part of the last table, when [`Question::finish`] gave not all of it.
-    fn more(&mut self, _kernel: &Kernel, _span: Span) -> Option<Table> {
+    /// What is left when the last table that was given is not whole: its next part, and what
+    /// comes behind it.
+    fn more(&mut self, _kernel: &Kernel, _span: Span) -> Option<Vec<Table>> {
         None
     }
 }
@@ -54,17 +55,11 @@ pub struct Tick {
     pub end_ns: i64,
     /// Its tables, in the order of the report's kind; also empty ones.
     pub tables: Vec<Table>,
-    /// It goes on with the table of the tick before, a long log.
+    /// Its first table goes on with the last one of the tick before, in the same window: a log
+    /// comes in parts.
     pub continues: bool,
-}
-
-impl Tick {
-    /// Takes in the tick that goes on with this one.
-    pub fn join(&mut self, next: Tick) {
-        for (table, more) in self.tables.iter_mut().zip(next.tables) {
-            table.rows.extend(more.rows);
-        }
-    }
+    /// Its last table goes on in the next tick.
+    pub goes_on: bool,
 }
 
 /// What limits all that was found.
@@ -431,16 +426,21 @@ impl<'a> Walk<'a> {
         let begin_ns = window.begin_ns;
         let span = Span { begin_ns, end_ns };
         for (report, mut question) in window.questions {
-            let tick = |tables, continues| Tick {
-                report,
-                begin_ns,
-                end_ns,
-                tables,
-                continues,
-            };
-            found(tick(question.finish(&self.kernel, span), false))?;
-            while let Some(table) = question.more(&self.kernel, span) {
-                found(tick(vec![table], true))?;
+            let mut next = Some(question.finish(&self.kernel, span));
+            let mut continues = false;
+            while let Some(tables) = next {
+                next = question.more(&self.kernel, span);
+                // What could not be read again is missing.
+                self.options.spill.check()?;
+                found(Tick {
+                    report,
+                    begin_ns,
+                    end_ns,
+                    tables,
+                    continues,
+                    goes_on: next.is_some(),
+                })?;
+                continues = true;
             }
         }
         Ok(())
@@ -485,6 +485,7 @@ impl<'a> Walk<'a> {
                 end_ns: seen.end_ns,
                 tables,
                 continues: false,
+                goes_on: false,
             })?;
         }
         Ok(())

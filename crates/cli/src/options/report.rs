@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use analysis::reports::{
-    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Views,
+    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Views,
 };
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 use expr::Expr;
@@ -279,6 +279,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         .transpose()?;
     Ok(ReportOptions {
         code: CodeNames::default(),
+        spill: Spill::default(),
         begin_ns: None,
         end_ns: None,
         refresh_ns: duration("--refresh", &typed.refresh, "s")?.filter(|ns| *ns > 0),

@@ -1,21 +1,24 @@
 //! `rtscope report`: the reports of lttng-analyses, any number of them in one pass.
 
 use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::rc::Rc;
 
 use analysis::reports::{
-    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Tick, run_reports,
+    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
 };
 use event::{Error, ErrorKind, Instant, Result, TimeRange};
 use report::{
-    Calendar, LAMI_VERSION, lami_error, lami_metadata, lami_results, picture, report_html,
-    report_json, report_text,
+    Calendar, Drawing, LAMI_VERSION, LamiResults, ReportHtml, ReportJson, ReportText, lami_error,
+    lami_metadata, picture,
 };
 use symbols::UserSymbols;
+use tempfile::{SpooledTempFile, spooled_tempfile, tempfile};
 use trace::{OpenOptions, Root, Trace};
 
-use crate::exit::{Outcome, print, write_file};
+use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
 use crate::verbs::{cat, external, window};
@@ -119,6 +122,7 @@ fn within(request: &ReportRequest, trace: &Trace) -> Result<ReportOptions> {
     Ok(ReportOptions {
         begin_ns: (range.begin > Instant::MIN).then(|| wall(range.begin)),
         end_ns: (range.end < Instant::MAX).then(|| wall(range.end)),
+        spill: Spill::new(tempfile),
         ..request.options.clone()
     })
 }
@@ -162,13 +166,20 @@ fn text(
     asked: &ReportOptions,
 ) -> Result<Pass> {
     let calendar = calendar(request, trace);
-    let several = reports.len() > 1;
+    let texts = reports.iter();
+    let mut texts: Vec<_> = texts
+        .map(|report| ReportText::new(*report, calendar))
+        .collect();
     run_reports(trace, reports, asked, |tick: Tick| {
-        if several && !tick.continues {
+        if texts.len() > 1 && !tick.continues {
             print(&format!("== {} ==\n", request.reports[tick.report].0))?;
         }
-        print(&report_text(&reports[tick.report], &tick, calendar))
+        print(&texts[tick.report].tick(&tick))
     })
+}
+
+fn names(request: &ReportRequest) -> Vec<&'static str> {
+    request.reports.iter().map(|(name, _)| *name).collect()
 }
 
 fn json(
@@ -177,10 +188,26 @@ fn json(
     reports: &[Report],
     asked: &ReportOptions,
 ) -> Result<Pass> {
-    let (ticks, pass) = gather(trace, reports, asked)?;
-    let names: Vec<&str> = request.reports.iter().map(|(name, _)| *name).collect();
-    print(&format!("{:#}\n", report_json(&names, &ticks, &pass)))?;
+    let names = names(request);
+    let out = BufWriter::new(io::stdout().lock());
+    let mut json = ReportJson::new(&names, out).map_err(stdout_error)?;
+    let pass = run_reports(trace, reports, asked, |tick| {
+        json.tick(&tick).map_err(stdout_error)
+    })?;
+    json.finish(&pass).map_err(stdout_error)?;
     Ok(pass)
+}
+
+/// A file for what waits until all is there: in memory while it is short, without a name else.
+fn spool() -> SpooledTempFile {
+    spooled_tempfile(SPOOL_BYTES)
+}
+
+const SPOOL_BYTES: usize = 1 << 20;
+
+fn spool_error(error: io::Error) -> Error {
+    Error::io("cannot keep results in a temporary file", error)
+        .mend("make room in the folder for temporary files, or name one: TMPDIR=FOLDER")
 }
 
 fn html(
@@ -190,16 +217,16 @@ fn html(
     asked: &ReportOptions,
     path: &Path,
 ) -> Result<Pass> {
-    let (ticks, pass) = gather(trace, reports, asked)?;
-    let names: Vec<&str> = request.reports.iter().map(|(name, _)| *name).collect();
-    let traces: Vec<_> = request
-        .traces
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let traces = traces.join(" ");
-    let page = report_html(&names, &traces, &ticks, &pass, calendar(request, trace));
-    write_file(path, &page)?;
+    let names = names(request);
+    let mut page = ReportHtml::new(&names, calendar(request, trace), spool());
+    let pass = run_reports(trace, reports, asked, |tick| {
+        page.tick(&tick).map_err(spool_error)
+    })?;
+    let traces = request.traces.iter();
+    let traces: Vec<_> = traces.map(|path| path.display().to_string()).collect();
+    let out = File::create(path).map_err(|error| write_error(path, error))?;
+    page.finish(&traces.join(" "), &pass, BufWriter::new(out))
+        .map_err(|error| write_error(path, error))?;
     Ok(pass)
 }
 
@@ -210,9 +237,33 @@ fn svg(
     asked: &ReportOptions,
     path: &Path,
 ) -> Result<Pass> {
-    let (ticks, pass) = gather(trace, reports, asked)?;
-    let mut tables = ticks.iter().flat_map(|tick| &tick.tables);
-    let Some(picture) = tables.find_map(picture) else {
+    let mut found = None;
+    let mut growing: Option<Drawing> = None;
+    let pass = run_reports(trace, reports, asked, |tick| {
+        let last = tick.tables.len().saturating_sub(1);
+        for (place, table) in tick.tables.iter().enumerate() {
+            if found.is_some() {
+                break;
+            }
+            let goes_on = tick.goes_on && place == last;
+            growing = match growing.take() {
+                Some(mut drawing) => {
+                    drawing.add(table);
+                    Some(drawing)
+                }
+                None if goes_on => Some(Drawing::new(table)),
+                None => {
+                    found = picture(table);
+                    None
+                }
+            };
+            if !goes_on && let Some(drawing) = growing.take() {
+                found = drawing.picture();
+            }
+        }
+        Ok(())
+    })?;
+    let Some(picture) = found else {
         let what = "the report found nothing to draw";
         return Err(Error::new(ErrorKind::NotFound, what)
             .found(format!("'{}'", request.reports[0].0))
@@ -226,25 +277,16 @@ fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool
     if progress {
         print("0 Starting\n")?;
     }
-    let (ticks, pass) = gather(trace, reports, asked)?;
+    let mut results = LamiResults::new(reports[0], asked.bins.series, spool);
+    let pass = run_reports(trace, reports, asked, |tick| {
+        results.tick(&tick).map_err(spool_error)
+    })?;
     if progress {
         print("1 Done!\n")?;
     }
-    let results = lami_results(&reports[0], &ticks, asked.bins.series);
-    print(&format!("{results}\n"))?;
+    let out = BufWriter::new(io::stdout().lock());
+    results.finish(out).map_err(stdout_error)?;
     Ok(pass)
-}
-
-fn gather(trace: &Trace, reports: &[Report], asked: &ReportOptions) -> Result<(Vec<Tick>, Pass)> {
-    let mut ticks: Vec<Tick> = Vec::new();
-    let pass = run_reports(trace, reports, asked, |tick| {
-        match ticks.last_mut() {
-            Some(last) if tick.continues => last.join(tick),
-            _ => ticks.push(tick),
-        }
-        Ok(())
-    })?;
-    Ok((ticks, pass))
 }
 
 /// Says which events are not in the trace at all, and how to record them; whether there are such.

@@ -35,8 +35,17 @@ impl Grid {
 
     /// The table below its title; nothing when it has no rows.
     pub fn text(&self) -> String {
+        self.part((true, true), &mut Vec::new())
+    }
+
+    /// A part of a table, and whether the table begins and ends with it. Its columns are as wide as
+    /// what all parts so far hold.
+    pub(super) fn part(&self, (begins, ends): (bool, bool), widths: &mut Vec<usize>) -> String {
         if self.rows.is_empty() {
             return String::new();
+        }
+        if begins {
+            widths.clear();
         }
         let width = |place: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(place));
@@ -46,10 +55,13 @@ impl Grid {
                 .max()
                 .unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        widths.resize(self.heads.len(), 0);
+        for (place, widest) in widths.iter_mut().enumerate() {
+            *widest = width(place).max(*widest);
+        }
         let line = |cells: &mut dyn Iterator<Item = &String>| {
             let mut text = String::new();
-            for ((cell, (_, right)), width) in cells.zip(&self.heads).zip(&widths) {
+            for ((cell, (_, right)), width) in cells.zip(&self.heads).zip(&*widths) {
                 let _ = match right {
                     true => write!(text, "{cell:>width$}  "),
                     false => write!(text, "{cell:<width$}  "),
@@ -57,17 +69,39 @@ impl Grid {
             }
             format!("{}\n", text.trim_end())
         };
-        let mut out = format!(
-            "{}\n{}",
-            self.title,
-            line(&mut self.heads.iter().map(|head| &head.0))
-        );
-        let all = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        let _ = writeln!(out, "{:-<all$}", "");
+        let mut out = String::new();
+        if begins {
+            let heads = line(&mut self.heads.iter().map(|head| &head.0));
+            let all = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+            let _ = writeln!(out, "{}\n{heads}{:-<all$}", self.title, "");
+        }
         self.rows
             .iter()
             .for_each(|row| out.push_str(&line(&mut row.iter())));
-        out.push('\n');
+        if ends {
+            out.push('\n');
+        }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_table_stand_below_one_head_and_keep_its_columns() {
+        let part = |cell: &str| Grid {
+            title: "Title".into(),
+            heads: vec![("A".into(), true), ("B".into(), false)],
+            rows: vec![vec![cell.into(), "b".into()]],
+        };
+        let mut widths = Vec::new();
+        let mut text = part("1000").part((true, false), &mut widths);
+        text += &part("1").part((false, false), &mut widths);
+        text += &part("100000").part((false, true), &mut widths);
+        let expect = "Title\n   A  B\n-------\n1000  b\n   1  b\n100000  b\n\n";
+        assert_eq!(text, expect);
+        assert_eq!(part("1").part((true, true), &mut widths), part("1").text());
     }
 }

@@ -1,54 +1,141 @@
 //! All reports of a pass as one page that needs nothing else: tables with their pictures.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Read, Seek, Write};
 
 use analysis::reports::{Pass, Table, Tick};
 
 use super::calendar::Calendar;
 use super::grid::Grid;
-use super::picture::picture;
+use super::picture::{Drawing, Picture, picture};
 use super::plain_text::title;
 use crate::xml::escaped;
 
 /// Rows of a table on the page; the text and the JSON have all.
 const ROWS_MAX: usize = 500;
 
-/// The page. `names` are those of the reports, `traces` what was read.
-pub fn report_html(
-    names: &[&str],
-    traces: &str,
-    ticks: &[Tick],
-    pass: &Pass,
+/// The page, which grows with what is found. What stands at its head is known last.
+pub struct ReportHtml<'a, S> {
+    /// Those of the reports.
+    names: &'a [&'a str],
     calendar: Calendar,
-) -> String {
-    let mut out = String::new();
-    let traces = escaped(traces);
-    let _ = write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
-         name=\"viewport\" content=\"width=device-width\">\n<title>{traces}</title>\n<style>\
-         {STYLE}</style></head><body>\n<h1>{traces}</h1>\n<p>{} events{}</p>\n",
-        pass.events,
-        losses(pass)
-    );
-    contents(names, ticks, &mut out);
-    for (place, tick) in ticks.iter().enumerate() {
-        let name = names.get(tick.report).copied().unwrap_or_default();
-        let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
-        let _ = writeln!(
-            out,
-            "<h2 id=\"t{place}\">{}</h2>\n<p>{range}</p>",
-            escaped(name)
-        );
+    contents: String,
+    windows: usize,
+    body: S,
+    /// The table that goes on.
+    growing: Option<Growing>,
+}
+
+impl<'a, S: Read + Write + Seek> ReportHtml<'a, S> {
+    /// `names` are those of the reports; the page below its head is kept in `body` until all is
+    /// there.
+    pub fn new(names: &'a [&'a str], calendar: Calendar, body: S) -> ReportHtml<'a, S> {
+        ReportHtml {
+            names,
+            calendar,
+            contents: String::new(),
+            windows: 0,
+            body,
+            growing: None,
+        }
+    }
+
+    /// Takes in what was found.
+    ///
+    /// # Errors
+    /// As those of the body.
+    pub fn tick(&mut self, tick: &Tick) -> io::Result<()> {
+        let mut out = String::new();
+        if !tick.continues {
+            self.head(tick, &mut out);
+        }
+        let last = tick.tables.len().saturating_sub(1);
+        for (place, table) in tick.tables.iter().enumerate() {
+            let goes_on = tick.goes_on && place == last;
+            match self.growing.take() {
+                None if !goes_on => {
+                    let count = table.rows.len();
+                    write_table(table, count, picture(table), self.calendar, &mut out);
+                }
+                None => self.growing = Some(Growing::new(table)),
+                Some(mut growing) => {
+                    growing.add(table);
+                    match goes_on {
+                        true => self.growing = Some(growing),
+                        false => growing.write(self.calendar, &mut out),
+                    }
+                }
+            }
+        }
+        self.body.write_all(out.as_bytes())
+    }
+
+    fn head(&mut self, tick: &Tick, out: &mut String) {
+        let name = self.names.get(tick.report).copied().unwrap_or_default();
+        let (name, place) = (escaped(name), self.windows);
+        self.windows += 1;
+        let _ = write!(self.contents, "<a href=\"#t{place}\">{name}</a> ");
+        let calendar = self.calendar.with_dates();
+        let range = calendar.range(tick.begin_ns, tick.end_ns);
+        let _ = writeln!(out, "<h2 id=\"t{place}\">{name}</h2>\n<p>{range}</p>");
         if tick.tables.iter().all(|table| table.rows.is_empty()) {
             out.push_str("<p>Nothing.</p>\n");
         }
-        tick.tables
-            .iter()
-            .for_each(|table| write_table(table, calendar, &mut out));
     }
-    out.push_str("</body></html>\n");
-    out
+
+    /// Writes the page; `traces` are what was read.
+    ///
+    /// # Errors
+    /// As those of `out` and of the body.
+    pub fn finish(mut self, traces: &str, pass: &Pass, mut out: impl Write) -> io::Result<()> {
+        let traces = escaped(traces);
+        write!(
+            out,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
+             name=\"viewport\" content=\"width=device-width\">\n<title>{traces}</title>\n<style>\
+             {STYLE}</style></head><body>\n<h1>{traces}</h1>\n<p>{} events{}</p>\n\
+             <nav>{}</nav>\n",
+            pass.events,
+            losses(pass),
+            self.contents
+        )?;
+        self.body.rewind()?;
+        io::copy(&mut self.body, &mut out)?;
+        out.write_all(b"</body></html>\n")?;
+        out.flush()
+    }
+}
+
+/// A table that comes in parts: its first rows, how many there are, its picture.
+struct Growing {
+    first: Table,
+    count: usize,
+    drawing: Drawing,
+}
+
+impl Growing {
+    fn new(part: &Table) -> Growing {
+        let mut first = part.clone();
+        first.rows.truncate(ROWS_MAX);
+        Growing {
+            first,
+            count: part.rows.len(),
+            drawing: Drawing::new(part),
+        }
+    }
+
+    fn add(&mut self, part: &Table) {
+        let room = ROWS_MAX.saturating_sub(self.first.rows.len());
+        let rows = part.rows.iter().take(room).cloned();
+        self.first.rows.extend(rows);
+        self.count += part.rows.len();
+        self.drawing.add(part);
+    }
+
+    fn write(&self, calendar: Calendar, out: &mut String) {
+        let picture = self.drawing.picture();
+        write_table(&self.first, self.count, picture, calendar, out);
+    }
 }
 
 fn losses(pass: &Pass) -> String {
@@ -62,21 +149,19 @@ fn losses(pass: &Pass) -> String {
     }
 }
 
-fn contents(names: &[&str], ticks: &[Tick], out: &mut String) {
-    out.push_str("<nav>");
-    for (place, tick) in ticks.iter().enumerate() {
-        let name = names.get(tick.report).copied().unwrap_or_default();
-        let _ = write!(out, "<a href=\"#t{place}\">{}</a> ", escaped(name));
-    }
-    out.push_str("</nav>\n");
-}
-
-fn write_table(table: &Table, calendar: Calendar, out: &mut String) {
+/// The first rows of a table that has `count`.
+fn write_table(
+    table: &Table,
+    count: usize,
+    picture: Option<Picture>,
+    calendar: Calendar,
+    out: &mut String,
+) {
     if table.rows.is_empty() {
         return;
     }
     let _ = writeln!(out, "<h3>{}</h3>", escaped(title(table)));
-    if let Some(picture) = picture(table) {
+    if let Some(picture) = picture {
         let _ = writeln!(out, "<figure>{}</figure>", picture.svg);
     }
     let grid = Grid::of(table, calendar);
@@ -94,9 +179,13 @@ fn write_table(table: &Table, calendar: Calendar, out: &mut String) {
         out.push_str("</tr>\n");
     }
     out.push_str("</table>\n");
-    if table.rows.len() > ROWS_MAX {
-        let rest = table.rows.len() - ROWS_MAX;
-        let _ = writeln!(out, "<p>{rest} more rows are in the text and the JSON.</p>");
+    if count > ROWS_MAX {
+        let rest = count - ROWS_MAX;
+        let _ = writeln!(
+            out,
+            "<p>{rest} of {count} rows are left out; without <code>--html</code>, or with \
+             <code>--json</code>, all are shown.</p>"
+        );
     }
     out.push_str("</details>\n");
 }

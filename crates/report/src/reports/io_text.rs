@@ -6,20 +6,20 @@ use analysis::reports::{Cell, Table};
 
 use super::bars::{Bar, bars, size};
 use super::calendar::Calendar;
-use super::text::{Page, count, distribution, name, ns, us};
+use super::text::{LogSoFar, Page, count, distribution, name, ns, us};
 
-pub(super) fn write(page: &Page<'_>, out: &mut String) {
+pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
     usage(page, out);
     stats(page, out);
     for table in page.tables("top-syscall") {
-        requests(table, page, out);
+        requests(table, page, so_far, out);
     }
     for table in page.tables("freq") {
         let of = table.subtitle.as_deref().unwrap_or_default();
         distribution(&format!("{} {of}", table.class.title), table, out);
     }
     for table in page.tables("log") {
-        requests(table, page, out);
+        requests(table, page, so_far, out);
     }
 }
 
@@ -153,19 +153,19 @@ fn stats(page: &Page<'_>, out: &mut String) {
     }
 }
 
-fn requests(table: &Table, page: &Page<'_>, out: &mut String) {
+fn requests(table: &Table, page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
     if table.rows.is_empty() {
         return;
     }
-    if !page.tick.continues {
+    if page.begins(table) {
         requests_head(table, out);
+        so_far.has_outside = false;
     }
-    let mut outside = false;
     for row in &table.rows {
         request(row, page.calendar, out);
-        outside |= row[1] == Cell::Bool(true);
+        so_far.has_outside |= row[1] == Cell::Bool(true);
     }
-    if outside {
+    if page.ends(table) && so_far.has_outside {
         let note = "*: Syscalls started and/or completed outside of the range specified";
         let _ = writeln!(out, "{note}");
     }

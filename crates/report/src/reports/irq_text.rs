@@ -8,14 +8,14 @@ use super::calendar::Calendar;
 use super::text::{Page, count, distribution, us};
 
 pub(super) fn write(page: &Page<'_>, views: Views, out: &mut String) {
-    if views.stats || views.freq {
+    if !page.tick.continues && (views.stats || views.freq) {
         stats_freq(page, out);
         if views.log {
             out.push('\n');
         }
     }
     for table in page.tables("log") {
-        if !page.tick.continues {
+        if page.begins(table) {
             log_head(out);
         }
         log(table, page.calendar, out);

@@ -1,57 +1,142 @@
-//! Reports as our own JSON: schema `rtscope.report` version 1.
+//! Reports as our own JSON: schema `rtscope.report` version 1. Each row is a line of its own,
+//! written as it comes.
+
+use std::io::{self, Write};
 
 use analysis::periods::{Captured, Kept};
-use analysis::reports::{Cell, Kind, Pass, Table, Tick};
+use analysis::reports::{Cell, Column, Kind, Pass, Table, Tick};
 use serde_json::{Value, json};
 
-/// All that one pass found; `names` are those of the reports.
-pub fn report_json(names: &[&str], ticks: &[Tick], pass: &Pass) -> Value {
-    let tick = |tick: &Tick| {
-        json!({
-            "report": names.get(tick.report).copied().unwrap_or_default(),
-            "begin_wall_ns": tick.begin_ns,
-            "end_wall_ns": tick.end_ns,
-            "tables": tick.tables.iter().map(table).collect::<Vec<Value>>(),
-        })
-    };
-    json!({
-        "schema": "rtscope.report",
-        "version": 1,
-        "events": pass.events,
-        "lost_events": pass.lost,
-        "lost_ranges": pass.holes,
-        "unreadable_places": pass.damages,
-        "windows": ticks.iter().map(tick).collect::<Vec<Value>>(),
-    })
+/// What one pass finds, as it finds it: one object.
+#[derive(Debug)]
+pub struct ReportJson<'a, W> {
+    /// Those of the reports.
+    names: &'a [&'a str],
+    out: W,
+    /// Whether a window, a table of it and a row of that was written: the next one stands behind a
+    /// comma.
+    windows: bool,
+    tables: bool,
+    rows: bool,
 }
 
-fn table(table: &Table) -> Value {
-    let columns = table.class.columns;
-    let key = |kind: Kind, key: &str| match kind {
+impl<'a, W: Write> ReportJson<'a, W> {
+    /// Begins the object; `names` are those of the reports.
+    ///
+    /// # Errors
+    /// As those of `out`.
+    pub fn new(names: &'a [&'a str], mut out: W) -> io::Result<ReportJson<'a, W>> {
+        out.write_all(br#"{"schema":"rtscope.report","version":1,"windows":["#)?;
+        Ok(ReportJson {
+            names,
+            out,
+            windows: false,
+            tables: false,
+            rows: false,
+        })
+    }
+
+    /// Writes what was found.
+    ///
+    /// # Errors
+    /// As those of `out`.
+    pub fn tick(&mut self, tick: &Tick) -> io::Result<()> {
+        if !tick.continues {
+            let name = self.names.get(tick.report).copied().unwrap_or_default();
+            let (begin_ns, end_ns) = (tick.begin_ns, tick.end_ns);
+            let name = Value::from(name);
+            comma(&mut self.windows, &mut self.out)?;
+            write!(
+                self.out,
+                "{{\"report\":{name},\"begin_wall_ns\":{begin_ns},\"end_wall_ns\":{end_ns},\
+                 \"tables\":["
+            )?;
+            self.tables = false;
+        }
+        for (place, table) in tick.tables.iter().enumerate() {
+            if place > 0 || !tick.continues {
+                self.head(table)?;
+            }
+            self.rows(table)?;
+            if place + 1 < tick.tables.len() || !tick.goes_on {
+                self.out.write_all(b"]}")?;
+            }
+        }
+        if !tick.goes_on {
+            self.out.write_all(b"]}")?;
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, table: &Table) -> io::Result<()> {
+        comma(&mut self.tables, &mut self.out)?;
+        let [name, title] = [table.class.name, table.class.title].map(Value::from);
+        let [of, group] = [&table.subtitle, &table.group].map(|text| json!(text));
+        self.rows = false;
+        write!(
+            self.out,
+            "{{\"table\":{name},\"title\":{title},\"of\":{of},\"group\":{group},\"rows\":["
+        )
+    }
+
+    fn rows(&mut self, table: &Table) -> io::Result<()> {
+        let columns = table.class.columns.iter();
+        let columns: Vec<(Kind, Value)> = columns
+            .map(|column| (column.kind, key(column).into()))
+            .collect();
+        for row in &table.rows {
+            comma(&mut self.rows, &mut self.out)?;
+            for (place, ((kind, key), cell)) in columns.iter().zip(row).enumerate() {
+                let value = match (kind, cell) {
+                    // Bounds of counts and shares are scaled like those of durations.
+                    (Kind::Number, Cell::DurationFloat(bound)) => (bound / 1000.0).into(),
+                    (_, cell) => value(cell),
+                };
+                let before = if place == 0 { '{' } else { ',' };
+                write!(self.out, "{before}{key}:{value}")?;
+            }
+            self.out.write_all(b"}")?;
+        }
+        Ok(())
+    }
+
+    /// Ends the object, with what limits all that was found.
+    ///
+    /// # Errors
+    /// As those of `out`.
+    pub fn finish(mut self, pass: &Pass) -> io::Result<()> {
+        let Pass {
+            events,
+            lost,
+            holes,
+            damages,
+            ..
+        } = pass;
+        writeln!(
+            self.out,
+            "\n],\"events\":{events},\"lost_events\":{lost},\"lost_ranges\":{holes},\
+             \"unreadable_places\":{damages}}}"
+        )?;
+        self.out.flush()
+    }
+}
+
+/// Begins a line; behind one of its kind, with a comma between.
+fn comma(before: &mut bool, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(if *before { b",\n" } else { b"\n" })?;
+    *before = true;
+    Ok(())
+}
+
+/// A column's key, with its unit.
+fn key(column: &Column) -> String {
+    let key = column.key;
+    match column.kind {
         Kind::Duration => format!("{key}_ns"),
         Kind::Time => format!("{key}_wall_ns"),
         Kind::Size => format!("{key}_bytes"),
         _ => key.to_owned(),
-    };
-    let row = |row: &Vec<Cell>| -> Value {
-        let cells = columns.iter().zip(row);
-        let pairs = cells.map(|(column, cell)| {
-            let value = match (column.kind, cell) {
-                // Bounds of counts and shares are scaled like those of durations.
-                (Kind::Number, Cell::DurationFloat(bound)) => (bound / 1000.0).into(),
-                (_, cell) => value(cell),
-            };
-            (key(column.kind, column.key), value)
-        });
-        Value::Object(pairs.collect())
-    };
-    json!({
-        "table": table.class.name,
-        "title": table.class.title,
-        "of": table.subtitle,
-        "group": table.group,
-        "rows": table.rows.iter().map(row).collect::<Vec<Value>>(),
-    })
+    }
 }
 
 fn value(cell: &Cell) -> Value {
@@ -94,4 +179,68 @@ fn captured(captures: &Captured) -> Value {
         (name.clone(), value)
     };
     Value::Object(captures.iter().map(one).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::reports::TableClass;
+
+    use super::*;
+
+    const LOG: TableClass = TableClass {
+        name: "log",
+        title: "All",
+        columns: &[Column {
+            key: "latency",
+            title: "Latency",
+            kind: Kind::Duration,
+            unit: None,
+        }],
+    };
+
+    fn tick(durations_ns: &[i64], continues: bool, goes_on: bool) -> Tick {
+        let rows = durations_ns.iter().map(|ns| vec![Cell::Duration(*ns)]);
+        let table = Table {
+            class: &LOG,
+            subtitle: None,
+            group: None,
+            begin_ns: 1,
+            end_ns: 2,
+            rows: rows.collect(),
+        };
+        Tick {
+            report: 0,
+            begin_ns: 1,
+            end_ns: 2,
+            tables: vec![table],
+            continues,
+            goes_on,
+        }
+    }
+
+    #[test]
+    fn a_log_in_parts_is_one_table_with_a_row_on_each_line() {
+        let mut out = Vec::new();
+        let mut json = ReportJson::new(&["schedlog"], &mut out).expect("memory takes all");
+        for part in [
+            tick(&[5, 6], false, true),
+            tick(&[7], true, false),
+            tick(&[], false, false),
+        ] {
+            json.tick(&part).expect("memory takes all");
+        }
+        json.finish(&Pass::default()).expect("memory takes all");
+        let text = String::from_utf8(out).expect("JSON is UTF-8");
+        assert_eq!(text.matches("\n{\"latency_ns\":").count(), 3, "{text}");
+        let all: Value = serde_json::from_str(&text).expect("it is JSON");
+        let rows = |window: &Value| window["tables"][0]["rows"].clone();
+        let found: Vec<Value> = all["windows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(rows)
+            .collect();
+        let row = |ns: i64| json!({ "latency_ns": ns });
+        assert_eq!(found, [json!([row(5), row(6), row(7)]), json!([])]);
+    }
 }

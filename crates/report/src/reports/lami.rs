@@ -1,7 +1,10 @@
 //! LAMI 1.0: the JSON that Trace Compass and others read from external analyses.
 
+use std::fmt::Write as _;
+use std::io::{self, Read, Seek, Write};
+
 use analysis::periods::{Captured, Kept};
-use analysis::reports::{Cell, Column, Family, Kind, Report, Table, TableClass, Tick};
+use analysis::reports::{Cell, Column, Family, Kind, Report, Summary, Table, TableClass, Tick};
 use serde_json::{Map, Value, json};
 
 /// The version of LAMI that is spoken.
@@ -167,43 +170,132 @@ fn class(kind: Kind) -> &'static str {
     }
 }
 
-/// All results of one report.
-pub fn lami_results(report: &Report, ticks: &[Tick], series: bool) -> Value {
-    let summary = match ticks.len() {
-        0 | 1 => None,
-        _ => report.summary(ticks),
-    };
-    // What is no class of the report is there for the text alone.
-    let known = report.family.classes();
-    let is_known = |table: &&Table| {
-        let named = |class: &&TableClass| class.name == table.class.name;
-        known.iter().any(named) && !(table.group.is_some() && table.subtitle.is_none())
-    };
-    let tables: Vec<&Table> = match &summary {
-        Some(summary) => summary.iter().collect(),
-        None => ticks
-            .iter()
-            .flat_map(|tick| &tick.tables)
-            .filter(is_known)
-            .collect(),
-    };
-    // Tables of one class stand together, in the order in which classes appear.
-    let mut classes: Vec<&str> = Vec::new();
-    for table in &tables {
-        if !classes.contains(&table.class.name) {
-            classes.push(table.class.name);
+/// All results of one report. Tables of one class stand together, in the order in which classes
+/// appear: those of each are kept in a file until all are there.
+pub struct LamiResults<S> {
+    report: Report,
+    /// Distributions become one table.
+    series: bool,
+    spool: fn() -> S,
+    windows: usize,
+    /// What is wanted instead when there are many windows.
+    summary: Option<Summary>,
+    classes: Vec<Class<S>>,
+}
+
+/// The results of one class.
+struct Class<S> {
+    name: &'static str,
+    results: S,
+    is_empty: bool,
+    /// Distributions that become one table.
+    series: Vec<Table>,
+}
+
+impl<S: Read + Write + Seek> LamiResults<S> {
+    /// What waits for its turn is kept in what `spool` opens.
+    pub fn new(report: Report, series: bool, spool: fn() -> S) -> LamiResults<S> {
+        LamiResults {
+            report,
+            series,
+            spool,
+            windows: 0,
+            summary: report.summary(),
+            classes: Vec::new(),
         }
     }
-    let mut results = Vec::new();
-    for class in classes {
-        let of_class = |table: &&&Table| table.class.name == class && !table.rows.is_empty();
-        let of_class: Vec<&Table> = tables.iter().filter(of_class).copied().collect();
-        match (series && class == "freq", &of_class[..]) {
-            (true, [first, ..]) => results.push(series_of(first, &of_class)),
-            _ => results.extend(of_class.iter().map(|table| result(table))),
+
+    /// Takes in what was found.
+    ///
+    /// # Errors
+    /// As those of the files that `spool` opens.
+    pub fn tick(&mut self, tick: &Tick) -> io::Result<()> {
+        self.windows += usize::from(!tick.continues);
+        if let Some(summary) = &mut self.summary {
+            summary.add(tick);
+            if self.windows > 1 {
+                return Ok(());
+            }
         }
+        for (place, table) in tick.tables.iter().enumerate() {
+            let begins = place > 0 || !tick.continues;
+            let ends = place + 1 < tick.tables.len() || !tick.goes_on;
+            if is_known(self.report.family, table) && !table.rows.is_empty() {
+                self.table(table, (begins, ends))?;
+            }
+        }
+        Ok(())
     }
-    json!({ "results": results })
+
+    fn table(&mut self, table: &Table, (begins, ends): (bool, bool)) -> io::Result<()> {
+        let name = table.class.name;
+        let known = self.classes.iter().position(|class| class.name == name);
+        let place = known.unwrap_or_else(|| {
+            self.classes.push(Class {
+                name,
+                results: (self.spool)(),
+                is_empty: true,
+                series: Vec::new(),
+            });
+            self.classes.len() - 1
+        });
+        let class = &mut self.classes[place];
+        if self.series && name == "freq" {
+            class.series.push(table.clone());
+            return Ok(());
+        }
+        let mut text = String::new();
+        if begins {
+            if !std::mem::take(&mut class.is_empty) {
+                text.push(',');
+            }
+            text.push_str(&result_head(table));
+        }
+        for (place, row) in table.rows.iter().enumerate() {
+            if place > 0 || !begins {
+                text.push(',');
+            }
+            let cells: Vec<Value> = row.iter().map(cell).collect();
+            let _ = write!(text, "{}", Value::from(cells));
+        }
+        if ends {
+            text.push_str("]}");
+        }
+        class.results.write_all(text.as_bytes())
+    }
+
+    /// Writes all results as one object.
+    ///
+    /// # Errors
+    /// As those of `out`, and of the files that `spool` opened.
+    pub fn finish(mut self, mut out: impl Write) -> io::Result<()> {
+        let summary = self.summary.take().filter(|_| self.windows > 1);
+        if let Some(summary) = summary {
+            self.classes.clear();
+            if let Some(table) = summary.table().filter(|table| !table.rows.is_empty()) {
+                self.table(&table, (true, true))?;
+            }
+        }
+        out.write_all(b"{\"results\":[")?;
+        for (place, class) in self.classes.iter_mut().enumerate() {
+            if place > 0 {
+                out.write_all(b",")?;
+            }
+            if let [first, ..] = &class.series[..] {
+                write!(out, "{}", series_of(first, &class.series))?;
+            }
+            class.results.rewind()?;
+            io::copy(&mut class.results, &mut out)?;
+        }
+        out.write_all(b"]}\n")?;
+        out.flush()
+    }
+}
+
+/// What is no class of the family is there for the text alone.
+fn is_known(family: Family, table: &Table) -> bool {
+    let named = |class: &&TableClass| class.name == table.class.name;
+    family.classes().iter().any(named) && !(table.group.is_some() && table.subtitle.is_none())
 }
 
 /// An error as LAMI has it.
@@ -211,22 +303,19 @@ pub fn lami_error(message: &str) -> Value {
     json!({ "error-message": message })
 }
 
-fn result(table: &Table) -> Value {
+/// A result up to its first row.
+fn result_head(table: &Table) -> String {
     let TableClass { name, title, .. } = table.class;
     let class = match &table.subtitle {
         Some(subtitle) => json!({ "inherit": name, "title": format!("{title} [{subtitle}]") }),
         None => json!(name),
     };
-    let rows = table.rows.iter();
-    json!({
-        "class": class,
-        "time-range": range(table.begin_ns, table.end_ns),
-        "data": rows.map(|row| row.iter().map(cell).collect()).collect::<Vec<Vec<Value>>>(),
-    })
+    let range = range(table.begin_ns, table.end_ns);
+    format!("{{\"class\":{class},\"time-range\":{range},\"data\":[")
 }
 
 /// Distributions over the same bins as one table: a column for each.
-fn series_of(first: &Table, tables: &[&Table]) -> Value {
+fn series_of(first: &Table, tables: &[Table]) -> Value {
     let bounds = first.class.columns.iter().take(2).map(column);
     let counts = tables.iter().map(|table| {
         let title = table.subtitle.as_deref().unwrap_or(table.class.title);

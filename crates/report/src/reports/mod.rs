@@ -18,9 +18,9 @@ mod views_text;
 
 pub use calendar::{Calendar, Date};
 pub use grid::Grid;
-pub use html::report_html;
-pub use json::report_json;
-pub use lami::{LAMI_VERSION, lami_error, lami_metadata, lami_results};
+pub use html::ReportHtml;
+pub use json::ReportJson;
+pub use lami::{LAMI_VERSION, LamiResults, lami_error, lami_metadata};
 pub use lami_read::lami_grids;
-pub use picture::{Picture, picture};
-pub use text::report_text;
+pub use picture::{Drawing, Picture, picture};
+pub use text::ReportText;

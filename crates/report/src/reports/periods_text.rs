@@ -26,6 +26,9 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
         }
     }
     for table in page.tables("log").chain(page.tables("top")) {
+        if page.begins(table) {
+            periods_head(table, out);
+        }
         periods(table, page.calendar, out);
     }
     for table in page.tables("aggregated_stats") {
@@ -205,13 +208,17 @@ fn freq(table: &Table, unit: &str, out: &mut String) {
     histogram(&title, &bins, out);
 }
 
-fn periods(table: &Table, calendar: Calendar, out: &mut String) {
-    let line = |first: &str, name: &str, begin: &str, end: &str, out: &mut String| {
-        let _ = writeln!(out, "{first} {name:<24} {begin:<35} {end:<35}");
-    };
+fn period_line(first: &str, [name, begin, end]: [&str; 3], out: &mut String) {
+    let _ = writeln!(out, "{first} {name:<24} {begin:<35} {end:<35}");
+}
+
+fn periods_head(table: &Table, out: &mut String) {
     let _ = writeln!(out, "\n{}", table.class.title);
     let first = format!("{:<20} {:<19} {:>15}", "Begin", "End", "Duration (us)");
-    line(&first, "Name", "Begin capture", "End capture", out);
+    period_line(&first, ["Name", "Begin capture", "End capture"], out);
+}
+
+fn periods(table: &Table, calendar: Calendar, out: &mut String) {
     for row in &table.rows {
         let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (&row[0], &row[1]) else {
             continue;
@@ -219,13 +226,15 @@ fn periods(table: &Table, calendar: Calendar, out: &mut String) {
         let (begin, end) = (calendar.time(*begin_ns), calendar.time(*end_ns));
         let first = format!("[{begin:<18}, {end:<18}] {:>15}", us(&row[2]));
         let (begin, end) = (captures(&row[4]), captures(&row[5]));
-        let text = |captures: &[String], place| -> String {
-            captures.get(place).cloned().unwrap_or_default()
+        let at = |place: usize| {
+            [&begin, &end].map(|captures| captures.get(place).map_or("", String::as_str))
         };
-        line(&first, name(&row[3]), &text(&begin, 0), &text(&end, 0), out);
+        let [begun, ended] = at(0);
+        period_line(&first, [name(&row[3]), begun, ended], out);
         let blank = format!("{:<18} {:<18} {:>18}", "", "", "");
         for place in 1..begin.len().max(end.len()) {
-            line(&blank, "", &text(&begin, place), &text(&end, place), out);
+            let [begun, ended] = at(place);
+            period_line(&blank, ["", begun, ended], out);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
         distribution(&title, table, out);
     }
     for table in page.tables("log").chain(page.tables("top")) {
-        if !page.tick.continues {
+        if page.begins(table) {
             wakes_head(table, out);
         }
         wakes(table, page.calendar, out);

@@ -8,39 +8,80 @@ use super::bars::{Bar, bars, histogram};
 use super::calendar::Calendar;
 use super::{io_text, irq_text, periods_text, sched_text, views_text};
 
-/// What one report found in one window, as text.
-pub fn report_text(report: &Report, tick: &Tick, calendar: Calendar) -> String {
-    let mut out = String::new();
-    let page = Page { tick, calendar };
-    if report.family == Family::Flame {
-        // Programs read it, and know no head.
-        views_text::write(&page, &mut out);
-        return out;
-    }
-    if !tick.continues {
-        let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
-        let _ = writeln!(out, "Timerange: {range}");
-    }
-    match report.family {
-        Family::Cpu => cpu(&page, &mut out),
-        Family::Sched => sched_text::write(&page, &mut out),
-        Family::Irq => irq_text::write(&page, report.views, &mut out),
-        Family::Io => io_text::write(&page, &mut out),
-        Family::Memory => memory(&page, &mut out),
-        Family::Syscalls => syscalls(&page, &mut out),
-        Family::Periods => periods_text::write(&page, &mut out),
-        _ => views_text::write(&page, &mut out),
-    }
-    out
+/// What one report finds, as text: tick by tick.
+#[derive(Debug)]
+pub struct ReportText {
+    report: Report,
+    calendar: Calendar,
+    log: LogSoFar,
 }
 
-/// The tables of one window.
+/// What the next part of a log has to know of those before.
+#[derive(Debug, Default)]
+pub(super) struct LogSoFar {
+    /// How wide its columns are, where that hangs on what they hold.
+    pub widths: Vec<usize>,
+    /// Whether some of it lies outside of the range that was asked for.
+    pub has_outside: bool,
+}
+
+impl ReportText {
+    /// With the times of `calendar`.
+    pub fn new(report: Report, calendar: Calendar) -> ReportText {
+        ReportText {
+            report,
+            calendar,
+            log: LogSoFar::default(),
+        }
+    }
+
+    /// What the next tick of this report adds.
+    pub fn tick(&mut self, tick: &Tick) -> String {
+        let mut out = String::new();
+        let calendar = self.calendar;
+        let page = Page { tick, calendar };
+        if self.report.family == Family::Flame {
+            // Programs read it, and know no head.
+            views_text::write(&page, &mut self.log, &mut out);
+            return out;
+        }
+        if !tick.continues {
+            let range = calendar.with_dates().range(tick.begin_ns, tick.end_ns);
+            let _ = writeln!(out, "Timerange: {range}");
+        }
+        match self.report.family {
+            Family::Cpu => cpu(&page, &mut out),
+            Family::Sched => sched_text::write(&page, &mut out),
+            Family::Irq => irq_text::write(&page, self.report.views, &mut out),
+            Family::Io => io_text::write(&page, &mut self.log, &mut out),
+            Family::Memory => memory(&page, &mut out),
+            Family::Syscalls => syscalls(&page, &mut out),
+            Family::Periods => periods_text::write(&page, &mut out),
+            _ => views_text::write(&page, &mut self.log, &mut out),
+        }
+        out
+    }
+}
+
+/// The tables of one tick.
 pub(super) struct Page<'a> {
     pub tick: &'a Tick,
     pub calendar: Calendar,
 }
 
 impl<'a> Page<'a> {
+    /// Whether a table begins here, and does not only go on.
+    pub fn begins(&self, table: &Table) -> bool {
+        let is = |first: &Table| std::ptr::eq(first, table);
+        !(self.tick.continues && self.tick.tables.first().is_some_and(is))
+    }
+
+    /// Whether a table ends here.
+    pub fn ends(&self, table: &Table) -> bool {
+        let is = |last: &Table| std::ptr::eq(last, table);
+        !(self.tick.goes_on && self.tick.tables.last().is_some_and(is))
+    }
+
     /// All tables of a class.
     pub fn tables(&self, class: &'a str) -> impl Iterator<Item = &'a Table> {
         let of_class = move |table: &&Table| table.class.name == class;

@@ -6,7 +6,7 @@ use analysis::reports::{Cell, Table};
 
 use super::grid::Grid;
 use super::plain_text;
-use super::text::{Page, ns};
+use super::text::{LogSoFar, Page, ns};
 
 /// Columns of a plot.
 const WIDTH: usize = 80;
@@ -15,13 +15,17 @@ const HEIGHT: usize = 12;
 /// Eighths of a character, from nothing to all.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-pub(super) fn write(page: &Page<'_>, out: &mut String) {
+pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
     for table in &page.tick.tables {
         match table.class.name {
             "series" => plot(table, out),
             "busy" => strips(table, out),
             "stacks" => collapsed(table, out),
-            _ => out.push_str(&Grid::of(table, page.calendar).text()),
+            _ => {
+                let ends = (page.begins(table), page.ends(table));
+                let grid = Grid::of(table, page.calendar);
+                out.push_str(&grid.part(ends, &mut so_far.widths));
+            }
         }
     }
 }

@@ -3,12 +3,16 @@
 mod tables;
 mod threads;
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::log::Log;
+use super::durations::Durations;
+use super::log::{Bytes, Record, or_none, some};
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::sorted_log::SortedLog;
+use super::spill::Spill;
 use super::statistics::Summary;
 use super::table::{Span, Table, TableClass};
 use super::top::Top;
@@ -43,11 +47,67 @@ struct Entry {
     size: Option<i64>,
 }
 
+/// A request of the log.
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    /// Of its thread.
+    rank: u64,
+    entry: Entry,
+}
+
+/// By begin; ties go by thread, whose requests never tie.
+impl Ord for Logged {
+    fn cmp(&self, other: &Logged) -> Ordering {
+        let key = |logged: &Logged| (logged.entry.begin_ns, logged.rank);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Logged {
+    fn partial_cmp(&self, other: &Logged) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Logged {}
+
+impl PartialEq for Logged {
+    fn eq(&self, other: &Logged) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Record for Logged {
+    fn write(&self, to: &mut Vec<u8>) {
+        let entry = &self.entry;
+        [self.rank as i64, entry.begin_ns, entry.end_ns].write(to);
+        [entry.call.into(), entry.process.0.into()].write(to);
+        [or_none(entry.fd), or_none(entry.size)].write(to);
+    }
+
+    fn read(from: &mut Bytes<'_>) -> Logged {
+        let [rank, begin_ns, end_ns] = Record::read(from);
+        let [call, process, fd, size] = <[i64; 4]>::read(from);
+        Logged {
+            rank: rank as u64,
+            entry: Entry {
+                begin_ns,
+                end_ns,
+                call: call as u32,
+                process: ProcId(process as u32),
+                fd: some(fd),
+                size: some(size),
+            },
+        }
+    }
+}
+
 /// The requests of one category.
 #[derive(Debug)]
 struct Category {
     durations: Summary,
-    all_ns: Vec<i64>,
+    /// For the distribution.
+    all: Durations,
     top: Top<Entry>,
 }
 
@@ -59,11 +119,12 @@ struct Disk {
     requests: Summary,
     /// Those that pass the filters.
     wanted: Summary,
-    all_ns: Vec<i64>,
+    /// For the distribution.
+    all: Durations,
 }
 
 impl Disk {
-    fn new(dev: u64, name: Option<&str>) -> Disk {
+    fn new(dev: u64, name: Option<&str>, spill: &Spill) -> Disk {
         // `include/linux/kdev_t.h`: the low 20 bits are the minor number.
         let numbers = || format!("({},{})", dev >> 20, dev & 0xf_ffff);
         Disk {
@@ -71,7 +132,7 @@ impl Disk {
             sectors: 0,
             requests: Summary::default(),
             wanted: Summary::default(),
-            all_ns: Vec::new(),
+            all: Durations::new(spill),
         }
     }
 }
@@ -90,8 +151,7 @@ pub(super) struct Io {
     views: Views,
     threads: Threads,
     categories: [Category; CATEGORIES.len()],
-    /// With the rank of its thread.
-    log: Log<(u64, Entry)>,
+    log: SortedLog<Logged>,
     disks: Ordered<u64, Disk>,
     interfaces: Ordered<Box<[u8]>, Interface>,
 }
@@ -108,10 +168,10 @@ impl Io {
             threads: Threads::new(begin_ns),
             categories: std::array::from_fn(|_| Category {
                 durations: Summary::default(),
-                all_ns: Vec::new(),
+                all: Durations::new(&options.spill),
                 top: Top::new(keep),
             }),
-            log: Log::default(),
+            log: SortedLog::new(&options.spill),
             disks: Ordered::default(),
             interfaces: Ordered::default(),
             options,
@@ -133,10 +193,10 @@ impl Io {
             fd: request.fd,
             size: request.size,
         };
-        // Ties go by thread, in the order of their appearance; requests of one thread never tie.
+        // Threads are numbered in the order of their appearance.
         let rank = u64::from(thread);
         if self.views.log {
-            self.log.all.push((rank, entry));
+            self.log.push(Logged { rank, entry });
         }
         let of = |(operation, ..): &(Operation, &str, &str)| *operation == request.operation;
         let Some(place) = CATEGORIES.iter().position(of) else {
@@ -145,7 +205,7 @@ impl Io {
         let category = &mut self.categories[place];
         category.durations.add(duration_ns);
         if self.views.freq {
-            category.all_ns.push(duration_ns);
+            category.all.add(duration_ns);
         }
         if self.views.top {
             category.top.push(duration_ns, rank, entry);
@@ -158,13 +218,14 @@ impl Io {
         let wanted = self.options.wants_duration(duration_ns)
             && self.options.wants_size(i64::try_from(bytes).ok());
         let disk = self.disks.entry(dev);
-        let disk = disk.or_insert_with(|| Disk::new(dev, name.map(|name| &**name)));
+        let disk =
+            disk.or_insert_with(|| Disk::new(dev, name.map(|name| &**name), &self.options.spill));
         disk.sectors = disk.sectors.saturating_add(block.sectors);
         disk.requests.add(duration_ns);
         if wanted {
             disk.wanted.add(duration_ns);
             if self.views.freq {
-                disk.all_ns.push(duration_ns);
+                disk.all.add(duration_ns);
             }
         }
         if let Some(process) = kernel.find(block.tid) {
@@ -200,7 +261,7 @@ impl Question for Io {
             } => self.block(kernel, *dev, disk.as_ref(), block),
             Change::DiskNamed { dev, name } => {
                 let disk = self.disks.entry(*dev);
-                let disk = disk.or_insert_with(|| Disk::new(*dev, None));
+                let disk = disk.or_insert_with(|| Disk::new(*dev, None, &self.options.spill));
                 disk.name = (*name).to_owned();
             }
             Change::Sent { interface, bytes } => self.interface(interface).sent += bytes,
@@ -210,11 +271,10 @@ impl Question for Io {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
-        let of = |(rank, entry): &(u64, Entry)| (entry.begin_ns, *rank);
-        self.log.all.sort_by_key(of);
         self.tables(kernel, span)
     }
-    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Table> {
-        (!self.log.is_told()).then(|| self.log(kernel, span))
+
+    fn more(&mut self, kernel: &Kernel, span: Span) -> Option<Vec<Table>> {
+        (!self.log.is_told()).then(|| vec![self.log(kernel, span)])
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::threads::Thread;
 use super::{CATEGORIES, Entry, Interface, Io};
 use crate::kernel::Kernel;
-use crate::reports::histogram::{Edges, duration_us};
+use crate::reports::histogram::Edges;
 use crate::reports::ordered::Ordered;
 use crate::reports::sched::summary;
 use crate::reports::statistics::Summary;
@@ -158,9 +158,6 @@ struct FileSum {
 impl Io {
     pub(super) fn tables(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut tables = Vec::new();
-        if self.views.log {
-            tables.push(self.log(kernel, span));
-        }
         if self.views.stats {
             tables.push(self.call_stats(span));
             tables.extend(self.disk_stats(span));
@@ -173,6 +170,9 @@ impl Io {
         }
         if self.views.freq {
             self.freqs(span, &mut tables);
+        }
+        if self.views.log {
+            tables.push(self.log(kernel, span));
         }
         tables
     }
@@ -212,11 +212,8 @@ impl Io {
 
     pub(super) fn log(&mut self, kernel: &Kernel, span: Span) -> Table {
         let mut table = span.table(&LOG);
-        let in_range = self.options.begin_ns.is_some() || self.options.end_ns.is_some();
-        // A note on what lies outside stands below the whole table.
-        let part = self.log.part(in_range || !self.views.is_log_alone());
-        let entries = self.log.all[part].iter();
-        let rows = entries.map(|(_, entry)| self.entry(kernel, entry));
+        let part = self.log.part();
+        let rows = part.iter().map(|logged| self.entry(kernel, &logged.entry));
         table.rows = rows.collect();
         table
     }
@@ -253,16 +250,13 @@ impl Io {
 
     fn freqs(&self, span: Span, tables: &mut Vec<Table>) {
         let calls = self.categories.iter().zip(CATEGORIES);
-        let calls = calls.map(|(category, (_, name, _))| {
-            (name.to_owned(), &category.all_ns, category.durations)
-        });
+        let calls = calls
+            .map(|(category, (_, name, _))| (name.to_owned(), &category.all, category.durations));
         let disks = self.disks.values();
-        let disks = disks.map(|disk| (format!("disk: {}", disk.name), &disk.all_ns, disk.wanted));
-        for (name, all_ns, durations) in calls.chain(disks) {
+        let disks = disks.map(|disk| (format!("disk: {}", disk.name), &disk.all, disk.wanted));
+        for (name, all, durations) in calls.chain(disks) {
             let mut table = span.subtable(&FREQ, name);
-            let values = all_ns.iter().map(|ns| *ns as f64 / 1000.0);
-            self.edges_of(&durations)
-                .fill(values, duration_us, &mut table);
+            all.fill(self.edges_of(&durations), &mut table);
             tables.push(table);
         }
     }

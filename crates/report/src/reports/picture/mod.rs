@@ -37,6 +37,45 @@ pub fn picture(table: &Table) -> Option<Picture> {
     Some(Picture { title, svg })
 }
 
+/// The picture of a table that comes in parts, with no more of them than it shows.
+#[derive(Debug)]
+pub struct Drawing {
+    table: Table,
+}
+
+impl Drawing {
+    /// Of the table whose first part this is.
+    pub fn new(part: &Table) -> Drawing {
+        let mut drawing = Drawing {
+            table: Table {
+                rows: Vec::new(),
+                subtitle: part.subtitle.clone(),
+                group: part.group.clone(),
+                ..*part
+            },
+        };
+        drawing.add(part);
+        drawing
+    }
+
+    /// Takes in the next part.
+    pub fn add(&mut self, part: &Table) {
+        match Shape::of(part) {
+            None => {}
+            Some(Shape::Plot { range, value }) => {
+                self.table.rows.extend_from_slice(&part.rows);
+                plot::thin(&mut self.table, range, value);
+            }
+            Some(_) => self.table.rows.extend_from_slice(&part.rows),
+        }
+    }
+
+    /// The picture of all parts; none where they have too little to show.
+    pub fn picture(&self) -> Option<Picture> {
+        picture(&self.table)
+    }
+}
+
 /// How a table is drawn: its columns say.
 enum Shape {
     /// Stacks with their own time.

@@ -16,10 +16,11 @@ const RIGHT: f64 = WIDTH - 4.0;
 /// More points than a picture has room for are drawn as the greatest of each column.
 const COLUMNS: usize = 880;
 
-pub(super) fn draw(table: &Table, range: usize, value: usize, canvas: &mut Canvas) {
+/// The row with the greatest value of each column, and that value.
+fn greatest(table: &Table, range: usize, value: usize) -> Vec<Option<(f64, usize)>> {
     let whole_ns = (table.end_ns - table.begin_ns).max(1) as f64;
-    let mut columns: Vec<Option<(f64, &Cell)>> = vec![None; COLUMNS + 1];
-    for row in &table.rows {
+    let mut columns: Vec<Option<(f64, usize)>> = vec![None; COLUMNS + 1];
+    for (place, row) in table.rows.iter().enumerate() {
         let at_ns = match row[range] {
             Cell::Range(_, end_ns) => end_ns,
             Cell::Time(ns) => ns,
@@ -31,9 +32,23 @@ pub(super) fn draw(table: &Table, range: usize, value: usize, canvas: &mut Canva
         let share = ((at_ns - table.begin_ns) as f64 / whole_ns).clamp(0.0, 1.0);
         let column = &mut columns[(share * COLUMNS as f64) as usize];
         if column.is_none_or(|(before, _)| value > before) {
-            *column = Some((value, &row[range]));
+            *column = Some((value, place));
         }
     }
+    columns
+}
+
+/// Leaves the rows that are drawn.
+pub(super) fn thin(table: &mut Table, range: usize, value: usize) {
+    let columns = greatest(table, range, value);
+    let rows = columns.into_iter().flatten();
+    table.rows = rows
+        .map(|(_, place)| std::mem::take(&mut table.rows[place]))
+        .collect();
+}
+
+pub(super) fn draw(table: &Table, range: usize, value: usize, canvas: &mut Canvas) {
+    let columns = greatest(table, range, value);
     let max = columns
         .iter()
         .flatten()
@@ -53,13 +68,13 @@ pub(super) fn draw(table: &Table, range: usize, value: usize, canvas: &mut Canva
     }
     canvas.line((LEFT, bottom), (WIDTH, bottom), "axis");
     for (place, point) in columns.iter().enumerate() {
-        let Some((value, range)) = point else {
+        let Some((value, row)) = point else {
             continue;
         };
         let x = LEFT + (RIGHT - LEFT) * place as f64 / COLUMNS as f64;
         let y = bottom - if max > 0.0 { HEIGHT * value / max } else { 0.0 };
         canvas.line((x, bottom), (x, y), "stem");
-        let when = cell_text(range, Calendar::default());
+        let when = cell_text(&table.rows[*row][range], Calendar::default());
         canvas.point(
             (x, y),
             &format!("{} {} {when}", amount(*value), unit(column)),
