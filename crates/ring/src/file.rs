@@ -26,6 +26,17 @@ pub enum Liveness {
     Dead,
 }
 
+/// What becomes of an event that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Nothing.
+    Off,
+    /// It is recorded.
+    On,
+    /// It is recorded where its filter ([`RingFile::place_filter`]) lets it pass.
+    Filtered,
+}
+
 /// The open file of one traced process.
 #[derive(Debug)]
 pub struct RingFile {
@@ -254,24 +265,31 @@ impl RingFile {
         self.write(&value.to_le_bytes(), offset_of!(Header, mode) as u64)
     }
 
-    /// Switches an event of the table on or off. A description that names a place outside of the
+    /// Sets the switch of an event of the table. A description that names a place outside of the
     /// switches is ignored.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn switch(&self, event: &EventDescription, on: bool) -> Result<()> {
+    pub fn switch(&self, event: &EventDescription, to: Switch) -> Result<()> {
         if !self.layout.holds_switch(event.switch_offset) {
             return Ok(());
         }
-        self.write(&[u8::from(on)], event.switch_offset)
+        let enabled = match to {
+            Switch::Off => 0,
+            Switch::On => rings::ENABLED,
+            Switch::Filtered => rings::ENABLED | rings::FILTERED,
+        };
+        // What the switch leads to is there before the switch leads to it.
+        fence(Ordering::Release);
+        self.write(&[enabled], event.switch_offset)
     }
 
-    /// Switches an event on for what its filter lets pass: appends `filter` to the filters of the
-    /// process. False when there is no room for it.
+    /// Gives an event its filter, appended to those of the process, for [`Switch::Filtered`]. False
+    /// when there is no room for it.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn switch_filtered(&self, event: &EventDescription, filter: &[u8]) -> Result<bool> {
+    pub fn place_filter(&self, event: &EventDescription, filter: &[u8]) -> Result<bool> {
         let used_offset = offset_of!(Header, filters_used) as u64;
         let used = self.word(used_offset)?.next_multiple_of(8);
         let bytes = (filter.len() as u64).next_multiple_of(8);
@@ -285,13 +303,10 @@ impl RingFile {
         padded.resize(bytes as usize, 0);
         self.write(&padded, self.layout.filters_offset + used)?;
         self.write(&(used + bytes).to_le_bytes(), used_offset)?;
-        // What the switch leads to is there before the switch leads to it.
         fence(Ordering::Release);
         let place = offset_of!(rings::Switch, filter) as u64;
         let filter = (used / 8) as u32;
         self.write(&filter.to_le_bytes(), event.switch_offset + place)?;
-        fence(Ordering::Release);
-        self.write(&[rings::ENABLED | rings::FILTERED], event.switch_offset)?;
         Ok(true)
     }
 

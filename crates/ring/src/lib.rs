@@ -18,7 +18,7 @@ mod table;
 mod window;
 
 pub use directory::{Directory, RecorderLock, WithoutRings};
-pub use file::{Liveness, RingFile};
+pub use file::{Liveness, RingFile, Switch};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
 pub use records::{Record, Records};

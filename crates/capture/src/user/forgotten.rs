@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use event::Result;
-use ring::{Directory, EventDescription, Liveness, Mode, RingFile};
+use ring::{Directory, EventDescription, Liveness, Mode, RingFile, Switch};
 
 use super::wanted::Wish;
 
@@ -49,7 +49,7 @@ impl Forgotten {
     fn switch_off(&self, file: &mut RingFile) -> Result<()> {
         file.read_table()?;
         for event in file.table().events.iter().filter(|event| self.names(event)) {
-            file.switch(event, false)?;
+            file.switch(event, Switch::Off)?;
         }
         let mode = file.mode()?;
         match self.mode_behind(mode) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use ctf::writer::{TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
 use expr::Expr;
-use ring::{ClockKind, Directory, Liveness, Losses, Mode, Records, RingFile};
+use ring::{ClockKind, Directory, Liveness, Losses, Mode, Records, RingFile, Switch};
 
 use super::clock::CounterClock;
 use super::contexts::Contexts;
@@ -135,7 +135,7 @@ impl Process {
         for event in &process.file.table().events {
             let is_wanted = wanted::verdict(&common.wanted.wishes, event) != Verdict::Unwanted;
             if !is_wanted && forgotten.names(event) {
-                process.file.switch(event, false)?;
+                process.file.switch(event, Switch::Off)?;
             }
         }
         Ok(process)
@@ -309,20 +309,26 @@ impl Process {
             return Ok(());
         }
         self.desk.learn(&self.file);
+        let mut ready = Vec::new();
         for place in new {
             let event = &self.file.table().events[place];
             match wanted::verdict(&common.wanted.wishes, event) {
-                Verdict::Unwanted => continue,
-                Verdict::Wanted => self.file.switch(event, true)?,
-                Verdict::If(expr) => {
-                    let problem = self.switch_if(place, &expr)?;
-                    let event = &self.file.table().events[place];
-                    let name = || format!("{}: {}", self.file.name(), event.full_name());
-                    let problem = problem.map(|problem| format!("{}: {problem}", name()));
-                    self.problems.extend(problem);
-                }
+                Verdict::Unwanted => (),
+                Verdict::Wanted => ready.push((place, Switch::On)),
+                Verdict::If(expr) => match self.filter(place, &expr)? {
+                    Ok(switch) => ready.push((place, switch)),
+                    Err(problem) => {
+                        let event = &self.file.table().events[place];
+                        let name = format!("{}: {}", self.file.name(), event.full_name());
+                        self.problems.push(format!("{name}: {problem}"));
+                    }
+                },
             }
+        }
+        // In one go, behind what takes time: who sees one of them recorded takes all for recorded.
+        for (place, switch) in ready {
             self.switched.push(place);
+            self.file.switch(&self.file.table().events[place], switch)?;
         }
         let (classes, log_levels) = metadata::described(self.file.table());
         if let Some((writer, meta)) = &mut self.trace {
@@ -340,22 +346,24 @@ impl Process {
         Ok(())
     }
 
-    /// Switches the event at `place` on where `expr` holds; gives the reason why it cannot be.
-    fn switch_if(&mut self, place: usize, expr: &Expr) -> Result<Option<String>> {
+    /// Prepares the event at `place` for being recorded where `expr` holds; gives how it is to be
+    /// switched, or the reason why it cannot be.
+    fn filter(&mut self, place: usize, expr: &Expr) -> Result<std::result::Result<Switch, String>> {
         let (file, contexts) = (&self.file, &mut self.contexts);
         let event = &file.table().events[place];
         let namespace = |place| contexts.namespace(place, file);
         let filter = filter::compile(expr, event, file.layout().pid, namespace);
         Ok(match filter {
-            Ok(Compiled::Process(filter)) if file.switch_filtered(event, &filter)? => None,
-            Ok(Compiled::Process(_)) => Some("no room for more filters".to_owned()),
+            Ok(Compiled::Process(filter)) if file.place_filter(event, &filter)? => {
+                Ok(Switch::Filtered)
+            }
+            Ok(Compiled::Process(_)) => Err("no room for more filters".to_owned()),
             Ok(Compiled::Recorder(filter)) => {
                 contexts.want_threads(file);
                 self.filters.insert(place, *filter);
-                file.switch(event, true)?;
-                None
+                Ok(Switch::On)
             }
-            Err(error) => Some(error.to_string()),
+            Err(error) => Err(error.to_string()),
         })
     }
 
@@ -486,7 +494,8 @@ impl Process {
         end: Instant,
     ) -> Result<UserProcess> {
         for place in &self.switched {
-            self.file.switch(&self.file.table().events[*place], false)?;
+            let event = &self.file.table().events[*place];
+            self.file.switch(event, Switch::Off)?;
         }
         if !common.in_flight {
             self.map.look(&self.file);
