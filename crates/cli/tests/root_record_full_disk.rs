@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use recorded::{Scene, compile, libraries, probe};
 
-/// Writes so many events, or, told none, events until its input ends.
+/// Writes so many events and is gone, or, told none, writes events until its input ends.
 const PROGRAM: &str = r#"
 #include <poll.h>
 #include <stdlib.h>
@@ -27,6 +27,11 @@ const SCRIPT: &str = r#"
 mount -t tmpfs -o size=1m none "$1" || { echo no disk; exit; }
 shift
 trace=$1 rtscope=$2 && shift 2
+if [ $# -gt 1 ]; then
+    # Before the recorder: its rings are those of a process that is gone.
+    RTSCOPE_EVENTS=robot "$@" <&3
+    set -- cat
+fi
 timeout 120 "$rtscope" record --user robot -o "$trace" -- "$@" <&3
 echo "code $?"
 "$rtscope" cat "$trace"
