@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use event::{Error, TimeRange};
-use report::{EventText, EventTextOptions};
+use report::{EventLines, EventText, EventTextOptions};
 use trace::{Item, Trace};
 
 fn main() -> event::Result<()> {
@@ -11,14 +11,14 @@ fn main() -> event::Result<()> {
     let trace = Trace::open(&path)?;
     let mut text = EventText::new(&trace, EventTextOptions::default());
     let mut cursor = trace.cursor(TimeRange::ALL);
-    let mut line = Vec::new();
+    let mut line = EventLines::default();
     let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     while let Some(item) = cursor.next()? {
         match item {
             Item::Event(event) => {
                 line.clear();
                 text.write(&event, &mut line);
-                out.write_all(&line)
+                out.write_all(line.text())
                     .map_err(|cause| Error::io("cannot print", cause))?;
             }
             other => eprintln!("{other:?}"),

@@ -13,9 +13,8 @@ mod value;
 use symbols::UserSymbols;
 use trace::{EventView, Trace};
 
-use line::Line;
-
 pub use bodies::EventBodies;
+pub use line::EventLines;
 pub use options::{EventClock, EventNames, EventOrigin, EventTextOptions};
 pub use times::EventTimes;
 
@@ -24,7 +23,6 @@ pub struct EventText<'t> {
     times: EventTimes,
     bodies: EventBodies<'t>,
     names: Option<&'t mut UserSymbols>,
-    line: Line,
 }
 
 impl<'t> EventText<'t> {
@@ -34,7 +32,6 @@ impl<'t> EventText<'t> {
             times: EventTimes::new(options),
             bodies: EventBodies::new(trace, options),
             names: None,
-            line: Line::default(),
         }
     }
 
@@ -57,17 +54,14 @@ impl<'t> EventText<'t> {
         self
     }
 
-    /// Appends the line of `event`, with its newline. Texts keep their bytes, whatever their
-    /// encoding.
-    pub fn write(&mut self, event: &EventView<'_>, out: &mut Vec<u8>) {
-        self.line.clear();
+    /// Adds the line of `event`, with its newline. Texts keep their bytes, whatever their encoding.
+    pub fn write(&mut self, event: &EventView<'_>, out: &mut EventLines) {
         if let Some(time) = self.bodies.time(event) {
-            self.times.add(time, &mut self.line);
+            self.times.write(time, out);
         }
         match &mut self.names {
-            None => self.bodies.add(event, &mut self.line),
-            Some(names) => self.bodies.add_named(event, &mut self.line, names),
+            None => self.bodies.write(event, out),
+            Some(names) => self.bodies.write_named(event, out, names),
         }
-        out.extend_from_slice(self.line.text());
     }
 }

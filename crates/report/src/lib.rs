@@ -33,7 +33,8 @@ pub use eval::{
     Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
 };
 pub use events_text::{
-    EventBodies, EventClock, EventNames, EventOrigin, EventText, EventTextOptions, EventTimes,
+    EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,
+    EventTimes,
 };
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use event::TimeRange;
-use report::{EventClock, EventNames, EventOrigin, EventText, EventTextOptions};
+use report::{EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions};
 use testkit::Corpus;
 use trace::{Item, Trace};
 
@@ -23,9 +23,9 @@ fn is_ctf1(dir: &Path) -> bool {
 
 /// What we print; nothing for what cannot be opened.
 fn ours(dir: &Path, options: EventTextOptions) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = EventLines::default();
     let Ok(trace) = Trace::open(dir) else {
-        return out;
+        return Vec::new();
     };
     let mut text = EventText::new(&trace, options);
     let mut cursor = trace.cursor(TimeRange::ALL);
@@ -34,7 +34,7 @@ fn ours(dir: &Path, options: EventTextOptions) -> Vec<u8> {
             text.write(&event, &mut out);
         }
     }
-    out
+    out.text().to_vec()
 }
 
 /// What babeltrace2 prints, and whether it came to the end. It crashes, hangs and eats memory on

@@ -42,6 +42,13 @@ pub(crate) struct Share {
 
 impl Share {
     pub const ALL: Share = Share { first: 0, of: 1 };
+
+    /// The place of an item of the lane that has this number in the share.
+    #[inline]
+    fn place(self, time_ns: i64, number: usize) -> Place {
+        let lane = self.first + number * self.of;
+        Place { time_ns, lane }
+    }
 }
 
 impl<'a> CtfCursor<'a> {
@@ -100,9 +107,8 @@ impl<'a> CtfCursor<'a> {
     /// The place of the item that was handed out last.
     #[inline]
     pub fn place(&self) -> Option<Place> {
-        let (time_ns, lane) = self.merge.taken_key()?;
-        let lane = self.share.first + lane * self.share.of;
-        Some(Place { time_ns, lane })
+        let (time_ns, number) = self.merge.taken_key()?;
+        Some(self.share.place(time_ns, number))
     }
 
     /// Goes on to the next item, unless it stands on one that was not taken; returns its time.
@@ -126,11 +132,12 @@ impl<'a> CtfCursor<'a> {
 
     /// Hands all items that are left to `take`.
     #[inline]
-    pub fn each(&mut self, mut take: impl FnMut(&Item<'_>) -> Result<()>) -> Result<()> {
+    pub fn each(&mut self, mut take: impl FnMut(Place, &Item<'_>) -> Result<()>) -> Result<()> {
         while self.merge.settle().is_some()
-            && let Some((time_ns, lane)) = self.merge.take()
+            && let Some((time_ns, number, lane)) = self.merge.take_placed()
         {
-            take(&lane.item(Instant::from_ns(time_ns)))?;
+            let place = self.share.place(time_ns, number);
+            take(place, &lane.item(Instant::from_ns(time_ns)))?;
         }
         Ok(())
     }

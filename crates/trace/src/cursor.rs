@@ -316,11 +316,23 @@ impl Cursor<'_> {
     /// As [`Cursor::next`], and what `take` returns.
     #[inline]
     pub fn each(&mut self, mut take: impl FnMut(&Item<'_>) -> Result<()>) -> Result<()> {
+        self.each_placed(|_, item| take(item))
+    }
+
+    /// The same, each with its [place](Cursor::place).
+    ///
+    /// # Errors
+    /// As [`Cursor::each`].
+    #[inline]
+    pub fn each_placed(
+        &mut self,
+        mut take: impl FnMut(Place, &Item<'_>) -> Result<()>,
+    ) -> Result<()> {
         if let Walk::Ctf(ctf) = &mut self.0 {
             return ctf.each(take);
         }
         while let Some(item) = self.next()? {
-            take(&item)?;
+            take(Place::default(), &item)?;
         }
         Ok(())
     }

@@ -86,6 +86,14 @@ impl<L: Lane> Merge<L> {
         self.taken()
     }
 
+    /// The same with the lane's place.
+    #[inline]
+    pub fn take_placed(&mut self) -> Option<(i64, usize, &L)> {
+        self.is_used = true;
+        let (time_ns, place) = self.taken_key()?;
+        Some((time_ns, place, self.lanes.get(place)?))
+    }
+
     /// The item that was taken last.
     #[inline]
     pub fn taken(&self) -> Option<(i64, &L)> {

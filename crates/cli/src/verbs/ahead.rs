@@ -4,11 +4,14 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::Scope;
 
-use event::{Cpu, Result, TimeRange};
-use report::{EventBodies, EventTextOptions};
+use event::{Cpu, Error, ErrorKind, Result, TimeRange};
+use report::{EventBodies, EventLines, EventTextOptions};
 use trace::{Cursor, Damage, Item, Lost, Place, Trace};
 
-/// A thread hands over about so much text at once: so little that memory is used again.
+use crate::verbs::cat::LINE_BYTES;
+
+/// A thread hands over about so much text at once: so little that it is still in the cache when it
+/// is read.
 const PIECE_BYTES: usize = 64 << 10;
 /// So many pieces a thread may be ahead.
 const PIECES_AHEAD: usize = 4;
@@ -31,6 +34,8 @@ pub(super) struct Ahead {
 /// The lines of one thread, from the next one on.
 struct ShareLines {
     pieces: Receiver<Result<Piece>>,
+    /// Takes back what was read: new memory costs more than what is written into it.
+    used: SyncSender<Piece>,
     piece: Piece,
     next: usize,
     /// Where the text of the next line begins.
@@ -38,10 +43,18 @@ struct ShareLines {
 }
 
 /// Lines in the order of one share.
-#[derive(Default)]
 struct Piece {
-    text: Vec<u8>,
+    text: EventLines,
     entries: Vec<(Place, What)>,
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Piece {
+            text: EventLines::with_room_for(PIECE_BYTES + LINE_BYTES),
+            entries: Vec::with_capacity(PIECE_BYTES / 64),
+        }
+    }
 }
 
 enum What {
@@ -67,11 +80,16 @@ impl Ahead {
         }
         let start = |cursor: Cursor<'s>| {
             let (to, pieces) = sync_channel(PIECES_AHEAD);
+            let (used, to_use) = sync_channel(PIECES_AHEAD);
             let bodies = EventBodies::new(trace, options);
-            scope.spawn(move || write_all(cursor, bodies, wanted, &to));
+            scope.spawn(move || write_all(cursor, bodies, wanted, &to, &to_use));
             ShareLines {
                 pieces,
-                piece: Piece::default(),
+                used,
+                piece: Piece {
+                    text: EventLines::default(),
+                    entries: Vec::new(),
+                },
                 next: 0,
                 begin: 0,
             }
@@ -119,7 +137,12 @@ impl ShareLines {
             let Ok(piece) = self.pieces.recv() else {
                 return Ok(false);
             };
-            (self.piece, self.next, self.begin) = (piece?, 0, 0);
+            let mut read = std::mem::replace(&mut self.piece, piece?);
+            (self.next, self.begin) = (0, 0);
+            read.text.clear();
+            read.entries.clear();
+            // Where it has enough of them this one goes away.
+            let _ = self.used.try_send(read);
         }
         Ok(true)
     }
@@ -135,7 +158,7 @@ impl ShareLines {
         self.next += 1;
         match what {
             What::Line { time, end } => {
-                let text = &self.piece.text[self.begin..*end];
+                let text = &self.piece.text.text()[self.begin..*end];
                 self.begin = *end;
                 Entry::Line(*time, text)
             }
@@ -151,43 +174,31 @@ fn write_all(
     mut bodies: EventBodies<'_>,
     wanted: impl Fn(Option<Cpu>) -> bool,
     to: &SyncSender<Result<Piece>>,
+    used: &Receiver<Piece>,
 ) {
-    loop {
-        let piece = write_piece(&mut cursor, &mut bodies, &wanted);
-        let is_last = piece
-            .as_ref()
-            .map_or(true, |piece| piece.entries.is_empty());
-        if to.send(piece).is_err() || is_last {
-            return;
-        }
-    }
-}
-
-/// The next piece; an empty one at the end.
-fn write_piece(
-    cursor: &mut Cursor<'_>,
-    bodies: &mut EventBodies<'_>,
-    wanted: &impl Fn(Option<Cpu>) -> bool,
-) -> Result<Piece> {
-    let mut piece = Piece {
-        text: Vec::with_capacity(PIECE_BYTES + 4096),
-        entries: Vec::with_capacity(PIECE_BYTES / 64),
-    };
-    while piece.text.len() < PIECE_BYTES {
-        let what = match cursor.next()? {
-            None => break,
-            Some(Item::Event(event)) if !wanted(event.cpu()) => continue,
-            Some(Item::Event(event)) => {
-                bodies.write(&event, &mut piece.text);
+    let mut piece = Piece::default();
+    let walked = cursor.each_placed(|place, item| {
+        let what = match item {
+            Item::Event(event) if !wanted(event.cpu()) => return Ok(()),
+            Item::Event(event) => {
+                bodies.write(event, &mut piece.text);
                 What::Line {
-                    time: bodies.time(&event),
-                    end: piece.text.len(),
+                    time: bodies.time(event),
+                    end: piece.text.text().len(),
                 }
             }
-            Some(Item::Lost(lost)) => What::Lost(Box::new(lost)),
-            Some(Item::Damage(damage)) => What::Damage(Box::new(damage)),
+            Item::Lost(lost) => What::Lost(Box::new(*lost)),
+            Item::Damage(damage) => What::Damage(Box::new(damage.clone())),
         };
-        piece.entries.push((cursor.place(), what));
-    }
-    Ok(piece)
+        piece.entries.push((place, what));
+        if piece.text.text().len() < PIECE_BYTES {
+            return Ok(());
+        }
+        let next = used.try_recv().unwrap_or_default();
+        let full = std::mem::replace(&mut piece, next);
+        to.send(Ok(full))
+            .map_err(|_| Error::new(ErrorKind::InvalidInput, "nobody reads further"))
+    });
+    // Who reads no further misses nothing.
+    let _ = to.send(walked.map(|()| piece));
 }

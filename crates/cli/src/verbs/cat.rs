@@ -6,7 +6,7 @@ use std::path::Path;
 
 use event::{Error, ErrorKind, Result, TimeRange};
 use expr::{Expr, Filter};
-use report::{EventText, EventTextOptions, EventTimes};
+use report::{EventLines, EventText, EventTextOptions, EventTimes};
 use symbols::UserSymbols;
 use trace::{Cursor, Damage, Item, Lost, Trace};
 
@@ -21,6 +21,8 @@ use crate::verbs::window;
 
 /// Output is written in pieces of about this size.
 const PIECE_BYTES: usize = 64 << 10;
+/// Most lines are shorter.
+pub(super) const LINE_BYTES: usize = 4 << 10;
 
 /// Runs the verb.
 pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
@@ -44,6 +46,8 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
     // What was understood is delivered first.
     print.out.flush()?;
     printed?;
+    // The program ends: the system takes back at once what many classes take long to give back.
+    std::mem::forget(trace);
     Ok(match print.complete {
         true => Outcome::Fine,
         false => Outcome::Inconclusive,
@@ -159,7 +163,7 @@ impl Print<'_> {
                 if let Some(time) = time {
                     times.write(time, &mut self.out.text);
                 }
-                self.out.text.extend_from_slice(rest);
+                self.out.text.bytes(rest);
                 self.out.write_piece()
             }
             Entry::Lost(lost) => self.lost(&lost),
@@ -208,7 +212,7 @@ fn unreadable(damage: &Damage) -> Error {
 
 /// Where lines go: in pieces, and with what is said about them in its place.
 pub(super) struct Out {
-    text: Vec<u8>,
+    text: EventLines,
     to: Box<dyn Write>,
     name: String,
 }
@@ -223,7 +227,7 @@ impl Out {
             }
         };
         Ok(Out {
-            text: Vec::with_capacity(PIECE_BYTES + 4096),
+            text: EventLines::with_room_for(PIECE_BYTES + LINE_BYTES),
             to,
             name: path.map_or("to stdout".to_owned(), |path| path.display().to_string()),
         })
@@ -231,14 +235,15 @@ impl Out {
 
     #[inline]
     fn write_piece(&mut self) -> Result<()> {
-        match self.text.len() >= PIECE_BYTES {
+        match self.text.text().len() >= PIECE_BYTES {
             true => self.flush(),
             false => Ok(()),
         }
     }
 
     pub fn flush(&mut self) -> Result<()> {
-        let written = self.to.write_all(&self.text).and_then(|()| self.to.flush());
+        let text = self.text.text();
+        let written = self.to.write_all(text).and_then(|()| self.to.flush());
         self.text.clear();
         written.map_err(|cause| Error::io(format!("cannot write {}", self.name), cause))
     }

@@ -9,7 +9,7 @@ use super::bits::{IntLoad, Order, align_up};
 use super::layout::{
     ClassLayout, IntNode, MemberNode, Node, NodeKind, Role, Shows, Span, StreamLayout,
 };
-use super::places::{PlaceBuilder, quick_header};
+use super::places::{PlaceBuilder, packet_places, quick_header};
 use super::references::{Frame, Target};
 use super::schema::{ClockInfo, Declarations, EventDeclaration, Schema, StreamDeclaration};
 use super::types::{
@@ -154,6 +154,7 @@ impl<'d> Compiler<'d> {
         let mut layout = StreamLayout {
             header,
             quick_header,
+            packet_places: packet_places(packet_context.as_ref()),
             packet_context,
             by_id: Vec::new(),
             by_large_id: HashMap::new(),
@@ -164,7 +165,7 @@ impl<'d> Compiler<'d> {
         let (shared_slots, mut slot_count) = (self.slots, self.slots);
         for event in events {
             self.slots = shared_slots;
-            let shared = (layout.packet_context.as_ref(), event_context.clone());
+            let shared = event_context.clone();
             let compiled = self.class(id, stream, event, shared, classes.len())?;
             slot_count = slot_count.max(self.slots);
             layout.field_count = layout.field_count.max(compiled.0.fields.len());
@@ -182,7 +183,7 @@ impl<'d> Compiler<'d> {
         stream_id: u64,
         stream: &StreamDeclaration,
         event: &EventDeclaration,
-        (packet_context, event_context): (Option<&Node>, Option<Arc<Node>>),
+        event_context: Option<Arc<Node>>,
         index: usize,
     ) -> Result<(EventClass, ClassLayout)> {
         if self.has_context {
@@ -198,16 +199,15 @@ impl<'d> Compiler<'d> {
         let payload = payload
             .map(|ty| self.scope(Scope::Payload, ty))
             .transpose()?;
-        let mut builder = PlaceBuilder::with_room_for([
-            event.fields.as_deref(),
-            event.context.as_deref(),
-            stream.event_context.as_deref(),
-            stream.packet_context.as_deref(),
-        ]);
+        let own = [&event.fields, &event.context, &stream.event_context];
+        let packet = stream.packet_context.as_deref();
+        let mut builder = PlaceBuilder::with_room_for(own.map(|ty| ty.as_deref()), packet);
         let payload = builder.add(2, event.fields.as_deref(), payload.map(Arc::new));
         let context = builder.add(1, event.context.as_deref(), context.map(Arc::new));
         let shared = builder.add(0, stream.event_context.as_deref(), event_context);
-        builder.add_packet(stream.packet_context.as_deref(), packet_context);
+        if let Some(packet) = packet {
+            builder.add_fields(packet, Scope::PacketContext);
+        }
         if builder.fields.len() > usize::from(u16::MAX) {
             return Err(refuse(format!(
                 "event '{}' has too many fields",

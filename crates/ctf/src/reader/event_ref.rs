@@ -44,6 +44,14 @@ impl<'r> EventRef<'r> {
     }
 
     #[inline]
+    fn place(&self, field: FieldId) -> Option<&'r Place> {
+        let place = usize::from(field.0);
+        let own = &self.class.places;
+        own.get(place)
+            .or_else(|| self.reader.packet_place(place - own.len()))
+    }
+
+    #[inline]
     fn position(&self, field: FieldId, place: &Place) -> Option<u64> {
         match place.at {
             At::Body { offset_bits } => Some(self.reader.body() + u64::from(offset_bits)),
@@ -91,7 +99,7 @@ impl<'r> EventRef<'r> {
 
     #[inline]
     fn integer(&self, field: FieldId) -> Option<u64> {
-        let place = self.class.places.get(usize::from(field.0))?;
+        let place = self.place(field)?;
         if let Load::Body { load, offset_bytes } = place.load
             && let Some(word) = bytes_at(self.body, offset_bytes as usize)
         {
@@ -119,7 +127,7 @@ impl<'r> EventRef<'r> {
     }
 
     fn float(&self, field: FieldId) -> Option<f64> {
-        let place = self.class.places.get(usize::from(field.0))?;
+        let place = self.place(field)?;
         let NodeKind::Float { load } = &self.node(place)?.kind else {
             return None;
         };
@@ -135,7 +143,7 @@ impl<'r> EventRef<'r> {
 
     #[inline]
     fn text_bytes(&self, field: FieldId) -> Option<&'r [u8]> {
-        let place = self.class.places.get(usize::from(field.0))?;
+        let place = self.place(field)?;
         if let Load::BodyText {
             size_bytes,
             offset_bytes,
@@ -174,7 +182,7 @@ impl<'r> EventRef<'r> {
     }
 
     fn decoded(&self, field: FieldId) -> Option<Value<'r>> {
-        let place = self.class.places.get(usize::from(field.0))?;
+        let place = self.place(field)?;
         let node = self.node(place)?;
         let position = self.position(field, place)?;
         let mut state = self.reader.state().clone();

@@ -137,7 +137,7 @@ pub(crate) struct ClassLayout {
     pub class: ClassId,
     /// The structures of [`BODY`]; the stream's own context is shared by all of its classes.
     pub scopes: [Option<ScopeLayout>; 3],
-    /// Where each field of the class is.
+    /// Where each field of the class is, but for those of the packet's context behind them.
     pub places: Vec<Place>,
     /// What makes walking needless.
     pub packed: Option<Packed>,
@@ -291,6 +291,8 @@ pub(crate) struct StreamLayout {
     pub header: Option<Node>,
     pub quick_header: Option<QuickHeader>,
     pub packet_context: Option<Node>,
+    /// Where the fields of the packet's context are, which stand behind those of each class.
+    pub packet_places: Vec<Place>,
     /// Indexed by event id when ids are small; the rest in the map.
     pub by_id: Vec<Option<Arc<ClassLayout>>>,
     pub by_large_id: HashMap<u64, Arc<ClassLayout>>,

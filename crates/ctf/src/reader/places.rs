@@ -6,8 +6,8 @@ use event::{Field, Scope};
 
 use super::bits::Order;
 use super::layout::{
-    At, BODY, ExtendedHeader, HeaderForm, Load, Node, NodeKind, Place, QuickHeader, Role,
-    ScopeLayout,
+    At, BODY, ExtendedHeader, HeaderForm, Load, MemberNode, Node, NodeKind, Place, QuickHeader,
+    Role, ScopeLayout,
 };
 use super::types::{Range, Type, TypeKind, fields};
 
@@ -19,20 +19,22 @@ pub(super) struct PlaceBuilder {
 }
 
 impl PlaceBuilder {
-    /// With memory for the members of these structures, no more and no less.
-    pub fn with_room_for(types: [Option<&Type>; 4]) -> PlaceBuilder {
+    /// With memory for the members of an event's own structures and of the packet's context, no
+    /// more and no less.
+    pub fn with_room_for(own: [Option<&Type>; 3], packet: Option<&Type>) -> PlaceBuilder {
         let count = |ty: &Type| match &ty.kind {
             TypeKind::Struct(members) => members.len(),
             _ => 0,
         };
-        let count = types.into_iter().flatten().map(count).sum();
+        let own = own.into_iter().flatten().map(count).sum();
         PlaceBuilder {
-            fields: Vec::with_capacity(count),
-            places: Vec::with_capacity(count),
+            fields: Vec::with_capacity(own + packet.map_or(0, count)),
+            places: Vec::with_capacity(own),
         }
     }
 
-    fn add_fields(&mut self, ty: &Type, scope: Scope) {
+    /// Adds fields without places of their own.
+    pub fn add_fields(&mut self, ty: &Type, scope: Scope) {
         if let TypeKind::Struct(members) = &ty.kind {
             self.fields.extend(fields(members, scope));
         }
@@ -66,21 +68,20 @@ impl PlaceBuilder {
         }
         Some(ScopeLayout { node, first_field })
     }
+}
 
-    pub fn add_packet(&mut self, ty: Option<&Type>, node: Option<&Node>) {
-        let (Some(ty), Some(NodeKind::Struct(members))) = (ty, node.map(|node| &node.kind)) else {
-            return;
-        };
-        self.add_fields(ty, Scope::PacketContext);
-        for (place, member) in members.iter().enumerate() {
-            self.places.push(Place {
-                at: At::Packet,
-                load: Load::of(&member.node),
-                body: u8::MAX,
-                member: place as u16,
-            });
-        }
-    }
+/// Where the members of a packet's context are.
+pub(super) fn packet_places(context: Option<&Node>) -> Vec<Place> {
+    let Some(NodeKind::Struct(members)) = context.map(|node| &node.kind) else {
+        return Vec::new();
+    };
+    let place = |(place, member): (usize, &MemberNode)| Place {
+        at: At::Packet,
+        load: Load::of(&member.node),
+        body: u8::MAX,
+        member: place as u16,
+    };
+    members.iter().enumerate().map(place).collect()
 }
 
 /// Recognises LTTng's two headers.

@@ -133,7 +133,8 @@ impl<'a> Window<'a> {
             let left = self.source.size_bytes()?.saturating_sub(offset);
             let wanted = usize::try_from(left).map_or(length, |left| left.min(length));
             if self.buffer.len() < wanted {
-                self.buffer.resize(wanted, 0);
+                // What was read before is not needed: fresh memory is zero already.
+                self.buffer = vec![0; wanted];
             }
         }
         let wanted = length.min(self.buffer.len());

@@ -7,7 +7,7 @@ use trace::{EventView, Trace};
 use super::code::CodeField;
 use super::field::FieldWriter;
 use super::head;
-use super::line::{Line, Piece};
+use super::line::{EventLines, Piece};
 use super::options::{Codes, EventClock, EventTextOptions};
 use super::value::Style;
 
@@ -18,7 +18,6 @@ pub struct EventBodies<'t> {
     options: EventTextOptions,
     /// Made when the first event of a class comes: a trace may declare a thousand and use ten.
     classes: Vec<Option<ClassText<'t>>>,
-    line: Line,
 }
 
 /// What all lines of a class share.
@@ -56,7 +55,6 @@ impl<'t> EventBodies<'t> {
             trace,
             options,
             classes: trace.classes().iter().map(|_| None).collect(),
-            line: Line::default(),
         }
     }
 
@@ -71,15 +69,6 @@ impl<'t> EventBodies<'t> {
         })
     }
 
-    /// Appends what stands behind the time, with the newline.
-    pub fn write(&mut self, event: &EventView<'_>, out: &mut Vec<u8>) {
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        self.add(event, &mut line);
-        out.extend_from_slice(line.text());
-        self.line = line;
-    }
-
     #[inline]
     fn class(&mut self, event: &EventView<'_>) -> Option<&mut ClassText<'t>> {
         let place = event.class().0 as usize;
@@ -89,10 +78,10 @@ impl<'t> EventBodies<'t> {
     }
 
     /// The same with the names of code.
-    pub(super) fn add_named(
+    pub(super) fn write_named(
         &mut self,
         event: &EventView<'_>,
-        line: &mut Line,
+        line: &mut EventLines,
         names: &mut UserSymbols,
     ) {
         let Some(class) = self.class(event) else {
@@ -109,8 +98,9 @@ impl<'t> EventBodies<'t> {
         line.piece(&class.end);
     }
 
+    /// Adds what stands behind the time, with the newline.
     #[inline]
-    pub(super) fn add(&mut self, event: &EventView<'_>, line: &mut Line) {
+    pub fn write(&mut self, event: &EventView<'_>, line: &mut EventLines) {
         let Some(class) = self.class(event) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! The time in front of an event's line.
 
-use super::line::{Line, Piece};
+use super::line::{EventLines, Piece};
 use super::options::EventClock;
 
 const NS_PER_S: i64 = 1_000_000_000;
@@ -15,7 +15,7 @@ pub(super) struct ClockText {
 impl ClockText {
     /// `hh:mm:ss.nnnnnnnnn`, with the date before it, or `seconds.nnnnnnnnn`.
     #[inline]
-    pub fn write(&mut self, ns: i64, clock: EventClock, utc: bool, line: &mut Line) {
+    pub fn write(&mut self, ns: i64, clock: EventClock, utc: bool, line: &mut EventLines) {
         if matches!(clock, EventClock::WallSeconds | EventClock::TraceSeconds) {
             if ns < 0 {
                 line.byte(b'-');
@@ -42,7 +42,7 @@ impl ClockText {
 
 /// `+s.nnnnnnnnn`, the time since the event before.
 #[inline]
-pub(super) fn write_delta(delta_ns: i64, line: &mut Line) {
+pub(super) fn write_delta(delta_ns: i64, line: &mut EventLines) {
     line.byte(if delta_ns < 0 { b'-' } else { b'+' });
     let ns = delta_ns.unsigned_abs();
     if ns < NS_PER_S as u64 {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_time_prints_as_babeltrace2_prints_it() {
         let check = |wall_ns: i64, clock: EventClock, expect: &str| {
-            let mut line = Line::default();
+            let mut line = EventLines::default();
             ClockText::default().write(wall_ns, clock, true, &mut line);
             assert_eq!(String::from_utf8_lossy(line.text()), expect);
         };
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_delta_keeps_its_sign() {
         let check = |delta_ns: i64, expect: &str| {
-            let mut line = Line::default();
+            let mut line = EventLines::default();
             write_delta(delta_ns, &mut line);
             assert_eq!(String::from_utf8_lossy(line.text()), expect);
         };

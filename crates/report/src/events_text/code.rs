@@ -4,7 +4,7 @@ use event::{EventClass, Field, FieldId, FieldType, Scope};
 use symbols::{CodePlace, UserSymbols};
 use trace::{EventView, Trace};
 
-use super::line::Line;
+use super::line::EventLines;
 
 /// A field that is an address in the code of a process.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl CodeField {
         event: &EventView<'_>,
         names: &mut UserSymbols,
         name: &str,
-        line: &mut Line,
+        line: &mut EventLines,
     ) {
         let pid = self
             .pid

@@ -3,7 +3,7 @@
 use event::{Base, FieldId, FieldType, Integer, IntegerMapping};
 use trace::EventView;
 
-use super::line::{Line, Piece};
+use super::line::{EventLines, Piece};
 use super::value::{Style, write_float, write_integer, write_text};
 
 /// Writes the value of one field.
@@ -85,7 +85,7 @@ impl<'t> FieldWriter<'t> {
     }
 
     #[inline]
-    pub fn write(&mut self, event: &EventView<'_>, line: &mut Line) {
+    pub fn write(&mut self, event: &EventView<'_>, line: &mut EventLines) {
         match &mut self.kind {
             Kind::Number(number) => number.write(event.i64(self.id), self.style, line),
             Kind::Text => quoted(event.text(self.id), line),
@@ -100,7 +100,7 @@ impl<'t> FieldWriter<'t> {
 
 impl Number<'_> {
     #[inline]
-    fn write(&mut self, value: i64, style: Style, line: &mut Line) {
+    fn write(&mut self, value: i64, style: Style, line: &mut EventLines) {
         match self {
             Number::Unsigned => line.unsigned(value as u64),
             Number::Signed => line.signed(value),
@@ -117,7 +117,7 @@ impl Number<'_> {
 }
 
 impl EnumTexts<'_> {
-    fn write(&mut self, value: i64, style: Style, line: &mut Line) {
+    fn write(&mut self, value: i64, style: Style, line: &mut EventLines) {
         let place = &mut self.met[value as usize % TEXTS_KEPT];
         match place {
             Some((met, text)) if *met == value => line.piece(text),
@@ -171,7 +171,7 @@ fn is_plain(text: &[u8]) -> bool {
 
 /// In quotes; what needs escapes takes the slow way.
 #[inline]
-fn quoted(text: &[u8], line: &mut Line) {
+fn quoted(text: &[u8], line: &mut EventLines) {
     if !is_plain(text) {
         return line.append(|out| write_text(text, out));
     }

@@ -1,4 +1,4 @@
-//! A line under construction.
+//! Lines under construction.
 //!
 //! Most of a line is short pieces that are the same for all events of a class, and numbers. Pieces
 //! are kept in blocks of one size and copied whole, so that a copy is two moves and no call; what
@@ -60,16 +60,27 @@ fn hexadecimal_text(nibbles: u64) -> u64 {
     (nibbles | ZEROS) + letters * u64::from(b'A' - b'0' - 10)
 }
 
-/// One line, written from the left.
+/// Lines of events, written one behind the other.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub struct EventLines {
     /// Longer than what was written: blocks are copied whole.
     bytes: Vec<u8>,
     end: usize,
+    /// Used again by those who can only append to it.
+    appended: Vec<u8>,
 }
 
-impl Line {
+impl EventLines {
+    /// No lines yet, in memory for so many bytes of them.
+    pub fn with_room_for(bytes: usize) -> EventLines {
+        EventLines {
+            bytes: vec![0; bytes],
+            ..EventLines::default()
+        }
+    }
+
     /// What was written.
+    #[inline]
     pub fn text(&self) -> &[u8] {
         &self.bytes[..self.end]
     }
@@ -99,17 +110,18 @@ impl Line {
     }
 
     #[inline]
-    pub fn piece(&mut self, piece: &Piece) {
+    pub(super) fn piece(&mut self, piece: &Piece) {
         for (block, length) in &piece.blocks {
             self.put(block, usize::from(*length));
         }
     }
 
     #[inline]
-    pub fn byte(&mut self, byte: u8) {
+    pub(super) fn byte(&mut self, byte: u8) {
         self.put(&[byte], 1);
     }
 
+    /// Adds text as it is.
     #[inline]
     pub fn bytes(&mut self, text: &[u8]) {
         loop {
@@ -123,16 +135,18 @@ impl Line {
     }
 
     /// Whatever `write` appends.
-    pub fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.bytes.truncate(self.end);
-        write(&mut self.bytes);
-        self.end = self.bytes.len();
+    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut appended = std::mem::take(&mut self.appended);
+        appended.clear();
+        write(&mut appended);
+        self.bytes(&appended);
+        self.appended = appended;
     }
 
     /// The digits are counted by comparing, not taken from what the conversion says: the place of
     /// all that follows depends on the count, and must not wait for the conversion.
     #[inline]
-    pub fn unsigned(&mut self, number: u64) {
+    pub(super) fn unsigned(&mut self, number: u64) {
         let (digits, count) = match number {
             0..100 => (eight_digits(number), 1 + usize::from(number >= 10)),
             100..10_000 => (eight_digits(number), 3 + usize::from(number >= 1000)),
@@ -155,7 +169,7 @@ impl Line {
     }
 
     #[inline]
-    pub fn signed(&mut self, number: i64) {
+    pub(super) fn signed(&mut self, number: i64) {
         if number < 0 {
             self.byte(b'-');
         }
@@ -164,14 +178,14 @@ impl Line {
 
     /// The nine digits of a number below 10^9.
     #[inline]
-    pub fn nine_digits(&mut self, number: u64) {
+    pub(super) fn nine_digits(&mut self, number: u64) {
         self.byte(b'0' + (number / EIGHT_DIGITS) as u8);
         let text = eight_digits(number % EIGHT_DIGITS) | ZEROS;
         self.put(&text.to_le_bytes(), 8);
     }
 
     /// At least `count` digits, at most 20.
-    pub fn digits(&mut self, number: u64, count: usize) {
+    pub(super) fn digits(&mut self, number: u64, count: usize) {
         let written = number.checked_ilog10().unwrap_or(0) as usize + 1;
         for _ in written..count {
             self.byte(b'0');
@@ -181,7 +195,7 @@ impl Line {
 
     /// In base 16 without leading zeros.
     #[inline]
-    pub fn hexadecimal(&mut self, number: u64) {
+    pub(super) fn hexadecimal(&mut self, number: u64) {
         let (high, low) = (number >> 32, number & u64::from(u32::MAX));
         let first = if high == 0 { low } else { high };
         let count = (67 - (first | 1).leading_zeros() as usize) / 4;
@@ -197,8 +211,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn check(write: impl FnOnce(&mut Line), expect: &str) {
-        let mut line = Line::default();
+    fn check(write: impl FnOnce(&mut EventLines), expect: &str) {
+        let mut line = EventLines::default();
         write(&mut line);
         assert_eq!(String::from_utf8_lossy(line.text()), expect);
     }
@@ -228,7 +242,7 @@ mod tests {
         let text = "0123456789".repeat(10);
         for length in [0, 1, 31, 32, 33, 64, 100] {
             let piece = Piece::new(&text.as_bytes()[..length]);
-            let write = |line: &mut Line| {
+            let write = |line: &mut EventLines| {
                 line.piece(&piece);
                 line.byte(b'|');
                 line.append(|out| out.extend_from_slice(b"<>"));

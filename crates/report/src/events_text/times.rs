@@ -1,7 +1,7 @@
 //! The times in front of the lines of events, and the differences between them.
 
 use super::clock::{self, ClockText};
-use super::line::{Line, Piece};
+use super::line::{EventLines, Piece};
 use super::options::{Codes, EventClock, EventTextOptions};
 
 /// Writes times and what lies between them, in the order of the lines.
@@ -12,7 +12,6 @@ pub struct EventTimes {
     around_time: [Piece; 3],
     /// Of the event before, on the clock that is shown.
     last: Option<i64>,
-    line: Line,
 }
 
 /// The least digits of a time in ticks, and of a difference.
@@ -27,22 +26,13 @@ impl EventTimes {
             clock: ClockText::default(),
             around_time: around_time(&options),
             last: None,
-            line: Line::default(),
         }
     }
 
-    /// Appends what stands before the rest of a line: a [time](super::EventBodies::time) and how
-    /// long it is after the last one.
-    pub fn write(&mut self, time: i64, out: &mut Vec<u8>) {
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        self.add(time, &mut line);
-        out.extend_from_slice(line.text());
-        self.line = line;
-    }
-
+    /// Adds what stands before the rest of a line: a [time](super::EventBodies::time) and how long
+    /// it is after the last one.
     #[inline]
-    pub(super) fn add(&mut self, time: i64, line: &mut Line) {
+    pub fn write(&mut self, time: i64, line: &mut EventLines) {
         let clock = self.options.clock;
         let [before, between, after] = &self.around_time;
         line.piece(before);
@@ -64,7 +54,7 @@ impl EventTimes {
     }
 }
 
-fn write_cycles_since(last: i64, time: i64, line: &mut Line) {
+fn write_cycles_since(last: i64, time: i64, line: &mut EventLines) {
     line.byte(b'+');
     line.digits((time as u64).wrapping_sub(last as u64), DELTA_DIGITS);
 }

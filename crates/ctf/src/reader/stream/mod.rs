@@ -13,7 +13,7 @@ use super::bits::align_up;
 use super::event_ref::EventRef;
 use super::header::{self, ByteHeader};
 use super::index::Edge;
-use super::layout::{ClassLayout, Node, NodeKind, ScopeLayout};
+use super::layout::{ClassLayout, Node, NodeKind, Place, ScopeLayout};
 use super::packet::Packet;
 use super::pass::Passing;
 use super::scale::TimeScale;
@@ -342,6 +342,12 @@ impl<'a> StreamReader<'a> {
     /// Where a member of the packet's context begins.
     pub(super) fn packet_position(&self, member: u16) -> Option<u64> {
         self.packet_positions.get(usize::from(member)).copied()
+    }
+
+    /// Of the fields that all classes have from the packet's context, in their order.
+    #[cold]
+    pub(super) fn packet_place(&self, place: usize) -> Option<&'a Place> {
+        self.packet.as_ref()?.layout.packet_places.get(place)
     }
 
     pub(super) fn packet_context(&self) -> Option<&'a Node> {
