@@ -53,6 +53,9 @@ fn calls_are_measured_with_and_without_change_and_rejected() {
 
 #[test]
 fn an_event_of_an_application_is_measured() {
+    if !testkit::two_cpus("an_event_of_an_application_is_measured") {
+        return;
+    }
     check("probe", &[7, 2, 2, 2, 4, 1]);
 }
 

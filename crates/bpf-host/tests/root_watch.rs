@@ -55,6 +55,9 @@ fn kinds(hit: &Hit) -> Vec<StepKind> {
 #[test]
 fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name") {
+        return;
+    }
     let victim = Victim::start("scene-victim", 10, || ());
     let (watch, mut ring) = Watch::start(&config(named("scene-vic*"))).unwrap();
     hog(20, HOG);
@@ -103,6 +106,9 @@ fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
 #[test]
 fn a_filter_that_does_not_fit_lets_nothing_through() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_filter_that_does_not_fit_lets_nothing_through") {
+        return;
+    }
     let victim = Victim::start("scene-victim", 10, || ());
     let check = |change: &dyn Fn(&mut WatchConfig), expect: bool| {
         let mut config = config(named("scene-victim"));
@@ -144,6 +150,9 @@ fn a_filter_that_does_not_fit_lets_nothing_through() {
 #[test]
 fn what_the_rate_limit_holds_back_is_counted() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("what_the_rate_limit_holds_back_is_counted") {
+        return;
+    }
     let _victim = Victim::start("scene-victim", 10, || ());
     let mut config = config(named("scene-victim"));
     config.rate_limit_interval = Duration::from_ms(10_000);
@@ -163,6 +172,9 @@ fn what_the_rate_limit_holds_back_is_counted() {
 #[test]
 fn only_a_new_worst_is_reported_when_asked() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("only_a_new_worst_is_reported_when_asked") {
+        return;
+    }
     let _victim = Victim::start("scene-victim", 10, || ());
     let mut config = config(named("scene-victim"));
     config.new_worst_only = true;
@@ -182,6 +194,9 @@ fn only_a_new_worst_is_reported_when_asked() {
 #[test]
 fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_relay_hands_its_chain_on_to_the_task_that_it_wakes") {
+        return;
+    }
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let end = std::thread::spawn(move || {
         scene::become_task("scene-end", STAGE, 10);
@@ -217,6 +232,9 @@ fn a_relay_hands_its_chain_on_to_the_task_that_it_wakes() {
 #[test]
 fn a_target_that_still_waits_is_reported_once_while_it_waits() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_target_that_still_waits_is_reported_once_while_it_waits") {
+        return;
+    }
     let _victim = Victim::start("scene-victim", 10, || ());
     let mut config = config(named("scene-victim"));
     config.threshold = Duration::from_ms(10_000);
@@ -246,6 +264,9 @@ fn a_target_that_still_waits_is_reported_once_while_it_waits() {
 #[test]
 fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_chain_can_end_where_the_target_blocks_or_returns_to_user_space") {
+        return;
+    }
     let _victim = Victim::start("scene-victim", 10, || scene::spin(Time::from_millis(20)));
     let check = |end: EndKind, expect: Option<StepKind>| {
         let mut config = config(named("scene-victim"));
@@ -267,6 +288,9 @@ fn a_chain_can_end_where_the_target_blocks_or_returns_to_user_space() {
 #[test]
 fn a_victim_that_exits_in_the_middle_leaves_the_watch_whole() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_victim_that_exits_in_the_middle_leaves_the_watch_whole") {
+        return;
+    }
     let (watch, mut ring) = Watch::start(&config(named("scene-*"))).unwrap();
     for _ in 0..20 {
         drop(Victim::start("scene-short", 10, || ()));
@@ -284,6 +308,9 @@ fn a_victim_that_exits_in_the_middle_leaves_the_watch_whole() {
 #[test]
 fn two_watches_at_once_see_the_same_chain() {
     let _privileged = testkit::privileged();
+    if !testkit::two_cpus("two_watches_at_once_see_the_same_chain") {
+        return;
+    }
     let _victim = Victim::start("scene-victim", 10, || ());
     let watches = [(); 2].map(|()| Watch::start(&config(named("scene-victim"))).unwrap());
     hog(20, HOG);

@@ -333,6 +333,9 @@ fn named_in_one_hit(random: &mut Random, faults: u8) -> usize {
 #[test]
 fn one_hog_is_named_first_with_its_run_time() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("one_hog_is_named_first_with_its_run_time") {
+        return;
+    }
     let mut random = Random::seeded();
     for _ in 0..testkit::runs(3) {
         named_in_one_hit(&mut random, 1);
@@ -342,6 +345,9 @@ fn one_hog_is_named_first_with_its_run_time() {
 #[test]
 fn two_hogs_are_named_in_their_order() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("two_hogs_are_named_in_their_order") {
+        return;
+    }
     let mut random = Random::seeded();
     let runs = testkit::runs(3).div_ceil(4);
     let both = (0..runs)
@@ -356,6 +362,9 @@ fn two_hogs_are_named_in_their_order() {
 #[test]
 fn without_a_hog_nobody_innocent_is_named() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("without_a_hog_nobody_innocent_is_named") {
+        return;
+    }
     let mut random = Random::seeded();
     for _ in 0..testkit::runs(3).div_ceil(4) {
         named_in_one_hit(&mut random, 0);
@@ -365,6 +374,9 @@ fn without_a_hog_nobody_innocent_is_named() {
 #[test]
 fn the_hog_that_made_jackd_late_is_named_beside_jackds_own_word() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("the_hog_that_made_jackd_late_is_named_beside_jackds_own_word") {
+        return;
+    }
     if capture::facts::gather().jackd_path.is_none() {
         let test = "the_hog_that_made_jackd_late_is_named_beside_jackds_own_word";
         return testkit::skip(test, "jackd is not installed");

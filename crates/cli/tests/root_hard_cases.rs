@@ -83,6 +83,9 @@ fn check(hit: &Value, expect: &[(&str, &str, f64)]) {
 #[test]
 fn two_hogs_in_sequence_are_named_in_the_order_of_their_share() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("two_hogs_in_sequence_are_named_in_the_order_of_their_share") {
+        return;
+    }
     let hit = hit_of("sequence", Policy::Fifo(20), "30ms", |cpu, _, _| {
         let first = thread("hog-short", cpu, Policy::Fifo(60), || burn(25));
         let second = thread("hog-long", cpu, Policy::Fifo(60), || burn(60));
@@ -102,6 +105,9 @@ fn two_hogs_in_sequence_are_named_in_the_order_of_their_share() {
 #[test]
 fn a_hog_that_starts_while_the_victim_is_late_is_named_beside_the_first() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_hog_that_starts_while_the_victim_is_late_is_named_beside_the_first") {
+        return;
+    }
     let hit = hit_of("late-already", Policy::Fifo(20), "30ms", |cpu, other, _| {
         let first = thread("hog-first", cpu, Policy::Fifo(60), || burn(30));
         pause(15);
@@ -123,6 +129,9 @@ fn a_hog_that_starts_while_the_victim_is_late_is_named_beside_the_first() {
 #[test]
 fn a_round_robin_neighbour_of_the_victims_own_rank_is_named() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_round_robin_neighbour_of_the_victims_own_rank_is_named") {
+        return;
+    }
     let hit = hit_of("neighbour", Policy::RoundRobin(20), "30ms", |cpu, _, _| {
         let neighbour = thread("neighbour", cpu, Policy::RoundRobin(20), || burn(70));
         neighbour.join().expect("ended");
@@ -133,6 +142,9 @@ fn a_round_robin_neighbour_of_the_victims_own_rank_is_named() {
 #[test]
 fn work_upstream_and_what_delayed_it_are_both_named() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("work_upstream_and_what_delayed_it_are_both_named") {
+        return;
+    }
     let (cpu, _) = scene::cpus();
     let _off = task::stay_off(cpu).expect("out of the way");
     let (sender, receiver) = mpsc::channel::<()>();
@@ -192,6 +204,9 @@ fn long_system_call() {
 #[test]
 fn a_fair_task_in_a_long_system_call_is_named_with_the_function() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_fair_task_in_a_long_system_call_is_named_with_the_function") {
+        return;
+    }
     let model = capture::facts::gather().scheduler.preemption;
     if model != Preemption::None {
         let test = "a_fair_task_in_a_long_system_call_is_named_with_the_function";
@@ -217,6 +232,9 @@ fn a_fair_task_in_a_long_system_call_is_named_with_the_function() {
 #[test]
 fn a_victim_that_is_moved_while_it_waits_blames_whom_it_waited_behind() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_victim_that_is_moved_while_it_waits_blames_whom_it_waited_behind") {
+        return;
+    }
     let hit = hit_of("moved", Policy::Fifo(20), "20ms", |cpu, other, victim| {
         let hog = thread("hog", cpu, Policy::Fifo(60), || burn(60));
         pause(40);
@@ -236,6 +254,9 @@ fn a_victim_that_is_moved_while_it_waits_blames_whom_it_waited_behind() {
 #[test]
 fn fair_hogs_of_a_better_nice_value_are_named_before_a_fair_victim() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("fair_hogs_of_a_better_nice_value_are_named_before_a_fair_victim") {
+        return;
+    }
     let hit = hit_of("nice", Policy::Ordinary, "20ms", |cpu, _, _| {
         let hogs = ["greedy-1", "greedy-2", "greedy-3", "greedy-4"].map(|name| {
             thread(name, cpu, Policy::Ordinary, || {

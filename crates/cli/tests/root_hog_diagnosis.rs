@@ -206,6 +206,9 @@ fn seed() -> Random {
 #[test]
 fn one_hog_is_named_with_its_run_time() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("one_hog_is_named_with_its_run_time") {
+        return;
+    }
     let mut random = seed();
     for _ in 0..testkit::runs(5) {
         // Longer than the victim's period: some activation surely waits.
@@ -221,6 +224,9 @@ fn one_hog_is_named_with_its_run_time() {
 #[test]
 fn two_hogs_are_both_named() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("two_hogs_are_both_named") {
+        return;
+    }
     let mut random = seed();
     for _ in 0..testkit::runs(5).div_ceil(4) {
         let mut options = options(&mut random, 2);
@@ -239,6 +245,9 @@ fn two_hogs_are_both_named() {
 #[test]
 fn without_a_hog_no_hog_is_named() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("without_a_hog_no_hog_is_named") {
+        return;
+    }
     let mut random = seed();
     for _ in 0..testkit::runs(5).div_ceil(4) {
         let (truth, diagnosis) = run(&options(&mut random, 0));

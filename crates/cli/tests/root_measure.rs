@@ -41,6 +41,9 @@ fn every_cpu_has_a_thread_that_took_its_samples() {
 #[test]
 fn a_late_sample_is_explained_by_the_hog_that_caused_it() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_late_sample_is_explained_by_the_hog_that_caused_it") {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let (cpu, _) = scene::cpus();
     let _off = task::stay_off(cpu).expect("out of the way");
@@ -100,6 +103,9 @@ fn old_scripts_find_cyclictest_under_both_names() {
 #[test]
 fn a_gap_is_put_to_the_account_of_the_task_that_made_it() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_gap_is_put_to_the_account_of_the_task_that_made_it") {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let (cpu, _) = scene::cpus();
     let _off = task::stay_off(cpu).expect("out of the way");
@@ -134,6 +140,9 @@ fn a_gap_is_put_to_the_account_of_the_task_that_made_it() {
 #[test]
 fn deadline_threads_run_where_the_scheduler_puts_them() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("deadline_threads_run_where_the_scheduler_puts_them") {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let run = |more: &[&str]| {
         let words = ["measure", "cyclic", "--policy", "deadline", "--json"].into_iter();

@@ -145,7 +145,8 @@ fn without_real_time_rights_the_limit_and_the_command_are_named() {
 fn a_cpu_that_is_on_and_not_allowed_is_told_with_what_shows_those_that_are() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    let group = Path::new("/sys/fs/cgroup/cpuset/rtscope-test-allowed");
+    let cpusets = Path::new("/sys/fs/cgroup/cpuset");
+    let group = &cpusets.join(format!("rtscope-test-allowed-{}", std::process::id()));
     if std::fs::create_dir(group).is_err() {
         return testkit::skip(
             "a CPU that is not allowed",

@@ -7,14 +7,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 fn eval(words: &str, folder: &Path) -> Output {
+    eval_of(words, folder).1
+}
+
+/// The same with its process id.
+fn eval_of(words: &str, folder: &Path) -> (u32, Output) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
     command
         .args(["measure", "eval"])
         .args(words.split_whitespace());
-    command
-        .current_dir(folder)
-        .output()
-        .expect("rtscope starts")
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.current_dir(folder).spawn();
+    let child = child.expect("rtscope starts");
+    (child.id(), child.wait_with_output().expect("it ends"))
 }
 
 fn json(output: &Output) -> Value {
@@ -34,7 +39,7 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
     let words = "--for 6s --load compile --load-cpu 0 --budget 1us -o a --json";
-    let output = eval(words, folder.path());
+    let (pid, output) = eval_of(words, folder.path());
     // Nobody wakes up within a microsecond.
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let found = json(&output);
@@ -79,7 +84,8 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join("a").join(name));
     assert!(read("report.html").expect("a page").ends_with("</html>\n"));
     assert!(read("junit.xml").expect("results").contains("<failure"));
-    assert_eq!(processes("rtscope-load-"), 0, "a load is left");
+    let load = format!("rtscope-load-{pid}-");
+    assert_eq!(processes(&load), 0, "a load is left");
 
     let both = eval("--compare a a -o both", folder.path());
     assert!(both.status.success(), "{both:?}");
@@ -125,7 +131,9 @@ fn a_load_that_is_not_installed_is_told_and_stops_only_whoever_named_it() {
 /// A control group of our own, in the hierarchy that every task can join.
 fn own_group() -> Option<PathBuf> {
     let hierarchies = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"];
-    let group = |parent: &str| Path::new(parent).join("rtscope-test-load");
+    // Nobody else's, also when a test that was killed left one.
+    let name = format!("rtscope-test-load-{}", std::process::id());
+    let group = |parent: &str| Path::new(parent).join(&name);
     let made = |group: &PathBuf| std::fs::create_dir(group).is_ok();
     let made = hierarchies.into_iter().map(group).find(made)?;
     if made.join("cgroup.procs").exists() {

@@ -80,6 +80,9 @@ fn times(path: &str) -> (Vec<i64>, Vec<i64>) {
 #[test]
 fn a_hits_snapshot_holds_the_applications_events_among_the_kernels() {
     let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_hits_snapshot_holds_the_applications_events_among_the_kernels") {
+        return;
+    }
     let (cpu, _) = scene::cpus();
     let _off = task::stay_off(cpu).expect("out of the way");
     let shared = tempfile::tempdir_in("/dev/shm").expect("a folder in shared memory");

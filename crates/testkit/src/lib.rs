@@ -11,7 +11,7 @@ mod synthetic;
 
 pub use corpus::Corpus;
 pub use leftovers::{Leftovers, tracefs_instances};
-pub use privileged::{Privileged, privileged, runs, skip};
+pub use privileged::{Privileged, privileged, runs, skip, two_cpus};
 pub use probe::{Traced, build_traced};
 pub use sample::{SAMPLE_EVENTS, write_sample};
 pub use small_trace::{event_class, one_stream_class};

@@ -60,6 +60,20 @@ pub fn skip(test: &str, why: &str) {
     );
 }
 
+/// Whether two CPUs are open to this process, one for a hog and one for those who look on; where
+/// not, `test` is listed as skipped.
+///
+/// # Panics
+/// When the kernel does not say.
+pub fn two_cpus(test: &str) -> bool {
+    let open = rustix::thread::sched_getaffinity(None).expect("our CPUs");
+    let enough = open.count() >= 2;
+    if !enough {
+        skip(test, "one CPU");
+    }
+    enough
+}
+
 /// How often a repeated test runs: `RTSCOPE_RUNS`, else `default`.
 pub fn runs(default: u32) -> u32 {
     std::env::var(RUNS)
