@@ -63,7 +63,7 @@ static __always_inline bool filter_target(const struct task_state *state, struct
 	if (config.target_kind == RTS_TARGET_ALL)
 		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
-		return prio < PRIO_FAIR_MIN && !state->passes;
+		return prio < PRIO_FAIR_MIN && !state->passes && !state->ours;
 	return state->target;
 }
 

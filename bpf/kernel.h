@@ -54,6 +54,7 @@ struct task_struct {
 	unsigned int flags;
 	int prio;
 	int pid;
+	int tgid;
 	char comm[RTS_COMM_LENGTH];
 	unsigned in_iowait : 1;
 	struct sched_entity se;

@@ -89,8 +89,9 @@ struct task_state {
 	rts_u8 phase;
 	rts_u8 target;  // resolved once: name pattern or tid
 	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
+	rts_u8 ours;    // resolved once: a thread of the watch itself
 	rts_u8 waiting_reported;
-	rts_u8 padding[4];
+	rts_u8 padding[3];
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
 };

@@ -208,6 +208,9 @@ static __always_inline bool on_sys_exit(void *ctx)
 	return true;
 }
 
+// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
+static rts_s32 own_tgid;
+
 // A task gets its storage when it is born or, at the start, from the iterator: never inside a
 // wake-up.
 static __always_inline void task_resolve(struct task_struct *task, const char *comm)
@@ -220,6 +223,7 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		return;
 	}
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
+	state->ours = task->tgid == own_tgid;
 	if (config.target_kind == RTS_TARGET_FLAGGED)
 		state->target = filter_tid(task->pid) || filter_name(comm);
 	// Every task may become one of these; a flag is resolved here for good.
@@ -367,6 +371,7 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	char comm[RTS_COMM_LENGTH];
 
+	own_tgid = bpf_get_current_pid_tgid() >> 32;
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);

@@ -13,7 +13,8 @@ pub enum Targets {
     Patterns(Vec<String>),
     /// These tasks; at most 64.
     Tids(Vec<Tid>),
-    /// Every real-time and deadline task, without the kernel threads that only pass work on.
+    /// Every real-time and deadline task, without the kernel threads that only pass work on and
+    /// without our own process.
     RealTime,
     /// Every task.
     #[default]

@@ -170,6 +170,21 @@ fn what_the_rate_limit_holds_back_is_counted() {
 }
 
 #[test]
+fn our_own_threads_are_watched_only_when_they_are_named() {
+    let _privileged = testkit::privileged();
+    let victim = Victim::start("scene-victim", 10, || ());
+    let (_every, mut of_every) = Watch::start(&config(Targets::RealTime)).unwrap();
+    let (_named, mut of_named) = Watch::start(&config(named("scene-victim"))).unwrap();
+    hog(20, HOG);
+    let of_victim = |hits: Vec<Hit>| {
+        let tids = hits.iter().map(|hit| hit.task.tid.0);
+        tids.filter(|tid| *tid == victim.tid).count()
+    };
+    assert!(of_victim(collect(&mut of_named)) > 0);
+    assert_eq!(of_victim(collect(&mut of_every)), 0);
+}
+
+#[test]
 fn only_a_new_worst_is_reported_when_asked() {
     let _privileged = testkit::privileged();
     if !testkit::two_cpus("only_a_new_worst_is_reported_when_asked") {
