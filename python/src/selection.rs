@@ -63,9 +63,26 @@ pub(crate) struct Selection {
     pub filters: Vec<String>,
 }
 
+impl Selection {
+    fn within(
+        &self,
+        py: Python<'_>,
+        begin_ns: Option<i64>,
+        end_ns: Option<i64>,
+        cpu: Option<Cpus>,
+    ) -> PyResult<face::Selection> {
+        let window = Window {
+            begin_ns,
+            end_ns,
+            cpu,
+        };
+        window.with(py, &self.filters)
+    }
+}
+
 #[pymethods]
 impl Selection {
-    fn filter(&self, py: Python<'_>, filter: String) -> PyResult<Selection> {
+    pub fn filter(&self, py: Python<'_>, filter: String) -> PyResult<Selection> {
         let mut filters = self.filters.clone();
         filters.push(filter);
         Window::default().with(py, &filters)?;
@@ -76,35 +93,27 @@ impl Selection {
     }
 
     #[pyo3(signature = (*, begin_ns=None, end_ns=None, cpu=None))]
-    fn items(
+    pub fn items(
         &self,
         py: Python<'_>,
         begin_ns: Option<i64>,
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Items> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        Items::new(py, &self.shared, window.with(py, &self.filters)?, false)
+        let selection = self.within(py, begin_ns, end_ns, cpu)?;
+        Items::new(py, &self.shared, selection, false)
     }
 
     #[pyo3(signature = (*, begin_ns=None, end_ns=None, cpu=None))]
-    fn events(
+    pub fn events(
         &self,
         py: Python<'_>,
         begin_ns: Option<i64>,
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Items> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        Items::new(py, &self.shared, window.with(py, &self.filters)?, true)
+        let selection = self.within(py, begin_ns, end_ns, cpu)?;
+        Items::new(py, &self.shared, selection, true)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Items> {
@@ -112,7 +121,7 @@ impl Selection {
     }
 
     #[pyo3(signature = (columns=None, *, rows=0, begin_ns=None, end_ns=None, cpu=None))]
-    fn batches(
+    pub fn batches(
         &self,
         py: Python<'_>,
         columns: Option<Vec<String>>,
@@ -121,12 +130,7 @@ impl Selection {
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Batches> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        let selection = window.with(py, &self.filters)?;
+        let selection = self.within(py, begin_ns, end_ns, cpu)?;
         Batches::new(py, &self.shared, selection, columns.as_deref(), rows)
     }
 }

@@ -12,7 +12,7 @@ use trace::{OpenOptions, Root};
 use crate::error::raised;
 use crate::items::Items;
 use crate::schema::{BoundField, Class, Shared};
-use crate::selection::{Cpus, Selection, Window};
+use crate::selection::{Cpus, Selection};
 use crate::table::Batches;
 
 /// One path or several.
@@ -47,6 +47,15 @@ pub(crate) fn open(
 /// An open trace.
 #[pyclass(frozen, module = "rtscope")]
 pub(crate) struct Trace(Arc<Shared>);
+
+impl Trace {
+    fn select(&self, filter: Option<String>) -> Selection {
+        Selection {
+            shared: self.0.clone(),
+            filters: filter.into_iter().collect(),
+        }
+    }
+}
 
 #[pymethods]
 impl Trace {
@@ -89,12 +98,7 @@ impl Trace {
     }
 
     fn filter(&self, py: Python<'_>, filter: String) -> PyResult<Selection> {
-        let filters = vec![filter];
-        Window::default().with(py, &filters)?;
-        Ok(Selection {
-            shared: self.0.clone(),
-            filters,
-        })
+        self.select(None).filter(py, filter)
     }
 
     #[pyo3(signature = (filter=None, *, begin_ns=None, end_ns=None, cpu=None))]
@@ -106,13 +110,7 @@ impl Trace {
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Items> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        let selection = window.with(py, filter.as_slice())?;
-        Items::new(py, &self.0, selection, false)
+        self.select(filter).items(py, begin_ns, end_ns, cpu)
     }
 
     #[pyo3(signature = (filter=None, *, begin_ns=None, end_ns=None, cpu=None))]
@@ -124,13 +122,7 @@ impl Trace {
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Items> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        let selection = window.with(py, filter.as_slice())?;
-        Items::new(py, &self.0, selection, true)
+        self.select(filter).events(py, begin_ns, end_ns, cpu)
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Items> {
@@ -151,13 +143,8 @@ impl Trace {
         end_ns: Option<i64>,
         cpu: Option<Cpus>,
     ) -> PyResult<Batches> {
-        let window = Window {
-            begin_ns,
-            end_ns,
-            cpu,
-        };
-        let selection = window.with(py, filter.as_slice())?;
-        Batches::new(py, &self.0, selection, columns.as_deref(), rows)
+        self.select(filter)
+            .batches(py, columns, rows, begin_ns, end_ns, cpu)
     }
 
     fn __repr__(&self) -> String {

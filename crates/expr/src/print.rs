@@ -17,8 +17,8 @@ impl Display for Expr {
 impl Display for Cond {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            Cond::All(parts) => write_joined(f, parts, " && "),
-            Cond::Any(parts) => write_joined(f, parts, " || "),
+            Cond::All(parts) => write_joined(f, parts, " && ", is_joined),
+            Cond::Any(parts) => write_joined(f, parts, " || ", is_joined),
             Cond::Not(part) => write!(f, "!({part})"),
             Cond::Compare(op, left, right) => write!(f, "{left} {op} {right}"),
             Cond::Match(op, left, pattern) => {
@@ -42,12 +42,23 @@ impl Display for Cond {
     }
 }
 
-fn write_joined(f: &mut Formatter<'_>, parts: &[Cond], operator: &str) -> Result {
+fn is_joined(part: &Cond) -> bool {
+    matches!(part, Cond::All(_) | Cond::Any(_))
+}
+
+/// Writes `parts` with `operator` between them, those that are joined themselves in brackets.
+pub(crate) fn write_joined<T: Display>(
+    f: &mut Formatter<'_>,
+    parts: &[T],
+    operator: &str,
+    is_joined: fn(&T) -> bool,
+) -> Result {
     for (place, part) in parts.iter().enumerate() {
         f.write_str(if place > 0 { operator } else { "" })?;
-        match part {
-            Cond::All(_) | Cond::Any(_) => write!(f, "({part})")?,
-            _ => part.fmt(f)?,
+        if is_joined(part) {
+            write!(f, "({part})")?;
+        } else {
+            part.fmt(f)?;
         }
     }
     Ok(())

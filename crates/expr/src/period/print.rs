@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter, Result, Write};
 
 use super::{Capture, Captures, EventOf, EventPart, EventValue, Period, PeriodCond, PeriodValue};
 use crate::ast::{Step, Text};
-use crate::print::write_name;
+use crate::print::{write_joined, write_name};
 
 impl Display for Period {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -46,8 +46,8 @@ fn write_captures(f: &mut Formatter<'_>, captures: &[Capture]) -> Result {
 impl Display for PeriodCond {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
-            PeriodCond::All(parts) => write_joined(f, parts, " && "),
-            PeriodCond::Any(parts) => write_joined(f, parts, " || "),
+            PeriodCond::All(parts) => write_joined(f, parts, " && ", is_joined),
+            PeriodCond::Any(parts) => write_joined(f, parts, " || ", is_joined),
             PeriodCond::Not(part) => write!(f, "!({part})"),
             PeriodCond::Compare(op, left, right) => write!(f, "{left} {op} {right}"),
             PeriodCond::Glob(left, pattern) => write!(f, "{left} =* {pattern}"),
@@ -55,15 +55,8 @@ impl Display for PeriodCond {
     }
 }
 
-fn write_joined(f: &mut Formatter<'_>, parts: &[PeriodCond], operator: &str) -> Result {
-    for (place, part) in parts.iter().enumerate() {
-        f.write_str(if place > 0 { operator } else { "" })?;
-        match part {
-            PeriodCond::All(_) | PeriodCond::Any(_) => write!(f, "({part})")?,
-            _ => part.fmt(f)?,
-        }
-    }
-    Ok(())
+fn is_joined(part: &PeriodCond) -> bool {
+    matches!(part, PeriodCond::All(_) | PeriodCond::Any(_))
 }
 
 impl Display for PeriodValue {
