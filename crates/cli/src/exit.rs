@@ -1,10 +1,12 @@
 //! Outcomes and errors become exit codes here and nowhere else.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use event::{Error, Result};
+
+use crate::paint::Paint;
 
 /// How a verb ended, when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +26,10 @@ const EXCEEDED: u8 = 2;
 const INCONCLUSIVE: u8 = 3;
 
 /// Prints an error in its three parts and gives the exit code.
-pub fn finish(result: Result<Outcome>) -> ExitCode {
+pub fn finish(result: Result<Outcome>, paint: Paint) -> ExitCode {
     let code = code(&result);
     if let (Err(error), ERROR) = (&result, code) {
-        let red = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let (begin, end) = if red {
-            ("\x1b[1;31m", "\x1b[0m")
-        } else {
-            ("", "")
-        };
-        eprintln!("{begin}error:{end} {error:#}");
+        eprintln!("{} {error:#}", paint.bad("error:"));
     }
     code.into()
 }

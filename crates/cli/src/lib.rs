@@ -26,7 +26,8 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return flags::finish_early(&error),
     };
-    exit::finish(dispatch(arguments))
+    let paint = paint::Paint::of_stderr(arguments.color);
+    exit::finish(dispatch(arguments), paint)
 }
 
 fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {

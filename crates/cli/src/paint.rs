@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use crate::flags::Color;
 
-/// Whether stdout is coloured.
+/// Whether a stream is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
@@ -15,14 +15,23 @@ impl Paint {
     #[cfg(test)]
     pub const OFF: Paint = Paint { on: false };
 
-    /// Follows `--color`, then `NO_COLOR` and `TERM`, then whether stdout is a terminal.
+    /// For stdout: follows `--color`, then `NO_COLOR` and `TERM`, then whether it is a terminal.
     pub fn choose(color: Color) -> Self {
+        Paint::of(color, std::io::stdout().is_terminal())
+    }
+
+    /// The same for stderr.
+    pub fn of_stderr(color: Color) -> Self {
+        Paint::of(color, std::io::stderr().is_terminal())
+    }
+
+    fn of(color: Color, is_terminal: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let on = match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => std::io::stdout().is_terminal() && !dumb && !no_color,
+            Color::Auto => is_terminal && !dumb && !no_color,
         };
         Paint { on }
     }

@@ -74,6 +74,19 @@ fn words_without_a_meaning_are_refused_with_a_remedy() {
     if testkit::two_cpus("demo hog on a CPU that is not there") {
         check(&["demo", "hog", "--cpu", "8000"], "there is no CPU 8000");
     }
+    check(&["check", ".", "--rules", "nonsuch"], "cannot read nonsuch");
+    check(
+        &["convert", ".", "--to", "csv", "-o", "-"],
+        "the format is a directory",
+    );
+    check(
+        &["measure", "cyclic", "--bucket", "1ms", "--range", "1ms"],
+        "one bucket is no histogram",
+    );
+    check(
+        &["doctor", "--clean", "--output", "nonsuch"],
+        "cannot look into nonsuch",
+    );
     assert_eq!(
         testkit::tracefs_instances(),
         before,

@@ -64,4 +64,4 @@ Examples:
   rtscope diff OLD NEW --task npt --over 100us
 
 Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
-3 losses forbid a statement.";
+3 losses forbid a statement, or a trace holds no activation.";

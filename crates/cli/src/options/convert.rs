@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use event::Result;
+use event::{Error, ErrorKind, Result};
 use export::Format;
 use expr::Expr;
 
@@ -30,6 +30,14 @@ impl ConvertOptions {
     /// # Errors
     /// [`event::ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Convert) -> Result<Self> {
+        if typed.output.as_os_str() == "-" && !matches!(typed.to, To::Json | To::Perfetto) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "the format is a directory, and stdout is none",
+            )
+            .found("-o -")
+            .mend("name a directory with -o, or choose --to json or --to perfetto"));
+        }
         Ok(ConvertOptions {
             traces: typed.trace.clone(),
             format: match typed.to {

@@ -263,6 +263,12 @@ fn bare_seconds(text: &str) -> Result<Duration> {
 }
 
 fn buckets(bucket: Duration, range: Duration) -> Result<usize> {
+    if range <= bucket {
+        let error = Error::new(ErrorKind::InvalidInput, "one bucket is no histogram");
+        return Err(error
+            .found(format!("--bucket {bucket}, --range {range}"))
+            .mend("choose a narrower --bucket or a longer --range"));
+    }
     let buckets = (range.as_ns() + bucket.as_ns() - 1) / bucket.as_ns();
     if buckets > BUCKETS_MAX {
         let error = Error::new(

@@ -10,7 +10,7 @@ use report::{EventLines, EventText, EventTextOptions, EventTimes};
 use symbols::UserSymbols;
 use trace::{Cursor, Damage, Item, Lost, Trace};
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, write_error};
 use crate::flags::Cat;
 use crate::options::CatOptions;
 use crate::paint::Paint;
@@ -221,10 +221,7 @@ impl Out {
     fn new(path: Option<&Path>) -> Result<Out> {
         let to: Box<dyn Write> = match path {
             None => Box::new(std::io::stdout().lock()),
-            Some(path) => {
-                let failed = |cause| Error::io(format!("cannot write {}", path.display()), cause);
-                Box::new(File::create(path).map_err(failed)?)
-            }
+            Some(path) => Box::new(File::create(path).map_err(|error| write_error(path, error))?),
         };
         Ok(Out {
             text: EventLines::with_room_for(PIECE_BYTES + LINE_BYTES),

@@ -37,7 +37,9 @@ fn rules(options: &CheckOptions) -> Result<Rules> {
     let mut text = match &options.rules {
         Some(path) => {
             let what = || format!("cannot read {}", path.display());
-            std::fs::read_to_string(path).map_err(|error| Error::io(what(), error))?
+            std::fs::read_to_string(path).map_err(|error| {
+                Error::io(what(), error).mend("give --rules a file with a budget in each line")
+            })?
         }
         None => String::new(),
     };

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
 use capture::leftovers::{self, Leftover};
-use event::Result;
+use event::{Error, Result};
 use measure::shield::{self, Shield};
 use serde_json::{Value, json};
 
@@ -51,6 +51,11 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
 }
 
 fn clean(typed: &Doctor) -> Result<Vec<Leftover>> {
+    let looked_into = std::fs::read_dir(&typed.output);
+    looked_into.map_err(|error| {
+        let what = format!("cannot look into {}", typed.output.display());
+        Error::io(what, error).mend("give --output the folder in which rtscope was killed")
+    })?;
     let found = leftovers::find(&typed.output)?;
     for leftover in &found {
         leftover.remove()?;
