@@ -23,6 +23,14 @@ impl Bytes<'_> {
         i64::from_le_bytes(self.array())
     }
 
+    /// Bytes behind their number.
+    pub fn bytes(&mut self) -> &[u8] {
+        let count = usize::try_from(self.integer()).unwrap_or(0);
+        let (bytes, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        bytes
+    }
+
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         match self.0.split_first_chunk() {
             Some((first, rest)) => {

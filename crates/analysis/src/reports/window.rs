@@ -17,7 +17,7 @@ use super::io::Io;
 use super::irq::Irq;
 use super::irqs::Irqs;
 use super::memtop::MemTop;
-use super::options::{Family, Report, ReportOptions};
+use super::options::{Family, Report, ReportOptions, Views};
 use super::ordered::Ordered;
 use super::periods::PeriodLog;
 use super::resources::Resources;
@@ -242,7 +242,9 @@ impl<'a> Walk<'a> {
         let asks = |family| reports.iter().any(|report| report.family == family);
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
-        let about_periods = asks(Family::Periods);
+        let of_periods = |report: &&Report| report.family == Family::Periods;
+        let periods_views = reports.iter().filter(of_periods);
+        let periods_views: Vec<Views> = periods_views.map(|report| report.views).collect();
         let follows = asks(Family::States) || asks(Family::Resources);
         let filter = match asks(Family::Intervals) {
             true => Some(Events::new(&options, trace)?),
@@ -261,7 +263,8 @@ impl<'a> Walk<'a> {
             packets,
             across,
             follows_kernel,
-            log: about_periods.then(|| PeriodLog::new(options.clone())),
+            log: (!periods_views.is_empty())
+                .then(|| PeriodLog::new(options.clone(), &periods_views)),
             seen: None,
             events: 0,
             events_in_range: 0,
@@ -426,22 +429,35 @@ impl<'a> Walk<'a> {
         let begin_ns = window.begin_ns;
         let span = Span { begin_ns, end_ns };
         for (report, mut question) in window.questions {
-            let mut next = Some(question.finish(&self.kernel, span));
-            let mut continues = false;
-            while let Some(tables) = next {
-                next = question.more(&self.kernel, span);
-                // What could not be read again is missing.
-                self.options.spill.check()?;
-                found(Tick {
-                    report,
-                    begin_ns,
-                    end_ns,
-                    tables,
-                    continues,
-                    goes_on: next.is_some(),
-                })?;
-                continues = true;
-            }
+            let first = question.finish(&self.kernel, span);
+            let more = || question.more(&self.kernel, span);
+            self.hand_out(report, span, (first, more), found)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out the tables of a report, which may come in parts.
+    fn hand_out(
+        &self,
+        report: usize,
+        span: Span,
+        (first, mut more): (Vec<Table>, impl FnMut() -> Option<Vec<Table>>),
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let (mut next, mut continues) = (Some(first), false);
+        while let Some(tables) = next {
+            next = more();
+            // What could not be read again is missing.
+            self.options.spill.check()?;
+            found(Tick {
+                report,
+                begin_ns: span.begin_ns,
+                end_ns: span.end_ns,
+                tables,
+                continues,
+                goes_on: next.is_some(),
+            })?;
+            continues = true;
         }
         Ok(())
     }
@@ -466,10 +482,16 @@ impl<'a> Walk<'a> {
     }
 
     /// The reports that are about all windows.
-    fn whole(&self, seen: Span, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+    fn whole(&mut self, seen: Span, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let mut log = self.log.take();
         for (report, asked) in self.reports.iter().enumerate() {
-            let tables = match (asked.family, &self.log, &self.packets) {
-                (Family::Periods, Some(log), _) => log.finish(asked.views, seen),
+            let tables = match (asked.family, &mut log, &self.packets) {
+                (Family::Periods, Some(log), _) => {
+                    let first = log.finish(asked.views, seen);
+                    let more = || log.more(asked.views, seen);
+                    self.hand_out(report, seen, (first, more), found)?;
+                    continue;
+                }
                 (Family::Hosts, _, Some(packets)) => {
                     hosts::tables(&packets.finish(), &self.options, seen)
                 }
@@ -479,14 +501,7 @@ impl<'a> Walk<'a> {
                 },
                 _ => continue,
             };
-            found(Tick {
-                report,
-                begin_ns: seen.begin_ns,
-                end_ns: seen.end_ns,
-                tables,
-                continues: false,
-                goes_on: false,
-            })?;
+            self.hand_out(report, seen, (tables, || None), found)?;
         }
         Ok(())
     }

@@ -2,11 +2,13 @@
 
 mod groups;
 mod nesting;
+mod plain;
 mod tables;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use self::plain::PlainLog;
 use super::options::{ReportOptions, Views};
 use super::table::{Span, Table, TableClass};
 use crate::periods::{Captured, Turn};
@@ -15,7 +17,7 @@ use crate::periods::{Captured, Turn};
 pub(super) const CLASSES: &[&TableClass] = tables::CLASSES;
 
 /// A period.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Period {
     def: usize,
     begin_ns: i64,
@@ -29,6 +31,19 @@ struct Period {
 }
 
 impl Period {
+    fn new(def: usize) -> Period {
+        Period {
+            def,
+            begin_ns: 0,
+            end_ns: 0,
+            completed: false,
+            parent: None,
+            children: Vec::new(),
+            begin_captures: Vec::new(),
+            end_captures: Vec::new(),
+        }
+    }
+
     fn duration_ns(&self) -> i64 {
         self.end_ns - self.begin_ns
     }
@@ -41,19 +56,38 @@ pub(super) struct PeriodLog {
     all: Vec<Period>,
     /// Places of the open ones, by the number that the matcher gave them.
     open: HashMap<u64, usize>,
+    /// Instead of all, where they are only told one by one.
+    plain: Option<PlainLog>,
 }
 
 impl PeriodLog {
-    pub fn new(options: Rc<ReportOptions>) -> PeriodLog {
+    /// For these reports.
+    pub fn new(options: Rc<ReportOptions>, views: &[Views]) -> PeriodLog {
+        let by_others = options.by_hierarchy || options.aggregate_by.is_some();
+        let plain = match views {
+            [views] if !(views.stats || views.freq || by_others) => {
+                Some(PlainLog::new(&options, *views))
+            }
+            _ => None,
+        };
         PeriodLog {
             options,
             all: Vec::new(),
             open: HashMap::new(),
+            plain,
         }
     }
 
     /// Takes in what happened to a period.
     pub fn turn(&mut self, turn: &Turn<'_>, now_ns: i64) {
+        if let Some(mut plain) = self.plain.take() {
+            plain.turn(turn, now_ns, |period| {
+                let wanted = self.wants(period);
+                (wanted, wanted && self.selects(period.def))
+            });
+            self.plain = Some(plain);
+            return;
+        }
         match turn {
             Turn::Begin {
                 id,
@@ -64,14 +98,11 @@ impl PeriodLog {
                 self.open.insert(*id, self.all.len());
                 let parent = parent.and_then(|parent| self.open.get(&parent).copied());
                 self.all.push(Period {
-                    def: *def,
                     begin_ns: now_ns,
                     end_ns: now_ns,
-                    completed: false,
                     parent,
-                    children: Vec::new(),
                     begin_captures: (*captured).clone(),
-                    end_captures: Vec::new(),
+                    ..Period::new(*def)
                 });
             }
             Turn::End {
@@ -94,9 +125,25 @@ impl PeriodLog {
         }
     }
 
-    /// The tables of a report over the whole time.
-    pub fn finish(&self, views: Views, span: Span) -> Vec<Table> {
-        self.tables(views, span)
+    /// The tables of a report over the whole time; a log may go on.
+    pub fn finish(&mut self, views: Views, span: Span) -> Vec<Table> {
+        match self.plain.take() {
+            None => self.tables(views, span),
+            Some(mut plain) => {
+                let tables = self.plain_tables(&mut plain, views, span);
+                self.plain = Some(plain);
+                tables
+            }
+        }
+    }
+
+    /// The next part of a log that goes on, and what comes behind it.
+    pub fn more(&mut self, views: Views, span: Span) -> Option<Vec<Table>> {
+        let goes_on = self
+            .plain
+            .as_ref()
+            .is_some_and(|plain| !plain.log.is_told());
+        goes_on.then(|| self.finish(views, span))
     }
 
     /// Whether a period completed and is as long as was asked for.

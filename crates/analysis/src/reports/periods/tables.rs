@@ -2,6 +2,7 @@
 
 use super::groups::{Group, Groups};
 use super::nesting::{Nesting, Shares};
+use super::plain::{Plain, PlainLog};
 use super::{Period, PeriodLog};
 use crate::periods::Captured;
 use crate::reports::histogram::Edges;
@@ -177,6 +178,31 @@ impl PeriodLog {
                     belong(&mut tables[of..], group);
                 }
             }
+        }
+        tables
+    }
+
+    /// The next part of the log, and the top behind its last one.
+    pub(super) fn plain_tables(
+        &self,
+        plain: &mut PlainLog,
+        views: Views,
+        span: Span,
+    ) -> Vec<Table> {
+        let mut tables = Vec::new();
+        if views.log {
+            let mut table = span.table(&LOG);
+            let periods = plain.log.part();
+            let row = |plain: &Plain| self.row(&plain.period, self.path(plain.period.def));
+            table.rows = periods.iter().map(row).collect();
+            tables.push(table);
+        }
+        if views.top && plain.log.is_told() {
+            let mut table = span.table(&TOP);
+            let row =
+                |Plain { period, .. }: &Plain| self.row(period, self.name(period.def).to_owned());
+            table.rows = plain.top.sorted().map(row).collect();
+            tables.push(table);
         }
         tables
     }
