@@ -328,6 +328,27 @@ fn rings_of_others_and_rings_that_others_may_write_are_refused() {
     assert!(directory.rings("rings-4-4").expect("no error").is_none());
 }
 
+#[test]
+fn a_32_bit_program_is_refused_when_it_is_compiled() {
+    if !cfg!(target_arch = "x86_64") {
+        return testkit::skip("traced_program of 32 bits", "it wants x86-64's -m32");
+    }
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("narrow.c");
+    std::fs::write(&source, "#include <rtscope/event.h>\n").expect("the program's text");
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let mut compile = Command::new("cc");
+    // Freestanding: the compiler needs no C library of 32 bits to come as far as this.
+    compile.args(["-m32", "-ffreestanding", "-fsyntax-only", "-I"]);
+    let done = compile.arg(probe.join("include")).arg(&source).output();
+    let done = done.expect("a compiler");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success());
+    assert!(
+        said.contains("rtscope's probe is for 64-bit ELF systems"),
+        "{said}"
+    );
+}
+
 /// An emulator gives no rseq area: the program makes one of its own, and says that its thread is on
 /// CPU 0, or (SECTION=1) on another one than it said before, which aborts every section.
 const OWN_SECTION: &str = r#"
