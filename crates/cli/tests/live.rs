@@ -89,7 +89,8 @@ fn events_are_printed_while_they_are_recorded_once_and_to_the_last() {
 fn pass(scene: &Scene, temporary: &Path, program: &Path) -> Child {
     std::fs::create_dir(temporary).expect("a folder");
     let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    rtscope.args(["cat", "--live", "--user", "robot", "--"]);
+    rtscope.args(["cat", "--live", "--user", "robot"]);
+    rtscope.args(["--context", "procname", "--"]);
     rtscope.arg(program).env("RTSCOPE_DIR", scene.shared());
     rtscope.env("TMPDIR", temporary).stdin(Stdio::piped());
     rtscope.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -111,6 +112,7 @@ fn events_of_applications_are_printed_as_they_come_and_kept_nowhere() {
     let mut numbers = Vec::new();
     while numbers.len() < 10 {
         let line = lines.next().expect("more lines").expect("text");
+        assert!(number(&line).is_none() || line.contains("procname = \"passing\""));
         numbers.extend(number(&line));
     }
     assert_eq!(live.try_wait().expect("its state"), None, "it goes on");

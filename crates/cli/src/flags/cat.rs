@@ -85,6 +85,10 @@ pub struct Cat {
         conflicts_with = "trace"
     )]
     pub user: Vec<String>,
+    /// With --user: what these events carry too, as record --context
+    #[arg(long, value_name = "LIST", requires = "user")]
+    #[arg(hide_short_help = true)]
+    pub context: Vec<String>,
     /// Name the code at addresses of applications: file, function and line, from this disk
     #[arg(long)]
     #[arg(hide_short_help = true)]

@@ -85,7 +85,7 @@ fn passing(typed: &flags::Cat) -> Result<Option<Passing>> {
         return Ok(None);
     }
     Ok(Some(Passing {
-        user: UserConfig::new(&typed.user)?,
+        user: UserConfig::new(&typed.user)?.with_contexts(&typed.context)?,
         command: typed.command.clone(),
     }))
 }
