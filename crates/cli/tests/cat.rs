@@ -100,6 +100,21 @@ fn colours_are_for_those_who_insist() {
 }
 
 #[test]
+fn a_time_outside_of_the_trace_is_said_with_the_times_that_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    testkit::write_sample(folder.path()).expect("a trace");
+    let check = |word: &str, expect: bool| {
+        let output = cat(&[word], folder.path());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let found = stderr.contains("no event lies in the time range");
+        assert_eq!(found, expect, "{word}: {output:?}");
+    };
+    check("--begin=+1h", true);
+    check("--end=0.001", true);
+    check("--begin=+1us", false);
+}
+
+#[test]
 fn each_trace_may_have_an_offset_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let dirs = ["a", "b"].map(|name| folder.path().join(name));

@@ -33,6 +33,7 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
     let trace = Trace::open_all(&options.roots, &options.open)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
+    window::warn_outside(range, &trace);
     let filter = options.filter.as_ref();
     let filter = filter.map(|expr| compile(expr, &trace)).transpose()?;
     let text = looks(&options, paint);

@@ -29,6 +29,7 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
     let mut trace = Trace::open_all(&roots, &trace::OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
+    window::warn_outside(range, &trace);
     let filter = options.filter.as_ref();
     let filter = filter.map(|expr| cat::compile(expr, &trace)).transpose()?;
     let asked = signals::take_over()?;

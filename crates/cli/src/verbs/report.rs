@@ -9,7 +9,7 @@ use std::rc::Rc;
 use analysis::reports::{
     CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
 };
-use event::{Error, ErrorKind, Instant, Result, TimeRange};
+use event::{Error, ErrorKind, Instant, Result};
 use report::{
     Calendar, Drawing, LAMI_VERSION, LamiResults, ReportHtml, ReportJson, ReportText, lami_error,
     lami_metadata, picture,
@@ -325,11 +325,7 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
     if pass.events > 0 && pass.events_in_range == 0
         || pass.events == 0 && asked.end_ns.is_some() && trace.range().is_some()
     {
-        let whole = trace.range().unwrap_or(TimeRange::ALL);
-        eprintln!(
-            "warning: no event lies in the time range\n  found: the trace goes from {} to {}",
-            whole.begin, whole.end
-        );
+        window::warn_of_range(trace);
         return true;
     }
     for name in &pass.strangers {

@@ -38,6 +38,24 @@ pub fn resolve(window: &WindowOptions, trace: &Trace) -> Result<TimeRange> {
     Ok(range)
 }
 
+/// Says so where the trace has nothing in `range`: an empty output alone says nothing of why.
+pub fn warn_outside(range: TimeRange, trace: &Trace) {
+    let outside = |whole: &TimeRange| range.end <= whole.begin || whole.end < range.begin;
+    if trace.range().as_ref().is_some_and(outside) {
+        warn_of_range(trace);
+    }
+}
+
+/// Says where the trace begins and ends to whoever asked for a time at which nothing happened.
+pub fn warn_of_range(trace: &Trace) {
+    let whole = trace.range().unwrap_or(TimeRange::ALL);
+    eprintln!(
+        "warning: no event lies in the time range\n  found: the trace goes from {} to {}\n  \
+         mend:  give --begin and --end between these, or +SECONDS after the first",
+        whole.begin, whole.end
+    );
+}
+
 /// Whether what happened on `cpu` is wanted.
 pub fn wants(window: &WindowOptions, cpu: Option<Cpu>) -> bool {
     window.cpus.is_empty() || cpu.is_some_and(|cpu| window.cpus.contains(&cpu))
