@@ -17,32 +17,32 @@ fn report(dir: &Path, words: &[&str]) -> Output {
 }
 
 /// A request and an answer each 10 ms for ten seconds, 50 us on their way and some more; the
-/// hundredth answer takes 3 ms. Some segments are no evidence: sent twice, lost, or of UDP.
+/// hundredth answer takes 3 ms. Some packets are no evidence: sent twice, or lost.
 fn conversation() -> (Seen, Seen) {
     let (mut a, mut b) = (Seen::new(), Seen::new());
     for round in 0..1_000 {
         let (seq, v6) = (round as u64 * 10, round % 2 == 1);
         let begin_ns = BEGIN_NS + round * 10_000_000;
         let arrived_ns = begin_ns + 50_000 + round * 7_919 % 30_000;
-        let request = segment((1, 2), v6, seq, true);
+        let request = packet((1, 2), v6, Of::Tcp(seq));
         a.push((begin_ns, SENT, request.clone()));
         b.push((arrived_ns, RECEIVED, request));
         let way_ns = match round {
             100 => 3_000_000,
             _ => 50_000 + round * 104_729 % 30_000,
         };
-        let answer = segment((2, 1), v6, seq, true);
+        let answer = packet((2, 1), v6, Of::Tcp(seq));
         b.push((arrived_ns + 20_000, SENT, answer.clone()));
         a.push((arrived_ns + 20_000 + way_ns, RECEIVED, answer));
     }
     // Sent again 200 ms later, and only the second one arrives.
-    let again = segment((1, 2), false, 77_777, true);
+    let again = packet((1, 2), false, Of::Tcp(77_777));
     a.push((BEGIN_NS + 1, SENT, again.clone()));
     a.push((BEGIN_NS + 200_000_000, SENT, again.clone()));
     b.push((BEGIN_NS + 200_060_000, RECEIVED, again));
-    // Lost on its way, and one that is not TCP.
-    a.push((BEGIN_NS + 2, SENT, segment((1, 2), false, 88_888, true)));
-    a.push((BEGIN_NS + 3, SENT, segment((1, 2), false, 0, false)));
+    // Lost on their way.
+    a.push((BEGIN_NS + 2, SENT, packet((1, 2), false, Of::Tcp(88_888))));
+    a.push((BEGIN_NS + 3, SENT, packet((1, 2), false, Of::Udp(60, 0, 0))));
     (a, b)
 }
 
@@ -80,7 +80,7 @@ fn the_offset_of_two_clocks_is_found_within_its_error_and_delays_are_put_right()
     assert!((1..60_000).contains(&error_ns), "{error_ns}");
     let drift = clocks["drift"].as_f64().expect("a number");
     assert!((drift - GAINS_NS_PER_S as f64).abs() < 5_000.0, "{drift}");
-    let counts = serde_json::json!([{"crossed": 2000, "alone": 1, "ambiguous": 1, "left_out": 0}]);
+    let counts = serde_json::json!([{"crossed": 2000, "alone": 2, "ambiguous": 1, "left_out": 0}]);
     assert_eq!(rows(&found, "counts"), counts.as_array().expect("rows"));
     let longest = &rows(&found, "packets")[0];
     let names = (&longest["from"], &longest["to"]);
@@ -92,6 +92,54 @@ fn the_offset_of_two_clocks_is_found_within_its_error_and_delays_are_put_right()
     );
     let off_ns = (ns(longest, "delay_ns") - 3_000_000).abs();
     assert!(off_ns <= ns(longest, "error_ns"), "{longest}");
+}
+
+#[test]
+fn datagrams_are_matched_where_their_headers_tell_them_apart_and_counted_where_not() {
+    let (mut a, mut b) = (Seen::new(), Seen::new());
+    for round in 0..500_u64 {
+        let at = |us: i64| BEGIN_NS + round as i64 * 10_000_000 + us * 1_000;
+        // A network card fills the checksum in, but a connected socket counts its datagrams. Each
+        // tenth is lost.
+        let request = |check| packet((1, 2), false, Of::Udp(60, round + 1, check));
+        a.push((at(0), SENT, request(0x1234)));
+        if round % 10 != 9 {
+            b.push((at(50), RECEIVED, request(round * 31)));
+        }
+        // No number in IPv6: the checksum of the content tells it, as no card does that here.
+        let answer = packet((2, 1), true, Of::Udp(80, 0, round * 17));
+        b.push((at(100), SENT, answer.clone()));
+        a.push((at(160), RECEIVED, answer));
+        // The same content each time, and no number.
+        let beat = packet((1, 2), true, Of::Udp(20, 0, 99));
+        a.push((at(500), SENT, beat.clone()));
+        if round % 10 != 9 {
+            b.push((at(560), RECEIVED, beat));
+        }
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    write(&dir.path().join("a"), "one", a, |at_ns| at_ns, true);
+    write(&dir.path().join("b"), "two", b, clock_of_b, true);
+    let output = report(dir.path(), &["hosts", "a", "b", "--json", "--limit", "0"]);
+    assert!(output.status.success(), "{output:?}");
+    let found: Json = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let counts = serde_json::json!([{"crossed": 950, "alone": 50, "ambiguous": 1, "left_out": 0}]);
+    assert_eq!(rows(&found, "counts"), counts.as_array().expect("rows"));
+    let clocks = &rows(&found, "clocks")[0];
+    let ns = |row: &Json, key: &str| row[key].as_i64().expect("a number");
+    let off_ns = (ns(clocks, "offset_begin") - AHEAD_NS).abs();
+    assert!(off_ns <= ns(clocks, "error_ns"), "{clocks}");
+    // Each was 50 or 60 us on its way: a false pair would be 10 ms off.
+    for row in rows(&found, "packets") {
+        let truth_ns = match row["from"] == "one" {
+            true => 50_000,
+            false => 60_000,
+        };
+        let off_ns = (ns(row, "delay_ns") - truth_ns).abs();
+        assert!(off_ns <= ns(row, "error_ns"), "{row}");
+    }
+    let text = rows(&found, "packets")[0]["segment"].as_str();
+    assert!(text.is_some_and(|text| text.contains("UDP of 80 bytes, checksum 0x")));
 }
 
 #[test]
@@ -179,8 +227,8 @@ fn request_and_answer(stranger: bool) -> (Seen, Seen) {
         let at = |us: i64| BEGIN_NS + round * 10_000_000 + us * 1_000;
         let seq = round.unsigned_abs() * 10;
         let (request, answer) = (
-            segment((1, 2), false, seq, true),
-            segment((2, 1), false, seq, true),
+            packet((1, 2), false, Of::Tcp(seq)),
+            packet((2, 1), false, Of::Tcp(seq)),
         );
         a.push((at(100), SENT, request.clone()));
         a.push((at(120), SWITCH, switch(CLIENT, IDLE)));
@@ -203,7 +251,7 @@ fn request_and_answer(stranger: bool) -> (Seen, Seen) {
 }
 
 fn datagram() -> Vec<Value<'static>> {
-    segment((3, 1), false, 0, false)
+    packet((3, 1), false, Of::Udp(60, 0, 0))
 }
 
 /// The sums of the path of `client`, as text of the host, the thread and what it did, in us.

@@ -2,9 +2,10 @@
 //! clocks.
 //!
 //! # Design constraints
-//! - Never a false pair: a segment whose headers occur twice on one host, because it was sent
-//!   again or acknowledges nothing new, is left out.
-//! - Memory is bounded: so many different segments are kept, and what is left out is counted.
+//! - Never a false pair: a packet whose headers occur twice on one host is left out: a segment that
+//!   was sent again or acknowledges nothing new, a datagram that looks like another one. Their order
+//!   is no help, as datagrams get lost.
+//! - Memory is bounded: so many different packets are kept, and what is left out is counted.
 
 mod offset;
 mod packet;
@@ -22,8 +23,8 @@ use offset::Bound;
 use packet::PacketClass;
 pub(crate) use packet::Seen;
 
-/// Segments that are kept at most: some 100 bytes each.
-const SEGMENTS_MAX: usize = 2_000_000;
+/// Packets that are kept at most: some 100 bytes each.
+const PACKETS_MAX: usize = 2_000_000;
 
 /// A bridge hands a packet on within this time; what takes longer was sent again.
 const HANDED_ON_NS_MAX: i64 = 1_000_000;
@@ -38,13 +39,13 @@ pub(crate) struct Packets {
     /// By class.
     host_of: Vec<HostId>,
     classes: HashMap<ClassId, PacketClass>,
-    segments: HashMap<PacketKey, Segment>,
+    packets: HashMap<PacketKey, Sights>,
     left_out: u64,
 }
 
-/// Where a segment was seen.
+/// Where a packet was seen.
 #[derive(Clone, Copy, Debug, Default)]
-struct Segment {
+struct Sights {
     sent: Option<Sight>,
     received: Option<Sight>,
     /// Another one with the same headers was seen.
@@ -87,11 +88,11 @@ pub(crate) struct Hosts {
     /// In the order of their sending, on the senders' clocks.
     pub crossings: Vec<Crossing>,
     by_key: HashMap<PacketKey, usize>,
-    /// Segments that one host alone saw.
+    /// Packets that one host alone saw.
     pub alone: u64,
-    /// Segments whose headers occur more than once.
+    /// Packets whose headers occur more than once.
     pub ambiguous: u64,
-    /// Segments that there was no room for.
+    /// Packets that there was no room for.
     pub left_out: u64,
 }
 
@@ -120,7 +121,7 @@ impl Packets {
             hosts,
             host_of: host_of_class,
             classes,
-            segments: HashMap::new(),
+            packets: HashMap::new(),
             left_out: 0,
         })
     }
@@ -146,7 +147,7 @@ impl Packets {
         let Some(key) = class.key(event) else {
             return Some((class.seen, None));
         };
-        if self.segments.len() >= SEGMENTS_MAX && !self.segments.contains_key(&key) {
+        if self.packets.len() >= PACKETS_MAX && !self.packets.contains_key(&key) {
             self.left_out += 1;
             return Some((class.seen, None));
         }
@@ -155,7 +156,7 @@ impl Packets {
             buffer: class.buffer(event),
             at_ns: now_ns,
         };
-        self.segments.entry(key).or_default().add(class.seen, sight);
+        self.packets.entry(key).or_default().add(class.seen, sight);
         Some((class.seen, Some(key)))
     }
 
@@ -166,9 +167,9 @@ impl Packets {
             left_out: self.left_out,
             ..Hosts::default()
         };
-        for (key, segment) in &self.segments {
-            match segment.crossing(*key) {
-                _ if segment.ambiguous => found.ambiguous += 1,
+        for (key, sights) in &self.packets {
+            match sights.crossing(*key) {
+                _ if sights.ambiguous => found.ambiguous += 1,
                 Some(crossing) => found.crossings.push(crossing),
                 None => found.alone += 1,
             }
@@ -221,7 +222,7 @@ impl Sight {
     }
 }
 
-impl Segment {
+impl Sights {
     fn add(&mut self, seen: Seen, sight: Sight) {
         let place = match seen {
             Seen::Sent => &mut self.sent,

@@ -34,7 +34,7 @@ impl PacketClass {
         event.u64(self.buffer)
     }
 
-    /// What names the packet; none for what is not TCP.
+    /// What names the packet; none for what is neither TCP nor UDP.
     pub fn key(&self, event: &EventView<'_>) -> Option<PacketKey> {
         PacketKey::read(&event.value(self.header))
     }
@@ -49,17 +49,33 @@ pub(super) fn seen(name: &str) -> Option<Seen> {
     })
 }
 
-/// A TCP segment: addresses, ports, sequence numbers and flags, which routers leave alone. Its
-/// checksum is not among them: network cards fill it in after the event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// A TCP segment or a UDP datagram: addresses, ports and what else its headers tell it by, which
+/// routers leave alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketKey {
     source: Address,
     destination: Address,
     source_port: u16,
     destination_port: u16,
-    sequence: u32,
-    acknowledged: u32,
-    flags: u16,
+    transport: Transport,
+}
+
+/// What tells one packet of a flow from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Transport {
+    /// The checksum is not among it: network cards fill it in after the event.
+    Tcp {
+        sequence: u32,
+        acknowledged: u32,
+        flags: u16,
+    },
+    /// A datagram with its length in bytes and IPv4's identification, which Linux counts up for
+    /// each connected socket.
+    Numbered { bytes: u16, identification: u16 },
+    /// One without: sockets that are not connected have zero there, and IPv6 has none. Its checksum
+    /// is that of its content unless a network card fills it in, and then that of the sender is
+    /// found on no other host.
+    Summed { bytes: u16, checksum: u16 },
 }
 
 /// Bytes of IPv4, or 16-bit groups of IPv6.
@@ -67,12 +83,6 @@ pub struct PacketKey {
 enum Address {
     V4([u8; 4]),
     V6([u16; 8]),
-}
-
-impl Default for Address {
-    fn default() -> Address {
-        Address::V4([0; 4])
-    }
 }
 
 impl PacketKey {
@@ -85,10 +95,49 @@ impl PacketKey {
             destination: Address::read(header.member("daddr")?)?,
             source_port: number("source_port")? as u16,
             destination_port: number("dest_port")? as u16,
-            sequence: number("seq")? as u32,
-            acknowledged: number("ack_seq")? as u32,
-            flags: number("flags")? as u16,
+            transport: Transport::read(header, transport)?,
         })
+    }
+}
+
+impl Transport {
+    fn read(header: &Value<'_>, transport: &Value<'_>) -> Option<Transport> {
+        let number = |name: &str| transport.member(name)?.as_u64();
+        if let Some(sequence) = number("seq") {
+            return Some(Transport::Tcp {
+                sequence: sequence as u32,
+                acknowledged: number("ack_seq")? as u32,
+                flags: number("flags")? as u16,
+            });
+        }
+        let (bytes, checksum) = (number("len")? as u16, number("check")? as u16);
+        let identification = header.member("id").and_then(Value::as_u64).unwrap_or(0);
+        Some(match identification as u16 {
+            0 => Transport::Summed { bytes, checksum },
+            identification => Transport::Numbered {
+                bytes,
+                identification,
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Transport::Tcp {
+                sequence,
+                acknowledged,
+                ..
+            } => write!(f, "seq {sequence}, ack {acknowledged}"),
+            Transport::Numbered {
+                bytes,
+                identification,
+            } => write!(f, "UDP of {bytes} bytes, id {identification}"),
+            Transport::Summed { bytes, checksum } => {
+                write!(f, "UDP of {bytes} bytes, checksum {checksum:#06x}")
+            }
+        }
     }
 }
 
@@ -123,7 +172,6 @@ impl std::fmt::Display for PacketKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let from = self.source.with_port(self.source_port);
         let to = self.destination.with_port(self.destination_port);
-        let (sequence, acknowledged) = (self.sequence, self.acknowledged);
-        write!(f, "{from} to {to}, seq {sequence}, ack {acknowledged}")
+        write!(f, "{from} to {to}, {}", self.transport)
     }
 }

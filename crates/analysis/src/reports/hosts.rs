@@ -26,23 +26,23 @@ const PACKETS: TableClass = TableClass {
         Column::new("sent", "Sent", Kind::Time),
         Column::new("from", "From", Kind::Text),
         Column::new("to", "To", Kind::Text),
-        Column::new("segment", "Segment", Kind::Text),
+        Column::new("segment", "Packet", Kind::Text),
         Column::new("delay", "Delay", Kind::Duration),
         Column::new("error", "Error at most", Kind::Duration),
     ],
 };
 const COUNTS: TableClass = TableClass {
     name: "counts",
-    title: "TCP segments",
+    title: "TCP segments and UDP datagrams",
     columns: &[
-        Column::count("crossed", "Seen on two hosts", "segments"),
-        Column::count("alone", "Seen on one host alone", "segments"),
+        Column::count("crossed", "Seen on two hosts", "packets"),
+        Column::count("alone", "Seen on one host alone", "packets"),
         Column::count(
             "ambiguous",
             "Left out: several have the same headers",
-            "segments",
+            "packets",
         ),
-        Column::count("left_out", "Left out: no room", "segments"),
+        Column::count("left_out", "Left out: no room", "packets"),
     ],
 };
 /// All tables of the report.

@@ -98,10 +98,15 @@ fn packet_classes(with_headers: bool) -> Vec<EventClass> {
         ("ack_seq", network(32)),
         ("flags", port.clone()),
     ]);
-    let udp = structure(&[("source_port", port.clone()), ("dest_port", port)]);
+    let udp = structure(&[
+        ("source_port", port.clone()),
+        ("dest_port", port.clone()),
+        ("len", port.clone()),
+        ("check", port.clone()),
+    ]);
     let transport = [("_unknown", structure(&[])), ("_tcp", tcp), ("_udp", udp)];
-    let ip = |address: FieldType| {
-        structure(&[
+    let ip = |id: &[(&'static str, FieldType)], address: FieldType| {
+        let rest = [
             ("saddr", address.clone()),
             ("daddr", address),
             (
@@ -112,12 +117,13 @@ fn packet_classes(with_headers: bool) -> Vec<EventClass> {
                 "transport_header",
                 variant("transport_header_type", &transport),
             ),
-        ])
+        ];
+        structure(&[id, &rest].concat())
     };
     let headers = [
         ("_unknown", structure(&[])),
-        ("_ipv4", ip(addresses(network(8), 4))),
-        ("_ipv6", ip(addresses(network(16), 8))),
+        ("_ipv4", ip(&[("id", port)], addresses(network(8), 4))),
+        ("_ipv6", ip(&[], addresses(network(16), 8))),
     ];
     let mut fields = vec![
         Field::payload("skbaddr", FieldType::Integer(Integer::hex(64))),
@@ -172,39 +178,53 @@ fn chosen(kind: i64, label: &'static str, value: Value<'static>) -> [Value<'stat
     [selector, Value::Struct(vec![(label, value)])]
 }
 
-/// The values of a segment's event; `from` and `to` are the last bytes of addresses.
-pub fn segment((from, to): (u64, u64), v6: bool, seq: u64, tcp: bool) -> Vec<Value<'static>> {
+/// What tells packets of one flow apart.
+#[derive(Clone, Copy)]
+pub enum Of {
+    /// By the sequence number.
+    Tcp(u64),
+    /// Length, identification (of IPv4) and checksum.
+    Udp(u64, u64, u64),
+}
+
+/// The values of a packet's event; `from` and `to` are the last bytes of addresses.
+pub fn packet((from, to): (u64, u64), v6: bool, of: Of) -> Vec<Value<'static>> {
     let mut ports = vec![
         ("source_port", number(40_000 + from)),
         ("dest_port", number(80 + to)),
     ];
-    let [kind, transport] = match tcp {
-        true => {
+    let ([kind, transport], id, buffer) = match of {
+        Of::Tcp(seq) => {
             ports.extend([
                 ("seq", number(seq)),
                 ("ack_seq", number(7)),
                 ("flags", number(16)),
             ]);
-            chosen(1, "_tcp", Value::Struct(ports))
+            (chosen(1, "_tcp", Value::Struct(ports)), 0, seq)
         }
-        false => chosen(2, "_udp", Value::Struct(ports)),
+        Of::Udp(len, id, check) => {
+            ports.extend([("len", number(len)), ("check", number(check))]);
+            (chosen(2, "_udp", Value::Struct(ports)), id, id)
+        }
     };
     let address = |last: u64| match v6 {
         true => Value::Array([0xfe80, 0, 0, 0, 0, 0, 0, last].map(number).to_vec()),
         false => Value::Array([10, 0, 0, last].map(number).to_vec()),
     };
-    let header = Value::Struct(vec![
+    let id = (!v6).then(|| ("id", number(id)));
+    let rest = [
         ("saddr", address(from)),
         ("daddr", address(to)),
         ("transport_header_type", kind),
         ("transport_header", transport),
-    ]);
+    ];
+    let header = Value::Struct(id.into_iter().chain(rest).collect());
     let [kind, header] = match v6 {
         true => chosen(2, "_ipv6", header),
         false => chosen(1, "_ipv4", header),
     };
     let name = Value::Text("eth0".into());
-    vec![number(0xffff_0000 + seq), number(52), name, kind, header]
+    vec![number(0xffff_0000 + buffer), number(52), name, kind, header]
 }
 
 pub const SENT: u32 = 0;

@@ -71,7 +71,7 @@ struct Watch {
     recorder: Option<Recorder>,
     begin_ns: i64,
     cpu: u32,
-    /// The last segment that the softirq which runs on a CPU took in.
+    /// The last packet that the softirq which runs on a CPU took in.
     taken_in: HashMap<u32, PacketKey>,
     /// By the thread that woke, and when.
     arrivals: HashMap<(u32, i64), PacketKey>,
@@ -92,8 +92,8 @@ struct Leg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum LegWhat {
     Did(ProcId, What),
-    /// A segment was on its way from this host.
-    OnItsWay(HostId, PacketKey),
+    /// A packet was on its way from this host; none: any.
+    OnItsWay(HostId, Option<PacketKey>),
 }
 
 /// A host and its clock beside the target's.
@@ -152,7 +152,7 @@ impl Across {
         sums.sort_by_key(|(_, (total_ns, _))| -total_ns);
         let mut sum_table = window.table(&SUMS);
         for ((host, what), (total_ns, count)) in sums {
-            let mut row = self.cells(&found, host, what, false);
+            let mut row = self.cells(&found, host, what);
             row.extend([
                 Cell::Duration(total_ns),
                 Cell::Ratio(share(total_ns, window)),
@@ -166,7 +166,7 @@ impl Across {
                 Cell::Range(leg.begin_ns, leg.end_ns),
                 Cell::Duration(leg.duration_ns()),
             ];
-            row.extend(self.cells(&found, leg.host, leg.what, true));
+            row.extend(self.cells(&found, leg.host, leg.what));
             row.push(Cell::Duration(leg.error_ns));
             row
         };
@@ -175,7 +175,7 @@ impl Across {
     }
 
     /// The host, the thread, and what it did.
-    fn cells(&self, found: &Hosts, host: HostId, what: LegWhat, which: bool) -> Vec<Cell> {
+    fn cells(&self, found: &Hosts, host: HostId, what: LegWhat) -> Vec<Cell> {
         let kernel = &self.hosts[host].kernel;
         let name = Cell::Text(found.names[host].clone());
         match what {
@@ -184,11 +184,8 @@ impl Across {
                 vec![name, process_cell(kernel, who), text]
             }
             LegWhat::OnItsWay(from, key) => {
-                let segment = match which {
-                    true => format!(": {key}"),
-                    false => String::new(),
-                };
-                let text = format!("packet on its way from {}{segment}", found.names[from]);
+                let packet = key.map_or_else(String::new, |key| format!(": {key}"));
+                let text = format!("packet on its way from {}{packet}", found.names[from]);
                 vec![name, Cell::Empty, Cell::Text(text)]
             }
         }
@@ -283,7 +280,7 @@ impl Across {
         // It may be below nothing by the clocks' error.
         let sent_ns = (crossing.received_ns.saturating_sub(delay_ns.max(0))).max(step.begin_ns);
         let error_ns = there.error_ns.saturating_add(error_ns);
-        let way = LegWhat::OnItsWay(crossing.from, crossing.key);
+        let way = LegWhat::OnItsWay(crossing.from, Some(crossing.key));
         let on_its_way = Step {
             begin_ns: sent_ns,
             ..*step
@@ -321,7 +318,7 @@ impl Across {
 /// Of all packets from one host one sum is made.
 fn one_of_many(what: LegWhat) -> LegWhat {
     match what {
-        LegWhat::OnItsWay(from, _) => LegWhat::OnItsWay(from, PacketKey::default()),
+        LegWhat::OnItsWay(from, _) => LegWhat::OnItsWay(from, None),
         did @ LegWhat::Did(..) => did,
     }
 }
