@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{PERCENTILES, cpu, svg, tail_sentence, threads, us, verdict_sentence};
+use super::{PERCENTILES, cpu, interruptions, svg, tail_sentence, threads, us, verdict_sentence};
 
 /// Follows the reader's choice of light or dark.
 pub(super) const STYLE: &str = "\
@@ -87,8 +87,8 @@ fn head(evaluation: &Value) -> String {
     for missing in list(&evaluation["loads_missing"]) {
         let _ = writeln!(text, "<p class=\"fail\">a load is missing: {missing}</p>");
     }
-    if evaluation["complete"] != true {
-        text += "<p class=\"fail\">interrupted: what stands here was measured until then</p>\n";
+    for line in interruptions(evaluation) {
+        let _ = writeln!(text, "<p class=\"fail\">{line}</p>");
     }
     text
 }

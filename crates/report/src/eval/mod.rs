@@ -179,6 +179,22 @@ fn cpu(thread: &Value) -> String {
     number.map_or("any CPU".to_owned(), |number| format!("CPU {number}"))
 }
 
+/// Why there is less than was asked for, a line each.
+fn interruptions(evaluation: &Value) -> Vec<String> {
+    let lost = threads(evaluation).iter();
+    let lost = lost.filter(|thread| thread["lost_cpu"] == true);
+    let mut lines: Vec<String> = lost
+        .map(|thread| {
+            let cpu = cpu(thread);
+            format!("{cpu} was taken from its thread (offline, or no longer allowed)")
+        })
+        .collect();
+    if evaluation["complete"] != true {
+        lines.push("interrupted: what stands here was measured until then".to_owned());
+    }
+    lines
+}
+
 /// The verdict as a sentence.
 fn verdict_sentence(evaluation: &Value) -> String {
     let budget = us(&evaluation["budget_ns"]);

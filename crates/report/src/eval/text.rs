@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{PERCENTILES, cpu, tail_sentence, threads, us, verdict_sentence};
+use super::{PERCENTILES, cpu, interruptions, tail_sentence, threads, us, verdict_sentence};
 
 /// The latencies of each CPU, what the run shows of the tail, the verdict, the doubts.
 pub fn eval_text(evaluation: &Value) -> String {
@@ -26,8 +26,8 @@ pub fn eval_text(evaluation: &Value) -> String {
         text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
     }
     text += &format!("\n{}\n", verdict_sentence(evaluation));
-    if evaluation["complete"] != true {
-        text += "interrupted: what stands here was measured until then\n";
+    for line in interruptions(evaluation) {
+        text += &format!("{line}\n");
     }
     for missing in evaluation["loads_missing"].as_array().into_iter().flatten() {
         text += &format!(
@@ -66,5 +66,17 @@ mod tests {
         for line in expect {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");
         }
+        assert!(!text.contains("taken from"), "{text}");
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_cpu_is_named_by_it() {
+        let mut evaluation = super::super::tests::sample();
+        evaluation["threads"][1]["lost_cpu"] = true.into();
+        evaluation["complete"] = false.into();
+        let text = eval_text(&evaluation);
+        let lost = "CPU 1 was taken from its thread (offline, or no longer allowed)\n\
+                    interrupted: what stands here was measured until then\n";
+        assert!(text.contains(lost), "{text}");
     }
 }
