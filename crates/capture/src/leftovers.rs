@@ -95,7 +95,7 @@ impl Leftover {
             Kind::HalfWrittenTrace if path.is_dir() => fs::remove_dir_all(path),
             Kind::SharedMemory | Kind::HalfWrittenTrace => fs::remove_file(path),
         };
-        removed.map_err(|error| self.refused(error))
+        self.unless_gone(removed)
     }
 
     fn remove_instance(&self) -> Result<()> {
@@ -104,7 +104,6 @@ impl Leftover {
         let instance = left.iter().find(|instance| {
             tracefs.root().join("instances").join(&instance.name) == Path::new(&self.path)
         });
-        // Gone meanwhile: somebody else cleaned too.
         instance.map_or(Ok(()), ftrace::Leftover::remove)
     }
 
@@ -123,7 +122,16 @@ impl Leftover {
         let file = fs::OpenOptions::new().append(true).open(&path);
         let written = file
             .and_then(|mut file| std::io::Write::write_all(&mut file, self.removal().as_bytes()));
-        written.map_err(|error| self.refused(error))
+        self.unless_gone(written)
+    }
+
+    /// What is gone meanwhile needs nobody: somebody else cleaned too, or a recorder has read the
+    /// rings of a process that had died.
+    fn unless_gone(&self, removed: std::io::Result<()>) -> Result<()> {
+        match removed {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| self.refused(error)),
+        }
     }
 
     /// The line that takes this event out of `dynamic_events`.
@@ -292,5 +300,6 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         found[0].remove().expect("removed");
         assert!(!dead.exists() && alive.exists());
+        found[0].remove().expect("what is gone needs nobody");
     }
 }
