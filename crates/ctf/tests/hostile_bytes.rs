@@ -224,6 +224,31 @@ fn a_sequence_of_nothing_ends_though_it_claims_billions() {
     assert!(damages[0].1.contains("more parts"), "{damages:?}");
 }
 
+#[test]
+fn a_length_behind_a_sequence_beyond_the_bytes_is_looked_for_nowhere() {
+    let text = "trace { major = 1; minor = 8; byte_order = le; };
+        clock { name = c; freq = 1000000000; };
+        stream { event.header := struct {
+          enum : integer { size = 5; align = 1; } { compact = 0 ... 30, extended = 31 } id;
+          variant <id> {
+            struct { integer { size = 27; align = 1; map = clock.c.value; } timestamp; } compact;
+            struct {
+              integer { size = 32; align = 8; } id;
+              integer { size = 64; align = 8; map = clock.c.value; } timestamp;
+            } extended;
+          } v;
+        } align(8); };
+        event { fields := struct {
+          integer { size = 64; align = 8; } _n; integer { size = 64; align = 8; } _a[ _n ];
+          integer { size = 8; align = 8; } _m; integer { size = 8; align = 8; } _b[ _m ]; }; };";
+    let schema = Schema::parse(text).unwrap();
+    for count in [1u64 << 58, 1 << 60, u64::MAX / 8, u64::MAX] {
+        let bytes = [&[0; 4], &count.to_le_bytes()[..], &[0; 20]].concat();
+        let (events, damages) = walk(&schema, &bytes);
+        assert_eq!((events, damages.len()), (0, 1), "{count}: {damages:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 

@@ -134,7 +134,7 @@ impl BodySteps {
         for step in &self.steps {
             at = step.end(bytes, at, slots)?;
         }
-        (at <= bytes.len()).then_some(at)
+        Some(at)
     }
 
     /// Where the scopes of the body that begins at byte `at` begin, and its fields, as far as that
@@ -149,7 +149,7 @@ impl BodySteps {
         let mut marks = self.marks.iter().peekable();
         for number in 0..=self.steps.len() {
             while let Some(mark) = marks.next_if(|mark| mark.step == number) {
-                let position = at.checked_add(mark.offset_bytes)? as u64 * 8;
+                let position = (at.checked_add(mark.offset_bytes)? as u64).checked_mul(8)?;
                 match mark.part {
                     Part::Scope(place) => *scopes.get_mut(place)? = position,
                     Part::Field(place) => *fields.get_mut(place)? = position,
@@ -159,26 +159,27 @@ impl BodySteps {
                 at = step.end(bytes, at, slots)?;
             }
         }
-        (at <= bytes.len()).then_some(())
+        Some(())
     }
 }
 
 impl Step {
-    /// Where the step that begins at byte `at` leads.
+    /// Where the step that begins at byte `at` leads; none beyond the bytes.
     #[inline]
     fn end(self, bytes: &[u8], at: usize, slots: &mut [u64]) -> Option<usize> {
-        match self {
-            Step::Bytes(count) => at.checked_add(count),
-            Step::Text => Some(at + first_zero(bytes.get(at..)?)? + 1),
+        let end = match self {
+            Step::Bytes(count) => at.checked_add(count)?,
+            Step::Text => at + first_zero(bytes.get(at..)?)? + 1,
             Step::Keep { load, slot } => {
                 *slots.get_mut(usize::from(slot))? = load.read(bytes, at as u64 * 8)?;
-                Some(at + usize::from(load.size_bits / 8))
+                at + usize::from(load.size_bits / 8)
             }
             Step::Times { slot, stride_bytes } => {
                 let count = usize::try_from(*slots.get(usize::from(slot))?).ok()?;
-                at.checked_add(count.checked_mul(stride_bytes)?)
+                at.checked_add(count.checked_mul(stride_bytes)?)?
             }
-        }
+        };
+        (end <= bytes.len()).then_some(end)
     }
 }
 
