@@ -1,5 +1,6 @@
 //! `rtscope convert` as people type it; needs no privilege.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -214,12 +215,10 @@ fn handles_interrupts(process: u32) -> bool {
     caught.is_some_and(|mask| mask & (1 << (Signal::TERM.as_raw() - 1)) != 0)
 }
 
-/// Starts a conversion that passes over everything, interrupts it on the way and returns what it
-/// said; none when it was over before.
-fn interrupt(trace: &Path, output: &Path) -> Option<Output> {
+/// Interrupts `rtscope` with these words on its way; none when it was over before.
+fn interrupt(words: &[&OsStr]) -> Option<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    command.arg("convert").arg(trace).arg("-o").arg(output);
-    command.args(["--to", "json", "--filter", "name == \"never\""]);
+    command.args(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("rtscope starts");
     let pid = Pid::from_child(&child);
@@ -231,21 +230,49 @@ fn interrupt(trace: &Path, output: &Path) -> Option<Output> {
     (!done.status.success()).then_some(done)
 }
 
-#[test]
-fn the_first_interrupt_ends_a_conversion_that_passes_over_everything_and_leaves_nothing() {
-    // Longer, where the conversion was faster than the signal.
+/// Interrupts `rtscope TRACE` with more words on its way through a trace of many events, and
+/// returns what it said and what it left beside the trace.
+fn interrupt_reading(more: impl Fn(&Path) -> Vec<OsString>) -> (Output, Vec<String>) {
+    // Longer, where the walk was faster than the signal.
     for count in [1 << 20, 1 << 22, 1 << 24] {
         let folder = tempfile::tempdir().expect("a folder");
         let trace = folder.path().join("trace");
         write_many(&trace, count);
-        let output = folder.path().join("events.json");
-        if let Some(done) = interrupt(&trace, &output) {
-            let said = String::from_utf8_lossy(&done.stderr);
-            assert!(said.contains("stopped before the end"), "{done:?}");
-            assert_eq!(done.status.code(), Some(1), "{done:?}");
-            assert_eq!(names(folder.path()), ["trace"]);
-            return;
+        let words = more(folder.path());
+        let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
+        if let Some(done) = interrupt(&words) {
+            let mut left = names(folder.path());
+            left.retain(|name| name != "trace");
+            return (done, left);
         }
     }
-    panic!("no conversion was met on its way");
+    panic!("no walk was met on its way");
+}
+
+fn check_is_interrupted(done: &Output) {
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("stopped before the end"), "{done:?}");
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+}
+
+#[test]
+fn the_first_interrupt_ends_a_conversion_that_passes_over_everything_and_leaves_nothing() {
+    let (done, left) = interrupt_reading(|folder| {
+        let mut words: Vec<OsString> = ["convert", "--to", "json", "--filter"]
+            .map(Into::into)
+            .into();
+        words.push("name == \"never\"".into());
+        words.extend([folder.join("trace").into(), "-o".into()]);
+        words.push(folder.join("events.json").into());
+        words
+    });
+    check_is_interrupted(&done);
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn the_first_interrupt_ends_info_which_does_not_pass_a_part_off_as_the_whole() {
+    let (done, _) = interrupt_reading(|folder| vec!["info".into(), folder.join("trace").into()]);
+    check_is_interrupted(&done);
+    assert!(done.stdout.is_empty(), "{done:?}");
 }

@@ -48,7 +48,7 @@ fn trace() -> Trace {
 }
 
 fn facts(range: TimeRange, cpus: &[Cpu]) -> TraceFacts {
-    TraceFacts::gather(&trace(), range, cpus).unwrap()
+    TraceFacts::gather(&trace(), range, cpus, |_, _| {}).unwrap()
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `rtscope convert`: a trace in another format, whole or a part of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use event::{Error, ErrorKind, Result, TimeRange};
 use export::Sink;
@@ -10,15 +9,13 @@ use trace::{Damage, EventView, Item, Lost, Root, Trace};
 
 use crate::exit::Outcome;
 use crate::flags::Convert;
-use crate::live::LiveLine;
 use crate::options::ConvertOptions;
 use crate::signals;
+use crate::verbs::progress::Progress;
 use crate::verbs::{cat, window};
 
 /// Events between two looks at the clock and at the signals.
 const LOOK_EVENTS: u64 = 1 << 14;
-/// Slow enough to cost nothing.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// So many unreadable places are named; the rest is counted.
 const DAMAGES_NAMED: u64 = 10;
 
@@ -164,38 +161,5 @@ impl Counts {
             text += &format!("; {} unreadable places left out", self.damages);
         }
         text
-    }
-}
-
-/// A line on the terminal that says how far the walk is.
-struct Progress {
-    line: LiveLine,
-    begin: event::Instant,
-    whole_ns: f64,
-    shown: Instant,
-}
-
-impl Progress {
-    fn new(range: TimeRange, trace: &Trace) -> Progress {
-        let inside = trace.range().unwrap_or(range);
-        let inside = TimeRange {
-            begin: inside.begin.max(range.begin),
-            end: inside.end.min(range.end),
-        };
-        Progress {
-            line: LiveLine::new(true),
-            begin: inside.begin,
-            whole_ns: inside.duration().as_ns().max(1) as f64,
-            shown: Instant::now(),
-        }
-    }
-
-    fn show(&mut self, now: event::Instant, written: u64) {
-        if self.shown.elapsed() >= PROGRESS_INTERVAL {
-            self.shown = Instant::now();
-            let share = now.since(self.begin).as_ns() as f64 / self.whole_ns;
-            let percent = (share * 100.0).clamp(0.0, 100.0);
-            self.line.show(&format!("{percent:.0} %, {written} events"));
-        }
     }
 }

@@ -12,6 +12,7 @@ mod follow;
 pub mod info;
 pub mod measure;
 mod passing;
+mod progress;
 pub mod record;
 pub mod report;
 pub mod rings;

@@ -11,6 +11,8 @@ pub use text::trace_facts_text;
 
 /// More damaged places are counted only.
 const DAMAGES_MAX: usize = 16;
+/// Events between two looks at how far the walk is.
+const LOOK_EVENTS: u64 = 1 << 14;
 
 /// What is known of a trace after one walk over it.
 #[derive(Clone, Debug)]
@@ -62,18 +64,31 @@ pub struct Losses {
 }
 
 impl TraceFacts {
-    /// Walks over `range` of a trace, of all CPUs or of those in `cpus`.
+    /// Walks over `range` of a trace, of all CPUs or of those in `cpus`. Now and then `look` is
+    /// told where the walk has come to, and after how many events.
     ///
     /// # Errors
     /// What [`trace::Cursor::next`] says.
-    pub fn gather(trace: &Trace, range: TimeRange, cpus: &[Cpu]) -> Result<TraceFacts> {
+    pub fn gather(
+        trace: &Trace,
+        range: TimeRange,
+        cpus: &[Cpu],
+        mut look: impl FnMut(Instant, u64),
+    ) -> Result<TraceFacts> {
         let wanted = |cpu: Option<Cpu>| cpus.is_empty() || cpu.is_some_and(|c| cpus.contains(&c));
         let mut counts = vec![0u64; trace.classes().len()];
         let mut events_range: Option<(Instant, Instant)> = None;
         let mut losses = Losses::default();
         let (mut damages, mut damage_count) = (Vec::new(), 0);
         let mut cursor = trace.cursor(range);
-        while let Some(item) = cursor.next()? {
+        let mut seen = 0u64;
+        cursor.each(|item| {
+            if let Item::Event(event) = item {
+                seen += 1;
+                if seen.is_multiple_of(LOOK_EVENTS) {
+                    look(event.time(), seen);
+                }
+            }
             match item {
                 Item::Event(event) if wanted(event.cpu()) => {
                     if let Some(count) = counts.get_mut(event.class().0 as usize) {
@@ -96,12 +111,13 @@ impl TraceFacts {
                 Item::Damage(damage) => {
                     damage_count += 1;
                     if damages.len() < DAMAGES_MAX {
-                        damages.push(damage);
+                        damages.push(damage.clone());
                     }
                 }
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         Ok(TraceFacts {
             parts: trace.parts(),
             wall_offset_ns: trace.wall_ns(Instant::from_ns(0)),
