@@ -121,24 +121,29 @@ fn without_real_time_rights_the_limit_and_the_command_are_named() {
             "setpriv cannot give capabilities away",
         );
     }
-    for words in ["cyclic", "preempt", "hw", "eval"] {
+    let run = |words: &str| {
         let mut limited = Command::new("prlimit");
         limited.args(["--rtprio=0:0", "setpriv", "--bounding-set=-sys_nice"]);
-        limited.args([
-            "--inh-caps=-sys_nice",
-            env!("CARGO_BIN_EXE_rtscope"),
-            "measure",
-            words,
-        ]);
-        let output = limited
-            .current_dir(folder.path())
-            .output()
-            .expect("prlimit starts");
+        limited.args(["--inh-caps=-sys_nice", env!("CARGO_BIN_EXE_rtscope")]);
+        limited.arg("measure").args(words.split(' '));
+        let output = limited.current_dir(folder.path()).output();
+        output.expect("prlimit starts")
+    };
+    for words in [
+        "cyclic",
+        "cyclic --policy deadline",
+        "preempt",
+        "hw",
+        "eval",
+    ] {
+        let output = run(words);
         let expect = ["real-time priorities", "RLIMIT_RTPRIO 0", "sudo"];
         check_refused(&output, expect);
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains("rtscope measure cannot run here"), "{text}");
     }
+    let ordinary = run("cyclic --policy other --samples 10 --quiet");
+    assert!(ordinary.status.success(), "{ordinary:?}");
 }
 
 #[test]

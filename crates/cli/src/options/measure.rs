@@ -70,6 +70,13 @@ pub struct CyclictestOutput {
 }
 
 impl CyclicOptions {
+    /// Whether a thread goes before ordinary tasks, which needs the right to.
+    pub fn is_urgent(&self) -> bool {
+        let ordinary = |policy| matches!(policy, Policy::Ordinary | Policy::Batch | Policy::Idle);
+        let mut threads = self.plan.threads.iter();
+        threads.any(|thread| !ordinary(thread.policy))
+    }
+
     /// From what was typed, on a machine with the CPUs `online`, of which we may use `allowed`.
     ///
     /// # Errors

@@ -36,8 +36,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     let CyclicOutput::Cyclictest(output) = &options.output else {
         unreachable!("cyclictest's options ask for its output");
     };
-    let urgent = |thread: &measure::cyclic::ThreadPlan| thread.policy.prio() > 0;
-    if options.plan.threads.iter().any(urgent) {
+    if options.is_urgent() {
         facts.require(Verb::Measure)?;
     }
     // Nobody waits for hours to learn that a file has no place.
