@@ -3,8 +3,8 @@
 //!
 //! # Design constraints
 //! - Never a false pair: a packet whose headers occur twice on one host is left out: a segment that
-//!   was sent again or acknowledges nothing new, a datagram that looks like another one. Their order
-//!   is no help, as datagrams get lost.
+//!   was sent again or acknowledges nothing new, a datagram that looks like another one. Their
+//!   order is no help, as datagrams get lost.
 //! - Memory is bounded: so many different packets are kept, and what is left out is counted.
 
 mod offset;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::columns::{CPU_ID, PRIO_LIST, PROCESS, TIME_RANGE};
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::prios::Prios;
@@ -13,19 +14,16 @@ const PER_PROCESS: TableClass = TableClass {
     name: "per-process",
     title: "Per-TID top CPU usage",
     columns: &[
-        Column::new("process", "Process", Kind::Process),
+        PROCESS,
         Column::count("migrations", "Migration count", "migrations"),
-        Column::new("prio_list", "Chronological priorities", Kind::Text),
+        PRIO_LIST,
         Column::new("usage", "CPU usage", Kind::Ratio),
     ],
 };
 const PER_CPU: TableClass = TableClass {
     name: "per-cpu",
     title: "Per-CPU top CPU usage",
-    columns: &[
-        Column::new("cpu", "CPU", Kind::Cpu),
-        Column::new("usage", "CPU usage", Kind::Ratio),
-    ],
+    columns: &[CPU_ID, Column::new("usage", "CPU usage", Kind::Ratio)],
 };
 const TOTAL: TableClass = TableClass {
     name: "total",
@@ -36,7 +34,7 @@ const SUMMARY: TableClass = TableClass {
     name: "summary",
     title: "CPU usage - summary",
     columns: &[
-        Column::new("time_range", "Time range", Kind::Range),
+        TIME_RANGE,
         Column::new("usage", "Total CPU usage", Kind::Ratio),
     ],
 };

@@ -2,30 +2,26 @@
 
 use std::rc::Rc;
 
+use super::columns::{LONGEST, LONGEST_RANGE, MEAN, THREAD, TOTAL, WOKEN_BY};
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::sched::process_cell;
-use super::statistics::Summary;
+use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Kernel, ProcId, Waker};
 
-const THREAD: Column = Column::new("process", "Thread", Kind::Process);
 const COUNT: Column = Column::count("count", "Times", "waits");
-const TOTAL: Column = Column::new("total", "In all", Kind::Duration);
-const AVG: Column = Column::new("avg", "Mean", Kind::Duration);
-const LONGEST: Column = Column::new("longest", "Longest", Kind::Duration);
-const LONGEST_RANGE: Column = Column::new("longest_range", "Longest, from and to", Kind::Range);
 const BLOCKED: TableClass = TableClass {
     name: "blocked",
     title: "What threads waited for",
     columns: &[
         THREAD,
         Column::new("call", "Blocked in", Kind::Syscall),
-        Column::new("woken_by", "Woken by", Kind::Text),
+        WOKEN_BY,
         COUNT,
         TOTAL,
-        AVG,
+        MEAN,
         LONGEST,
         LONGEST_RANGE,
     ],
@@ -38,39 +34,13 @@ const CPU: TableClass = TableClass {
         Column::new("behind", "Left the CPU to it", Kind::Process),
         COUNT,
         TOTAL,
-        AVG,
+        MEAN,
         LONGEST,
         LONGEST_RANGE,
     ],
 };
 /// All tables of the report.
 pub(super) const CLASSES: &[&TableClass] = &[&BLOCKED, &CPU];
-
-#[derive(Debug, Default)]
-struct Waits {
-    summary: Summary,
-    longest: (i64, i64),
-}
-
-impl Waits {
-    fn add(&mut self, begin_ns: i64, end_ns: i64) {
-        let is_first = self.summary.count == 0;
-        self.summary.add(end_ns - begin_ns);
-        if is_first || end_ns - begin_ns > self.longest.1 - self.longest.0 {
-            self.longest = (begin_ns, end_ns);
-        }
-    }
-
-    fn cells(&self) -> [Cell; 5] {
-        [
-            Cell::Count(self.summary.count),
-            Cell::Duration(i64::try_from(self.summary.total_ns).unwrap_or(i64::MAX)),
-            Cell::DurationFloat(self.summary.mean_ns()),
-            Cell::Duration(self.summary.max_ns),
-            Cell::Range(self.longest.0, self.longest.1),
-        ]
-    }
-}
 
 /// A thread, the system call that it was in, and what woke it.
 type Blocked = (u32, Option<u32>, Waker);
@@ -80,9 +50,9 @@ type Blocked = (u32, Option<u32>, Waker);
 pub(super) struct Dependency {
     options: Rc<ReportOptions>,
     begin_ns: i64,
-    blocked: Ordered<Blocked, Waits>,
+    blocked: Ordered<Blocked, Stretches>,
     /// A thread, and who ran before it on its CPU.
-    waited: Ordered<(u32, u32), Waits>,
+    waited: Ordered<(u32, u32), Stretches>,
 }
 
 impl Dependency {
@@ -105,9 +75,9 @@ impl Dependency {
 
 /// The longest first.
 fn by_total<'a, K>(
-    waits: &'a Ordered<K, Waits>,
+    waits: &'a Ordered<K, Stretches>,
     options: &ReportOptions,
-) -> Vec<(&'a K, &'a Waits)> {
+) -> Vec<(&'a K, &'a Stretches)> {
     let mut rows: Vec<_> = waits.iter().collect();
     rows.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.summary.total_ns));
     if options.limit > 0 {
@@ -157,6 +127,7 @@ impl Question for Dependency {
             });
             let by = Cell::Text(kernel.waker_text(*by));
             let mut row = vec![process_cell(kernel, ProcId(*id)), call, by];
+            row.push(Cell::Count(waits.summary.count));
             row.extend(waits.cells());
             blocked.rows.push(row);
         }
@@ -166,6 +137,7 @@ impl Question for Dependency {
                 process_cell(kernel, ProcId(*next)),
                 process_cell(kernel, ProcId(*prev)),
             ];
+            row.push(Cell::Count(waits.summary.count));
             row.extend(waits.cells());
             cpu.rows.push(row);
         }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::code::CodeNames;
+use super::columns::{DURATION, FROM_TO, LONGEST, LONGEST_RANGE, MEAN, TOTAL, WOKEN_BY};
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::sched::process_cell;
-use super::statistics::Summary;
+use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
 use super::window::Question;
@@ -15,17 +16,16 @@ use crate::facts::FutexCommand;
 use crate::kernel::{Change, Kernel, ProcId, Waker};
 
 const ADDRESS: Column = Column::new("futex", "Futex", Kind::Text);
-const RANGE: Column = Column::new("longest_range", "Longest, from and to", Kind::Range);
 const LOCKS: TableClass = TableClass {
     name: "locks",
     title: "Contention by futex",
     columns: &[
         ADDRESS,
         Column::count("count", "Waits", "waits"),
-        Column::new("total", "In all", Kind::Duration),
-        Column::new("avg", "Mean", Kind::Duration),
-        Column::new("longest", "Longest", Kind::Duration),
-        RANGE,
+        TOTAL,
+        MEAN,
+        LONGEST,
+        LONGEST_RANGE,
         Column::count("waiters", "Waiters", "threads"),
         Column::count("together", "At once", "threads"),
     ],
@@ -34,11 +34,11 @@ const WAITS: TableClass = TableClass {
     name: "waits",
     title: "The longest waits at futexes",
     columns: &[
-        Column::new("time_range", "From and to", Kind::Range),
-        Column::new("duration", "Duration", Kind::Duration),
+        FROM_TO,
+        DURATION,
         ADDRESS,
         Column::new("waiter", "Waiter", Kind::Process),
-        Column::new("woken_by", "Woken by", Kind::Text),
+        WOKEN_BY,
         Column::count("together", "Waiters then", "threads"),
     ],
 };
@@ -50,8 +50,7 @@ type Futex = (i32, u64);
 
 #[derive(Debug, Default)]
 struct Lock {
-    waits: Summary,
-    longest: (i64, i64),
+    waits: Stretches,
     waiters: BTreeSet<u32>,
     waiting_now: u64,
     together_max: u64,
@@ -117,7 +116,7 @@ impl Futexes {
         };
         lock.waiting_now = lock.waiting_now.saturating_sub(1);
         // One that nobody waited for is not kept: memory grows with contention alone.
-        if lock.waiting_now == 0 && lock.waits.count == 0 {
+        if lock.waiting_now == 0 && lock.waits.summary.count == 0 {
             self.locks.swap_remove(&futex);
         }
     }
@@ -139,10 +138,7 @@ impl Futexes {
             return;
         }
         let lock = self.locks.entry(at.futex).or_default();
-        if lock.waits.count == 0 || ns > lock.longest.1 - lock.longest.0 {
-            lock.longest = (at.begin_ns, end_ns);
-        }
-        lock.waits.add(ns);
+        lock.waits.add(at.begin_ns, end_ns);
         lock.waiters.insert(waiter.0);
         self.top.push(ns, self.count, Wait { at, end_ns, waiter });
         self.count += 1;
@@ -177,22 +173,23 @@ impl Question for Futexes {
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         let mut locks = span.table(&LOCKS);
-        let mut contended: Vec<_> = self.locks.iter().filter(|l| l.1.waits.count > 0).collect();
-        contended.sort_by_key(|(_, lock)| std::cmp::Reverse(lock.waits.total_ns));
+        let mut contended: Vec<_> = self
+            .locks
+            .iter()
+            .filter(|l| l.1.waits.summary.count > 0)
+            .collect();
+        contended.sort_by_key(|(_, lock)| std::cmp::Reverse(lock.waits.summary.total_ns));
         for (futex, lock) in contended {
             if self.options.is_full(locks.rows.len()) {
                 break;
             }
-            locks.rows.push(vec![
-                futex_text(&self.options.code, *futex, lock.longest.0),
-                Cell::Count(lock.waits.count),
-                Cell::Duration(i64::try_from(lock.waits.total_ns).unwrap_or(i64::MAX)),
-                Cell::DurationFloat(lock.waits.mean_ns()),
-                Cell::Duration(lock.waits.max_ns),
-                Cell::Range(lock.longest.0, lock.longest.1),
-                Cell::Count(lock.waiters.len() as u64),
-                Cell::Count(lock.together_max),
-            ]);
+            let mut row = vec![
+                futex_text(&self.options.code, *futex, lock.waits.longest.0),
+                Cell::Count(lock.waits.summary.count),
+            ];
+            row.extend(lock.waits.cells());
+            row.extend([lock.waiters.len() as u64, lock.together_max].map(Cell::Count));
+            locks.rows.push(row);
         }
         let mut waits = span.table(&WAITS);
         let row = |wait: &Wait| {

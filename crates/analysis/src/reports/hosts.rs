@@ -1,5 +1,6 @@
 //! Packets that crossed between hosts, and how far apart the hosts' clocks are.
 
+use super::columns::ERROR_AT_MOST;
 use super::options::ReportOptions;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use crate::hosts::{Crossing, Hosts, Link};
@@ -15,7 +16,7 @@ const CLOCKS: TableClass = TableClass {
         Column::count("offset_begin", "B ahead of A at the begin", "ns"),
         Column::count("offset_end", "B ahead of A at the end", "ns"),
         Column::count("drift", "B's drift", "ns/s"),
-        Column::new("error", "Error at most", Kind::Duration),
+        ERROR_AT_MOST,
         Column::new("problem", "Problem", Kind::Text),
     ],
 };
@@ -28,7 +29,7 @@ const PACKETS: TableClass = TableClass {
         Column::new("to", "To", Kind::Text),
         Column::new("segment", "Packet", Kind::Text),
         Column::new("delay", "Delay", Kind::Duration),
-        Column::new("error", "Error at most", Kind::Duration),
+        ERROR_AT_MOST,
     ],
 };
 const COUNTS: TableClass = TableClass {

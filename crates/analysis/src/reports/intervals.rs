@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::columns::FROM_TO;
 use super::durations::Durations;
 use super::log::{Bytes, Log, Record};
 use super::options::{ReportOptions, Views};
@@ -13,7 +14,6 @@ use super::top::Top;
 use super::window::Question;
 use crate::kernel::{Change, Kernel};
 
-const RANGE: Column = Column::new("time_range", "From and to", Kind::Range);
 const INTERVAL: Column = Column::new("interval", "Interval", Kind::Duration);
 const COUNT: Column = Column::count("count", "Intervals", "intervals");
 const MIN: Column = Column::new("min_interval", "Shortest", Kind::Duration);
@@ -34,7 +34,7 @@ const TOP: TableClass = TableClass {
     name: "top",
     title: "The longest intervals",
     columns: &[
-        RANGE,
+        FROM_TO,
         INTERVAL,
         Column::new("cpu", "CPU of the second", Kind::Cpu),
     ],
@@ -48,7 +48,7 @@ const LOG: TableClass = TableClass {
 const SERIES: TableClass = TableClass {
     name: "series",
     title: "Intervals over time",
-    columns: &[RANGE, COUNT, MIN, AVG, MAX],
+    columns: &[FROM_TO, COUNT, MIN, AVG, MAX],
 };
 const FREQ: TableClass = TableClass {
     name: "freq",

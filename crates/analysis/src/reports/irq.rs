@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::columns::{
+    AVG_DURATION, CPU_ID, DURATION_LOWER, DURATION_UPPER, INTERRUPT, MAX_DURATION, MIN_DURATION,
+    TIME_RANGE,
+};
 use super::durations::Durations;
 use super::log::{Bytes, Log, Record, or_none, some};
 use super::options::{ReportOptions, Views};
@@ -13,11 +17,7 @@ use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Kernel};
 
-const IRQ: Column = Column::new("irq", "Interrupt", Kind::Irq);
 const COUNT: Column = Column::count("count", "Interrupt count", "interrupts");
-const MIN: Column = Column::new("min_duration", "Minimum duration", Kind::Duration);
-const AVG: Column = Column::new("avg_duration", "Average duration", Kind::Duration);
-const MAX: Column = Column::new("max_duration", "Maximum duration", Kind::Duration);
 const STDEV: Column = Column::new(
     "stdev_duration",
     "Interrupt duration standard deviation",
@@ -27,26 +27,33 @@ const LOG: TableClass = TableClass {
     name: "log",
     title: "Interrupt log",
     columns: &[
-        Column::new("time_range", "Time range", Kind::Range),
+        TIME_RANGE,
         Column::new("raised_ts", "Raised timestamp", Kind::Time),
-        Column::new("cpu", "CPU", Kind::Cpu),
-        IRQ,
+        CPU_ID,
+        INTERRUPT,
     ],
 };
 const HARD_STATS: TableClass = TableClass {
     name: "hard-stats",
     title: "Hardware interrupt statistics",
-    columns: &[IRQ, COUNT, MIN, AVG, MAX, STDEV],
+    columns: &[
+        INTERRUPT,
+        COUNT,
+        MIN_DURATION,
+        AVG_DURATION,
+        MAX_DURATION,
+        STDEV,
+    ],
 };
 const SOFT_STATS: TableClass = TableClass {
     name: "soft-stats",
     title: "Software interrupt statistics",
     columns: &[
-        IRQ,
+        INTERRUPT,
         COUNT,
-        MIN,
-        AVG,
-        MAX,
+        MIN_DURATION,
+        AVG_DURATION,
+        MAX_DURATION,
         STDEV,
         Column::count("raise_count", "Interrupt raise count", "interrupt raises"),
         Column::new("min_latency", "Minimum raise latency", Kind::Duration),
@@ -62,17 +69,13 @@ const SOFT_STATS: TableClass = TableClass {
 const FREQ: TableClass = TableClass {
     name: "freq",
     title: "Interrupt handler duration frequency distribution",
-    columns: &[
-        Column::new("duration_lower", "Duration (lower bound)", Kind::Duration),
-        Column::new("duration_upper", "Duration (upper bound)", Kind::Duration),
-        COUNT,
-    ],
+    columns: &[DURATION_LOWER, DURATION_UPPER, COUNT],
 };
 const SUMMARY: TableClass = TableClass {
     name: "summary",
     title: "Interrupt statistics - summary",
     columns: &[
-        Column::new("time_range", "Time range", Kind::Range),
+        TIME_RANGE,
         Column::count("count", "Total interrupt count", "interrupts"),
     ],
 };

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use super::columns::{CPU_ID, INTERRUPT, LONGEST, LONGEST_RANGE};
 use super::irq::softirq_name;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::statistics::Summary;
+use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Kernel};
@@ -14,16 +16,16 @@ const IRQS: TableClass = TableClass {
     name: "irqs",
     title: "Interrupts and softirqs by CPU",
     columns: &[
-        Column::new("irq", "Interrupt", Kind::Irq),
-        Column::new("cpu", "CPU", Kind::Cpu),
+        INTERRUPT,
+        CPU_ID,
         Column::count("count", "Count", "interrupts"),
         Column::count("frequency", "Frequency", "Hz"),
         Column::new("avg_period", "Mean period", Kind::Duration),
         Column::new("stdev_period", "Period deviation", Kind::Duration),
         Column::new("max_period", "Longest period", Kind::Duration),
         Column::new("total", "Handling in all", Kind::Duration),
-        Column::new("longest", "Longest", Kind::Duration),
-        Column::new("longest_range", "Longest, from and to", Kind::Range),
+        LONGEST,
+        LONGEST_RANGE,
     ],
 };
 /// All tables of the report.
@@ -40,8 +42,7 @@ struct Key {
 struct Source {
     last_begin_ns: Option<i64>,
     periods: Summary,
-    handling: Summary,
-    longest: Option<(i64, i64)>,
+    handling: Stretches,
 }
 
 /// The question over one window.
@@ -67,11 +68,7 @@ impl Irqs {
         if let Some(last_ns) = source.last_begin_ns.replace(begin_ns) {
             source.periods.add(begin_ns - last_ns);
         }
-        source.handling.add(end_ns - begin_ns);
-        let longest = source.longest.get_or_insert((begin_ns, end_ns));
-        if end_ns - begin_ns > longest.1 - longest.0 {
-            *longest = (begin_ns, end_ns);
-        }
+        source.handling.add(begin_ns, end_ns);
     }
 }
 
@@ -81,9 +78,10 @@ fn row(kernel: &Kernel, span: Span, key: &Key, source: &Source) -> Vec<Cell> {
         false => kernel.irq_name(key.nr).to_owned(),
     };
     let (handling, periods) = (&source.handling, &source.periods);
+    let [longest, longest_range] = handling.longest_cells();
     let seconds = span.duration_ns() as f64 / 1e9;
     let frequency = match seconds > 0.0 {
-        true => Cell::Float(handling.count as f64 / seconds),
+        true => Cell::Float(handling.summary.count as f64 / seconds),
         false => Cell::Unknown,
     };
     let known = |cell: Cell| match periods.count {
@@ -97,16 +95,14 @@ fn row(kernel: &Kernel, span: Span, key: &Key, source: &Source) -> Vec<Cell> {
             name,
         },
         Cell::Cpu(key.cpu),
-        Cell::Count(handling.count),
+        Cell::Count(handling.summary.count),
         frequency,
         known(Cell::DurationFloat(periods.mean_ns())),
         Cell::duration_or_unknown(periods.deviation_ns()),
         known(Cell::Duration(periods.max_ns)),
-        Cell::Duration(i64::try_from(handling.total_ns).unwrap_or(i64::MAX)),
-        Cell::Duration(handling.max_ns),
-        source.longest.map_or(Cell::Unknown, |(begin_ns, end_ns)| {
-            Cell::Range(begin_ns, end_ns)
-        }),
+        Cell::Duration(handling.total_ns()),
+        longest,
+        longest_range,
     ]
 }
 

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
+use super::columns::{PROCESS, TIME_RANGE};
 use super::options::ReportOptions;
 use super::ordered::Ordered;
-use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::table::{Cell, Column, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Comm, Kernel, ProcId};
 
-const PROCESS: Column = Column::new("process", "Process", Kind::Process);
 const ALLOCATED: TableClass = TableClass {
     name: "allocd",
     title: "Per-TID top allocated memory",
@@ -29,11 +29,7 @@ const TOTAL: TableClass = TableClass {
 const SUMMARY: TableClass = TableClass {
     name: "summary",
     title: "Memory usage - summary",
-    columns: &[
-        Column::new("time_range", "Time range", Kind::Range),
-        ALLOCATED_PAGES,
-        FREED_PAGES,
-    ],
+    columns: &[TIME_RANGE, ALLOCATED_PAGES, FREED_PAGES],
 };
 
 /// All tables of the report.

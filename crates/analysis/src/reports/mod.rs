@@ -6,6 +6,7 @@
 
 mod catalog;
 mod code;
+mod columns;
 mod cputop;
 mod critical;
 mod dependency;
@@ -33,6 +34,7 @@ mod sorted_log;
 mod spill;
 mod states;
 mod statistics;
+mod stretches;
 mod syscalls;
 mod table;
 mod time_bins;

@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use super::columns::{LONGEST, LONGEST_RANGE, SHARE, TIME_RANGE, TIMES};
 use super::cputop::share;
 use super::irq::softirq_name;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
+use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::time_bins::{Merge, TimeBins};
 use super::window::Question;
@@ -18,21 +20,17 @@ const RESOURCES: TableClass = TableClass {
     columns: &[
         RESOURCE,
         Column::new("busy", "Busy", Kind::Duration),
-        Column::new("share", "Share", Kind::Ratio),
-        Column::count("count", "Times", "times"),
-        Column::new("longest", "Longest", Kind::Duration),
-        Column::new("longest_range", "Longest, from and to", Kind::Range),
+        SHARE,
+        TIMES,
+        LONGEST,
+        LONGEST_RANGE,
     ],
 };
 /// One row per stretch of time and resource, for pictures.
 const BUSY: TableClass = TableClass {
     name: "busy",
     title: "Resources over time",
-    columns: &[
-        RESOURCE,
-        Column::new("time_range", "Time range", Kind::Range),
-        Column::new("share", "Share", Kind::Ratio),
-    ],
+    columns: &[RESOURCE, TIME_RANGE, SHARE],
 };
 /// All tables of the report.
 pub(super) const CLASSES: &[&TableClass] = &[&RESOURCES, &BUSY];
@@ -56,9 +54,7 @@ impl Merge for BusyNs {
 
 #[derive(Debug)]
 struct Usage {
-    total_ns: i64,
-    count: u64,
-    longest: (i64, i64),
+    busy: Stretches,
     bins: TimeBins<BusyNs>,
 }
 
@@ -89,16 +85,10 @@ impl Resources {
         }
         let begin_ns = self.begin_ns;
         let usage = self.all.entry(resource).or_insert_with(|| Usage {
-            total_ns: 0,
-            count: 0,
-            longest: (from_ns, to_ns),
+            busy: Stretches::default(),
             bins: TimeBins::new(begin_ns),
         });
-        usage.total_ns += to_ns - from_ns;
-        usage.count += 1;
-        if to_ns - from_ns > usage.longest.1 - usage.longest.0 {
-            usage.longest = (from_ns, to_ns);
-        }
+        usage.busy.add(from_ns, to_ns);
         usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
     }
 
@@ -169,13 +159,15 @@ impl Question for Resources {
         let mut busy = span.table(&BUSY);
         for (resource, usage) in &self.all {
             let name = name(kernel, *resource);
+            let total_ns = usage.busy.total_ns();
+            let [longest, longest_range] = usage.busy.longest_cells();
             resources.rows.push(vec![
                 Cell::Text(name.clone()),
-                Cell::Duration(usage.total_ns),
-                Cell::Ratio(share(usage.total_ns, span)),
-                Cell::Count(usage.count),
-                Cell::Duration(usage.longest.1 - usage.longest.0),
-                Cell::Range(usage.longest.0, usage.longest.1),
+                Cell::Duration(total_ns),
+                Cell::Ratio(share(total_ns, span)),
+                Cell::Count(usage.busy.summary.count),
+                longest,
+                longest_range,
             ]);
             for (begin_ns, end_ns, bin) in usage.bins.iter(span.end_ns) {
                 let width = Span { begin_ns, end_ns };

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::columns::THREAD;
 use super::options::{ReportOptions, RtRule};
 use super::ordered::Ordered;
 use super::sched::process_cell;
@@ -13,7 +14,7 @@ const CHECKS: TableClass = TableClass {
     name: "checks",
     title: "Tasks and their periods",
     columns: &[
-        Column::new("process", "Thread", Kind::Process),
+        THREAD,
         Column::new("period", "Period", Kind::Duration),
         Column::new("needed", "Needed", Kind::Duration),
         Column::count("periods", "Periods", "periods"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::columns::{DURATION_LOWER, DURATION_UPPER, PRIO_LIST};
 use super::durations::Durations;
 use super::histogram::Edges;
 use super::log::{Bytes, Log, Record, or_none, some};
@@ -58,7 +59,7 @@ const PER_TID_STATS: TableClass = TableClass {
         AVG,
         MAX,
         STDEV,
-        Column::new("prio_list", "Chronological priorities", Kind::Text),
+        PRIO_LIST,
     ],
 };
 const PER_PRIO_STATS: TableClass = TableClass {
@@ -76,11 +77,7 @@ const PER_PRIO_STATS: TableClass = TableClass {
 const FREQ: TableClass = TableClass {
     name: "freq",
     title: "Scheduling latency frequency distribution",
-    columns: &[
-        Column::new("duration_lower", "Duration (lower bound)", Kind::Duration),
-        Column::new("duration_upper", "Duration (upper bound)", Kind::Duration),
-        COUNT,
-    ],
+    columns: &[DURATION_LOWER, DURATION_UPPER, COUNT],
 };
 
 /// All tables of the report.

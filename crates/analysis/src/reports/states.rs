@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::columns::{CPU_ID, THREAD};
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::sched::process_cell;
@@ -16,7 +17,7 @@ const THREADS: TableClass = TableClass {
     name: "threads",
     title: "States of threads",
     columns: &[
-        Column::new("process", "Thread", Kind::Process),
+        THREAD,
         duration("run", "Own run"),
         duration("call", "System calls"),
         duration("interrupted", "Interrupted"),
@@ -30,7 +31,7 @@ const CPUS: TableClass = TableClass {
     name: "cpus",
     title: "States of CPUs",
     columns: &[
-        Column::new("cpu", "CPU", Kind::Cpu),
+        CPU_ID,
         duration("idle", "Idle"),
         duration("run", "Own run"),
         duration("call", "System calls"),

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::columns::{CALLS, PROCESS, SYSCALL, TIME_RANGE};
 use super::errno::errno_name;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
@@ -14,8 +15,8 @@ const PER_TID: TableClass = TableClass {
     name: "per-tid",
     title: "System call statistics",
     columns: &[
-        Column::new("syscall", "System call", Kind::Syscall),
-        Column::count("count", "Call count", "calls"),
+        SYSCALL,
+        CALLS,
         Column::new("min_duration", "Minimum call duration", Kind::Duration),
         Column::new("avg_duration", "Average call duration", Kind::Duration),
         Column::new("max_duration", "Maximum call duration", Kind::Duration),
@@ -28,7 +29,6 @@ const PER_TID: TableClass = TableClass {
     ],
 };
 const COUNT: Column = Column::count("count", "Total system call count", "calls");
-const PROCESS: Column = Column::new("process", "Process", Kind::Process);
 const TOTAL: TableClass = TableClass {
     name: "total",
     title: "Per-TID system call statistics",
@@ -37,11 +37,7 @@ const TOTAL: TableClass = TableClass {
 const SUMMARY: TableClass = TableClass {
     name: "summary",
     title: "System call statistics - summary",
-    columns: &[
-        Column::new("time_range", "Time range", Kind::Range),
-        PROCESS,
-        COUNT,
-    ],
+    columns: &[TIME_RANGE, PROCESS, COUNT],
 };
 
 /// All tables of the report.

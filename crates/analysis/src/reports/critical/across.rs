@@ -13,6 +13,9 @@ use super::recorder::Recorder;
 use super::{NODES_MAX, STEPS_MAX, what_text};
 use crate::hosts::{Crossing, HostId, Hosts, PacketKey, Packets, Seen};
 use crate::kernel::{Change, Kernel, ProcId, Sink, Waker};
+use crate::reports::columns::{
+    DURATION, ERROR_AT_MOST, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT,
+};
 use crate::reports::cputop::share;
 use crate::reports::options::ReportOptions;
 use crate::reports::ordered::Ordered;
@@ -20,31 +23,15 @@ use crate::reports::sched::process_cell;
 use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
 
 const HOST: Column = Column::new("host", "Host", Kind::Text);
-const WHO: Column = Column::new("process", "Thread", Kind::Process);
-const WHAT: Column = Column::new("what", "What", Kind::Text);
 pub(super) const SUMS: TableClass = TableClass {
     name: "host_sums",
     title: "What the critical path across hosts consists of",
-    columns: &[
-        HOST,
-        WHO,
-        WHAT,
-        Column::new("total", "In all", Kind::Duration),
-        Column::new("share", "Share", Kind::Ratio),
-        Column::count("count", "Times", "times"),
-    ],
+    columns: &[HOST, THREAD, WHAT, TOTAL, SHARE, TIMES],
 };
 pub(super) const STEPS: TableClass = TableClass {
     name: "host_steps",
     title: "The critical path across hosts, on the clock of the host of the thread asked for",
-    columns: &[
-        Column::new("time_range", "From and to", Kind::Range),
-        Column::new("duration", "Duration", Kind::Duration),
-        HOST,
-        WHO,
-        WHAT,
-        Column::new("error", "Error at most", Kind::Duration),
-    ],
+    columns: &[FROM_TO, DURATION, HOST, THREAD, WHAT, ERROR_AT_MOST],
 };
 
 /// The softirq that takes packets in.

@@ -22,35 +22,23 @@ use recorder::{Recorder, record_again};
 use super::cputop::share;
 use super::options::ReportOptions;
 use super::sched::process_cell;
-use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::table::{Cell, Span, Table, TableClass};
 use super::window::Question;
 use crate::kernel::{Change, Kernel, ProcId, Sink};
+use crate::reports::columns::{DURATION, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT};
 
 pub(super) use across::Across;
 pub(super) use recorder::Begin;
 
-const WHO: Column = Column::new("process", "Thread", Kind::Process);
-const WHAT: Column = Column::new("what", "What", Kind::Text);
 const SUMS: TableClass = TableClass {
     name: "sums",
     title: "What the critical path consists of",
-    columns: &[
-        WHO,
-        WHAT,
-        Column::new("total", "In all", Kind::Duration),
-        Column::new("share", "Share", Kind::Ratio),
-        Column::count("count", "Times", "times"),
-    ],
+    columns: &[THREAD, WHAT, TOTAL, SHARE, TIMES],
 };
 const STEPS: TableClass = TableClass {
     name: "steps",
     title: "The critical path",
-    columns: &[
-        Column::new("time_range", "From and to", Kind::Range),
-        Column::new("duration", "Duration", Kind::Duration),
-        WHO,
-        WHAT,
-    ],
+    columns: &[FROM_TO, DURATION, THREAD, WHAT],
 };
 /// All tables of the report.
 pub(super) const CLASSES: &[&TableClass] = &[&SUMS, &STEPS, &across::SUMS, &across::STEPS];

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::threads::Thread;
 use super::{CATEGORIES, Entry, Interface, Io};
 use crate::kernel::Kernel;
+use crate::reports::columns::{CALLS, PROCESS, SYSCALL};
 use crate::reports::histogram::Edges;
 use crate::reports::ordered::Ordered;
 use crate::reports::sched::summary;
@@ -17,7 +18,7 @@ const SYSCALL_STATS: TableClass = TableClass {
     title: "System call latency statistics",
     columns: &[
         Column::new("obj", "System call category", Kind::Text),
-        Column::count("count", "Call count", "calls"),
+        CALLS,
         MIN_CALL,
         Column::new("avg_latency", "Average call latency", Kind::Duration),
         Column::new("max_latency", "Maximum call latency", Kind::Duration),
@@ -57,9 +58,9 @@ const REQUESTS: &[Column] = &[
     Column::new("time_range", "Call time range", Kind::Range),
     Column::new("out_of_range", "System call out of range?", Kind::Bool),
     Column::new("duration", "Call duration", Kind::Duration),
-    Column::new("syscall", "System call", Kind::Syscall),
+    SYSCALL,
     Column::new("size", "Read/write size", Kind::Size),
-    Column::new("process", "Process", Kind::Process),
+    PROCESS,
     Column::new("path", "File path", Kind::Path),
     Column::new("fd", "File descriptor", Kind::Fd),
 ];
@@ -73,7 +74,6 @@ const LOG: TableClass = TableClass {
     title: "I/O operations log",
     columns: REQUESTS,
 };
-const PROCESS: Column = Column::new("process", "Process", Kind::Process);
 const SIZE: Column = Column::new("size", "Operations size", Kind::Size);
 const PER_PROCESS: TableClass = TableClass {
     name: "per-process-top",

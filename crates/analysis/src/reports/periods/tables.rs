@@ -5,6 +5,7 @@ use super::nesting::{Nesting, Shares};
 use super::plain::{Plain, PlainLog};
 use super::{Period, PeriodLog};
 use crate::periods::Captured;
+use crate::reports::columns::{AVG_DURATION, MAX_DURATION, MIN_DURATION};
 use crate::reports::histogram::Edges;
 use crate::reports::options::Views;
 use crate::reports::sched::summary;
@@ -32,9 +33,6 @@ const TOP: TableClass = TableClass {
 };
 const NAME: Column = Column::new("name", "Period name", Kind::Text);
 const PARENT: Column = Column::new("parent", "Parent", Kind::Text);
-const MIN: Column = Column::new("min_duration", "Minimum duration", Kind::Duration);
-const AVG: Column = Column::new("avg_duration", "Average duration", Kind::Duration);
-const MAX: Column = Column::new("max_duration", "Maximum duration", Kind::Duration);
 const STDEV: Column = Column::new(
     "stdev_duration",
     "Period duration standard deviation",
@@ -45,12 +43,27 @@ const RUNTIME: Column = Column::new("runtime", "Total runtime", Kind::Duration);
 const PER_PERIOD: TableClass = TableClass {
     name: "per_period_stats",
     title: "Period statistics",
-    columns: &[NAME, COUNT, MIN, AVG, MAX, STDEV, RUNTIME],
+    columns: &[
+        NAME,
+        COUNT,
+        MIN_DURATION,
+        AVG_DURATION,
+        MAX_DURATION,
+        STDEV,
+        RUNTIME,
+    ],
 };
 const PARENT_STATS: TableClass = TableClass {
     name: "per_parent_stats",
     title: "Per-parent period duration statistics",
-    columns: &[NAME, PARENT, MIN, AVG, MAX, STDEV],
+    columns: &[
+        NAME,
+        PARENT,
+        MIN_DURATION,
+        AVG_DURATION,
+        MAX_DURATION,
+        STDEV,
+    ],
 };
 const NUMBERS: &[Column] = &[
     NAME,
@@ -106,9 +119,9 @@ const AGGREGATED: TableClass = TableClass {
         Column::new("parent_end_ts", "Parent end timestamp", Kind::Time),
         Column::new("child_name", "Child period name", Kind::Text),
         COUNT,
-        MIN,
-        AVG,
-        MAX,
+        MIN_DURATION,
+        AVG_DURATION,
+        MAX_DURATION,
         STDEV,
         RUNTIME,
         Column::new("parent_captures", "Parent captures", Kind::Text),

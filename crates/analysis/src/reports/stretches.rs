@@ -1,0 +1,44 @@
+//! Stretches of time that are summed up: waits, handlers, times in which something was busy.
+
+use super::statistics::Summary;
+use super::table::Cell;
+
+/// How many, how long, and which one was the longest, the first of those that tie.
+#[derive(Debug, Default)]
+pub(super) struct Stretches {
+    pub summary: Summary,
+    /// From and to, in nanoseconds since 1970 (UTC).
+    pub longest: (i64, i64),
+}
+
+impl Stretches {
+    pub fn add(&mut self, begin_ns: i64, end_ns: i64) {
+        let ns = end_ns - begin_ns;
+        if self.summary.count == 0 || ns > self.summary.max_ns {
+            self.longest = (begin_ns, end_ns);
+        }
+        self.summary.add(ns);
+    }
+
+    /// Their sum in nanoseconds.
+    pub fn total_ns(&self) -> i64 {
+        i64::try_from(self.summary.total_ns).unwrap_or(i64::MAX)
+    }
+
+    /// For the columns `TOTAL`, `MEAN`, `LONGEST` and `LONGEST_RANGE`.
+    pub fn cells(&self) -> [Cell; 4] {
+        let [longest, range] = self.longest_cells();
+        let mean = Cell::DurationFloat(self.summary.mean_ns());
+        [Cell::Duration(self.total_ns()), mean, longest, range]
+    }
+
+    /// For the columns `LONGEST` and `LONGEST_RANGE`.
+    pub fn longest_cells(&self) -> [Cell; 2] {
+        let (begin_ns, end_ns) = self.longest;
+        let range = match self.summary.count {
+            0 => Cell::Unknown,
+            _ => Cell::Range(begin_ns, end_ns),
+        };
+        [Cell::Duration(self.summary.max_ns), range]
+    }
+}
