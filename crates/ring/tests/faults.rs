@@ -228,7 +228,8 @@ fn rings_truncated_under_their_writer_are_an_error_to_the_reader_and_no_signal()
     let mut file = rings(folder.path());
     let truncated = File::options().write(true).open(path).expect("our file");
     truncated.set_len(8192).expect("truncated");
-    assert!(file.control(0).is_err() && file.read_table().is_ok());
+    // Header and controls are in the first pages.
+    assert!(file.control(0).is_ok() && file.read_table().is_ok());
     let mut bytes = Vec::new();
     assert!(file.copy(0, 0..64, &mut bytes).is_err());
     drop(child.stdin.take());
