@@ -94,7 +94,7 @@ pub fn nobody(target: &Target) -> Vec<String> {
     let Target::Tasks(patterns) = target else {
         return Vec::new();
     };
-    let names = task_names();
+    let tasks = named_tasks();
     let is_nobody = |pattern: &&String| {
         let filter = TaskFilter {
             names: vec![(*pattern).clone()],
@@ -103,15 +103,15 @@ pub fn nobody(target: &Target) -> Vec<String> {
         // Sets of letters are the kernel side's own: of them nothing is said.
         let is_known = !pattern.contains(['[', '\\']);
         is_known
-            && !names
+            && !tasks
                 .iter()
-                .any(|name| filter.matches(Tid(0), name, Prio::from_lttng(20)))
+                .any(|(tid, name)| filter.matches(*tid, name, Prio::from_lttng(20)))
     };
     patterns.iter().filter(is_nobody).cloned().collect()
 }
 
-/// The names of all tasks.
-fn task_names() -> Vec<Vec<u8>> {
+/// All tasks and their names.
+fn named_tasks() -> Vec<(Tid, Vec<u8>)> {
     let folders = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
@@ -119,11 +119,12 @@ fn task_names() -> Vec<Vec<u8>> {
     let tasks = folders(Path::new("/proc"))
         .into_iter()
         .flat_map(|process| folders(&process.join("task")));
-    let name = |task: std::path::PathBuf| std::fs::read(task.join("comm")).ok();
-    tasks
-        .filter_map(name)
-        .map(|name| name.strip_suffix(b"\n").unwrap_or(&name).to_vec())
-        .collect()
+    let named = |task: std::path::PathBuf| {
+        let tid = task.file_name()?.to_str()?.parse().ok()?;
+        let name = std::fs::read(task.join("comm")).ok()?;
+        Some((Tid(tid), name.strip_suffix(b"\n").unwrap_or(&name).to_vec()))
+    };
+    tasks.filter_map(named).collect()
 }
 
 /// Whoever asks only for tasks that still wait gets no others.
@@ -200,6 +201,14 @@ mod tests {
         assert_eq!(irqs_named(text, "snd_hda"), [24]);
         assert!(irqs_named(text, "eth0").is_empty());
         assert!(irqs_named(text, "Non").is_empty());
+    }
+
+    #[test]
+    fn a_task_that_is_there_is_somebody() {
+        let own = std::fs::read_to_string("/proc/self/comm").expect("our own name");
+        let absent = "rtscope-absent";
+        let target = Target::Tasks(vec![own.trim_end().to_owned(), absent.to_owned()]);
+        assert_eq!(nobody(&target), [absent]);
     }
 
     #[test]
