@@ -14,6 +14,9 @@ use crate::xml::escaped;
 /// Rows of a table on the page; the text and the JSON have all.
 const ROWS_MAX: usize = 500;
 
+/// A table of so many rows without a picture is open.
+const OPEN_ROWS_MAX: usize = 20;
+
 /// The page, which grows with what is found. What stands at its head is known last.
 pub struct ReportHtml<'a, S> {
     /// Those of the reports.
@@ -161,11 +164,16 @@ fn write_table(
         return;
     }
     let _ = writeln!(out, "<h3>{}</h3>", escaped(title(table)));
+    // What no picture shows is seen at once, unless it is long.
+    let open = match &picture {
+        None if count <= OPEN_ROWS_MAX => " open",
+        _ => "",
+    };
     if let Some(picture) = picture {
         let _ = writeln!(out, "<figure>{}</figure>", picture.svg);
     }
     let grid = Grid::of(table, calendar);
-    out.push_str("<details><summary>table</summary><table>\n<tr>");
+    let _ = write!(out, "<details{open}><summary>table</summary><table>\n<tr>");
     for (head, _) in &grid.heads {
         let _ = write!(out, "<th>{}</th>", escaped(head));
     }
@@ -199,3 +207,80 @@ table{border-collapse:collapse;font-size:.85rem}th,td{padding:.15rem .6rem;text-
 border-bottom:1px solid #8884;white-space:nowrap}td.n{text-align:right;\
 font-variant-numeric:tabular-nums}details{overflow-x:auto;margin:.5rem 0}\
 nav a{margin-right:.8rem}";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use analysis::reports::{Cell, Column, Kind, TableClass};
+
+    use super::*;
+
+    const fn column(key: &'static str, kind: Kind) -> Column {
+        Column {
+            key,
+            title: key,
+            kind,
+            unit: None,
+        }
+    }
+    const LOG: TableClass = TableClass {
+        name: "log",
+        title: "All",
+        columns: &[column("at", Kind::Time), column("took", Kind::Duration)],
+    };
+    const FACTS: TableClass = TableClass {
+        name: "facts",
+        title: "Facts",
+        columns: &[column("known", Kind::Bool)],
+    };
+
+    fn table(class: &'static TableClass, rows: Vec<Vec<Cell>>) -> Table {
+        Table {
+            class,
+            subtitle: None,
+            group: None,
+            begin_ns: 0,
+            end_ns: 10_000,
+            rows,
+        }
+    }
+
+    #[test]
+    fn a_long_log_is_drawn_whole_and_listed_in_part() {
+        let part = |from: i64| {
+            let rows = (from..from + 400).map(|ns| vec![Cell::Time(ns), Cell::Duration(ns)]);
+            table(&LOG, rows.collect())
+        };
+        let tick = |tables, continues, goes_on| Tick {
+            report: 0,
+            begin_ns: 0,
+            end_ns: 10_000,
+            tables,
+            continues,
+            goes_on,
+        };
+        let facts = table(&FACTS, vec![vec![Cell::Bool(true)]]);
+        let calendar = Calendar::default();
+        let mut page = ReportHtml::new(&["any"], calendar, Cursor::new(Vec::new()));
+        for tick in [
+            tick(vec![facts, part(0)], false, true),
+            tick(vec![part(400)], true, true),
+            tick(vec![part(800)], true, false),
+        ] {
+            page.tick(&tick).expect("memory takes all");
+        }
+        let mut out = Vec::new();
+        page.finish("a trace", &Pass::default(), &mut out)
+            .expect("memory takes all");
+        let text = String::from_utf8(out).expect("a page is UTF-8");
+        assert_eq!(text.matches("<h3>").count(), 2);
+        assert!(text.contains("<p>700 of 1200 rows are left out;"), "{text}");
+        // The picture is that of the table in one part.
+        let rows = [0, 400, 800].into_iter().flat_map(|from| part(from).rows);
+        let whole = picture(&table(&LOG, rows.collect())).expect("a plot");
+        assert!(text.contains(&whole.svg));
+        // Only what has no picture is open.
+        assert_eq!(text.matches("<details open>").count(), 1);
+    }
+}
