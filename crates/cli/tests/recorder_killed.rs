@@ -67,12 +67,16 @@ fn staged(output: &Path, recorder: &Child) -> PathBuf {
     output.with_file_name(format!(".{name}.partial-{}", recorder.id()))
 }
 
+/// More than a packet without events has, and less than a hundred events.
+const EVENTS_BYTES: u64 = 1024;
+
 /// Whether events are in the files of a trace.
 fn holds_events(trace: &Path) -> bool {
     let mut files = entries(&trace.join("ust/pid")).flat_map(|process| entries(&process));
     files.any(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("channel") && file.metadata().is_ok_and(|facts| facts.len() > 0)
+        let holds = |facts: fs::Metadata| facts.len() > EVENTS_BYTES;
+        name.starts_with("channel") && file.metadata().is_ok_and(holds)
     })
 }
 
@@ -144,6 +148,8 @@ fn check(name: &str, alone: u64) -> u64 {
     let mut second = recorder(&scene, "robot", &output);
     let writing = staged(&output, &second);
     wait_until(&mut second, || holds_events(&writing));
+    // What is in the file makes room in the ring right behind it.
+    std::thread::sleep(std::time::Duration::from_millis(100));
     let total = traced.write(100);
     traced.end();
     run(Command::new("kill").args(["-INT", &second.id().to_string()]));
