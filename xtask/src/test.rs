@@ -115,22 +115,30 @@ pub struct Counted<'a> {
 /// Unit tests, and integration tests that need no privilege; without `counted` those that skip
 /// themselves pass.
 pub fn unprivileged(root: &Path, counted: Option<Counted<'_>>) -> Result<Outcome> {
-    let mut command = run::cargo(root);
-    if let Some(Counted { scope, skips }) = counted {
-        command.env(SKIPS, skips);
-        // Those tests' own defaults are the core's.
-        if scope == Scope::All && std::env::var_os(RUNS).is_none() {
-            command.env(RUNS, RUNS_OF_ALL);
+    let targets = test_targets(root)?;
+    let command = || {
+        let mut command = run::cargo(root);
+        if let Some(Counted { scope, skips }) = counted {
+            command.env(SKIPS, skips);
+            // Those tests' own defaults are the core's.
+            if scope == Scope::All && std::env::var_os(RUNS).is_none() {
+                command.env(RUNS, RUNS_OF_ALL);
+            }
         }
+        command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+        for target in targets.iter().filter(|target| !is_privileged(target)) {
+            command.args(["--test", target]);
+        }
+        command
+    };
+    match counted {
+        Some(_) => repeated_once(|| {
+            let mut command = command();
+            command.arg("--");
+            command
+        }),
+        None => Ok(count(&mut command())?.into()),
     }
-    command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
-    for target in test_targets(root)?
-        .iter()
-        .filter(|target| !is_privileged(target))
-    {
-        command.args(["--test", target]);
-    }
-    Ok(count(&mut command)?.into())
 }
 
 /// End-to-end tests on this kernel: alone on the machine, one at a time, with the binary that the
@@ -154,8 +162,12 @@ fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     run::must_succeed(&mut build)?;
 
     let _held = lock::acquire()?;
-    let mut command = privileged_command(root, scope, skips);
-    let mut first: Outcome = count(&mut command)?.into();
+    repeated_once(|| privileged_command(root, scope, skips))
+}
+
+/// Counts what the tests of `command` did, and repeats those that failed, when they are few.
+fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
+    let mut first: Outcome = count(&mut command())?.into();
     let names = |failures: &[Failure]| -> Vec<String> {
         failures
             .iter()
@@ -170,7 +182,7 @@ fn privileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
             "repeating once, in case the host disturbed them: {}",
             failed.join(", ")
         );
-        let mut again = privileged_command(root, scope, skips);
+        let mut again = command();
         again.arg("--exact").args(&failed);
         let second = count(&mut again)?;
         let still = names(&second.failures);
