@@ -157,22 +157,37 @@ static inline __attribute__((always_inline)) void fast(struct rtscope_loop *loop
     loop->elapsed = counter() - first;
 }
 
-/* At its pace: an iteration is what it records. */
+/* At its pace: an iteration is what it records. Behind its pace it begins where the last one ended,
+ * as above: a reading of the counter more would be what limits the rate. */
 static inline __attribute__((always_inline)) void paced(struct rtscope_loop *loop, enum body body,
                                                         const volatile uint8_t *stop)
 {
     const uint64_t all = loop->iterations + loop->dropped;
-    uint64_t next = counter(), first = next, duration = 0;
-    for (uint64_t i = 0; i < all && !*stop && in_place(loop); i++) {
+    uint64_t seen = *loop->interruptions, begin = counter();
+    uint64_t next = begin, first = begin, duration = 0;
+    for (uint64_t i = 0; i < all && !*stop; i++) {
         if (i == loop->dropped)
-            first = counter();
+            first = begin;
         next += loop->pace;
-        while (counter() < next)
-            ;
-        const uint64_t seen = *loop->interruptions, begin = counter();
+        uint64_t longest = 0;
+        while (begin < next) {
+            const uint64_t last = begin;
+            seen = *loop->interruptions;
+            begin = counter();
+            if (begin - last > longest)
+                longest = begin - last;
+        }
+        if (longest > loop->move_ticks && !in_place(loop))
+            break;
         record(body, i, duration);
-        duration = counter() - begin;
+        const uint64_t before = *loop->interruptions;
+        const uint64_t now = counter();
         const int hit = *loop->interruptions != seen;
+        duration = now - begin;
+        seen = before;
+        begin = now;
+        if (duration > loop->move_ticks && !in_place(loop))
+            break;
         if (i >= loop->dropped)
             keep(loop, duration, hit);
     }
