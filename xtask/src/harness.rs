@@ -39,6 +39,17 @@ impl Failure {
         let lines = self.reason.iter().map(|line| format!("    {line}\n"));
         format!("{word}: {}\n{}", self.name, lines.collect::<String>())
     }
+
+    /// Takes a line of the test's output, from its panic on.
+    fn add_reason(&mut self, text: &str) {
+        let is_panic = text.starts_with("thread '") && text.contains("panicked at");
+        // What it printed before tells less than the words that it ended with.
+        let begins = !self.reason.is_empty() || is_panic;
+        if begins && !text.trim().is_empty() && self.reason.len() < REASON_LINES {
+            let line = text.chars().take(REASON_LINE_CHARACTERS);
+            self.reason.push(line.collect());
+        }
+    }
 }
 
 /// What a run of tests has printed so far.
@@ -82,19 +93,6 @@ impl Report {
             });
             self.failures.len() - 1
         })
-    }
-}
-
-impl Failure {
-    /// Takes a line of the test's output, from its panic on.
-    fn add_reason(&mut self, text: &str) {
-        let is_panic = text.starts_with("thread '") && text.contains("panicked at");
-        // What it printed before tells less than the words that it ended with.
-        let begins = !self.reason.is_empty() || is_panic;
-        if begins && !text.trim().is_empty() && self.reason.len() < REASON_LINES {
-            let line = text.chars().take(REASON_LINE_CHARACTERS);
-            self.reason.push(line.collect());
-        }
     }
 }
 

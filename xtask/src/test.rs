@@ -23,7 +23,8 @@ pub enum Scope {
 
 /// How often a repeated end-to-end test runs, read by the tests.
 const RUNS: &str = "RTSCOPE_RUNS";
-/// In `make test-all`.
+/// In `make test`, of tests with privilege, and in `make test-all`.
+const RUNS_OF_CORE: &str = "20";
 const RUNS_OF_ALL: &str = "200";
 /// File to which `testkit::skip` appends a line for each test that could not run here.
 const SKIPS: &str = "RTSCOPE_SKIPS";
@@ -115,30 +116,22 @@ pub struct Counted<'a> {
 /// Unit tests, and integration tests that need no privilege; without `counted` those that skip
 /// themselves pass.
 pub fn unprivileged(root: &Path, counted: Option<Counted<'_>>) -> Result<Outcome> {
-    let targets = test_targets(root)?;
-    let command = || {
-        let mut command = run::cargo(root);
-        if let Some(Counted { scope, skips }) = counted {
-            command.env(SKIPS, skips);
-            // Those tests' own defaults are the core's.
-            if scope == Scope::All && std::env::var_os(RUNS).is_none() {
-                command.env(RUNS, RUNS_OF_ALL);
-            }
+    let mut command = run::cargo(root);
+    if let Some(Counted { scope, skips }) = counted {
+        command.env(SKIPS, skips);
+        // Those tests' own defaults are the core's.
+        if scope == Scope::All && std::env::var_os(RUNS).is_none() {
+            command.env(RUNS, RUNS_OF_ALL);
         }
-        command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
-        for target in targets.iter().filter(|target| !is_privileged(target)) {
-            command.args(["--test", target]);
-        }
-        command
-    };
-    match counted {
-        Some(_) => repeated_once(|| {
-            let mut command = command();
-            command.arg("--");
-            command
-        }),
-        None => Ok(count(&mut command())?.into()),
     }
+    command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    for target in test_targets(root)?
+        .iter()
+        .filter(|target| !is_privileged(target))
+    {
+        command.args(["--test", target]);
+    }
+    Ok(count(&mut command)?.into())
 }
 
 /// End-to-end tests on this kernel: alone on the machine, one at a time, with the binary that the
@@ -218,7 +211,7 @@ fn privileged_command(root: &Path, scope: Scope, skips: &Path) -> Command {
             if scope == Scope::All {
                 RUNS_OF_ALL
             } else {
-                "20"
+                RUNS_OF_CORE
             },
         );
     }

@@ -51,28 +51,19 @@ fn until(is_so: impl Fn() -> bool, what: &str) {
     }
 }
 
-fn has_two_cpus(what: &str) -> bool {
-    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
-    if !two {
-        testkit::skip(what, "there is one CPU");
-    }
-    two
-}
-
-#[test]
-fn a_cyclic_thread_without_its_cpu_ends_and_the_other_goes_on() {
-    let _alone = testkit::privileged();
-    if !has_two_cpus("a cyclic thread without its CPU") {
-        return;
-    }
-    let thread = |cpu| cyclic::ThreadPlan {
-        cpu: Some(Cpu(cpu)),
-        policy: Policy::Fifo(80),
-        interval: Duration::from_ms(1),
-    };
+/// On the CPUs from 0 on, a thread at SCHED_FIFO 80 for each interval.
+fn cyclic_run(clock: Clock, intervals_ms: &[i64]) -> cyclic::Run {
+    let threads = intervals_ms
+        .iter()
+        .zip(0..)
+        .map(|(ms, cpu)| cyclic::ThreadPlan {
+            cpu: Some(Cpu(cpu)),
+            policy: Policy::Fifo(80),
+            interval: Duration::from_ms(*ms),
+        });
     let run = cyclic::Run::start(&cyclic::Plan {
-        threads: vec![thread(0), thread(1)],
-        clock: Clock::Monotonic,
+        threads: threads.collect(),
+        clock,
         samples: None,
         break_over: None,
         bucket: Duration::from_us(1),
@@ -80,7 +71,16 @@ fn a_cyclic_thread_without_its_cpu_ends_and_the_other_goes_on() {
         aligned: None,
         phases: None,
     });
-    let run = run.expect("starts");
+    run.expect("starts")
+}
+
+#[test]
+fn a_cyclic_thread_without_its_cpu_ends_and_the_other_goes_on() {
+    let _alone = testkit::privileged();
+    if !testkit::two_cpus("a_cyclic_thread_without_its_cpu_ends_and_the_other_goes_on") {
+        return;
+    }
+    let run = cyclic_run(Clock::Monotonic, &[1, 1]);
     take_cpu_1_from("rtscope-cyc1", 1);
     until(|| run.read()[1].lost_cpu, "the loss is seen");
     let [stays_then, lost_then] = [0, 1].map(|one| run.read()[one].latency.samples);
@@ -98,7 +98,9 @@ fn a_cyclic_thread_without_its_cpu_ends_and_the_other_goes_on() {
 #[test]
 fn who_looks_for_gaps_without_its_cpu_ends_and_the_way_to_another_is_no_gap() {
     let _alone = testkit::privileged();
-    if !has_two_cpus("a looking thread without its CPU") {
+    if !testkit::two_cpus(
+        "who_looks_for_gaps_without_its_cpu_ends_and_the_way_to_another_is_no_gap",
+    ) {
         return;
     }
     let run = gaps::Run::start(&gaps::Plan {
@@ -123,7 +125,7 @@ fn who_looks_for_gaps_without_its_cpu_ends_and_the_way_to_another_is_no_gap() {
 #[test]
 fn a_loop_without_its_cpu_ends_with_the_iterations_before() {
     let _alone = testkit::privileged();
-    if !has_two_cpus("a loop without its CPU") {
+    if !testkit::two_cpus("a_loop_without_its_cpu_ends_with_the_iterations_before") {
         return;
     }
     for per_second in [None, Some(10_000)] {
@@ -151,21 +153,7 @@ fn a_loop_without_its_cpu_ends_with_the_iterations_before() {
 #[test]
 fn a_measurement_ends_in_the_middle_of_a_sleep_of_an_hour() {
     let _alone = testkit::privileged();
-    let run = cyclic::Run::start(&cyclic::Plan {
-        threads: vec![cyclic::ThreadPlan {
-            cpu: Some(Cpu(0)),
-            policy: Policy::Fifo(80),
-            interval: Duration::from_ms(3_600_000),
-        }],
-        clock: Clock::Realtime,
-        samples: None,
-        break_over: None,
-        bucket: Duration::from_us(1),
-        buckets: 1000,
-        aligned: None,
-        phases: None,
-    });
-    let run = run.expect("starts");
+    let run = cyclic_run(Clock::Realtime, &[3_600_000]);
     until(|| run.read()[0].latency.samples == 1, "it sleeps");
     run.begin_anew();
     let began = Instant::now();

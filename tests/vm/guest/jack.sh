@@ -50,7 +50,7 @@ hog /out/jack/truth
 # docs/laboratory.md: one hog in forty gives a second xrun within a tenth of a second, beside a
 # watch; why is not known.
 if [ $((after - before)) = 2 ]; then
-    say "a second xrun: once more"
+    note "jackd reported a second xrun, and the hog ran once more"
     hog /out/jack/truth-again
 fi
 say "the end of the watch"

@@ -11,6 +11,9 @@ check() {
     say "$verdict $claim"
 }
 
+# note TEXT: what whoever runs the case is to see although no check failed.
+note() { echo "$*" >> /out/notes; say "note: $*"; }
+
 # inject KIND FUNCTION LENGTH_us CPU: one fault of the kernel module; returns when it is over.
 inject() { echo "$*" > /dev/rtscope-inject; }
 

@@ -237,6 +237,9 @@ impl Suite {
             std::fs::read_to_string(result.join(name))
                 .with_context(|| format!("the guest left no '{name}'"))
         };
+        for note in read("notes").unwrap_or_default().lines() {
+            eprintln!("{}: note: {note}", case.name);
+        }
         let checks = Checks::parse(&read("checks")?);
         ensure!(
             checks.failed.is_empty(),

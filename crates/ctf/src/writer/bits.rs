@@ -67,7 +67,9 @@ impl PacketBytes {
         context: &[u8],
         fields: &[u8],
     ) {
-        debug_assert!(self.is_at_byte() && header_bytes <= 8);
+        debug_assert!(self.is_at_byte());
+        // Known where this is called, and gone there.
+        assert!(header_bytes <= 8);
         let parts_bytes = context.len() + fields.len();
         self.bytes.reserve(8 + parts_bytes);
         let length = self.bytes.len();

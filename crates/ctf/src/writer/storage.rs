@@ -10,13 +10,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::write_error;
 
-/// Pieces end at multiples of this. A page that two writes fill, or a block of pages that does not
-/// begin at a multiple of its own size, costs the kernel twice as much. Not more than this: a
-/// kernel that does not preempt itself copies as much in one go as the file system has in a folio,
-/// up to megabytes, and a task of any priority waits for that.
+/// Pieces end at multiples of this: the page cache fills whole blocks of pages then, each in one
+/// go, and no page twice. Not more than this: a kernel that does not preempt itself copies as much
+/// in one go as the file system has in a folio, up to megabytes, and a task of any priority waits
+/// for that.
 const PIECE_BYTES: u64 = 64 * 1024;
-/// A file that is so large has room reserved ahead: ext4 takes a third less time for a write to
-/// blocks that it has allocated before. Smaller ones end soon.
+/// A file that is so large has room reserved ahead: a write finds its blocks there, and need not
+/// account for each. Smaller ones end soon.
 const RESERVED_FROM_BYTES: u64 = 1 << 20;
 /// Of a file's size, so much is reserved at once: one part in this many, and at most so much.
 const RESERVED_PARTS: u64 = 4;
