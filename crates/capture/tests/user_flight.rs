@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::facts::Facts;
-use capture::{RecordConfig, UserConfig, Whose, fly, look};
+use capture::{RecordConfig, UserConfig, Whose, fly, look, require_rings};
 use event::{ErrorKind, TimeRange};
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
@@ -124,6 +124,11 @@ fn rings_in_flight_keep_the_newest_and_looking_changes_nothing() {
         .look("dead", Whose::Dead, false)
         .expect_err("it is alive");
     assert_eq!(alive.kind(), ErrorKind::NotFound);
+    let shared = Some(scene.shared.path());
+    require_rings(shared, Whose::All).expect("there are some");
+    let alive = require_rings(shared, Whose::Dead).expect_err("it is alive");
+    let found = alive.value_found().expect("what was found");
+    assert!(found.starts_with("rings of 1 living processes"), "{found}");
     // It crashes: what it wrote stays, also when nobody flies any more.
     child.kill().expect("killed");
     child.wait().expect("gone");

@@ -36,6 +36,9 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return list_events(&options);
     }
     let config = config(options)?;
+    if config.user.is_some() {
+        capture::require_ring_folder()?;
+    }
     if typed.flight {
         eprintln!("keeping the newest events {}", until(&config));
         with_progress(config.command.is_none(), || capture::fly(&config, &facts))?;

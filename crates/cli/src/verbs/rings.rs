@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use capture::{LookSummary, Whose, look};
+use capture::{LookSummary, Whose, look, require_rings};
 use event::Result;
 
 use super::record::processes;
@@ -15,19 +15,18 @@ use crate::flags::{Recover, Snapshot};
 pub fn snapshot(typed: &Snapshot) -> Result<Outcome> {
     let output = typed.output.as_deref();
     let output = output.unwrap_or(Path::new("rtscope-snapshot"));
-    say(&look(output, typed.rings.as_deref(), Whose::All, false)?)
+    let rings = typed.rings.as_deref();
+    require_rings(rings, Whose::All)?;
+    say(&look(output, rings, Whose::All, false)?)
 }
 
 /// Runs `recover`: the rings of processes that are gone, which then go too.
 pub fn recover(typed: &Recover) -> Result<Outcome> {
     let output = typed.output.as_deref();
     let output = output.unwrap_or(Path::new("rtscope-recovered"));
-    say(&look(
-        output,
-        typed.rings.as_deref(),
-        Whose::Dead,
-        !typed.keep,
-    )?)
+    let rings = typed.rings.as_deref();
+    require_rings(rings, Whose::Dead)?;
+    say(&look(output, rings, Whose::Dead, !typed.keep)?)
 }
 
 fn say(summary: &LookSummary) -> Result<Outcome> {

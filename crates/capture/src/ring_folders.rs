@@ -1,0 +1,126 @@
+//! Folders of rings before anybody records or looks there: what is wrong with one that was named,
+//! and whether there are any rings at all.
+
+use std::fs;
+use std::path::Path;
+
+use event::{Error, ErrorKind, Result};
+use ring::{Directory, Liveness};
+
+use crate::user::{Whose, directories};
+
+/// Tells applications and recorders where rings are.
+const VARIABLE: &str = "RTSCOPE_DIR";
+/// For who named one that is none.
+const NAME_ANOTHER: &str = "name the one that RTSCOPE_DIR names for the applications; \
+     ls -d /dev/shm/rtscope-* lists others";
+
+/// Checks that there are rings in `asked`, or else where recorders look.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there are none, or no folder; otherwise why the folder that was
+/// named is not to be looked into. One that nobody named and that refuses itself is none: the
+/// look itself tells it beside what the others hold.
+pub fn require_rings(asked: Option<&Path>, whose: Whose) -> Result<()> {
+    let is_named = asked.is_some() || std::env::var_os(VARIABLE).is_some();
+    let folders = directories(asked);
+    let mut alive: usize = 0;
+    for (path, owner, _) in &folders {
+        let folder = match Directory::open(path, *owner) {
+            Ok(folder) => folder,
+            Err(error) if is_named => return Err(refused(path, error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(_) => return Ok(()),
+        };
+        for name in folder.names()? {
+            match folder.rings(&name) {
+                Ok(None) => (),
+                Ok(Some(rings)) if whose == Whose::Dead && rings.liveness() == Liveness::Alive => {
+                    alive += 1;
+                }
+                Ok(Some(_)) | Err(_) => return Ok(()),
+            }
+        }
+    }
+    let paths: Vec<String> = folders
+        .iter()
+        .map(|(path, ..)| path.display().to_string())
+        .collect();
+    Err(without(&paths.join(", "), alive))
+}
+
+/// No rings in `paths`, or only those of so many processes that live.
+fn without(paths: &str, alive: usize) -> Error {
+    if alive > 0 {
+        return Error::new(ErrorKind::NotFound, "no rings of processes that are gone")
+            .found(format!("rings of {alive} living processes in {paths}"))
+            .mend("rtscope snapshot takes what the living hold");
+    }
+    Error::new(ErrorKind::NotFound, "no rings")
+        .found(format!("no file rings-* in {paths}"))
+        .mend(
+            "rtscope record --flight --user 'GLOB' lets applications keep their newest events; \
+             they and it need the same RTSCOPE_DIR, or none",
+        )
+}
+
+/// Checks that a recorder can have our folder of rings: that it is one, or can be made.
+///
+/// # Errors
+/// Why it cannot.
+pub fn require_folder() -> Result<()> {
+    let ours = directories(None).into_iter().filter(|(.., ours)| *ours);
+    for (path, owner, _) in ours {
+        match Directory::open(&path, owner) {
+            Ok(_) => (),
+            Err(error) if error.kind() == ErrorKind::NotFound => require_parent(&path)?,
+            Err(error) => return Err(refused(&path, error)),
+        }
+    }
+    Ok(())
+}
+
+/// A folder that is not there is made, those above it are not.
+fn require_parent(path: &Path) -> Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => return Ok(()),
+    };
+    if parent.is_dir() {
+        return Ok(());
+    }
+    let what = format!("cannot make the folder of rings {}", path.display());
+    Err(Error::new(ErrorKind::NotFound, what)
+        .found(format!("no such directory: {}", parent.display()))
+        .mend(format!("mkdir -p {}", parent.display())))
+}
+
+/// Why the folder that was named cannot be taken, from what opening it said.
+fn refused(path: &Path, error: Error) -> Error {
+    let name = path.display();
+    let none = |found: String| {
+        let what = format!("no folder of rings: {name}");
+        Error::new(error.kind(), what)
+            .found(found)
+            .mend(NAME_ANOTHER)
+    };
+    let Ok(status) = fs::symlink_metadata(path) else {
+        return match error.kind() {
+            ErrorKind::NotFound => none("no such directory".to_owned()),
+            _ => error.mend("sudo -u OWNER rtscope … runs it as the owner of that folder"),
+        };
+    };
+    if status.is_symlink() {
+        let target = fs::read_link(path).unwrap_or_default();
+        return none("a symbolic link, which is not followed".to_owned())
+            .mend(format!("name what it leads to: {}", target.display()));
+    }
+    if !status.is_dir() {
+        return none("a file, no directory".to_owned());
+    }
+    let owner = std::os::unix::fs::MetadataExt::uid(&status);
+    match owner == rustix::process::geteuid().as_raw() {
+        true => error.mend(format!("chmod u+rwx,go-w {name}")),
+        false => error.mend(format!("sudo -u '#{owner}' rtscope … runs it as its owner")),
+    }
+}
