@@ -114,7 +114,7 @@ impl Instance {
     pub fn set_buffer_size(&self, bytes_per_cpu: usize) -> Result<()> {
         let kib = bytes_per_cpu.div_ceil(1024).max(1);
         self.write("buffer_size_kb", &kib.to_string())
-            .map_err(|error| error.mend("ask for a smaller buffer: --buffer 1MiB"))
+            .map_err(|error| error.mend(smaller(kib)))
     }
 
     /// Whether a full ring overwrites its oldest events (else it refuses the newest).
@@ -297,9 +297,22 @@ fn cpu_mask(cpus: &[Cpu]) -> String {
         .join(",")
 }
 
+/// For who asked for buffers of `kib` that the kernel refused.
+fn smaller(kib: usize) -> String {
+    format!("ask for a smaller buffer: --buffer {}K", (kib / 4).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_is_advised_is_smaller_than_the_one_that_was_refused() {
+        let check = |kib: usize, expect: &str| assert!(smaller(kib).ends_with(expect), "{kib}");
+        check(4 << 20, "--buffer 1048576K");
+        check(512, "--buffer 128K");
+        check(1, "--buffer 1K");
+    }
 
     #[test]
     fn a_mask_of_many_cpus_has_its_highest_word_first() {

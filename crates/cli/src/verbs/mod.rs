@@ -16,6 +16,7 @@ mod progress;
 pub mod record;
 pub mod report;
 pub mod rings;
+mod room;
 pub mod shield;
 pub mod watch;
 mod window;

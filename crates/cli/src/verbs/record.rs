@@ -18,6 +18,7 @@ use crate::flags::Record;
 use crate::live::LiveLine;
 use crate::options::RecordOptions;
 use crate::signals::{self, Wish};
+use crate::verbs::room;
 
 /// Slow enough to cost nothing.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -54,7 +55,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let text = ending(&summary);
+    let text = ending(&summary, &config);
     std::io::stdout()
         .lock()
         .write_all(text.as_bytes())
@@ -145,7 +146,7 @@ fn until(config: &RecordConfig) -> String {
     }
 }
 
-fn ending(summary: &RecordSummary) -> String {
+fn ending(summary: &RecordSummary, config: &RecordConfig) -> String {
     let path = summary.path.display();
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
@@ -160,7 +161,7 @@ fn ending(summary: &RecordSummary) -> String {
             summary.size_bytes() as f64 / 1e6
         );
     }
-    applications(&mut text, summary);
+    applications(&mut text, summary, config);
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
     }
@@ -168,10 +169,9 @@ fn ending(summary: &RecordSummary) -> String {
         let _ = writeln!(text, "the command failed: {status}");
     }
     if summary.lost() > 0 {
-        let _ = writeln!(
-            text,
-            "events were lost: repeat with --buffer 16M, or with fewer --events"
-        );
+        let (buffer_bytes, cpus) = (config.buffer_bytes_per_cpu as u64, summary.cpus.len());
+        let advice = room::of_kernel(buffer_bytes, cpus, room::memory_bytes());
+        let _ = writeln!(text, "{advice}");
     }
     if summary.cpus.is_empty() {
         let _ = writeln!(text, "next:  rtscope cat {path}");
@@ -221,7 +221,7 @@ pub fn processes(text: &mut String, user: &UserSummary) {
 }
 
 /// What became of applications.
-fn applications(text: &mut String, summary: &RecordSummary) {
+fn applications(text: &mut String, summary: &RecordSummary, config: &RecordConfig) {
     let user = &summary.user;
     processes(text, user);
     if summary.cpus.is_empty() {
@@ -235,11 +235,10 @@ fn applications(text: &mut String, summary: &RecordSummary) {
             summary.path.display()
         );
     }
-    if user.lost() > 0 {
-        let _ = writeln!(
-            text,
-            "events of applications were lost: start them with RTSCOPE_RING_SIZE=4M"
-        );
+    let ring_size = std::env::var(room::RING_SIZE).ok();
+    let advice = room::of_applications(user, ring_size.as_deref(), config.command.is_some());
+    if let Some(advice) = advice {
+        let _ = writeln!(text, "{advice}");
     }
 }
 

@@ -1,0 +1,160 @@
+//! What to repeat a recording with that had too little room: with more than it had, or, where there
+//! is no more, with something else.
+
+use abi::rings::RING_BYTES_MAX;
+use capture::UserSummary;
+
+use crate::options::parse_size;
+
+/// So many times the room that was too little.
+const GROWTH: u64 = 4;
+/// The kernel's buffers may take one part in so many of the memory: they are never swapped out.
+const MEMORY_PARTS: u64 = 4;
+/// What sets the size of an application's rings.
+pub const RING_SIZE: &str = "RTSCOPE_RING_SIZE";
+/// Without it (`RING_BYTES_DEFAULT` in `probe/src/settings.c`).
+const RING_DEFAULT_BYTES: u64 = 256 << 10;
+/// The one cause of losses that larger rings mend, in [`ring::LOSS_NAMES`].
+const RING_FULL: &str = "ring full";
+
+/// After losses in the kernel's buffers, of `buffer_bytes` on each of so many CPUs.
+pub fn of_kernel(buffer_bytes: u64, cpus: usize, memory_bytes: u64) -> String {
+    let more_bytes = buffer_bytes.saturating_mul(GROWTH);
+    let more = size(more_bytes);
+    let all_bytes = more_bytes.saturating_mul(cpus as u64);
+    match all_bytes <= memory_bytes / MEMORY_PARTS {
+        true => {
+            format!("events were lost: repeat with --buffer {more}, or with fewer --events")
+        }
+        false => format!(
+            "events were lost: repeat with fewer --events, or with a --filter; for larger buffers \
+             ({more} on each of {cpus} CPUs) this machine has not the memory"
+        ),
+    }
+}
+
+/// The memory of this machine.
+pub fn memory_bytes() -> u64 {
+    let machine = rustix::system::sysinfo();
+    // Both are as wide as the machine's words.
+    (machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit))
+}
+
+/// After losses in the rings of applications, when larger ones would have kept the events.
+/// `ring_size` is what [`RING_SIZE`] says in our own environment, which the command that we ran
+/// has too (`is_ours`); those that others started may have been told something else.
+pub fn of_applications(
+    user: &UserSummary,
+    ring_size: Option<&str>,
+    is_ours: bool,
+) -> Option<String> {
+    let cause = ring::LOSS_NAMES
+        .iter()
+        .position(|name| *name == RING_FULL)?;
+    let was_full = user.processes.iter().any(|one| one.losses[cause] > 0);
+    was_full.then(|| of_rings(ring_size, is_ours))
+}
+
+fn of_rings(ring_size: Option<&str>, is_ours: bool) -> String {
+    let had = ring_size.and_then(|text| parse_size(RING_SIZE, text).ok());
+    let had = had.unwrap_or(RING_DEFAULT_BYTES).min(RING_BYTES_MAX);
+    // Rings are powers of two.
+    let more = had.next_power_of_two().saturating_mul(GROWTH);
+    if more > RING_BYTES_MAX {
+        return format!(
+            "events of applications were lost: record fewer with --user, or start them with \
+             RTSCOPE_MODE=block; rings are {} at most",
+            size(RING_BYTES_MAX)
+        );
+    }
+    let more = size(more);
+    let or = match is_ours {
+        true => "",
+        false => ", or four times what they had",
+    };
+    format!("events of applications were lost: start them with {RING_SIZE}={more}{or}")
+}
+
+/// As `--buffer` and [`RING_SIZE`] take it, in the largest unit that says it whole.
+fn size(bytes: u64) -> String {
+    let units = [(30, "G"), (20, "M"), (10, "K")];
+    let whole = |shift: &u32| bytes > 0 && bytes.trailing_zeros() >= *shift;
+    match units.into_iter().find(|(shift, _)| whole(shift)) {
+        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+        None => bytes.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn kernel_buffers_are_to_be_four_times_as_large_while_there_is_memory() {
+        let check = |buffer: &str, expect: &str| {
+            let bytes = parse_size("--buffer", buffer).expect("a size");
+            let said = of_kernel(bytes, 2, 4 * GIB);
+            assert!(said.contains(expect), "{buffer}: {said}");
+        };
+        check("1000", "--buffer 4000,");
+        check("96K", "--buffer 384K,");
+        check("4M", "--buffer 16M,");
+        check("16M", "--buffer 64M,");
+        check("128M", "--buffer 512M,");
+        check("129M", "fewer --events, or with a --filter; for larger");
+        check("8G", "fewer --events, or with a --filter; for larger");
+    }
+
+    #[test]
+    fn rings_are_to_be_four_times_as_large_up_to_the_largest() {
+        let check = |ring_size: Option<&str>, expect: &str| {
+            let said = of_rings(ring_size, true);
+            assert!(said.contains(expect), "{ring_size:?}: {said}");
+        };
+        check(None, "RTSCOPE_RING_SIZE=1M");
+        check(Some("rubbish"), "RTSCOPE_RING_SIZE=1M");
+        check(Some("64K"), "RTSCOPE_RING_SIZE=256K");
+        check(Some("3M"), "RTSCOPE_RING_SIZE=16M");
+        check(Some("4M"), "RTSCOPE_RING_SIZE=16M");
+        check(Some("1G"), "RTSCOPE_RING_SIZE=4G");
+        check(Some("2G"), "RTSCOPE_MODE=block; rings are 4G at most");
+        check(Some("900G"), "RTSCOPE_MODE=block; rings are 4G at most");
+        assert!(of_rings(None, false).ends_with("=1M, or four times what they had"));
+    }
+
+    #[test]
+    fn larger_rings_are_advised_only_where_rings_were_full() {
+        let process = |cause: &str| {
+            let place = ring::LOSS_NAMES.iter().position(|name| *name == cause);
+            let mut losses = ring::Losses::default();
+            losses[place.expect("a cause")] = 7;
+            capture::UserProcess {
+                pid: 1,
+                name: String::new(),
+                events: 0,
+                losses,
+                malformed: 0,
+                unregistered: 0,
+                size_bytes: 0,
+            }
+        };
+        let advice = |cause| {
+            let user = UserSummary {
+                processes: vec![process(cause)],
+                refused: Vec::new(),
+            };
+            of_applications(&user, None, true)
+        };
+        assert!(advice(RING_FULL).is_some());
+        assert_eq!(advice("aborted too often"), None);
+    }
+
+    #[test]
+    fn the_default_size_of_rings_is_the_one_of_applications() {
+        let settings = include_str!("../../../../probe/src/settings.c");
+        let define = "#define RING_BYTES_DEFAULT (UINT64_C(256) << 10)";
+        assert!(settings.contains(define), "no longer {RING_DEFAULT_BYTES}");
+    }
+}
