@@ -1,4 +1,5 @@
-//! What killed runs left behind, found by name and dead owner, removed on request.
+//! What killed runs left behind, found by name and dead owner, removed on request; but for what a
+//! living recorder still reads.
 
 use std::fs;
 use std::path::Path;
@@ -40,11 +41,40 @@ pub struct Leftover {
 /// Shared memory of POSIX.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Everything that dead processes of ours left in tracefs, in shared memory and in `output`.
+/// What [`clean`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// What is gone.
+    pub removed: Vec<Leftover>,
+    /// What dead processes left among their rings where a living recorder still reads them.
+    pub in_use: Vec<Leftover>,
+}
+
+/// Removes everything that dead processes of ours left in tracefs, in shared memory and in
+/// `output`, but for what a living recorder still reads.
 ///
 /// # Errors
-/// When tracefs is mounted but refuses to be read.
-pub fn find(output: &Path) -> Result<Vec<Leftover>> {
+/// When tracefs is mounted but refuses to be read, and when the operating system refuses to remove
+/// something.
+pub fn clean(output: &Path) -> Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    for leftover in find(output)? {
+        leftover.remove()?;
+        cleaned.removed.push(leftover);
+    }
+    for (path, owner, _) in directories(None) {
+        // Nobody's folder, or one that is not to be trusted, has nothing of ours.
+        if let Ok(folder) = Directory::open(&path, owner) {
+            clean_rings(&folder, owner, &mut cleaned)?;
+        }
+    }
+    cleaned.removed.sort();
+    cleaned.in_use.sort();
+    Ok(cleaned)
+}
+
+/// Everything that dead processes left elsewhere than among rings.
+fn find(output: &Path) -> Result<Vec<Leftover>> {
     let mut found = Vec::new();
     match Tracefs::find() {
         Ok(tracefs) => {
@@ -74,26 +104,57 @@ pub fn find(output: &Path) -> Result<Vec<Leftover>> {
         shared_memory,
         Kind::SharedMemory,
     ));
-    found.extend(dead_rings());
-    found.extend(sessions());
     found.extend(files(output, half_written, Kind::HalfWrittenTrace));
-    found.sort();
     Ok(found)
 }
 
+/// Removes what dead processes left in a folder of rings, unless somebody records there.
+fn clean_rings(folder: &Directory, owner: u32, cleaned: &mut Cleaned) -> Result<()> {
+    let sessions = files(folder.path(), session, Kind::Session);
+    if !sessions.is_empty() {
+        // Also switches off what they left on in applications.
+        match unless_recorded(switch_off(folder.path(), owner))? {
+            Some(()) => cleaned.removed.extend(sessions),
+            None => cleaned.in_use.extend(sessions),
+        }
+    }
+    let left = left_among_rings(folder);
+    if left.is_empty() {
+        return Ok(());
+    }
+    // Held while they are removed: no recorder begins to read them meanwhile.
+    let Some(_lock) = unless_recorded(folder.lock())? else {
+        cleaned.in_use.extend(left);
+        return Ok(());
+    };
+    for leftover in left {
+        leftover.remove()?;
+        cleaned.removed.push(leftover);
+    }
+    Ok(())
+}
+
+/// None where somebody records. A recorder reads the rings of who died, and in flight keeps them
+/// for a snapshot; it also lives where its id means nothing to us.
+fn unless_recorded<T>(taken: Result<T>) -> Result<Option<T>> {
+    match taken {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        taken => taken.map(Some),
+    }
+}
+
 impl Leftover {
-    /// Removes it.
+    /// Removes it; a session goes another way ([`switch_off`]).
     ///
     /// # Errors
     /// When the operating system refuses.
-    pub fn remove(&self) -> Result<()> {
+    fn remove(&self) -> Result<()> {
         let path = Path::new(&self.path);
         let removed = match self.kind {
             Kind::TracefsInstance => return self.remove_instance(),
             Kind::DynamicEvent => return self.remove_dynamic_event(),
-            Kind::Session => return self.remove_session(),
             Kind::HalfWrittenTrace if path.is_dir() => fs::remove_dir_all(path),
-            Kind::SharedMemory | Kind::HalfWrittenTrace => fs::remove_file(path),
+            Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace => fs::remove_file(path),
         };
         self.unless_gone(removed)
     }
@@ -105,16 +166,6 @@ impl Leftover {
             tracefs.root().join("instances").join(&instance.name) == Path::new(&self.path)
         });
         instance.map_or(Ok(()), ftrace::Leftover::remove)
-    }
-
-    /// Also switches off what it left on in applications.
-    fn remove_session(&self) -> Result<()> {
-        let folder = Path::new(&self.path).parent();
-        let mut all = directories(None).into_iter();
-        match all.find(|(path, ..)| Some(path.as_path()) == folder) {
-            Some((path, owner, _)) => switch_off(&path, owner),
-            None => Ok(()),
-        }
     }
 
     fn remove_dynamic_event(&self) -> Result<()> {
@@ -165,36 +216,20 @@ fn dynamic_events(text: &str, is_dead: impl Fn(u32) -> bool) -> Vec<Leftover> {
     text.lines().filter_map(event).collect()
 }
 
-/// Rings of processes that nobody maps any more. Who maps a file holds a lock on it, in whatever
-/// namespace it lives; its id says nothing.
-fn dead_rings() -> Vec<Leftover> {
-    let mut found = Vec::new();
-    for (path, owner, _) in directories(None) {
-        let Ok(directory) = Directory::open(&path, owner) else {
+/// Rings of processes that nobody maps any more, and what processes without rings left. Who maps a
+/// file holds a lock on it, in whatever namespace it lives; its id says nothing.
+fn left_among_rings(folder: &Directory) -> Vec<Leftover> {
+    let mut found = files(folder.path(), without_rings, Kind::SharedMemory);
+    for name in folder.names().unwrap_or_default() {
+        let rings = folder.rings(&name).ok().flatten();
+        let Some(rings) = rings.filter(|rings| rings.liveness() == Liveness::Dead) else {
             continue;
         };
-        for name in directory.names().unwrap_or_default() {
-            let rings = directory.rings(&name).ok().flatten();
-            let Some(rings) = rings.filter(|rings| rings.liveness() == Liveness::Dead) else {
-                continue;
-            };
-            found.push(Leftover {
-                kind: Kind::SharedMemory,
-                path: display(&path.join(name)),
-                pid: u32::try_from(rings.layout().pid).unwrap_or_default(),
-            });
-        }
-    }
-    found
-}
-
-/// What recorders of applications that were killed left: their sessions; and what processes without
-/// rings that were killed left.
-fn sessions() -> Vec<Leftover> {
-    let mut found = Vec::new();
-    for (path, ..) in directories(None) {
-        found.extend(files(&path, session, Kind::Session));
-        found.extend(files(&path, without_rings, Kind::SharedMemory));
+        found.push(Leftover {
+            kind: Kind::SharedMemory,
+            path: display(&folder.path().join(name)),
+            pid: u32::try_from(rings.layout().pid).unwrap_or_default(),
+        });
     }
     found
 }

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
-use capture::leftovers::{self, Leftover};
+use capture::leftovers::{self, Cleaned, Leftover};
 use event::{Error, Result};
 use measure::shield::{self, Shield};
 use serde_json::{Value, json};
@@ -29,11 +29,11 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     let mut report = Report {
         facts: &facts,
         shield: shield::state(Path::new("/"))?,
-        removed: None,
+        cleaned: None,
         costs: None,
     };
     if typed.clean {
-        report.removed = Some(clean(typed)?);
+        report.cleaned = Some(clean(typed)?);
     }
     if typed.cost {
         report.costs = Some(Costs::measure(&facts)?);
@@ -50,25 +50,21 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn clean(typed: &Doctor) -> Result<Vec<Leftover>> {
+fn clean(typed: &Doctor) -> Result<Cleaned> {
     let looked_into = std::fs::read_dir(&typed.output);
     looked_into.map_err(|error| {
         let what = format!("cannot look into {}", typed.output.display());
         Error::io(what, error).mend("give --output the folder in which rtscope was killed")
     })?;
-    let found = leftovers::find(&typed.output)?;
-    for leftover in &found {
-        leftover.remove()?;
-    }
-    Ok(found)
+    leftovers::clean(&typed.output)
 }
 
 struct Report<'a> {
     facts: &'a Facts,
     /// The shield that is up.
     shield: Option<Shield>,
-    /// What `--clean` removed; none without it.
-    removed: Option<Vec<Leftover>>,
+    /// What `--clean` did; none without it.
+    cleaned: Option<Cleaned>,
     /// What `--cost` measured; none without it.
     costs: Option<Costs>,
 }
@@ -88,8 +84,9 @@ impl Report<'_> {
             "doubts": self.facts.doubts(),
             "shielded_cpus": self.shield.as_ref().map(|shield| &shield.cpus),
         });
-        if let Some(removed) = &self.removed {
-            report["removed"] = json!(removed);
+        if let Some(cleaned) = &self.cleaned {
+            report["removed"] = json!(cleaned.removed);
+            report["in_use"] = json!(cleaned.in_use);
         }
         if let Some(costs) = &self.costs {
             report["cost"] = costs.json();
@@ -114,8 +111,8 @@ impl Report<'_> {
                 text.push_str(&lack_lines("  ", doubt, paint));
             }
         }
-        if let Some(removed) = &self.removed {
-            text.push_str(&removed_lines(removed));
+        if let Some(cleaned) = &self.cleaned {
+            text.push_str(&cleaned_lines(cleaned));
         }
         if let Some(costs) = &self.costs {
             text.push_str(&costs.text());
@@ -182,14 +179,26 @@ fn lack_lines(indent: &str, lack: &Lack, paint: Paint) -> String {
     format!("{indent}{what}\n{indent}  found: {found}\n{indent}  mend:  {mend}\n")
 }
 
-fn removed_lines(removed: &[Leftover]) -> String {
-    if removed.is_empty() {
+fn cleaned_lines(cleaned: &Cleaned) -> String {
+    let Cleaned { removed, in_use } = cleaned;
+    if removed.is_empty() && in_use.is_empty() {
         return "\nnothing was left by killed runs\n".into();
     }
-    let mut text = String::from("\nremoved what killed runs left\n");
-    for leftover in removed {
-        let _ = writeln!(text, "  {} (process {})", leftover.path, leftover.pid);
-    }
+    let mut text = String::new();
+    let mut list = |headline: &str, leftovers: &[Leftover]| {
+        if !leftovers.is_empty() {
+            // Writing to a String cannot fail, here and below.
+            let _ = writeln!(text, "\n{headline}");
+        }
+        for Leftover { path, pid, .. } in leftovers {
+            let _ = writeln!(text, "  {path} (process {pid})");
+        }
+    };
+    list("removed what killed runs left", removed);
+    list(
+        "left to the living recorder that still reads it; clean again when that has ended",
+        in_use,
+    );
     text
 }
 
@@ -221,7 +230,7 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         let report = Report {
             facts: &facts,
             shield: None,
-            removed: Some(Vec::new()),
+            cleaned: Some(Cleaned::default()),
             costs: None,
         }
         .json();
@@ -233,5 +242,6 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         );
         assert_eq!(report["verbs"][0]["verb"], "watch");
         assert_eq!(report["removed"], json!([]));
+        assert_eq!(report["in_use"], json!([]));
     }
 }
