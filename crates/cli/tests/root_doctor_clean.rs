@@ -1,4 +1,5 @@
-//! `doctor --clean` leaves a living recorder what it still reads. Needs root: it cleans tracefs too.
+//! `doctor --clean` leaves a living recorder what it still reads. Needs root: it cleans tracefs
+//! too.
 
 mod recorded;
 
