@@ -65,8 +65,7 @@ pub fn output(command: &mut Command) -> Result<String> {
 
 /// Whether a program of this name can be started.
 pub fn exists(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    which::which(program).is_ok()
 }
 
 fn name(command: &Command) -> String {

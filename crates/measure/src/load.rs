@@ -96,7 +96,7 @@ pub struct Running {
 /// system refused.
 pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
     let (program, install) = load.program();
-    if !is_installed(program) {
+    if which::which(program).is_err() {
         let what = format!("there is no {program} for the load {}", load.name());
         let found = format!("no {program} in PATH");
         return Err(Error::new(event::ErrorKind::NotFound, what)
@@ -210,13 +210,4 @@ fn check_group(group: &Path) -> Result<()> {
     Err(Error::new(event::ErrorKind::InvalidInput, what)
         .found(found)
         .mend(mend))
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder: PathBuf| is_executable(&folder.join(program)))
-}
-
-fn is_executable(file: &Path) -> bool {
-    rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -133,11 +133,8 @@ impl Image {
 
 /// The file that the shell would run for `program`.
 pub fn in_path(program: &str) -> Result<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders)
-        .chain(["/sbin".into(), "/usr/sbin".into()])
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
+    which::which(program)
+        .or_else(|_| which::which_in(program, Some("/sbin:/usr/sbin"), "/"))
         .with_context(|| format!("no program '{program}' in PATH"))
 }
 

@@ -245,9 +245,6 @@ fn cpus_allowed(online: &[Cpu]) -> Vec<Cpu> {
 
 /// Where `name` is in PATH.
 fn program(name: &str) -> Option<String> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| rustix::fs::access(file, Access::EXEC_OK).is_ok())
-        .map(|file| file.display().to_string())
+    let path = which::which(name).ok()?;
+    Some(path.display().to_string())
 }

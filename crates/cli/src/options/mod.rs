@@ -23,7 +23,7 @@ pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};
 pub use preempt::PreemptOptions;
 pub use read::{DiagnoseOptions, InfoOptions, Selection, TimeWord, WindowOptions};
 pub use record::RecordOptions;
-pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb};
+pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb, report_program};
 pub use wall::WallWord;
 pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
 pub use words::{BUFFER_DEFAULT_BYTES, known_cpu, known_cpus, parse_size, positive_duration};

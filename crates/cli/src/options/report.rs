@@ -136,12 +136,12 @@ impl ReportVerb {
 fn is_external(name: &str) -> bool {
     let is_path = name.contains('/') || name.ends_with(".py");
     let is_ours = |name: &str| REPORTS.iter().any(|named| named.name == ours(name));
-    let in_path = || {
-        let folders = std::env::var_os("PATH").unwrap_or_default();
-        let file = format!("rtscope-report-{name}");
-        std::env::split_paths(&folders).any(|folder| folder.join(&file).is_file())
-    };
-    is_path || !is_ours(name) && !name.contains(',') && in_path()
+    is_path || !is_ours(name) && !name.contains(',') && report_program(name).is_some()
+}
+
+/// The program in the search path that makes the report `name`.
+pub fn report_program(name: &str) -> Option<PathBuf> {
+    which::which(format!("rtscope-report-{name}")).ok()
 }
 
 fn output(typed: &flags::Report) -> Output {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use trace::{OpenOptions, Root, Trace};
 
 use crate::exit::{Outcome, print};
-use crate::options::{ExternalRequest, Output};
+use crate::options::{ExternalRequest, Output, report_program};
 use crate::verbs::window;
 
 /// Runs a program's report and prints it as was asked.
@@ -68,11 +68,7 @@ fn find(name: &str) -> Result<PathBuf> {
             false => Err(missing(name)),
         };
     }
-    let file = format!("rtscope-report-{name}");
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&folders).map(|folder| folder.join(&file));
-    let mut found = found.filter(|path| path.is_file());
-    found.next().ok_or_else(|| missing(name))
+    report_program(name).ok_or_else(|| missing(name))
 }
 
 fn missing(name: &str) -> Error {

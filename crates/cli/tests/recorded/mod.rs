@@ -50,8 +50,7 @@ pub fn run(command: &mut Command) -> String {
 
 /// Whether a program of this name can be started.
 pub fn exists(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+    which::which(program).is_ok()
 }
 
 /// Compiles `source` (C, or C++ by a compiler that ends so) to the program `name`.
