@@ -172,7 +172,7 @@ fn write_user(dir: &Path, events: u64) -> Result<()> {
         id: ClassId(id),
         name: name.to_owned(),
         stream: 0,
-        fields: vec![integer("i", 64), integer("duration_ns", 64)],
+        fields: [integer("i", 64), integer("duration_ns", 64)].into(),
     };
     let meta = TraceMeta {
         environment: vec![("hostname".to_owned(), "bench".into())],

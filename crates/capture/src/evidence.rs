@@ -35,7 +35,7 @@ pub(crate) fn classes(stream: u32) -> Vec<EventClass> {
         id: ClassId(0),
         name: name.to_owned(),
         stream,
-        fields,
+        fields: fields.into(),
     };
     vec![
         class("rtscope_hit", hit_fields()),

@@ -169,7 +169,7 @@ pub(crate) fn classes() -> Vec<EventClass> {
         id: ClassId(0),
         name: name.to_owned(),
         stream: 0,
-        fields,
+        fields: fields.into(),
     };
     vec![
         class("lttng_statedump_start", vec![]),

@@ -17,10 +17,11 @@ fn meta(header: HeaderKind) -> TraceMeta {
         id: ClassId(0),
         name: "robot:step".to_owned(),
         stream: 0,
-        fields: vec![Field::payload(
+        fields: [Field::payload(
             "number",
             FieldType::Integer(Integer::le(32, false)),
-        )],
+        )]
+        .into(),
     };
     TraceMeta {
         uuid: random_uuid().expect("random bytes"),

@@ -61,7 +61,7 @@ fn stream(entropy: &mut Entropy<'_>, clock: usize) -> StreamMeta {
             id: ClassId(place),
             name: format!("class \"{place}\""),
             stream: 0,
-            fields: [payload, context, shared.clone()].concat(),
+            fields: [payload, context, shared.clone()].concat().into(),
         }
     };
     let kinds = [HeaderKind::Compact, HeaderKind::Large, HeaderKind::Untimed];

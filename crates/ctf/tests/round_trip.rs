@@ -237,7 +237,7 @@ fn write(dir: &std::path::Path, entropy: &mut Entropy<'_>) -> Written {
             id: ClassId(place.into()),
             name: format!("class {place}"),
             stream: 0,
-            fields,
+            fields: fields.into(),
         }
     };
     let classes: Vec<EventClass> = (0..3).map(&mut class).collect();

@@ -17,7 +17,7 @@ fn class(name: &str, fields: Vec<Field>) -> EventClass {
         id: ClassId(0),
         name: name.to_owned(),
         stream: 0,
-        fields,
+        fields: fields.into(),
     }
 }
 

@@ -226,8 +226,9 @@ pub struct EventClass {
     pub name: String,
     /// The stream class (channel) that it belongs to.
     pub stream: u32,
-    /// The fields of all scopes, payload first.
-    pub fields: Vec<Field>,
+    /// The fields of all scopes, payload first. Those of many classes are the same, and then held
+    /// by all of them: most system calls return one number.
+    pub fields: Arc<[Field]>,
 }
 
 impl EventClass {

@@ -75,7 +75,7 @@ impl Notes<'_> {
             Root::Auto(name) | Root::Scoped(_, name) => name.as_str(),
             Root::App(..) | Root::Pseudo(_) => "",
         };
-        let fields = self.classes.iter().flat_map(|class| &class.fields);
+        let fields = self.classes.iter().flat_map(|class| class.fields.iter());
         let near = nearest(name, fields.map(|field| field.name.as_str()));
         let mend = match near {
             Some(near) if near == name => {

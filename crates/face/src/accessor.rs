@@ -124,7 +124,7 @@ impl Accessor {
 /// A name that no class has.
 pub(crate) fn unknown_field(trace: &Trace, name: &str) -> Error {
     let what = format!("no event of this trace has a field '{name}'");
-    let fields = trace.classes().iter().flat_map(|class| &class.fields);
+    let fields = trace.classes().iter().flat_map(|class| class.fields.iter());
     let mend = match expr::nearest(name, fields.map(|field| field.name.as_str())) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'rtscope cat' shows the events with their fields".to_owned(),

@@ -11,7 +11,7 @@ fn trace() -> Trace {
         id: ClassId(id),
         name: name.to_owned(),
         stream: 0,
-        fields: Vec::new(),
+        fields: [].into(),
     };
     let event = |(ns, cpu, class): (i64, u32, u32)| MemoryEvent {
         time: Instant::from_ns(ns),

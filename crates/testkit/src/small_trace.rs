@@ -9,7 +9,7 @@ pub fn event_class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
         id: ClassId(id),
         name: name.to_owned(),
         stream: 0,
-        fields,
+        fields: fields.into(),
     }
 }
 

@@ -120,12 +120,11 @@ impl SyntheticTrace {
         }
         let id = ClassId(self.trace.classes.len() as u32);
         let field = |(name, value): &(&str, Value<'static>)| Field::payload(*name, ty(value));
-        let fields = fields.iter().map(field).collect();
         self.trace.classes.push(EventClass {
             id,
             name: name.to_owned(),
             stream: 0,
-            fields,
+            fields: fields.iter().map(field).collect(),
         });
         id
     }

@@ -87,12 +87,12 @@ fn main() -> event::Result<()> {
             let class = &trace.classes()[class.0 as usize];
             name.as_ref().is_none_or(|name| class.name == *name)
         });
-        while let Some(item) = cursor.next()? {
+        cursor.each(|item| {
             match item {
                 Item::Event(event) => {
                     events += 1;
                     for reads in &bound[event.class().0 as usize] {
-                        add(&mut sum, &event, *reads);
+                        add(&mut sum, event, *reads);
                     }
                 }
                 Item::Lost(loss) => lost += loss.count.unwrap_or(1),
@@ -104,7 +104,8 @@ fn main() -> event::Result<()> {
                     );
                 }
             }
-        }
+            Ok(())
+        })?;
         let seconds = cpu_seconds() - start;
         let rate = events as f64 / seconds / 1e6;
         println!(

@@ -38,7 +38,7 @@ pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
         id: ClassId(place as u32),
         name: event.full_name(),
         stream: 0,
-        fields,
+        fields: fields.into(),
     }
 }
 

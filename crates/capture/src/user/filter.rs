@@ -133,7 +133,8 @@ fn by_recorder(
     }
     let mut class = classes::class(event, 0);
     let contexts = Context::all();
-    class.fields.extend(contexts.iter().map(|one| one.field()));
+    let with_contexts = contexts.iter().map(|one| one.field());
+    class.fields = class.fields.iter().cloned().chain(with_contexts).collect();
     Ok(Compiled::Recorder(Box::new(ByRecorder {
         question: Question::new(expr, std::slice::from_ref(&class))?,
         class,
@@ -152,6 +153,7 @@ fn whole_class(
         field.hidden = false;
     }
     let mut class = classes::class(&seen, 0);
+    let mut fields = class.fields.to_vec();
     let mut sources = Vec::new();
     for (place, field) in event.fields.iter().enumerate() {
         if let FieldKind::Sequence(_) = field.kind {
@@ -171,8 +173,9 @@ fn whole_class(
                 Source::Recorder
             }
         });
-        class.fields.push(context.field());
+        fields.push(context.field());
     }
+    class.fields = fields.into();
     (class, sources)
 }
 

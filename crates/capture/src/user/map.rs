@@ -61,7 +61,7 @@ pub(super) fn stream() -> StreamMeta {
         id: ClassId(place as u32),
         name: format!("lttng_ust_statedump:{name}"),
         stream: STREAM as u32,
-        fields,
+        fields: fields.into(),
     };
     StreamMeta {
         name: "process-map".to_owned(),

@@ -176,7 +176,7 @@ mod tests {
             id: ClassId(0),
             name: "a:b".to_owned(),
             stream: 0,
-            fields: vec![
+            fields: [
                 Field::payload("small", integer(8, true)),
                 Field::payload("port", FieldType::Integer(network)),
                 Field::payload("_two_length", integer(16, false)),
@@ -190,7 +190,8 @@ mod tests {
                 Field::payload("name", FieldType::String),
                 Field::payload("comm", FieldType::Text { size_bytes: 4 }),
                 Field::payload("last", integer(32, false)),
-            ],
+            ]
+            .into(),
         }
     }
 

@@ -3,7 +3,9 @@
 //! takes in registers.
 
 use super::header::{ByteHeader, Said};
-use super::layout::{ClassLayout, StreamLayout};
+use event::ClassId;
+
+use super::layout::{BodyLayout, StreamLayout};
 use super::scale::TimeScale;
 
 /// So many events at once: few enough that those of many streams stay in the cache.
@@ -12,12 +14,14 @@ const HEADS_MAX: usize = 32;
 /// What is known of an event before its fields are looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
-    pub class: &'a ClassLayout,
+    pub layout: &'a BodyLayout,
+    pub class: ClassId,
+    /// The byte of the content where its body begins: reading ahead ends where that takes more
+    /// bits.
+    pub body_at: u32,
     /// The clock of its stream.
     pub ticks: u64,
     pub time_ns: i64,
-    /// The byte of the content where its body begins.
-    pub body_at: usize,
 }
 
 /// The events that were read ahead.
@@ -99,13 +103,13 @@ impl<'a> Ahead<'a> {
             let Some(Some(class)) = by_id.get(id as usize) else {
                 break;
             };
-            let class: &ClassLayout = class;
-            let end = match (&class.packed, &class.steps) {
+            let layout = &*class.body;
+            let end = match (&layout.packed, &layout.steps) {
                 (Some(packed), _) => Some(body_at.saturating_add(packed.size_bytes)),
                 (None, Some(steps)) => steps.end(bytes, body_at, slots),
                 (None, None) => None,
             };
-            let Some(at) = end else {
+            let (Some(at), Ok(body_at_short)) = (end, u32::try_from(body_at)) else {
                 break;
             };
             let time_ns = manner.scale.ns(ticks);
@@ -113,10 +117,11 @@ impl<'a> Ahead<'a> {
                 break;
             }
             *head = Some(Head {
-                class,
+                layout,
+                class: class.class,
+                body_at: body_at_short,
                 ticks,
                 time_ns,
-                body_at,
             });
             self.count += 1;
             reached = Reached { at, ticks };

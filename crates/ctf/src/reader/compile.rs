@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use event::{ClassId, Error, ErrorKind, EventClass, Result, Scope};
+use event::{ClassId, Error, ErrorKind, EventClass, Field, Result, Scope};
 
 use super::bits::{IntLoad, Order, align_up};
 use super::layout::{
-    ClassLayout, IntNode, MemberNode, Node, NodeKind, Role, Shows, Span, StreamLayout,
+    BodyLayout, ClassLayout, IntNode, MemberNode, Node, NodeKind, Role, Shows, Span, StreamLayout,
 };
 use super::places::{PlaceBuilder, packet_places, quick_header};
 use super::references::{Frame, Target};
@@ -113,9 +113,20 @@ pub(super) struct Compiler<'d> {
     /// Names, slots and signs of all integers of the shared scopes, with dots between.
     pub(super) shared: HashMap<(Scope, String), Target>,
     pub(super) slots: u16,
+    /// Bodies of events of the stream that have no context of their own, by their payload's type.
+    bodies: HashMap<*const Type, Body>,
     /// Whether the shared scopes are those of an event with a context of its own.
     has_context: bool,
     clock: Option<u32>,
+}
+
+/// What the declarations of an event say of its body.
+#[derive(Clone)]
+struct Body {
+    fields: Arc<[Field]>,
+    layout: Arc<BodyLayout>,
+    /// How many values are kept while it is walked, those of the shared scopes among them.
+    slots: u16,
 }
 
 impl<'d> Compiler<'d> {
@@ -128,6 +139,7 @@ impl<'d> Compiler<'d> {
             frames: Vec::new(),
             shared: HashMap::new(),
             slots: 0,
+            bodies: HashMap::new(),
             has_context: false,
             clock: None,
         }
@@ -165,12 +177,18 @@ impl<'d> Compiler<'d> {
         let (shared_slots, mut slot_count) = (self.slots, self.slots);
         for event in events {
             self.slots = shared_slots;
-            let shared = event_context.clone();
-            let compiled = self.class(id, stream, event, shared, classes.len())?;
-            slot_count = slot_count.max(self.slots);
-            layout.field_count = layout.field_count.max(compiled.0.fields.len());
-            classes.push(compiled.0);
-            if !layout.add(event.id, compiled.1) {
+            let body = self.known_body(stream, event, event_context.as_ref())?;
+            slot_count = slot_count.max(body.slots);
+            layout.field_count = layout.field_count.max(body.fields.len());
+            let class = ClassId(classes.len() as u32);
+            classes.push(EventClass {
+                id: class,
+                name: event.name.clone(),
+                stream: id as u32,
+                fields: body.fields,
+            });
+            let body = body.layout;
+            if !layout.add(event.id, ClassLayout { class, body }) {
                 return Err(refuse(format!("event id {} twice in one stream", event.id)));
             }
         }
@@ -178,14 +196,32 @@ impl<'d> Compiler<'d> {
         Ok(layout)
     }
 
-    fn class(
+    /// The body of an event, worked out once for all events of the stream that share their types.
+    fn known_body(
         &mut self,
-        stream_id: u64,
+        stream: &StreamDeclaration,
+        event: &EventDeclaration,
+        event_context: Option<&Arc<Node>>,
+    ) -> Result<Body> {
+        // A context has values that the payload may refer to by the same words.
+        let payload = event.fields.as_ref().filter(|_| event.context.is_none());
+        let key = payload.map(Arc::as_ptr);
+        if let Some(body) = key.and_then(|key| self.bodies.get(&key)) {
+            return Ok(body.clone());
+        }
+        let body = self.body(stream, event, event_context.cloned())?;
+        if let Some(key) = key {
+            self.bodies.insert(key, body.clone());
+        }
+        Ok(body)
+    }
+
+    fn body(
+        &mut self,
         stream: &StreamDeclaration,
         event: &EventDeclaration,
         event_context: Option<Arc<Node>>,
-        index: usize,
-    ) -> Result<(EventClass, ClassLayout)> {
+    ) -> Result<Body> {
         if self.has_context {
             self.shared
                 .retain(|(scope, _), _| *scope != Scope::EventContext);
@@ -214,16 +250,12 @@ impl<'d> Compiler<'d> {
                 event.name
             )));
         }
-        let class = ClassId(index as u32);
-        let layout = ClassLayout::new(class, [shared, context, payload], builder.places);
-        let stream = stream_id as u32;
-        let face = EventClass {
-            id: class,
-            name: event.name.clone(),
-            stream,
-            fields: builder.fields,
-        };
-        Ok((face, layout))
+        let layout = BodyLayout::new([shared, context, payload], builder.places);
+        Ok(Body {
+            fields: builder.fields.into(),
+            layout: Arc::new(layout),
+            slots: self.slots,
+        })
     }
 
     /// The structure of a whole scope.

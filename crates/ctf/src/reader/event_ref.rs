@@ -6,14 +6,15 @@ use event::{ClassId, FieldId, Value};
 
 use super::bits::{bytes_at, until_zero};
 use super::float;
-use super::layout::{At, ClassLayout, Load, Node, NodeKind, Place};
+use super::layout::{At, BodyLayout, Load, Node, NodeKind, Place};
 use super::stream::StreamReader;
 use super::walk::Content;
 
 /// An event, borrowed from the reader that stands on it.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'r> {
-    pub(super) class: &'r ClassLayout,
+    pub(super) class: ClassId,
+    pub(super) layout: &'r BodyLayout,
     pub(super) reader: &'r StreamReader<'r>,
     /// What is in memory from the body of an event of a packed class on.
     pub(super) body: &'r [u8],
@@ -24,7 +25,7 @@ impl<'r> EventRef<'r> {
     /// number that the reader was given.
     #[inline]
     pub fn class(&self) -> ClassId {
-        ClassId(self.class.class.0.wrapping_add(self.reader.first_class()))
+        ClassId(self.class.0.wrapping_add(self.reader.first_class()))
     }
 
     /// The CPU of its packet.
@@ -46,7 +47,7 @@ impl<'r> EventRef<'r> {
     #[inline]
     fn place(&self, field: FieldId) -> Option<&'r Place> {
         let place = usize::from(field.0);
-        let own = &self.class.places;
+        let own = &self.layout.places;
         own.get(place)
             .or_else(|| self.reader.packet_place(place - own.len()))
     }
@@ -76,7 +77,7 @@ impl<'r> EventRef<'r> {
             At::Packet => self.reader.packet_context()?,
             _ => {
                 &self
-                    .class
+                    .layout
                     .scopes
                     .get(usize::from(place.body))?
                     .as_ref()?

@@ -132,9 +132,15 @@ impl MemberNode {
 pub(crate) const BODY: [Scope; 3] = [Scope::StreamContext, Scope::EventContext, Scope::Payload];
 
 /// An event class as the decoder uses it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClassLayout {
     pub class: ClassId,
+    pub body: Arc<BodyLayout>,
+}
+
+/// What follows the header of an event, the same for all classes that declare the same.
+#[derive(Debug)]
+pub(crate) struct BodyLayout {
     /// The structures of [`BODY`]; the stream's own context is shared by all of its classes.
     pub scopes: [Option<ScopeLayout>; 3],
     /// Where each field of the class is, but for those of the packet's context behind them.
@@ -153,15 +159,14 @@ pub(crate) struct Packed {
     pub size_bytes: usize,
 }
 
-impl ClassLayout {
-    pub fn new(class: ClassId, scopes: [Option<ScopeLayout>; 3], mut places: Vec<Place>) -> Self {
+impl BodyLayout {
+    pub fn new(scopes: [Option<ScopeLayout>; 3], mut places: Vec<Place>) -> Self {
         let packed = packed(&scopes, &mut places);
         let steps = match packed {
             Some(_) => None,
             None => BodySteps::of(&scopes),
         };
-        ClassLayout {
-            class,
+        BodyLayout {
             scopes,
             places,
             packed,
@@ -294,8 +299,8 @@ pub(crate) struct StreamLayout {
     /// Where the fields of the packet's context are, which stand behind those of each class.
     pub packet_places: Vec<Place>,
     /// Indexed by event id when ids are small; the rest in the map.
-    pub by_id: Vec<Option<Arc<ClassLayout>>>,
-    pub by_large_id: HashMap<u64, Arc<ClassLayout>>,
+    pub by_id: Vec<Option<ClassLayout>>,
+    pub by_large_id: HashMap<u64, ClassLayout>,
     /// The clock that its timestamps are on.
     pub clock: Option<u32>,
     pub slot_count: usize,
@@ -334,7 +339,6 @@ const LISTED_IDS: u64 = 1 << 16;
 impl StreamLayout {
     /// Adds a class; false when its id is taken.
     pub fn add(&mut self, id: u64, layout: ClassLayout) -> bool {
-        let layout = Arc::new(layout);
         let before = if id < LISTED_IDS {
             let place = id as usize;
             if self.by_id.len() <= place {
@@ -351,8 +355,8 @@ impl StreamLayout {
     #[inline]
     pub fn class(&self, id: u64) -> Option<&ClassLayout> {
         match self.by_id.get(id as usize) {
-            Some(class) if id < LISTED_IDS => class.as_deref(),
-            _ => self.by_large_id.get(&id).map(|class| &**class),
+            Some(class) if id < LISTED_IDS => class.as_ref(),
+            _ => self.by_large_id.get(&id),
         }
     }
 }

@@ -34,7 +34,16 @@ pub(crate) struct Parser<'a> {
     scopes: Vec<HashMap<String, Arc<Type>>>,
     /// Integer types by the text that declares them: most tracers repeat it for each field.
     pub(super) integers: HashMap<&'a str, Arc<Type>>,
+    /// Structures of bytes' own alignment by their braces, if no name of a type stands in these:
+    /// many events of a kernel have the same fields.
+    structures: Structures<'a>,
+    /// How often a type was looked up by its name.
+    lookups: u64,
 }
+
+/// Structures by the text between their braces; none once braces in a comment or text misled those
+/// who look for the last of them.
+type Structures<'a> = Option<HashMap<&'a str, Arc<Type>>>;
 
 /// Braces and types nest no deeper than this.
 const BRACES_MAX: u32 = 128;
@@ -53,6 +62,8 @@ impl<'a> Parser<'a> {
             big_endian: native_is_big_endian(Lexer::new(text)),
             scopes: vec![HashMap::new()],
             integers: HashMap::new(),
+            structures: Some(HashMap::new()),
+            lookups: 0,
         };
         parser.bump();
         parser
@@ -113,6 +124,23 @@ impl<'a> Parser<'a> {
         let length = rest.find('}')? + 1;
         let braces = rest.get(..length).filter(|_| self.at("{"))?;
         Some((braces, self.next_at + length))
+    }
+
+    /// The braces that begin here with all that they hold, and where they end, if no comment and no
+    /// text has braces.
+    fn nested_braces(&self) -> Option<(&'a str, usize)> {
+        let rest = self.text.get(self.next_at..)?;
+        let mut depth = 0usize;
+        for at in memchr::memchr2_iter(b'{', b'}', rest.as_bytes()) {
+            match rest.as_bytes()[at] {
+                b'{' => depth += 1,
+                _ => depth = depth.checked_sub(1)?,
+            }
+            if depth == 0 {
+                return Some((rest.get(..=at)?, self.next_at + at + 1));
+            }
+        }
+        None
     }
 
     /// Whether the last token that was taken ended at `at`.
@@ -233,7 +261,8 @@ impl<'a> Parser<'a> {
         Ok(closed)
     }
 
-    fn named(&self, name: &str) -> Option<Arc<Type>> {
+    fn named(&mut self, name: &str) -> Option<Arc<Type>> {
+        self.lookups += 1;
         self.scopes
             .iter()
             .rev()
@@ -279,7 +308,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    fn alias_target(&self, words: &[&str]) -> Result<Arc<Type>> {
+    fn alias_target(&mut self, words: &[&str]) -> Result<Arc<Type>> {
         let name = match words {
             [word] => Cow::Borrowed(*word),
             words => Cow::Owned(words.join(" ")),
@@ -420,17 +449,43 @@ impl<'a> Parser<'a> {
         if let Some(name) = name.filter(|_| !self.at("{")) {
             return self.alias_target(&["struct", name]);
         }
-        let members = self.members()?;
-        let mut align_bits = 1;
+        let mut ty = self.braced_structure()?;
         if self.accept_word("align") {
             self.expect("(")?;
             let number = self.signed_number()?;
-            align_bits = self.alignment(number)?;
+            let align_bits = self.alignment(number)?;
             self.expect(")")?;
+            if let TypeKind::Struct(members) = &ty.kind {
+                ty = self.make(TypeKind::Struct(members.clone()), align_bits)?;
+            }
         }
-        let ty = self.make(TypeKind::Struct(members), align_bits)?;
         if let Some(name) = name {
             self.define(format!("struct {name}"), ty.clone());
+        }
+        Ok(ty)
+    }
+
+    /// A structure from its opening brace on, with the alignment that its members need.
+    fn braced_structure(&mut self) -> Result<Arc<Type>> {
+        let braces = self.structures.as_ref().and_then(|_| self.nested_braces());
+        let known = self.structures.as_ref().zip(braces);
+        if let Some((structures, (text, end))) = known
+            && let Some(ty) = structures.get(text).cloned()
+        {
+            self.skip_to(end);
+            return Ok(ty);
+        }
+        let lookups = self.lookups;
+        let members = self.members()?;
+        let ty = self.make(TypeKind::Struct(members), 1)?;
+        match braces.filter(|(_, end)| self.is_taken_to(*end)) {
+            None => self.structures = None,
+            // The same name may mean another type elsewhere.
+            Some(_) if self.lookups > lookups => {}
+            Some((text, _)) => {
+                let structures = self.structures.as_mut();
+                structures.map(|structures| structures.insert(text, ty.clone()));
+            }
         }
         Ok(ty)
     }

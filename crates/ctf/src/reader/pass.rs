@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::bits::align_up;
 use super::header::{self, ByteHeader, Said};
-use super::layout::{ClassLayout, QuickHeader, StreamLayout};
+use super::layout::{BodyLayout, ClassLayout, QuickHeader, StreamLayout};
 use super::sizes::BodySteps;
 use super::walk::{Content, State, Stop};
 
@@ -52,7 +52,7 @@ impl Passing {
             return;
         }
         self.of = id;
-        let bodies = layout.by_id.iter().map(|class| self.body(class.as_deref()));
+        let bodies = layout.by_id.iter().map(|class| self.body(class.as_ref()));
         self.bodies = bodies.collect();
         let size = |body: &Body| match body {
             Body::Bytes(bytes) => u32::try_from(*bytes).ok(),
@@ -65,9 +65,9 @@ impl Passing {
         let Some(class) = class.filter(|class| !self.wants(class)) else {
             return Body::Look;
         };
-        match &class.packed {
+        match &class.body.packed {
             Some(packed) => Body::Bytes(packed.size_bytes),
-            None => class.steps.clone().map_or(Body::Walk, Body::Steps),
+            None => class.body.steps.clone().map_or(Body::Walk, Body::Steps),
         }
     }
 
@@ -170,7 +170,9 @@ impl Passing {
         // Reading a header twice is as good as once: the clock is there already.
         let body = header::read(layout, content, position, state)?;
         match layout.class(state.event_id) {
-            Some(class) if !self.wants(class) => end_of_body(class, content, body, state).map(Some),
+            Some(class) if !self.wants(class) => {
+                end_of_body(&class.body, content, body, state).map(Some)
+            }
             _ => Ok(None),
         }
     }
@@ -178,12 +180,12 @@ impl Passing {
 
 /// The end of an event whose body begins at `position`, by its types alone.
 fn end_of_body(
-    class: &ClassLayout,
+    layout: &BodyLayout,
     content: &Content<'_>,
     mut position: u64,
     state: &mut State,
 ) -> Result<u64, Stop> {
-    for scope in class.scopes.iter().flatten() {
+    for scope in layout.scopes.iter().flatten() {
         let start = align_up(position, scope.node.align_bits);
         position = content.skip(&scope.node, start, state)?;
     }

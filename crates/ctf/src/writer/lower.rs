@@ -26,7 +26,7 @@ pub(super) fn refuse(what: &str) -> Error {
 
 impl<'s> Lowering<'s> {
     pub fn new(stream: &'s StreamMeta, dialect: Dialect) -> Self {
-        let own = stream.classes.iter().flat_map(|class| &class.fields);
+        let own = stream.classes.iter().flat_map(|class| class.fields.iter());
         let shared = stream.event_context.iter().chain(&stream.packet_context);
         Lowering {
             stream,

@@ -108,7 +108,7 @@ fn class(id: u32, name: &str, fields: Vec<Field>) -> EventClass {
         id: ClassId(id),
         name: name.to_owned(),
         stream: 0,
-        fields,
+        fields: fields.into(),
     }
 }
 

@@ -223,7 +223,7 @@ impl Class {
             id: ClassId(self.place),
             name: self.name.clone(),
             stream: self.stream,
-            fields,
+            fields: fields.into(),
         }
     }
 }

@@ -104,7 +104,7 @@ impl Plan {
                 id: event::ClassId(0),
                 name,
                 stream: 0,
-                fields,
+                fields: fields.into(),
             },
         )
     }

@@ -20,7 +20,7 @@ fn run(format: &EventFormat, record: &[u8]) -> (Vec<String>, Vec<u8>) {
     let mut out = Vec::new();
     plan.run(record, |tid| if tid == 7 { 5 } else { tid }, &mut out);
     let mut names = vec![class.name];
-    names.extend(class.fields.into_iter().map(|field| field.name.to_string()));
+    names.extend(class.fields.iter().map(|field| field.name.to_string()));
     (names, out)
 }
 

@@ -58,7 +58,7 @@ impl Reading {
     pub fn new(format: &EventFormat, plan: &Plan, mut class: EventClass) -> (Reading, EventClass) {
         let mut fields = Vec::with_capacity(class.fields.len() + 4);
         let mut accesses = Vec::with_capacity(class.fields.len() + 4);
-        for (step, field) in plan.steps().iter().zip(class.fields) {
+        for (step, field) in plan.steps().iter().zip(class.fields.iter().cloned()) {
             let pointed = pointed(format, step, &field.name);
             if let Some(access) = pointed {
                 let ty = FieldType::String;
@@ -69,17 +69,17 @@ impl Reading {
                 accesses.push(access);
             }
         }
-        class.fields = fields;
         let mut reading = Reading { accesses };
-        reading.add_context(format, &mut class);
+        reading.add_context(format, &mut fields);
+        class.fields = fields.into();
         (reading, class)
     }
 
     /// The CPU, and what every record begins with.
-    fn add_context(&mut self, format: &EventFormat, class: &mut EventClass) {
+    fn add_context(&mut self, format: &EventFormat, fields: &mut Vec<Field>) {
         let mut add = |scope, name: &str, ty, access| {
             let name = name.into();
-            class.fields.push(Field { name, scope, ty });
+            fields.push(Field { name, scope, ty });
             self.accesses.push(access);
         };
         let cpu = FieldType::Integer(Integer::le(32, false));

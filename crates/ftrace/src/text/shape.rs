@@ -184,7 +184,7 @@ impl Shape {
             id,
             name: self.name.clone(),
             stream: 0,
-            fields,
+            fields: fields.into(),
         }
     }
 

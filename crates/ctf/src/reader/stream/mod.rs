@@ -6,6 +6,8 @@ mod packets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use event::ClassId;
+
 pub(crate) use self::cut::cut_at;
 use self::packets::Route;
 use super::ahead::{Ahead, Manner, Reached};
@@ -13,7 +15,7 @@ use super::bits::align_up;
 use super::event_ref::EventRef;
 use super::header::{self, ByteHeader};
 use super::index::Edge;
-use super::layout::{ClassLayout, Node, NodeKind, Place, ScopeLayout};
+use super::layout::{BodyLayout, Node, NodeKind, Place, ScopeLayout};
 use super::packet::Packet;
 use super::pass::Passing;
 use super::scale::TimeScale;
@@ -115,7 +117,7 @@ pub struct StreamReader<'a> {
     ahead: Ahead<'a>,
     /// The bytes in memory before the content.
     content_at: usize,
-    class: Option<&'a ClassLayout>,
+    class: Option<(ClassId, &'a BodyLayout)>,
     /// The clock at the current event.
     ticks: u64,
     /// The byte of the content where the body of the current event begins, when its class is
@@ -250,23 +252,23 @@ impl<'a> StreamReader<'a> {
         let Some(head) = self.ahead.take() else {
             return self.advance_far();
         };
-        self.class = Some(head.class);
+        self.class = Some((head.class, head.layout));
         self.ticks = head.ticks;
         self.time_ns = head.time_ns;
-        self.body_at = head.body_at;
-        if head.class.packed.is_none() {
-            self.place_body(head.class);
+        self.body_at = head.body_at as usize;
+        if head.layout.packed.is_none() {
+            self.place_body(head.layout);
         }
         Ok(())
     }
 
     /// Finds the fields of an event that was read ahead.
     #[inline(never)]
-    fn place_body(&mut self, class: &ClassLayout) {
+    fn place_body(&mut self, layout: &BodyLayout) {
         let bytes = self.window.after(self.content_at);
         let parts = (&mut self.bases, &mut self.walked[..]);
         // It is whole in memory: reading ahead came to its end.
-        let placed = class
+        let placed = layout
             .steps
             .as_ref()
             .and_then(|steps| steps.place(bytes, self.body_at, &mut self.state.slots, parts));
@@ -299,10 +301,11 @@ impl<'a> StreamReader<'a> {
     /// The event that the last step met.
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
-        let class = self.class?;
+        let (class, layout) = self.class?;
         let skipped = self.content_at.wrapping_add(self.body_at);
         Some(EventRef {
             class,
+            layout,
             reader: self,
             body: self.window.after(skipped),
         })
@@ -441,14 +444,15 @@ impl<'a> StreamReader<'a> {
         let mut position = header::read(layout, &content, start, &mut self.state)?;
         let id = self.state.event_id;
         let class = layout.class(id).ok_or(BadEvent::UnknownId(id))?;
-        match &class.packed {
+        let body_layout = &*class.body;
+        match &body_layout.packed {
             Some(packed) => {
                 let body = align_up(position, packed.align_bits);
                 position = content.after(body, packed.size_bytes as u64 * 8)?;
                 self.body_at = (body / 8) as usize;
             }
             None => {
-                for (place, scope) in class.scopes.iter().enumerate() {
+                for (place, scope) in body_layout.scopes.iter().enumerate() {
                     let Some(scope) = scope else { continue };
                     let node = &*scope.node;
                     let base = align_up(position, node.align_bits);
@@ -464,7 +468,7 @@ impl<'a> StreamReader<'a> {
             return Err(BadEvent::Empty);
         }
         self.position = position;
-        self.class = Some(class);
+        self.class = Some((class.class, body_layout));
         self.ticks = self.state.clock;
         self.time_ns = self.scale.ns(self.state.clock);
         if self.time_ns == i64::MAX {
