@@ -2,6 +2,7 @@
 //! measures one CPU under the name of another. Taken by affinity here, as a cpuset does; the
 //! laboratory's case `measure-faults` takes it by hotplug. Needs two CPUs and real-time priorities.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration as StdDuration, Instant};
 
@@ -9,6 +10,9 @@ use event::{Cpu, Duration};
 use measure::clock::Clock;
 use measure::counter::Counter;
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
+use measure::preempt::chain::{self, ChainPlan};
+use measure::preempt::inheritance::{self, InheritancePlan, Protocol};
+use measure::preempt::messages::{self, Mechanism, MessagePlan};
 use measure::task::Policy;
 use measure::{cyclic, gaps};
 use rustix::process::Pid;
@@ -147,6 +151,96 @@ fn a_loop_without_its_cpu_ends_with_the_iterations_before() {
         });
         assert!(found.lost_cpu, "{per_second:?}");
         assert!(found.all.counted > 0, "{per_second:?}");
+    }
+}
+
+/// So many that an experiment does not end by itself.
+const ROUNDS: u64 = u64::MAX >> 1;
+
+/// Takes CPU 1 from the thread `name` of an experiment while that runs; gives what it found.
+fn experiment_without_cpu_1<T: Send>(
+    name: &str,
+    run: impl FnOnce(&Arc<AtomicBool>) -> event::Result<T> + Send,
+) -> T {
+    let stop = Arc::new(AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let experiment = scope.spawn(|| run(&stop));
+        take_cpu_1_from(name, 2);
+        experiment.join().expect("no panic").expect("it runs")
+    })
+}
+
+#[test]
+fn a_chain_without_its_cpu_ends_and_a_thread_elsewhere_preempts_nobody() {
+    let _alone = testkit::privileged();
+    let test = "a_chain_without_its_cpu_ends_and_a_thread_elsewhere_preempts_nobody";
+    if !testkit::two_cpus(test) {
+        return;
+    }
+    let plan = ChainPlan {
+        cpu: Cpu(1),
+        prios: vec![50, 51, 52],
+        rounds: ROUNDS,
+        interval: Duration::from_us(200),
+        bucket: Duration::from_us(1),
+        buckets: 1000,
+    };
+    for name in ["rtscope-pre0", "rtscope-pre1", "rtscope-pre2"] {
+        let found = experiment_without_cpu_1(name, |stop| chain::run(&plan, stop));
+        assert!(found.lost_cpu, "{name}");
+        for step in &found.steps {
+            assert!(step.latency.samples > 0, "{name}");
+            assert_eq!(step.not_at_once, 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_lock_without_its_cpu_ends_and_nothing_was_inverted() {
+    let _alone = testkit::privileged();
+    let test = "who_waits_for_a_lock_without_its_cpu_ends_and_nothing_was_inverted";
+    if !testkit::two_cpus(test) {
+        return;
+    }
+    let plan = InheritancePlan {
+        cpus: vec![Cpu(1)],
+        prio: 60,
+        protocol: Protocol::Inherit,
+        rounds: ROUNDS,
+        interval: Duration::from_us(500),
+        bucket: Duration::from_us(1),
+        buckets: 1000,
+    };
+    for name in ["rtscope-low", "rtscope-middle", "rtscope-high"] {
+        let found = experiment_without_cpu_1(name, |stop| inheritance::run(&plan, stop));
+        assert!(found[0].lost_cpu && found[0].wait.samples > 0, "{name}");
+        assert_eq!(found[0].inversions, 0, "{name}");
+    }
+}
+
+#[test]
+fn messages_without_a_cpu_end_and_none_is_lost() {
+    let _alone = testkit::privileged();
+    if !testkit::two_cpus("messages_without_a_cpu_end_and_none_is_lost") {
+        return;
+    }
+    let plan = MessagePlan {
+        sender: Cpu(1),
+        receiver: Cpu(1),
+        prio: 60,
+        rounds: ROUNDS,
+        interval: Duration::from_us(200),
+        bucket: Duration::from_us(1),
+        buckets: 1000,
+    };
+    for mechanism in Mechanism::ALL {
+        for name in ["rtscope-send", "rtscope-recv"] {
+            let run = |stop: &_| messages::run(mechanism, &plan, stop);
+            let found = experiment_without_cpu_1(name, run);
+            let place = format!("{}, {name}", mechanism.name());
+            assert_eq!(found.lost_cpu, Some(Cpu(1)), "{place}");
+            assert!(found.latency.samples > 0 && !found.lost, "{place}");
+        }
     }
 }
 

@@ -23,9 +23,10 @@ fn chain(prios: &[u32]) -> Vec<(u64, u64)> {
         bucket: Duration::from_us(1),
         buckets: 1000,
     };
-    let steps = chain::run(&plan, &go_on()).expect("the chain runs");
+    let chain = chain::run(&plan, &go_on()).expect("the chain runs");
+    assert!(!chain.lost_cpu);
     let figures = |step: &chain::Step| (step.latency.samples, step.not_at_once);
-    steps.iter().map(figures).collect()
+    chain.steps.iter().map(figures).collect()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 
 use super::gate::Gate;
+use super::place::Place;
 use super::{INSIST_NS, spin};
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
@@ -30,6 +31,17 @@ pub struct ChainPlan {
     pub bucket: Duration,
     /// How many buckets there are.
     pub buckets: usize,
+}
+
+/// What the threads of one CPU found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// The CPU.
+    pub cpu: Cpu,
+    /// Its steps, from the least urgent waker on.
+    pub steps: Vec<Step>,
+    /// Whether the kernel took the CPU from a thread: the chain ended then.
+    pub lost_cpu: bool,
 }
 
 /// One step of the chain: a thread that wakes another one.
@@ -55,17 +67,18 @@ struct Link {
 }
 
 struct Shared {
+    place: Place,
     links: Vec<Link>,
     /// For the threads: this is the end.
     over: AtomicBool,
 }
 
-/// Runs the chain until its rounds are over or `stop` is raised.
+/// Runs the chain until its rounds are over, its CPU is lost or `stop` is raised.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] for fewer than two threads; else what kept a thread from its CPU or
 /// priority.
-pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Vec<Step>> {
+pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Chain> {
     if plan.prios.len() < 2 {
         return Err(
             Error::new(ErrorKind::InvalidInput, "one thread has nobody to preempt")
@@ -81,6 +94,7 @@ pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Vec<Step>> {
         not_at_once: AtomicU64::new(0),
     };
     let shared = Arc::new(Shared {
+        place: Place::new(plan.cpu),
         links: (1..plan.prios.len()).map(link).collect(),
         over: AtomicBool::new(false),
     });
@@ -106,7 +120,11 @@ pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Vec<Step>> {
         latency: link.latency.read(),
         not_at_once: link.not_at_once.load(Ordering::Relaxed),
     };
-    Ok(shared.links.iter().enumerate().map(step).collect())
+    Ok(Chain {
+        cpu: plan.cpu,
+        steps: shared.links.iter().enumerate().map(step).collect(),
+        lost_cpu: shared.place.is_lost(),
+    })
 }
 
 type Thread = std::thread::JoinHandle<Option<()>>;
@@ -137,14 +155,14 @@ fn conduct(shared: &Shared, plan: &ChainPlan, stop: &AtomicBool) {
     let mut at_ns = Clock::Monotonic.now_ns();
     let top = &shared.links[shared.links.len() - 1];
     for round in 1..=plan.rounds {
-        wake(&shared.links[0]);
+        wake(shared, &shared.links[0]);
         loop {
             at_ns = (at_ns + plan.interval.as_ns()).max(Clock::Monotonic.now_ns());
             Clock::Monotonic.sleep_until(at_ns);
             if top.ran.load(Ordering::Acquire) == round as u32 {
                 break;
             }
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || shared.place.is_lost() {
                 return;
             }
         }
@@ -163,23 +181,33 @@ fn be_woken(shared: &Shared, number: usize) {
         if shared.over.load(Ordering::Acquire) {
             return;
         }
+        if !shared.place.is_here() {
+            return;
+        }
         link.ran.fetch_add(1, Ordering::Release);
         let begun_ns = link.begun_ns.load(Ordering::Relaxed);
         link.latency.add(now_ns - begun_ns);
         if let Some(next) = shared.links.get(number + 1) {
-            wake(next);
+            wake(shared, next);
         }
     }
 }
 
-fn wake(link: &Link) {
+fn wake(shared: &Shared, link: &Link) {
+    if !shared.place.is_here() {
+        return;
+    }
     let before = link.ran.load(Ordering::Acquire);
     let has_run = || link.ran.load(Ordering::Acquire) != before;
     let now_ns = Clock::Monotonic.now_ns();
     link.begun_ns.store(now_ns, Ordering::Relaxed);
     link.gate.open();
     if !has_run() {
-        link.not_at_once.fetch_add(1, Ordering::Relaxed);
-        spin(Clock::Monotonic.now_ns() + INSIST_NS, has_run);
+        let until_ns = Clock::Monotonic.now_ns() + INSIST_NS;
+        spin(until_ns, || has_run() || shared.place.is_lost());
+        // Threads of two CPUs need not wait for each other.
+        if shared.place.is_here() && !shared.place.is_lost() {
+            link.not_at_once.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! What is wrong when the urgent one did not run at once, in words.
 
-use super::chain::Step;
+use std::collections::BTreeSet;
+
+use super::chain::{Chain, Step};
 use super::inheritance::{Inheritance, Protocol};
 use super::messages::Messages;
 use event::Cpu;
@@ -8,14 +10,16 @@ use event::Cpu;
 /// The results of the three experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// The steps of the chain, by CPU.
-    pub chains: Vec<(Cpu, Vec<Step>)>,
+    /// The chains, by CPU.
+    pub chains: Vec<Chain>,
     /// What was found at locks, and with which protocol.
     pub locks: Option<(Protocol, Vec<Inheritance>)>,
     /// What messages took.
     pub messages: Vec<Messages>,
     /// Ways that this kernel has not, each with the reason.
     pub absent: Vec<(&'static str, String)>,
+    /// CPUs that were taken from us before an experiment on them began.
+    pub gone: Vec<Cpu>,
 }
 
 /// Something that a real-time kernel does not do, and what would change it.
@@ -32,9 +36,9 @@ pub struct Defect {
 impl Findings {
     /// Every defect, a sentence each.
     pub fn defects(&self) -> Vec<Defect> {
-        let steps = self.chains.iter().flat_map(|(cpu, steps)| {
-            let step = move |step| not_preempted(*cpu, step);
-            steps.iter().filter_map(step)
+        let steps = self.chains.iter().flat_map(|chain| {
+            let step = |step| not_preempted(chain.cpu, step);
+            chain.steps.iter().filter_map(step)
         });
         let locks = self.locks.iter().flat_map(|(protocol, found)| {
             let one = move |one| inverted(*protocol, one);
@@ -42,6 +46,18 @@ impl Findings {
         });
         let lost = self.messages.iter().filter(|found| found.lost).map(lost);
         steps.chain(locks).chain(lost).collect()
+    }
+
+    /// The CPUs that the kernel took from our threads, in their order.
+    pub fn lost_cpus(&self) -> Vec<Cpu> {
+        let chains = self.chains.iter().filter(|chain| chain.lost_cpu);
+        let locks = self.locks.iter().flat_map(|(_, found)| found);
+        let locks = locks.filter(|found| found.lost_cpu);
+        let messages = self.messages.iter().filter_map(|found| found.lost_cpu);
+        let lost = chains.map(|chain| chain.cpu);
+        let lost = lost.chain(locks.map(|found| found.cpu)).chain(messages);
+        let lost: BTreeSet<Cpu> = lost.chain(self.gone.iter().copied()).collect();
+        lost.into_iter().collect()
     }
 }
 
@@ -125,6 +141,12 @@ mod tests {
             wait: latency.read(),
             inversions,
             robbed: Duration::from_us(300),
+            lost_cpu: false,
+        };
+        let chain = |steps| Chain {
+            cpu: Cpu(0),
+            steps,
+            lost_cpu: false,
         };
         let check = |findings: Findings, expect: &[(&str, &str)]| {
             let found = findings.defects();
@@ -136,13 +158,13 @@ mod tests {
         };
         check(Findings::default(), &[]);
         let fine = Findings {
-            chains: vec![(Cpu(0), vec![step(50, 51, 0)])],
+            chains: vec![chain(vec![step(50, 51, 0)])],
             locks: Some((Protocol::Inherit, vec![lock(0)])),
             ..Findings::default()
         };
         check(fine, &[]);
         let broken = Findings {
-            chains: vec![(Cpu(0), vec![step(50, 51, 0), step(51, 49, 1)])],
+            chains: vec![chain(vec![step(50, 51, 0), step(51, 49, 1)])],
             locks: Some((Protocol::Plain, vec![lock(1)])),
             ..Findings::default()
         };

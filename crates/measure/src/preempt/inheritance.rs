@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use event::{Cpu, Duration, Error, Result};
 
 use super::gate::Gate;
+use super::place::Place;
 use super::spin;
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
@@ -71,6 +72,8 @@ pub struct Inheritance {
     pub inversions: u64,
     /// How long it ran then, in all.
     pub robbed: Duration,
+    /// Whether the kernel took the CPU from a thread: the rounds ended then.
+    pub lost_cpu: bool,
 }
 
 /// A mutex of the C library, whose protocol can be chosen.
@@ -118,6 +121,7 @@ impl Mutex {
 }
 
 struct Shared {
+    place: Place,
     mutex: Mutex,
     high: Gate,
     middle: Gate,
@@ -130,7 +134,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// Runs all groups until their rounds are over or `stop` is raised.
+/// Runs all groups until their rounds are over or `stop` is raised; one that loses its CPU ends.
 ///
 /// # Errors
 /// When the C library has no such mutex, and what keeps a thread from its CPU or priority.
@@ -162,6 +166,7 @@ struct Group {
 impl Group {
     fn start(cpu: Cpu, plan: &InheritancePlan, stop: &Arc<AtomicBool>) -> Result<Group> {
         let shared = Arc::new(Shared {
+            place: Place::new(cpu),
             mutex: Mutex(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)),
             high: Gate::default(),
             middle: Gate::default(),
@@ -235,6 +240,7 @@ impl Group {
             wait: self.shared.wait.read(),
             inversions: self.shared.inversions.load(Ordering::Relaxed),
             robbed: Duration::from_ns(self.shared.robbed_ns.load(Ordering::Relaxed)),
+            lost_cpu: self.shared.place.is_lost(),
         }
     }
 }
@@ -244,13 +250,16 @@ fn conduct(shared: &Shared, plan: &InheritancePlan, stop: &AtomicBool) {
     let clock = Clock::Monotonic;
     let mut at_ns = clock.now_ns();
     for round in 1..=plan.rounds {
+        if !shared.place.is_here() || shared.place.is_lost() {
+            return;
+        }
         shared.mutex.lock();
         shared.high.open();
         shared.middle.open();
         spin(clock.now_ns() + HOLD_NS, || false);
         shared.mutex.unlock();
         while shared.rounds.load(Ordering::Acquire) < round {
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || shared.place.is_lost() {
                 return;
             }
             at_ns = (at_ns + plan.interval.as_ns()).max(clock.now_ns());
@@ -275,8 +284,15 @@ fn want_lock(shared: &Shared) {
         shared.waits.store(true, Ordering::Release);
         shared.mutex.lock();
         shared.waits.store(false, Ordering::Release);
-        shared.wait.add(Clock::Monotonic.now_ns() - begun_ns);
+        let waited_ns = Clock::Monotonic.now_ns() - begun_ns;
+        let is_here = shared.place.is_here();
+        if is_here {
+            shared.wait.add(waited_ns);
+        }
         shared.mutex.unlock();
+        if !is_here {
+            return;
+        }
         shared.rounds.fetch_add(1, Ordering::Release);
     }
 }
@@ -291,6 +307,10 @@ fn want_cpu(shared: &Shared) {
         let inverted = shared.waits.load(Ordering::Acquire);
         let begun_ns = Clock::Monotonic.now_ns();
         spin(begun_ns + MIDDLE_NS, || false);
+        // On another CPU it is in nobody's way.
+        if !shared.place.is_here() {
+            return;
+        }
         if inverted {
             shared.inversions.fetch_add(1, Ordering::Relaxed);
             let ran_ns = Clock::Monotonic.now_ns() - begun_ns;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use event::{Cpu, Duration, Result};
 
 use super::channel::{self, Channel};
+use super::place::Place;
 use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
 use crate::task::Policy;
@@ -87,6 +88,8 @@ pub struct Messages {
     pub latency: Histogram,
     /// Whether a message did not come.
     pub lost: bool,
+    /// The CPU that the kernel took from its thread: the messages ended then.
+    pub lost_cpu: Option<Cpu>,
 }
 
 struct Shared {
@@ -96,9 +99,17 @@ struct Shared {
     latency: Recorder,
     over: AtomicBool,
     lost: AtomicBool,
+    sender: Place,
+    receiver: Place,
 }
 
-/// Sends messages by one way until they are over or `stop` is raised.
+impl Shared {
+    fn lost_cpu(&self) -> Option<Cpu> {
+        self.sender.lost_cpu().or(self.receiver.lost_cpu())
+    }
+}
+
+/// Sends messages by one way until they are over, a CPU is lost or `stop` is raised.
 ///
 /// # Errors
 /// When this kernel has that way not, and what keeps a thread from its CPU or priority.
@@ -110,6 +121,8 @@ pub fn run(mechanism: Mechanism, plan: &MessagePlan, stop: &Arc<AtomicBool>) -> 
         latency: Recorder::new(plan.bucket, plan.buckets),
         over: AtomicBool::new(false),
         lost: AtomicBool::new(false),
+        sender: Place::new(plan.sender),
+        receiver: Place::new(plan.receiver),
     });
     let own = shared.clone();
     let (policy, place) = (Policy::Fifo(plan.prio), Some(plan.receiver));
@@ -136,6 +149,7 @@ pub fn run(mechanism: Mechanism, plan: &MessagePlan, stop: &Arc<AtomicBool>) -> 
         receiver: plan.receiver,
         latency: shared.latency.read(),
         lost,
+        lost_cpu: shared.lost_cpu(),
     })
 }
 
@@ -143,6 +157,9 @@ fn send(shared: &Shared, plan: &MessagePlan, stop: &AtomicBool) {
     let clock = Clock::Monotonic;
     let mut at_ns = clock.now_ns();
     for round in 1..=plan.rounds {
+        if !shared.sender.is_here() {
+            return;
+        }
         let begun_ns = clock.now_ns();
         shared.begun_ns.store(begun_ns, Ordering::Relaxed);
         shared.channel.send();
@@ -151,6 +168,9 @@ fn send(shared: &Shared, plan: &MessagePlan, stop: &AtomicBool) {
             clock.sleep_until(at_ns);
             if shared.received.load(Ordering::Acquire) == round {
                 break;
+            }
+            if shared.lost_cpu().is_some() {
+                return;
             }
             if clock.now_ns() - begun_ns > LOST_NS {
                 shared.lost.store(true, Ordering::Relaxed);
@@ -168,6 +188,9 @@ fn receive(shared: &Shared) {
         shared.channel.receive();
         let now_ns = Clock::Monotonic.now_ns();
         if shared.over.load(Ordering::Acquire) {
+            return;
+        }
+        if !shared.receiver.is_here() {
             return;
         }
         let begun_ns = shared.begun_ns.load(Ordering::Relaxed);

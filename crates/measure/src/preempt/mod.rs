@@ -11,6 +11,7 @@ mod defect;
 mod gate;
 pub mod inheritance;
 pub mod messages;
+mod place;
 
 pub use defect::{Defect, Findings};
 

@@ -12,10 +12,11 @@ const SCHEMA_VERSION: u32 = 1;
 /// Everything that was found.
 pub fn preempt_json(preempt: &Preempt) -> Value {
     let findings = preempt.findings;
-    let steps = findings.chains.iter().flat_map(|(cpu, steps)| {
-        steps.iter().map(|step| {
+    let steps = findings.chains.iter().flat_map(|chain| {
+        chain.steps.iter().map(|step| {
             let own = json!({
-                "cpu": cpu.0,
+                "cpu": chain.cpu.0,
+                "lost_cpu": chain.lost_cpu,
                 "waker_priority": step.waker_prio,
                 "wakee_priority": step.wakee_prio,
                 "not_at_once": step.not_at_once,
@@ -27,6 +28,7 @@ pub fn preempt_json(preempt: &Preempt) -> Value {
         locks.iter().map(|lock| {
             let own = json!({
                 "cpu": lock.cpu.0,
+                "lost_cpu": lock.lost_cpu,
                 "protocol": protocol.name(),
                 "inversions": lock.inversions,
                 "robbed_ns": lock.robbed.as_ns(),
@@ -40,6 +42,7 @@ pub fn preempt_json(preempt: &Preempt) -> Value {
             "sender_cpu": one.sender.0,
             "receiver_cpu": one.receiver.0,
             "lost": one.lost,
+            "lost_cpu": one.lost_cpu.is_some(),
         });
         with_latency(own, &one.latency)
     });
@@ -78,7 +81,7 @@ mod tests {
     use event::{Cpu, Duration};
     use measure::histogram::Recorder;
     use measure::preempt::Findings;
-    use measure::preempt::chain::Step;
+    use measure::preempt::chain::{Chain, Step};
 
     use super::super::preempt_text;
     use super::*;
@@ -94,7 +97,11 @@ mod tests {
             not_at_once: 1,
         };
         let findings = Findings {
-            chains: vec![(Cpu(1), vec![step])],
+            chains: vec![Chain {
+                cpu: Cpu(1),
+                steps: vec![step],
+                lost_cpu: true,
+            }],
             ..Findings::default()
         };
         let preempt = Preempt {
@@ -108,6 +115,7 @@ mod tests {
         };
         let json = preempt_json(&preempt);
         assert_eq!(json["steps"][0]["not_at_once"], 1);
+        assert_eq!(json["steps"][0]["lost_cpu"], true);
         assert_eq!(json["steps"][0]["max_ns"], 120_000);
         assert_eq!(json["defects"].as_array().map(Vec::len), Some(1));
         assert_eq!(json["exceeded"], true);

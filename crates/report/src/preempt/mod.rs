@@ -32,7 +32,7 @@ impl Preempt<'_> {
     /// The longest latency of all, of the chain, the locks and the messages.
     pub fn longest(&self) -> Option<Duration> {
         let found = self.findings;
-        let steps = found.chains.iter().flat_map(|(_, steps)| steps);
+        let steps = found.chains.iter().flat_map(|chain| &chain.steps);
         let locks = found.locks.iter().flat_map(|(_, locks)| locks);
         let latencies = steps.map(|step| &step.latency);
         let latencies = latencies.chain(locks.map(|lock| &lock.wait));

@@ -14,10 +14,15 @@ pub fn preempt_text(preempt: &Preempt) -> String {
     let findings = preempt.findings;
     if !findings.chains.is_empty() {
         text += &heading("woken by a less urgent one", "not at once");
-        for (cpu, steps) in &findings.chains {
-            for step in steps {
+        for chain in &findings.chains {
+            for step in &chain.steps {
                 let what = format!("fifo {} by fifo {}", step.wakee_prio, step.waker_prio);
-                text += &row(&what, &cpu.0.to_string(), &step.latency, step.not_at_once);
+                text += &row(
+                    &what,
+                    &chain.cpu.0.to_string(),
+                    &step.latency,
+                    step.not_at_once,
+                );
             }
         }
     }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use capture::facts::{self, Verb};
-use event::{Duration, ErrorKind, Result};
+use capture::facts::{self, Machine, Verb};
+use event::{Cpu, Duration, ErrorKind, Result};
 use measure::preempt::messages::Mechanism;
 use measure::preempt::{Findings, chain, inheritance, messages};
 use measure::task;
 use report::{Preempt, preempt_json, preempt_text};
 
-use super::cyclic::warnings;
+use super::cyclic::{lost_cpu, warnings};
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::LiveLine;
@@ -27,15 +27,17 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     let stop = signals::take_over()?;
     task::lock_memory()?;
     let begin = Instant::now();
-    let findings = experiments(&options, &stop)?;
+    let findings = experiments(&options, machine, &stop)?;
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let warnings = warnings(&facts);
+    let lost_cpus = findings.lost_cpus();
+    let mut warnings = warnings(&facts);
+    warnings.extend(lost_cpus.iter().copied().map(lost_cpu));
     let preempt = Preempt {
         findings: &findings,
-        complete: signals::wish() == Wish::GoOn,
+        complete: lost_cpus.is_empty() && signals::wish() == Wish::GoOn,
         over: options.over,
         elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
         kernel: &facts.machine.kernel_release,
@@ -51,26 +53,40 @@ pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
     if !findings.defects().is_empty() || preempt.exceeded() {
         return Ok(Outcome::Exceeded);
     }
-    Ok(Outcome::Fine)
+    Ok(match lost_cpus.is_empty() {
+        true => Outcome::Fine,
+        false => Outcome::Inconclusive,
+    })
 }
 
-/// One after the other, so that none is in another's way.
-fn experiments(options: &PreemptOptions, stop: &Arc<AtomicBool>) -> Result<Findings> {
+/// One after the other, so that none is in another's way, each on the CPUs that are left.
+fn experiments(
+    options: &PreemptOptions,
+    machine: &Machine,
+    stop: &Arc<AtomicBool>,
+) -> Result<Findings> {
     let line = LiveLine::new(!options.json);
     let mut findings = Findings::default();
     let goes_on = || signals::wish() == Wish::GoOn;
     for plan in options.chains.iter().take_while(|_| goes_on()) {
-        line.show(&format!("a chain of wake-ups on {}", plan.cpu));
-        findings.chains.push((plan.cpu, chain::run(plan, stop)?));
+        if has_all(&mut findings, machine, &[plan.cpu]) {
+            line.show(&format!("a chain of wake-ups on {}", plan.cpu));
+            findings.chains.push(chain::run(plan, stop)?);
+        }
     }
-    if goes_on() {
+    let mut lock = options.lock.clone();
+    lock.cpus
+        .retain(|cpu| has_all(&mut findings, machine, &[*cpu]));
+    if goes_on() && !lock.cpus.is_empty() {
         line.show("an urgent thread that waits for a lock, on all CPUs");
-        let found = inheritance::run(&options.lock, stop)?;
-        findings.locks = Some((options.lock.protocol, found));
+        findings.locks = Some((lock.protocol, inheritance::run(&lock, stop)?));
     }
     for plan in &options.messages {
         for mechanism in Mechanism::ALL.into_iter().take_while(|_| goes_on()) {
             let (from, to) = (plan.sender, plan.receiver);
+            if !has_all(&mut findings, machine, &[from, to]) {
+                break;
+            }
             line.show(&format!("{} from {from} to {to}", mechanism.name()));
             match messages::run(mechanism, plan, stop) {
                 Ok(found) => findings.messages.push(found),
@@ -84,4 +100,14 @@ fn experiments(options: &PreemptOptions, stop: &Arc<AtomicBool>) -> Result<Findi
     }
     line.clear();
     Ok(findings)
+}
+
+/// Whether none of `cpus` was taken from us since we began; those that were are among the findings
+/// from now on.
+fn has_all(findings: &mut Findings, machine: &Machine, cpus: &[Cpu]) -> bool {
+    let left = facts::gather_cpus().machine.cpus_allowed;
+    let is_gone = |cpu: &&Cpu| machine.cpus_allowed.contains(cpu) && !left.contains(cpu);
+    findings.gone.extend(cpus.iter().filter(is_gone));
+    let lost = findings.lost_cpus();
+    !cpus.iter().any(|cpu| lost.contains(cpu))
 }
