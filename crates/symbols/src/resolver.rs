@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{Input, Symbolizer};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use event::{Error, ErrorKind, Instant, Result};
 use trace::Trace;
 
@@ -70,6 +70,8 @@ struct Described {
     first_address: u64,
     /// It, or its debugging information.
     source: Source<'static>,
+    /// The symbols of the same file alone.
+    symbols: Source<'static>,
 }
 
 /// What lies where in the processes of a trace.
@@ -172,14 +174,23 @@ impl UserSymbols {
             return place;
         };
         let address = described.first_address.wrapping_add(offset);
-        let input = Input::VirtOffset(address);
-        let found = self.symbolizer.symbolize_single(&described.source, input);
-        let Ok(found) = found else {
+        let find = |source| {
+            let input = Input::VirtOffset(address);
+            self.symbolizer.symbolize_single(source, input).ok()
+        };
+        let Some(found) = find(&described.source) else {
             return place;
         };
         if let Some(symbol) = found.as_sym() {
-            place.function = Some((symbol.name.to_string(), symbol.offset as u64));
-            place.size_bytes = symbol.size.map(|size| size as u64);
+            // A function in several pieces, one of them cold, is said to begin nowhere: each piece
+            // is a symbol of its own.
+            let piece = (symbol.addr == 0)
+                .then(|| find(&described.symbols))
+                .flatten();
+            let piece = piece.as_ref().and_then(Symbolized::as_sym);
+            let named = piece.unwrap_or(symbol);
+            place.function = Some((named.name.to_string(), named.offset as u64));
+            place.size_bytes = named.size.map(|size| size as u64);
             let inlined = symbol.inlined.iter();
             place.inlined = inlined.clone().map(|one| one.name.to_string()).collect();
             let innermost = inlined.rev().find_map(|one| one.code_info.as_ref());
@@ -227,9 +238,12 @@ fn describe(binary: &Binary) -> Result<Described> {
         .mend("keep the build that was traced, or install its debugging symbols"));
     }
     let file = debug.unwrap_or_else(|| path.to_owned());
+    let mut symbols = Elf::new(&file);
+    symbols.debug_syms = false;
     Ok(Described {
         first_address: elf::first_address(&file)?,
         source: Source::Elf(Elf::new(file)),
+        symbols: Source::Elf(symbols),
     })
 }
 
