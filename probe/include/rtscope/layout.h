@@ -72,7 +72,8 @@ enum rtscope_loss {
     RTSCOPE_LOSS_ABORTED = 1,
     /* The thread has no rseq area, although the process has: one that clone() made bare. */
     RTSCOPE_LOSS_NO_RSEQ = 2,
-    /* Without rseq: all rings were in use by other threads. */
+    /* Without rseq: all rings were in use by other threads. Of entries of functions
+     * (librtscope-patchable): the thread was in the middle of another record. */
     RTSCOPE_LOSS_BUSY = 3,
     /* The record is larger than a sub-buffer. */
     RTSCOPE_LOSS_TOO_LARGE = 4,

@@ -19,7 +19,8 @@ pub(super) struct CodeField {
 impl CodeField {
     /// None for any other field, and where nobody says which process it is about.
     pub fn new(trace: &Trace, class: &EventClass, id: FieldId, field: &Field) -> Option<CodeField> {
-        let is_profile = class.name.starts_with("lttng_ust_cyg_profile");
+        let of_functions = ["lttng_ust_cyg_profile", "rtscope_patchable:"];
+        let is_profile = of_functions.iter().any(|name| class.name.starts_with(name));
         let is_code = match field.scope {
             Scope::StreamContext | Scope::EventContext => field.name == "ip",
             Scope::Payload => {

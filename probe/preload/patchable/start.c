@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Preloaded, records the entry of every function of a program, and of the libraries that are loaded
+ * with it, that was compiled with room there (-fpatchable-function-entry=5 or more):
+ * rtscope_patchable:func_entry. Not under LTTng's name for entries: who knows that one waits for
+ * the exits, which are not seen. rtscope_patchable:object tells what was found in whom.
+ */
+#define _GNU_SOURCE
+#include "patchable.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <rtscope/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
+static void tell(const struct patch_object *object)
+{
+    RTSCOPE_EVENT_LEVEL(RTSCOPE_LEVEL_INFO, rtscope_patchable, object, text("path", object->path),
+                        u64("functions", object->sites_length), u32("too_short", object->too_short),
+                        u32("unknown", object->unknown),
+                        text("reason", object->reason ? object->reason : ""));
+}
+
+#ifdef __x86_64__
+
+/* Whether this is the only thread; not where that cannot be known. */
+static int is_alone(void)
+{
+    DIR *const tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    size_t found = 0;
+    while (tasks && (entry = readdir(tasks)))
+        found += entry->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return found == 1;
+}
+
+/* What records an entry, and what that calls: the record of its entries would never end. */
+static int records(const struct dl_phdr_info *info)
+{
+    const uintptr_t own[] = {
+        (uintptr_t)patch_entered,
+        (uintptr_t)rtscope_write_,
+        getauxval(AT_BASE),
+#ifdef __GLIBC__
+        (uintptr_t)gnu_get_libc_version,
+#endif
+    };
+    for (size_t place = 0; place < sizeof own / sizeof *own; place++)
+        if (patch_holds(info, own[place], 1, 0, 0))
+            return 1;
+    return 0;
+}
+
+/* Whether RTSCOPE_PATCHABLE, a list of patterns, names the file; all are meant without it. */
+static int is_wanted(const char *path)
+{
+    const char *list = secure_getenv("RTSCOPE_PATCHABLE");
+    const char *const slash = strrchr(path, '/');
+    char pattern[256];
+    if (!list)
+        return 1;
+    for (; *list; list += *list == ',') {
+        const size_t length = strcspn(list, ",");
+        if (length < sizeof pattern) {
+            memcpy(pattern, list, length);
+            pattern[length] = '\0';
+            if (fnmatch(pattern, slash ? slash + 1 : path, 0) == 0)
+                return 1;
+        }
+        list += length;
+    }
+    return 0;
+}
+
+/* What holds for all objects of the process. */
+struct process {
+    const char *reason;
+    char program[PATH_MAX];
+};
+
+static int each(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct process *const process = context;
+    struct patch_object object;
+    (void)size;
+    memset(&object, 0, sizeof object);
+    object.info = info;
+    /* The program itself has no name here, and what is no file (the vDSO) has no folder. */
+    const int is_program = !info->dlpi_name || !*info->dlpi_name;
+    object.path = is_program ? process->program : info->dlpi_name;
+    object.file = is_program ? "/proc/self/exe" : info->dlpi_name;
+    if (!strchr(object.path, '/') || !is_wanted(object.path) || records(info))
+        return 0;
+    patch_find(&object);
+    if (object.records && process->reason)
+        object.reason = process->reason;
+    if (object.records && !object.reason)
+        patch_judge(&object);
+    if (object.sites_length)
+        patch_write(&object);
+    if (object.reason)
+        object.sites_length = 0;
+    if (object.records || object.reason) {
+        patch_calling = (uintptr_t)__builtin_frame_address(0);
+        tell(&object);
+        patch_calling = 0;
+    }
+    free(object.sites);
+    return 0;
+}
+
+static __attribute__((constructor(102))) void start(void)
+{
+    struct process process = {patch_prepare(), ""};
+    if (secure_getenv("RTSCOPE_DISABLE"))
+        return;
+    if (!process.reason && !is_alone())
+        process.reason = "other threads run already, which may be in its code";
+    const ssize_t length = readlink("/proc/self/exe", process.program, sizeof process.program - 1);
+    process.program[length > 0 ? length : 0] = '\0';
+    dl_iterate_phdr(each, &process);
+}
+
+#else
+
+static __attribute__((constructor(102))) void start(void)
+{
+    const struct patch_object none = {.path = "", .reason = "done on x86-64 alone"};
+    tell(&none);
+}
+
+#endif
