@@ -14,12 +14,14 @@ use crate::{Damage, Disorder, EventView, Item, LossCause, Lost};
 struct CtfLane<'a> {
     reader: StreamReader<'a>,
     part: &'a Part,
+    /// Of the part, at hand.
+    shift_ns: i64,
     range: TimeRange,
     /// Where what is no event must lie.
     others: TimeRange,
     /// Its name relative to the root.
     file: String,
-    /// What the reader stands on, when it is no event.
+    /// What the reader stands on, when it stands on no event.
     other: Option<Box<Step>>,
     /// The time of the last event.
     latest_ns: i64,
@@ -88,6 +90,7 @@ impl<'a> CtfCursor<'a> {
             lanes.extend(readers.map(|reader| CtfLane {
                 reader: narrow(reader.with_first_class(part.first_class)),
                 part,
+                shift_ns: part.shift_ns,
                 range,
                 others,
                 file: file.clone(),
@@ -133,23 +136,22 @@ impl<'a> CtfCursor<'a> {
     /// Hands all items that are left to `take`.
     #[inline]
     pub fn each(&mut self, mut take: impl FnMut(Place, &Item<'_>) -> Result<()>) -> Result<()> {
-        while self.merge.settle().is_some()
-            && let Some((time_ns, number, lane)) = self.merge.take_placed()
-        {
-            let place = self.share.place(time_ns, number);
-            take(place, &lane.item(Instant::from_ns(time_ns)))?;
-        }
-        Ok(())
+        let share = self.share;
+        self.merge.each(|time_ns, number, lane| {
+            let (place, time) = (share.place(time_ns, number), Instant::from_ns(time_ns));
+            // Each by itself: of an event is then known that nothing of it is to be dropped.
+            match lane.event(time) {
+                Some(event) => take(place, &Item::Event(event)),
+                None => take(place, &lane.other_item()),
+            }
+        })
     }
 
     /// The event that was handed out last.
     #[inline]
     pub fn event(&self) -> Option<EventView<'_>> {
         let (time_ns, lane) = self.merge.taken()?;
-        match lane.item(Instant::from_ns(time_ns)) {
-            Item::Event(event) => Some(event),
-            _ => None,
-        }
+        lane.event(Instant::from_ns(time_ns))
     }
 
     pub fn disorder(&self) -> Disorder {
@@ -171,7 +173,7 @@ impl Lane for CtfLane<'_> {
     fn advance(&mut self) -> Option<i64> {
         loop {
             let step = self.reader.advance();
-            let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
+            let time_ns = self.reader.time_ns().saturating_add(self.shift_ns);
             let time = Instant::from_ns(time_ns);
             if let Err(step) = step {
                 if self.meet(&step, time)? {
@@ -179,9 +181,6 @@ impl Lane for CtfLane<'_> {
                     return Some(time_ns);
                 }
                 continue;
-            }
-            if self.other.is_some() {
-                self.other = None;
             }
             self.events_back_in_time += u64::from(time_ns < self.latest_ns);
             self.latest_ns = time_ns;
@@ -213,19 +212,20 @@ impl CtfLane<'_> {
 
     #[inline]
     fn item(&self, time: Instant) -> Item<'_> {
-        match (&self.other, self.reader.event()) {
-            (None, Some(event)) => Item::Event(EventView {
-                time,
-                payload: Payload::Ctf(event),
-            }),
-            (other, _) => self.other_item(other.as_deref()),
-        }
+        let event = self.event(time).map(Item::Event);
+        event.unwrap_or_else(|| self.other_item())
+    }
+
+    #[inline]
+    fn event(&self, time: Instant) -> Option<EventView<'_>> {
+        let payload = Payload::Ctf(self.reader.event()?);
+        Some(EventView { time, payload })
     }
 
     #[cold]
     #[inline(never)]
-    fn other_item(&self, step: Option<&Step>) -> Item<'_> {
-        match step {
+    fn other_item(&self) -> Item<'_> {
+        match self.other.as_deref() {
             Some(Step::Lost(loss)) => Item::Lost(self.lost(loss)),
             Some(Step::Damage(damage)) => Item::Damage(self.damage(damage)),
             step => Item::Damage(Damage {

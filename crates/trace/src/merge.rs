@@ -8,27 +8,47 @@ pub(crate) trait Lane {
     fn advance(&mut self) -> Option<i64>;
 }
 
-/// What orders lanes: the time of its item in nanoseconds, then its place, as one number.
+/// What orders lanes: the time of its item in nanoseconds, then its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(i128);
+struct Key {
+    time_ns: i64,
+    place: usize,
+}
 
 impl Key {
     /// After every item.
-    const NEVER: Key = Key(i128::MAX);
+    const NEVER: Key = Key {
+        time_ns: i64::MAX,
+        place: usize::MAX,
+    };
 
+    /// Of an item at that time, if there is one.
     #[inline]
-    fn new(time_ns: i64, place: usize) -> Key {
-        Key(i128::from(time_ns) << 64 | place as i128)
+    fn of(time_ns: Option<i64>, place: usize) -> Key {
+        time_ns.map_or(Key::NEVER, |time_ns| Key { time_ns, place })
     }
 
+    /// As one number, for who jumps by what is less.
     #[inline]
-    fn time_ns(self) -> i64 {
-        (self.0 >> 64) as i64
+    fn number(self) -> i128 {
+        i128::from(self.time_ns) << 64 | self.place as i128
     }
 
+    /// Without a jump, for who selects by it.
     #[inline]
-    fn place(self) -> usize {
-        self.0 as u64 as usize
+    fn is_before(self, other: Key) -> bool {
+        let is_earlier = self.time_ns < other.time_ns;
+        is_earlier | (self.time_ns == other.time_ns) & (self.place < other.place)
+    }
+
+    /// The first of two if `is_first`: nobody can foretell it, and a jump that is guessed wrong
+    /// costs more than both. Of one wide number that hint gets lost.
+    #[inline]
+    fn select(is_first: bool, first: Key, second: Key) -> Key {
+        Key {
+            time_ns: select_unpredictable(is_first, first.time_ns, second.time_ns),
+            place: select_unpredictable(is_first, first.place, second.place),
+        }
     }
 }
 
@@ -46,14 +66,11 @@ pub(crate) struct Merge<L> {
 
 impl<L: Lane> Merge<L> {
     pub fn new(mut lanes: Vec<L>) -> Self {
-        let key = |(place, lane): (usize, &mut L)| {
-            let time_ns = lane.advance();
-            time_ns.map_or(Key::NEVER, |time_ns| Key::new(time_ns, place))
-        };
+        let key = |(place, lane): (usize, &mut L)| Key::of(lane.advance(), place);
         let keys = lanes.iter_mut().enumerate().map(key).collect();
         let (others, current) = Losers::new(keys);
         Merge {
-            limit: others.earliest_beside(current.place()),
+            limit: others.earliest_beside(current.place),
             lanes,
             current,
             others,
@@ -62,21 +79,54 @@ impl<L: Lane> Merge<L> {
     }
 
     /// Goes on to the next item, unless it stands on one that was not taken; returns its time.
-    #[inline(always)] // a walk's loop, where the current lane stays in registers
+    #[inline]
     pub fn settle(&mut self) -> Option<i64> {
-        let place = self.current.place();
+        let place = self.current.place;
         if self.is_used
             && let Some(lane) = self.lanes.get_mut(place)
         {
             self.is_used = false;
-            let time_ns = lane.advance();
-            self.current = time_ns.map_or(Key::NEVER, |time_ns| Key::new(time_ns, place));
-            if self.current > self.limit {
-                self.current = self.others.replace(place, self.current);
-                self.limit = self.others.earliest_beside(self.current.place());
+            self.current = Key::of(lane.advance(), place);
+            if self.current.number() > self.limit.number() {
+                self.change_lane(place);
             }
         }
-        (self.current != Key::NEVER).then(|| self.current.time_ns())
+        (self.current != Key::NEVER).then_some(self.current.time_ns)
+    }
+
+    /// Goes on to the earliest lane, where that at `place` is no longer that.
+    #[inline]
+    fn change_lane(&mut self, place: usize) {
+        self.current = self.others.replace(place, self.current);
+        self.limit = self.others.earliest_beside(self.current.place);
+    }
+
+    /// Hands all items that are left to `take`, each with its time, its lane and the place of that:
+    /// as [`Merge::settle`] and [`Merge::take`] until the end, but faster, because a lane is looked
+    /// up once for all items that follow each other in it. Ends early when `take` fails.
+    #[inline(always)] // a walk's loop, where the current lane stays in registers
+    pub fn each<E>(
+        &mut self,
+        mut take: impl FnMut(i64, usize, &L) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.settle();
+        while self.current != Key::NEVER
+            && let Some(lane) = self.lanes.get_mut(self.current.place)
+        {
+            self.is_used = true;
+            let (place, limit) = (self.current.place, self.limit);
+            loop {
+                take(self.current.time_ns, place, lane)?;
+                self.current = Key::of(lane.advance(), place);
+                // The same is neither: two lanes that have ended.
+                if self.current.number() >= limit.number() {
+                    break;
+                }
+            }
+            self.is_used = false;
+            self.change_lane(place);
+        }
+        Ok(())
     }
 
     /// Takes the item that it stands on: its time, and the lane that stands on it.
@@ -84,14 +134,6 @@ impl<L: Lane> Merge<L> {
     pub fn take(&mut self) -> Option<(i64, &L)> {
         self.is_used = true;
         self.taken()
-    }
-
-    /// The same with the lane's place.
-    #[inline]
-    pub fn take_placed(&mut self) -> Option<(i64, usize, &L)> {
-        self.is_used = true;
-        let (time_ns, place) = self.taken_key()?;
-        Some((time_ns, place, self.lanes.get(place)?))
     }
 
     /// The item that was taken last.
@@ -105,7 +147,7 @@ impl<L: Lane> Merge<L> {
     #[inline]
     pub fn taken_key(&self) -> Option<(i64, usize)> {
         let is_there = self.is_used && self.current != Key::NEVER;
-        is_there.then(|| (self.current.time_ns(), self.current.place()))
+        is_there.then_some((self.current.time_ns, self.current.place))
     }
 
     pub fn lanes(&self) -> &[L] {
@@ -148,11 +190,10 @@ impl Losers {
         while node > 0
             && let Some(loser) = nodes.get_mut(node)
         {
-            // Nobody can foretell which: a jump that is guessed wrong costs more than both.
-            let is_earlier = winner < *loser;
-            let earlier = select_unpredictable(is_earlier, winner, *loser);
-            let later = select_unpredictable(is_earlier, *loser, winner);
-            (*loser, winner) = (later, earlier);
+            let is_earlier = winner.is_before(*loser);
+            let later = Key::select(is_earlier, *loser, winner);
+            winner = Key::select(is_earlier, winner, *loser);
+            *loser = later;
             node /= 2;
         }
         winner
@@ -166,7 +207,7 @@ impl Losers {
         while node > 0
             && let Some(loser) = self.nodes.get(node)
         {
-            earliest = select_unpredictable(*loser < earliest, *loser, earliest);
+            earliest = Key::select(loser.is_before(earliest), *loser, earliest);
             node /= 2;
         }
         earliest
@@ -209,6 +250,32 @@ mod tests {
             keys.extend(merge.taken_key());
         }
         keys
+    }
+
+    /// Wherever it is interrupted, and whichever of them goes on.
+    #[test]
+    fn all_at_once_are_the_items_that_come_one_by_one() {
+        let lanes = [vec![1, 5, 5, i64::MAX], vec![], vec![2, 9, 3, 5], vec![5]];
+        let merge = || Merge::new(lanes.clone().map(Vec::into_iter).into());
+        let expect = keys(merge());
+        for stop_at in 0..=expect.len() {
+            let (mut merge, mut found) = (merge(), Vec::new());
+            let walked = merge.each(|time_ns, place, _| {
+                found.push((time_ns, place));
+                if found.len() == stop_at {
+                    Err(())
+                } else {
+                    Ok(())
+                }
+            });
+            assert_eq!(walked.is_ok(), stop_at == 0, "{stop_at}");
+            assert_eq!(
+                merge.taken_key(),
+                walked.err().map(|()| expect[stop_at - 1])
+            );
+            found.extend(keys(merge));
+            assert_eq!(found, expect, "{stop_at}");
+        }
     }
 
     /// Also where a lane's time goes backwards: an item waits for those before it in its lane.

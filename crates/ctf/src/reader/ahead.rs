@@ -16,20 +16,18 @@ const HEADS_MAX: usize = 32;
 pub(super) struct Head<'a> {
     pub layout: &'a BodyLayout,
     pub class: ClassId,
-    /// The byte of the content where its body begins: reading ahead ends where that takes more
-    /// bits.
+    /// The byte of the content where its body begins.
     pub body_at: u32,
     /// The clock of its stream.
     pub ticks: u64,
     pub time_ns: i64,
 }
 
-/// The events that were read ahead.
+/// The events that were read ahead, and the current one.
 #[derive(Debug, Default)]
 pub(super) struct Ahead<'a> {
-    heads: [Option<Head<'a>>; HEADS_MAX],
-    /// How many of them were read.
-    count: usize,
+    heads: Vec<Head<'a>>,
+    /// The place behind the current event; zero when there is none.
     next: usize,
 }
 
@@ -50,15 +48,25 @@ pub(super) struct Manner<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    /// Takes the next of the events.
+    /// Goes on to the next of the events; none when all are behind.
     #[inline]
-    pub fn take(&mut self) -> Option<Head<'a>> {
-        if self.next >= self.count {
-            return None;
-        }
-        let head = *self.heads.get(self.next)?;
+    pub fn advance(&mut self) -> Option<&Head<'a>> {
+        let head = self.heads.get(self.next)?;
         self.next += 1;
-        head
+        Some(head)
+    }
+
+    /// The current event.
+    #[inline]
+    pub fn current(&self) -> Option<&Head<'a>> {
+        self.heads.get(self.next.wrapping_sub(1))
+    }
+
+    /// Makes this the current event, read by itself, or none.
+    pub fn set_current(&mut self, head: Option<Head<'a>>) {
+        self.heads.clear();
+        self.heads.extend(head);
+        self.next = self.heads.len();
     }
 
     /// Reads the events behind `reached`, up to the first that takes a closer look: another header,
@@ -72,6 +80,8 @@ impl<'a> Ahead<'a> {
         slots: &mut [u64],
     ) -> Reached {
         self.next = 0;
+        // So that a place is a number of 32 bits.
+        let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         if manner.header == ByteHeader::USUAL {
             let header = ByteHeader::USUAL;
             let manner = Manner { header, ..manner };
@@ -82,7 +92,7 @@ impl<'a> Ahead<'a> {
 
     /// Whether nothing is left to take.
     pub fn is_empty(&self) -> bool {
-        self.next >= self.count
+        self.next >= self.heads.len()
     }
 
     #[inline(always)]
@@ -94,8 +104,8 @@ impl<'a> Ahead<'a> {
         slots: &mut [u64],
     ) -> Reached {
         let by_id = &manner.layout.by_id[..];
-        self.count = 0;
-        for head in &mut self.heads {
+        self.heads.clear();
+        for _ in 0..HEADS_MAX {
             let said = manner.header.read(bytes, reached.at, reached.ticks);
             let Some(Said { id, ticks, body_at }) = said else {
                 break;
@@ -109,21 +119,20 @@ impl<'a> Ahead<'a> {
                 (None, Some(steps)) => steps.end(bytes, body_at, slots),
                 (None, None) => None,
             };
-            let (Some(at), Ok(body_at_short)) = (end, u32::try_from(body_at)) else {
+            let Some(at) = end else {
                 break;
             };
             let time_ns = manner.scale.ns(ticks);
             if at > bytes.len() || time_ns == i64::MAX {
                 break;
             }
-            *head = Some(Head {
+            self.heads.push(Head {
                 layout,
                 class: class.class,
-                body_at: body_at_short,
+                body_at: body_at as u32,
                 ticks,
                 time_ns,
             });
-            self.count += 1;
             reached = Reached { at, ticks };
         }
         reached

@@ -16,7 +16,7 @@ pub struct EventRef<'r> {
     pub(super) class: ClassId,
     pub(super) layout: &'r BodyLayout,
     pub(super) reader: &'r StreamReader<'r>,
-    /// What is in memory from the body of an event of a packed class on.
+    /// What is in memory from the body on.
     pub(super) body: &'r [u8],
 }
 

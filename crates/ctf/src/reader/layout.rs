@@ -161,7 +161,9 @@ pub(crate) struct Packed {
 
 impl BodyLayout {
     pub fn new(scopes: [Option<ScopeLayout>; 3], mut places: Vec<Place>) -> Self {
-        let packed = packed(&scopes, &mut places);
+        let offsets = Offsets::of(&scopes);
+        offsets.place(&mut places);
+        let packed = offsets.all;
         let steps = match packed {
             Some(_) => None,
             None => BodySteps::of(&scopes),
@@ -175,48 +177,75 @@ impl BodyLayout {
     }
 }
 
-/// Finds out whether a class is packed; its places are then counted from the body's begin.
-fn packed(scopes: &[Option<ScopeLayout>; 3], places: &mut [Place]) -> Option<Packed> {
-    let mut align_bits = 1;
-    let mut offsets_bits = [0; 3];
-    let mut all_bits = 0u32;
-    for (scope, offset) in scopes.iter().zip(&mut offsets_bits) {
-        let Some(scope) = scope else { continue };
-        let node = &scope.node;
-        let size = node.size_bits.filter(|size| size.is_multiple_of(8))?;
-        // What is aligned to less could begin inside of a byte.
-        let is_aligned = node.align_bits == 8 || node.align_bits < 8 && size == 0;
-        if node.keeps || !is_aligned {
-            return None;
-        }
-        *offset = all_bits;
-        all_bits = all_bits.checked_add(u32::try_from(size).ok()?)?;
-        align_bits = align_bits.max(node.align_bits);
-    }
-    for place in places {
-        if let At::Scope { body, offset_bits } = place.at {
-            // Places of a scope lie inside of it: this cannot be too large.
-            let offset_bits = offsets_bits[usize::from(body)].saturating_add(offset_bits);
-            place.at = At::Body { offset_bits };
-            if let Load::Bytes(load) = place.load {
-                let offset_bytes = offset_bits / 8;
-                place.load = Load::Body { load, offset_bytes };
+/// Where the scopes of a body begin, and how large it is, as far as no data needs to be looked at.
+#[derive(Debug, Default)]
+struct Offsets {
+    /// In bits from where the body begins.
+    scopes_bits: [Option<u32>; 3],
+    all: Option<Packed>,
+}
+
+impl Offsets {
+    /// Up to the first scope that does not begin or end with a byte, or whose size depends on data.
+    fn of(scopes: &[Option<ScopeLayout>; 3]) -> Offsets {
+        let mut offsets = Offsets::default();
+        let (mut align_bits, mut all_bits, mut keeps) = (1, 0u32, false);
+        for (scope, offset_bits) in scopes.iter().zip(&mut offsets.scopes_bits) {
+            let Some(scope) = scope else { continue };
+            let node = &scope.node;
+            // What is aligned to less could begin inside of a byte.
+            if node.align_bits != 8 && (node.align_bits > 8 || node.size_bits != Some(0)) {
+                return offsets;
             }
-            if let Load::Text { size_bytes } = place.load
-                && let Ok(size_bytes) = u32::try_from(size_bytes)
-            {
-                let offset_bytes = offset_bits / 8;
-                place.load = Load::BodyText {
-                    size_bytes,
-                    offset_bytes,
-                };
+            *offset_bits = Some(all_bits);
+            let size = node.size_bits.filter(|size| size.is_multiple_of(8));
+            let size = size.and_then(|size| u32::try_from(size).ok());
+            let Some(end) = size.and_then(|size| all_bits.checked_add(size)) else {
+                return offsets;
+            };
+            all_bits = end;
+            align_bits = align_bits.max(node.align_bits);
+            keeps |= node.keeps;
+        }
+        offsets.all = (!keeps).then_some(Packed {
+            align_bits,
+            size_bytes: all_bits as usize / 8,
+        });
+        offsets
+    }
+
+    /// Counts places from the body's begin on, where that is known.
+    fn place(&self, places: &mut [Place]) {
+        for place in places {
+            let At::Scope { body, offset_bits } = place.at else {
+                continue;
+            };
+            let Some(scope_bits) = self.scopes_bits[usize::from(body)] else {
+                continue;
+            };
+            // Places of a scope lie inside of it; only where its size is unknown this may be too
+            // large.
+            let Some(offset_bits) = scope_bits.checked_add(offset_bits) else {
+                continue;
+            };
+            if self.all.is_some() {
+                place.at = At::Body { offset_bits };
+            }
+            let offset_bytes = offset_bits / 8;
+            match place.load {
+                Load::Bytes(load) => place.load = Load::Body { load, offset_bytes },
+                Load::Text { size_bytes } => {
+                    if let Ok(size_bytes) = u32::try_from(size_bytes) {
+                        place.load = Load::BodyText {
+                            size_bytes,
+                            offset_bytes,
+                        };
+                    }
+                }
+                _ => {}
             }
         }
     }
-    Some(Packed {
-        align_bits,
-        size_bytes: usize::try_from(all_bits / 8).ok()?,
-    })
 }
 
 /// The structure of one scope.
@@ -257,7 +286,7 @@ pub(crate) enum Load {
     Int(IntLoad),
     /// The same, little-endian and always at a byte's border.
     Bytes(IntLoad),
-    /// The same, so many bytes into the body of a packed class.
+    /// The same, so many bytes into the event's body.
     Body {
         load: IntLoad,
         offset_bytes: u32,
@@ -266,7 +295,7 @@ pub(crate) enum Load {
     Text {
         size_bytes: u64,
     },
-    /// The same, so many bytes into the body of a packed class.
+    /// The same, so many bytes into the event's body.
     BodyText {
         size_bytes: u32,
         offset_bytes: u32,

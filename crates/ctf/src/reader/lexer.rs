@@ -24,6 +24,34 @@ const PUNCTUATION: [&str; 16] = [
     "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", "=", "*", ".", "-", "+",
 ];
 
+/// What a byte may be part of.
+const BLANK: u8 = 1;
+const WORD: u8 = 2;
+const NUMBER: u8 = 4;
+
+/// By byte: tests of ranges took most of the time of reading metadata.
+const PARTS: [u8; 256] = {
+    let mut parts = [0; 256];
+    let mut place = 0;
+    while place < parts.len() {
+        parts[place] = match place as u8 {
+            b' ' | b'\t'..=b'\r' | 0 => BLANK,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => WORD | NUMBER,
+            b'_' => WORD,
+            _ => 0,
+        };
+        place += 1;
+    }
+    parts
+};
+
+/// How many bytes from the first on may be part of this.
+#[inline]
+fn count(bytes: &[u8], part: u8) -> usize {
+    let is_other = |byte: &u8| PARTS[usize::from(*byte)] & part == 0;
+    bytes.iter().position(is_other).unwrap_or(bytes.len())
+}
+
 /// A place of the metadata, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -84,9 +112,7 @@ impl<'a> Lexer<'a> {
             return Ok(None);
         };
         let token = match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                Token::Word(self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
-            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => Token::Word(self.take(WORD)),
             b'0'..=b'9' => self.number()?,
             b'"' | b'\'' => self.quoted(first)?,
             _ => self.punctuation()?,
@@ -99,14 +125,13 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// The next bytes that `belong`, all of them ASCII.
+    /// The next bytes that may be part of this, all of them ASCII.
     #[inline]
-    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
-        let from = self.at;
-        while self.byte(self.at).is_some_and(&belongs) {
-            self.at += 1;
-        }
-        self.text.get(from..self.at).unwrap_or_default()
+    fn take(&mut self, part: u8) -> &'a str {
+        let rest = self.rest();
+        let length = count(rest.as_bytes(), part);
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
     }
 
     fn no_token<T>(at: usize, found: impl Into<String>) -> Result<T, NoToken> {
@@ -115,9 +140,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip_blank(&mut self) -> Result<(), NoToken> {
-        while let Some(byte) = self.byte(self.at) {
+        loop {
+            self.at += count(self.rest().as_bytes(), BLANK);
+            let Some(byte) = self.byte(self.at) else {
+                return Ok(());
+            };
             match byte {
-                b' ' | b'\t'..=b'\r' | 0 => self.at += 1,
                 b'/' if self.rest().starts_with("/*") => {
                     let Some(length) = self.rest().find("*/") else {
                         return Self::no_token(self.at, "a comment without an end");
@@ -134,7 +162,6 @@ impl<'a> Lexer<'a> {
                 _ => return Ok(()),
             }
         }
-        Ok(())
     }
 
     fn punctuation(&mut self) -> Result<Token<'a>, NoToken> {
@@ -155,7 +182,7 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) -> Result<Token<'a>, NoToken> {
         let at = self.at;
-        let written = self.take_while(|byte| byte.is_ascii_alphanumeric());
+        let written = self.take(NUMBER);
         if (!written.starts_with('0') || written.len() == 1)
             && let Ok(number) = written.parse()
         {

@@ -63,8 +63,6 @@ fn read_all(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 pub(crate) struct Window<'a> {
     source: Source<'a>,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are read.
-    filled: usize,
     /// The source's offset of the first of them.
     at: u64,
     /// How much is read at once.
@@ -76,7 +74,6 @@ impl<'a> Window<'a> {
         Window {
             source,
             buffer: Vec::new(),
-            filled: 0,
             at: 0,
             piece_bytes: piece_bytes.max(1),
         }
@@ -95,9 +92,7 @@ impl<'a> Window<'a> {
     pub fn from(&self, offset: u64) -> &[u8] {
         let skipped = offset.checked_sub(self.at).map(usize::try_from);
         match skipped {
-            Some(Ok(skipped)) => self.buffer[..self.filled]
-                .get(skipped..)
-                .unwrap_or_default(),
+            Some(Ok(skipped)) => self.buffer.get(skipped..).unwrap_or_default(),
             _ => &[],
         }
     }
@@ -106,15 +101,15 @@ impl<'a> Window<'a> {
     pub fn before(&self, offset: u64) -> usize {
         let skipped = offset.checked_sub(self.at).map(usize::try_from);
         match skipped {
-            Some(Ok(skipped)) => skipped.min(self.filled),
-            _ => self.filled,
+            Some(Ok(skipped)) => skipped.min(self.buffer.len()),
+            _ => self.buffer.len(),
         }
     }
 
     /// The bytes in memory after the first `skipped`.
     #[inline]
     pub fn after(&self, skipped: usize) -> &[u8] {
-        self.buffer.get(skipped..self.filled).unwrap_or_default()
+        self.buffer.get(skipped..).unwrap_or_default()
     }
 
     /// Sees to it that `length` bytes from `offset` on are in memory, or all up to the source's
@@ -128,19 +123,20 @@ impl<'a> Window<'a> {
 
     /// Reads `length` bytes from `offset` on, or all up to the source's end.
     pub fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
-        if self.buffer.len() < length {
+        self.at = offset;
+        let mut wanted = length;
+        if self.buffer.capacity() < length {
             // What the source does not have needs no memory.
             let left = self.source.size_bytes()?.saturating_sub(offset);
-            let wanted = usize::try_from(left).map_or(length, |left| left.min(length));
-            if self.buffer.len() < wanted {
-                // What was read before is not needed: fresh memory is zero already.
-                self.buffer = vec![0; wanted];
-            }
+            wanted = usize::try_from(left).map_or(length, |left| left.min(length));
         }
-        let wanted = length.min(self.buffer.len());
-        self.filled = 0;
-        self.at = offset;
-        self.filled = self.source.read(&mut self.buffer[..wanted], offset)?;
-        Ok(())
+        if self.buffer.capacity() < wanted {
+            // What was read before is not needed: fresh memory is zero already.
+            self.buffer = vec![0; wanted];
+        }
+        self.buffer.resize(wanted, 0);
+        let read = self.source.read(&mut self.buffer, offset);
+        self.buffer.truncate(*read.as_ref().unwrap_or(&0));
+        read.map(|_| ())
     }
 }

@@ -6,16 +6,14 @@ mod packets;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use event::ClassId;
-
 pub(crate) use self::cut::cut_at;
 use self::packets::Route;
-use super::ahead::{Ahead, Manner, Reached};
+use super::ahead::{Ahead, Head, Manner, Reached};
 use super::bits::align_up;
 use super::event_ref::EventRef;
 use super::header::{self, ByteHeader};
 use super::index::Edge;
-use super::layout::{BodyLayout, Node, NodeKind, Place, ScopeLayout};
+use super::layout::{Node, NodeKind, Place, ScopeLayout};
 use super::packet::Packet;
 use super::pass::Passing;
 use super::scale::TimeScale;
@@ -117,12 +115,7 @@ pub struct StreamReader<'a> {
     ahead: Ahead<'a>,
     /// The bytes in memory before the content.
     content_at: usize,
-    class: Option<(ClassId, &'a BodyLayout)>,
-    /// The clock at the current event.
-    ticks: u64,
-    /// The byte of the content where the body of the current event begins, when its class is
-    /// packed; otherwise where its scopes begin.
-    body_at: usize,
+    /// Where the scopes of the current event begin, when its class is not packed.
     bases: [u64; 3],
     /// Where walked fields of the current event begin, by field.
     walked: Vec<u64>,
@@ -168,9 +161,6 @@ impl<'a> StreamReader<'a> {
             byte_header: None,
             ahead: Ahead::default(),
             content_at: 0,
-            class: None,
-            ticks: 0,
-            body_at: 0,
             bases: [0; 3],
             walked: vec![0; fields.max().unwrap_or(0)],
             packet_positions: Vec::new(),
@@ -249,29 +239,32 @@ impl<'a> StreamReader<'a> {
     /// Every other step.
     #[inline]
     pub fn advance(&mut self) -> Result<(), Box<Step>> {
-        let Some(head) = self.ahead.take() else {
+        let Some(head) = self.ahead.advance() else {
             return self.advance_far();
         };
-        self.class = Some((head.class, head.layout));
-        self.ticks = head.ticks;
         self.time_ns = head.time_ns;
-        self.body_at = head.body_at as usize;
         if head.layout.packed.is_none() {
-            self.place_body(head.layout);
+            self.place_body();
         }
         Ok(())
     }
 
     /// Finds the fields of an event that was read ahead.
     #[inline(never)]
-    fn place_body(&mut self, layout: &BodyLayout) {
+    fn place_body(&mut self) {
+        let Some(Head {
+            layout, body_at, ..
+        }) = self.ahead.current()
+        else {
+            return;
+        };
         let bytes = self.window.after(self.content_at);
         let parts = (&mut self.bases, &mut self.walked[..]);
         // It is whole in memory: reading ahead came to its end.
         let placed = layout
             .steps
             .as_ref()
-            .and_then(|steps| steps.place(bytes, self.body_at, &mut self.state.slots, parts));
+            .and_then(|steps| steps.place(bytes, *body_at as usize, &mut self.state.slots, parts));
         debug_assert!(placed.is_some());
     }
 
@@ -293,19 +286,20 @@ impl<'a> StreamReader<'a> {
                 }
             }
             if let Some(step) = self.step_packet() {
+                self.ahead.set_current(None);
                 return Err(Box::new(step));
             }
         }
     }
 
-    /// The event that the last step met.
+    /// The event that the last step met; none when it met none.
     #[inline]
     pub fn event(&self) -> Option<EventRef<'_>> {
-        let (class, layout) = self.class?;
-        let skipped = self.content_at.wrapping_add(self.body_at);
+        let head = self.ahead.current()?;
+        let skipped = self.content_at.wrapping_add(head.body_at as usize);
         Some(EventRef {
-            class,
-            layout,
+            class: head.class,
+            layout: head.layout,
             reader: self,
             body: self.window.after(skipped),
         })
@@ -318,13 +312,15 @@ impl<'a> StreamReader<'a> {
 
     /// The clock of the stream at the current event.
     pub(super) fn ticks(&self) -> u64 {
-        self.ticks
+        self.ahead.current().map_or(0, |head| head.ticks)
     }
 
     /// Where the body of the current event of a packed class begins.
     #[inline]
     pub(super) fn body(&self) -> u64 {
-        self.body_at as u64 * 8
+        self.ahead
+            .current()
+            .map_or(0, |head| u64::from(head.body_at) * 8)
     }
 
     /// Where the scope of the current event begins.
@@ -444,15 +440,14 @@ impl<'a> StreamReader<'a> {
         let mut position = header::read(layout, &content, start, &mut self.state)?;
         let id = self.state.event_id;
         let class = layout.class(id).ok_or(BadEvent::UnknownId(id))?;
-        let body_layout = &*class.body;
-        match &body_layout.packed {
+        let body = &*class.body;
+        let body_bits = align_up(position, body.packed.map_or(8, |packed| packed.align_bits));
+        match &body.packed {
             Some(packed) => {
-                let body = align_up(position, packed.align_bits);
-                position = content.after(body, packed.size_bytes as u64 * 8)?;
-                self.body_at = (body / 8) as usize;
+                position = content.after(body_bits, packed.size_bytes as u64 * 8)?;
             }
             None => {
-                for (place, scope) in body_layout.scopes.iter().enumerate() {
+                for (place, scope) in body.scopes.iter().enumerate() {
                     let Some(scope) = scope else { continue };
                     let node = &*scope.node;
                     let base = align_up(position, node.align_bits);
@@ -468,13 +463,21 @@ impl<'a> StreamReader<'a> {
             return Err(BadEvent::Empty);
         }
         self.position = position;
-        self.class = Some((class.class, body_layout));
-        self.ticks = self.state.clock;
-        self.time_ns = self.scale.ns(self.state.clock);
+        let ticks = self.state.clock;
+        self.time_ns = self.scale.ns(ticks);
         if self.time_ns == i64::MAX {
             self.position = start;
-            return Err(BadEvent::Time(self.state.clock));
+            return Err(BadEvent::Time(ticks));
         }
+        // Far less is in memory than what 32 bits count.
+        let body_at = u32::try_from(body_bits / 8).map_err(|_| Stop::Truncated)?;
+        self.ahead.set_current(Some(Head {
+            layout: body,
+            class: class.class,
+            body_at,
+            ticks,
+            time_ns: self.time_ns,
+        }));
         Ok(())
     }
 }

@@ -61,11 +61,12 @@ impl<'a> StreamReader<'a> {
     #[cold]
     pub(super) fn step_packet(&mut self) -> Option<Step> {
         if self.is_stopped() {
-            (self.packet, self.class, self.done) = (None, None, true);
+            self.ahead.set_current(None);
+            (self.packet, self.done) = (None, true);
             return Some(Step::End);
         }
         if let Some(packet) = self.packet.take() {
-            self.class = None;
+            self.ahead.set_current(None);
             self.previous = Some(Edge::new(&packet.facts, &self.scale));
             // Events without a time of their own are no earlier than the end of a packet before.
             self.state.clock = self.state.clock.max(packet.facts.end.unwrap_or(0));
@@ -263,7 +264,7 @@ impl<'a> StreamReader<'a> {
     pub(super) fn give_up_packet(&mut self, bad: &BadEvent) -> Step {
         let offset_bytes = self.base + self.position / 8;
         self.position = self.content_end;
-        self.class = None;
+        self.ahead.set_current(None);
         let size_bytes = self.packet.as_ref().map_or(0, |packet| packet.size_bytes);
         // Asked anew: the file may have been cut while it was read.
         if self.rest_bytes(self.packet_offset, u64::MAX) < size_bytes {
