@@ -7,7 +7,7 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 pub const ID_PADDING: u16 = 0;
 pub const OWNER_NO_RING: u64 = u64::MAX;
 pub const SUBBUFFERS_MAX: u64 = 64;
@@ -43,6 +43,7 @@ pub const FIELD_SEQUENCE: u8 = 68;
 
 pub const ENTRY_EVENT: u32 = 0;
 pub const ENTRY_ENUMERATION: u32 = 1;
+pub const ENTRY_NOTE: u32 = 2;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

@@ -137,6 +137,7 @@ fn values() -> Claims {
         ("RTSCOPE_FIELD_SEQUENCE", usize::from(FIELD_SEQUENCE)),
         ("RTSCOPE_ENTRY_EVENT", ENTRY_EVENT as usize),
         ("RTSCOPE_ENTRY_ENUMERATION", ENTRY_ENUMERATION as usize),
+        ("RTSCOPE_ENTRY_NOTE", ENTRY_NOTE as usize),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

@@ -34,9 +34,9 @@ fn preload() -> String {
     format!("LD_PRELOAD={}", path.to_str().expect("a path in UTF-8"))
 }
 
-/// Records a command, which must end with 0, with words for the environment; gives how many entries
-/// were lost.
-fn record_into(scene: &Scene, patterns: &str, environment: &[&str], command: &[&str]) -> usize {
+/// Records a command, which must end with 0, with words for the environment; gives what `record`
+/// said.
+fn record_into(scene: &Scene, patterns: &str, environment: &[&str], command: &[&str]) -> String {
     let done = scene.beside("done");
     std::fs::remove_file(&done).ok();
     let shell = format!("\"$@\" && : > {}", done.display());
@@ -50,6 +50,11 @@ fn record_into(scene: &Scene, patterns: &str, environment: &[&str], command: &[&
     rtscope.env_remove("RTSCOPE_EVENTS");
     let said = run(&mut rtscope);
     assert!(done.exists(), "{command:?} failed: {said}");
+    said
+}
+
+/// How many entries were lost.
+fn lost(said: &str) -> usize {
     let (before, _) = said.rsplit_once(" lost").expect("how many were lost");
     let number = before.rsplit(' ').next().expect("a word");
     number.parse().expect("a number")
@@ -59,8 +64,8 @@ fn record_into(scene: &Scene, patterns: &str, environment: &[&str], command: &[&
 fn record(patterns: &str, environment: &[&str], program: &Path) -> Scene {
     let scene = Scene::new();
     let program = program.to_str().expect("a path in UTF-8");
-    let lost = record_into(&scene, patterns, environment, &[program]);
-    assert_eq!(lost, 0, "{program} {environment:?}");
+    let said = record_into(&scene, patterns, environment, &[program]);
+    assert_eq!(lost(&said), 0, "{program} {environment:?}");
     scene
 }
 
@@ -160,7 +165,8 @@ fn a_function_with_less_room_than_a_call_needs_is_left_alone_and_counted() {
             let program = compile(compiler, &name, VALUES, &[&flag]);
             let scene = record(ENTRIES, &[], &program);
             assert_eq!(entered(&scene), [""; 0], "{compiler} {room}");
-            let expect = "functions = 0, too_short = 9, unknown = 0, reason = \"\"";
+            let reason = "reason = \"no function of it has room for a call at its entry\"";
+            let expect = format!("functions = 0, too_short = 9, unknown = 0, {reason}");
             assert_eq!(told(&scene, &name), expect, "{compiler} {room}");
         }
     }
@@ -246,7 +252,12 @@ fn a_handlers_entries_are_recorded_wherever_the_signal_came() {
         let scene = Scene::new();
         let out = scene.beside("out");
         let shell = format!("{} > {}", program.display(), out.display());
-        let lost = record_into(&scene, ENTRIES, environment, &["sh", "-c", &shell]);
+        let lost = lost(&record_into(
+            &scene,
+            ENTRIES,
+            environment,
+            &["sh", "-c", &shell],
+        ));
         let said = std::fs::read_to_string(&out).expect("what the program says");
         let mut numbers = said.split_whitespace().map(|word| word.parse::<usize>());
         let mut number = || numbers.next().and_then(Result::ok).expect("a number");
@@ -272,7 +283,7 @@ fn a_program_with_a_memset_and_a_clock_of_its_own_does_not_record_without_end() 
     let program = program.to_str().expect("a path in UTF-8");
     for slow in ["RTSCOPE_CLOCK=monotonic", "RTSCOPE_RSEQ=off"] {
         let scene = Scene::new();
-        let lost = record_into(&scene, ENTRIES, &[slow], &[program]);
+        let lost = lost(&record_into(&scene, ENTRIES, &[slow], &[program]));
         let names = entered(&scene);
         assert_eq!(count(&names, "own"), 100, "{slow}");
         // Each with what it calls in its turn.
@@ -329,12 +340,17 @@ fn code_that_other_threads_may_run_is_left_alone_and_that_is_said() {
     }
     let early = "pthread_create(&thread, 0, waits, 0);";
     let threads = library("libearly.so", early, &[ROOM]);
-    let scene = record(ENTRIES, &[], &user_of(&threads, "early", &[ROOM]));
+    let program = user_of(&threads, "early", &[ROOM]);
+    let scene = Scene::new();
+    let path = program.to_str().expect("a path in UTF-8");
+    let said = record_into(&scene, ENTRIES, &[], &[path]);
     assert_eq!(entered(&scene), [""; 0]);
-    let reason = "reason = \"other threads run already, which may be in its code\"";
-    let expect = format!("functions = 0, too_short = 0, unknown = 0, {reason}");
+    let found = "other threads run already, which may be in its code";
+    let expect = format!("functions = 0, too_short = 0, unknown = 0, reason = \"{found}\"");
     assert_eq!(told(&scene, "early"), expect);
     assert_eq!(told(&scene, "libearly.so"), expect);
+    let refused = format!("no function entries of {path}\n  found: {found}\n  mend:  ");
+    assert!(said.contains(&refused), "{said}");
 }
 
 #[test]
@@ -397,7 +413,8 @@ fn where_code_may_not_be_changed_the_program_runs_on_and_that_is_said() {
     let program = compile("gcc", "denied", VALUES, &[ROOM]);
     let scene = Scene::new();
     let words = [&deny, &program].map(|path| path.to_str().expect("a path in UTF-8"));
-    record_into(&scene, ENTRIES, &[], &words);
+    let said = record_into(&scene, ENTRIES, &[], &words);
+    assert!(said.contains("MemoryDenyWriteExecute=no"), "{said}");
     assert_eq!(entered(&scene), [""; 0]);
     let expect = "reason = \"the system forbids to change code\"";
     assert!(

@@ -23,7 +23,7 @@ pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
 pub use records::{Record, Records};
 pub use table::{
-    EventDescription, FieldDescription, FieldKind, Number, NumberKind, Table, TableProblem,
+    EventDescription, FieldDescription, FieldKind, Note, Number, NumberKind, Table, TableProblem,
 };
 pub use window::{Window, overwritten_before, readable};
 

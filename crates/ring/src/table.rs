@@ -195,11 +195,28 @@ pub struct TableProblem {
     pub what: &'static str,
 }
 
+/// Why an event is missing where it may be looked for, as its process says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Who the event belongs to.
+    pub provider: String,
+    /// Its name.
+    pub name: String,
+    /// What is missing.
+    pub what: String,
+    /// What was found.
+    pub found: String,
+    /// What mends it.
+    pub mend: String,
+}
+
 /// All events that a process has described so far.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// In the order of their appearance.
     pub events: Vec<EventDescription>,
+    /// In the order of their appearance.
+    pub notes: Vec<Note>,
     /// What was left out.
     pub problems: Vec<TableProblem>,
     /// Bytes that were read.
@@ -255,6 +272,14 @@ impl Table {
                 at += total;
                 continue;
             }
+            if entry.kind == rings::ENTRY_NOTE {
+                match note(text) {
+                    Ok(note) => self.notes.push(note),
+                    Err(what) => self.problem(at, what),
+                }
+                at += total;
+                continue;
+            }
             match described(&entry, text, &self.enumerations) {
                 Ok(event) if self.place_of(event.id).is_some() => {
                     self.problem(at, "an id for the second time");
@@ -292,6 +317,25 @@ fn enumeration(text: &[u8]) -> Result<(String, Arc<[IntegerMapping]>), &'static 
         [] => Ok((name, labels.into())),
         _ => Err("a label that is cut off"),
     }
+}
+
+/// The text of a note.
+fn note(text: &[u8]) -> Result<Note, &'static str> {
+    let mut rest = text;
+    let (provider, name) = (identifier(&mut rest)?, identifier(&mut rest)?);
+    let mut sentence = || {
+        let sentence = String::from_utf8_lossy(zero_ended(&mut rest)?);
+        // It is shown to people: nothing in it may steer their terminal.
+        let shown = |c: char| if c.is_control() { '?' } else { c };
+        Ok(sentence.chars().map(shown).collect())
+    };
+    Ok(Note {
+        provider,
+        name,
+        what: sentence()?,
+        found: sentence()?,
+        mend: sentence()?,
+    })
 }
 
 type Enumerations = HashMap<String, Arc<[IntegerMapping]>>;

@@ -64,7 +64,7 @@ fn a_header_is_refused_with_its_reason() {
         assert!(error.to_string().contains(expect), "{error}");
     };
     check(0, 7, "another magic number: 0x7");
-    check(8, 9, "version 9, known is 3");
+    check(8, 9, "version 9, known is 4");
     let outside = "an area that is not in the file";
     check(offset_of!(Header, switches_offset), u64::MAX - 8, outside);
     check(offset_of!(Header, switches_bytes), 4100, outside);
@@ -137,6 +137,36 @@ fn a_time_that_falls_and_a_record_over_a_boundary_are_malformed() {
 }
 
 /// A writer of sub-buffers of its own, simpler than the real one: marks what may be destroyed.
+/// An entry of the table.
+fn entry(kind: u32, text: &[u8]) -> Vec<u8> {
+    let bytes = (size_of::<rings::Entry>() + text.len()).next_multiple_of(8);
+    let mut entry = vec![0; size_of::<rings::Entry>()];
+    entry[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+    entry[4..8].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    entry[12..16].copy_from_slice(&kind.to_le_bytes());
+    entry.extend_from_slice(text);
+    entry.resize(bytes, 0);
+    entry
+}
+
+#[test]
+fn a_note_is_read_whole_or_not_at_all_and_steers_no_terminal() {
+    let mut table = Table::default();
+    let whole = entry(
+        rings::ENTRY_NOTE,
+        b"npt\0loop\0no loops\0it \x1b[2J stands\0go\0",
+    );
+    let cut = entry(rings::ENTRY_NOTE, b"npt\0loop\0no loops\0it stands\0go");
+    table.extend(&[whole, cut].concat());
+    let [note] = &table.notes[..] else {
+        panic!("one note: {:?}", table.notes);
+    };
+    assert_eq!((&*note.provider, &*note.name), ("npt", "loop"));
+    assert_eq!((&*note.what, &*note.mend), ("no loops", "go"));
+    assert_eq!(note.found, "it ?[2J stands");
+    assert_eq!((table.events.len(), table.problems.len()), (0, 1));
+}
+
 #[test]
 fn what_may_be_overwritten_is_never_readable() {
     let layout = layout();

@@ -25,7 +25,7 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 3u
+#define RTSCOPE_LAYOUT_VERSION 4u
 
 /* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
 #define RTSCOPE_ID_FIRST 1u
@@ -124,6 +124,7 @@ enum rtscope_field {
 enum rtscope_entry_kind {
     RTSCOPE_ENTRY_EVENT = 0,
     RTSCOPE_ENTRY_ENUMERATION = 1,
+    RTSCOPE_ENTRY_NOTE = 2,
 };
 
 /* The first bytes of the file. */
@@ -223,6 +224,10 @@ struct rtscope_record {
  * Of an enumeration, whose id is 0: its name (ended by a zero), then for each label the first and
  * the last value that it stands for (int64_t each) and itself (ended by a zero). Events that come
  * later mean the last enumeration of a name.
+ *
+ * Of a note, whose id is 0: why an event is missing where it may be looked for. The event's
+ * provider and name, then what is missing, what was found, and what mends it (each ended by a
+ * zero).
  */
 struct rtscope_entry {
     uint32_t entry_bytes;

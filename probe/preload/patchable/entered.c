@@ -24,7 +24,10 @@ static uint32_t state_parts;
 
 __thread uintptr_t patch_calling;
 
-const char *patch_prepare(void)
+static const struct patch_refusal unknown_vectors = {
+    "the processor has more vector registers than are known here", PATCH_INSTRUMENT};
+
+const struct patch_refusal *patch_prepare(void)
 {
     uint32_t a, b, c, d;
     /* The event, spelt out, because a trampoline must know its switch. */
@@ -45,7 +48,7 @@ const char *patch_prepare(void)
             continue;
         __cpuid_count(0xd, part, bytes, offset, c, d);
         if (bytes + offset > STATE_BYTES_MAX)
-            return "the processor has more vector registers than are known here";
+            return &unknown_vectors;
     }
     return NULL;
 }

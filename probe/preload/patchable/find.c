@@ -29,6 +29,13 @@ int patch_holds(const struct dl_phdr_info *info, uintptr_t address, size_t bytes
     return 0;
 }
 
+static const struct patch_refusal unreadable = {
+    "its file cannot be read", "leave it readable where it was when the program started"};
+static const struct patch_refusal replaced = {"its file is no longer the one that was loaded",
+                                              "start the program again"};
+static const struct patch_refusal not_loaded = {"its section " SECTION " is not loaded",
+                                                PATCH_INSTRUMENT};
+
 /* A part of the file in memory of its own, or NULL. */
 static void *read_part(int fd, uint64_t offset, size_t bytes)
 {
@@ -62,7 +69,7 @@ static void use(struct patch_object *object, const ElfW(Shdr) *section)
     const uintptr_t begin = object->info->dlpi_addr + section->sh_addr;
     if (!patch_holds(object->info, begin, section->sh_size, PF_R, 0) ||
         begin % sizeof(uintptr_t) != 0) {
-        object->reason = "its section " SECTION " is not loaded";
+        object->refusal = &not_loaded;
         return;
     }
     object->records = (const uintptr_t *)begin;
@@ -81,7 +88,7 @@ static void find_section(struct patch_object *object, int fd, const ElfW(Ehdr) *
                             ? read_part(fd, sections[header->e_shstrndx].sh_offset, names_bytes)
                             : NULL;
     if (!names)
-        object->reason = "its file cannot be read";
+        object->refusal = &unreadable;
     for (unsigned place = 0; names && place < header->e_shnum; place++)
         if (is_named(&sections[place], names, names_bytes) && sections[place].sh_size) {
             use(object, &sections[place]);
@@ -96,9 +103,9 @@ void patch_find(struct patch_object *object)
     ElfW(Ehdr) header;
     const int fd = open(object->file, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
-        object->reason = "its file cannot be read";
+        object->refusal = &unreadable;
     else if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || !is_loaded(object, fd, &header))
-        object->reason = "its file is no longer the one that was loaded";
+        object->refusal = &replaced;
     else
         find_section(object, fd, &header);
     if (fd >= 0)

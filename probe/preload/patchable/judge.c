@@ -24,6 +24,14 @@
 /* Its version and encodings, the pointer to .eh_frame, the count. */
 #define TABLE_OFFSET 12u
 
+static const struct patch_refusal no_table = {"it has no table of its functions (.eh_frame_hdr)",
+                                              "link it with --eh-frame-hdr"};
+static const struct patch_refusal no_memory = {"no memory", "raise its 'ulimit -v'"};
+static const struct patch_refusal no_room = {"no function of it has room for a call at its entry",
+                                             "compile it with -fpatchable-function-entry=5"};
+static const struct patch_refusal unknown = {
+    "the entries of its functions are in no way that is known here", PATCH_INSTRUMENT};
+
 /* The functions of an object, by rising address. */
 struct functions {
     const unsigned char *base;
@@ -202,16 +210,18 @@ void patch_judge(struct patch_object *object)
 {
     struct functions functions;
     if (!find_functions(object->info, &functions)) {
-        object->reason = "it has no table of its functions (.eh_frame_hdr)";
+        object->refusal = &no_table;
         return;
     }
     object->sites = malloc(object->records_length * sizeof *object->sites);
     if (!object->sites) {
-        object->reason = "no memory";
+        object->refusal = &no_memory;
         return;
     }
     for (size_t place = 0; place < object->records_length; place++)
         /* What the linker dropped may leave a zero behind. */
         if (object->records[place])
             judge_one(object, &functions, (const unsigned char *)object->records[place]);
+    if (!object->sites_length && object->too_short + object->unknown)
+        object->refusal = object->too_short ? &no_room : &unknown;
 }

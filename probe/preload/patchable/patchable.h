@@ -33,6 +33,15 @@ struct patch_site {
 /* A call with a distance of 32 bits. */
 #define PATCH_CALL_BYTES 5u
 
+/* Why nothing of an object is recorded: what was found, and what mends it. */
+struct patch_refusal {
+    const char *found;
+    const char *mend;
+};
+/* Where nothing of its own mends it. */
+#define PATCH_INSTRUMENT                                                                          \
+    "compile it with -finstrument-functions and preload librtscope-functions.so"
+
 /* A program or library that is loaded. */
 struct patch_object {
     const struct dl_phdr_info *info;
@@ -49,7 +58,7 @@ struct patch_object {
     uint32_t too_short;
     uint32_t unknown;
     /* Why none of its functions is recorded, or NULL. */
-    const char *reason;
+    const struct patch_refusal *refusal;
 };
 
 /* Whether `bytes` from `address` on lie in one part of the object that is loaded with all of
@@ -57,17 +66,17 @@ struct patch_object {
 PATCH_HIDDEN int patch_holds(const struct dl_phdr_info *info, uintptr_t address, size_t bytes,
                              uint32_t flags, uint32_t without);
 
-/* find.c: sets `records`, or a reason; without either the object has no such functions. */
+/* find.c: sets `records`, or a refusal; without either the object has no such functions. */
 PATCH_HIDDEN void patch_find(struct patch_object *object);
 
-/* judge.c: sets `sites`, which the caller frees, and counts the others; or sets a reason. */
+/* judge.c: sets `sites`, which the caller frees, and counts the others; or sets a refusal. */
 PATCH_HIDDEN void patch_judge(struct patch_object *object);
 
-/* write.c: writes calls at all sites; or none, and sets a reason. */
+/* write.c: writes calls at all sites; or none, and sets a refusal. */
 PATCH_HIDDEN void patch_write(struct patch_object *object);
 
 /* entered.c: prepares; returns why it cannot be done on this machine, or NULL. */
-PATCH_HIDDEN const char *patch_prepare(void);
+PATCH_HIDDEN const struct patch_refusal *patch_prepare(void);
 /* The switch of the event, valid from patch_prepare on. */
 PATCH_HIDDEN extern const struct rtscope_switch *patch_switch;
 /* Where in the stack the call into the library lies that this thread is in; 0: it is in none. What

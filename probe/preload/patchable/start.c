@@ -25,10 +25,40 @@ static void tell(const struct patch_object *object)
     RTSCOPE_EVENT_LEVEL(RTSCOPE_LEVEL_INFO, rtscope_patchable, object, text("path", object->path),
                         u64("functions", object->sites_length), u32("too_short", object->too_short),
                         u32("unknown", object->unknown),
-                        text("reason", object->reason ? object->reason : ""));
+                        text("reason", object->refusal ? object->refusal->found : ""));
+}
+
+/* For recorders, whenever they come: why there are no entries of an object. */
+static void note(const struct patch_object *object)
+{
+    static const char event[] = "rtscope_patchable\0func_entry";
+    static const char what[] = "no function entries of ";
+    const char *const found = object->refusal->found, *const mend = object->refusal->mend;
+    const size_t bytes = sizeof event + sizeof what + strlen(object->path) + strlen(found) + 1 +
+                         strlen(mend) + 1;
+    /* The library's from then on. */
+    struct rtscope_late *const entry = calloc(1, sizeof *entry);
+    char *const text = malloc(bytes);
+    if (!entry || !text) {
+        free(entry);
+        free(text);
+        return;
+    }
+    memcpy(text, event, sizeof event);
+    char *at = stpcpy(stpcpy(text + sizeof event, what), object->path) + 1;
+    at = stpcpy(at, found) + 1;
+    at = stpcpy(at, mend) + 1;
+    entry->text = text;
+    entry->text_bytes = (uint32_t)(at - text);
+    entry->kind = RTSCOPE_ENTRY_NOTE;
+    rtscope_add(entry);
 }
 
 #ifdef __x86_64__
+
+static const struct patch_refusal not_alone = {
+    "other threads run already, which may be in its code",
+    "start threads behind the beginning of main, or " PATCH_INSTRUMENT};
 
 /* Whether this is the only thread; not where that cannot be known. */
 static int is_alone(void)
@@ -83,7 +113,7 @@ static int is_wanted(const char *path)
 
 /* What holds for all objects of the process. */
 struct process {
-    const char *reason;
+    const struct patch_refusal *refusal;
     char program[PATH_MAX];
 };
 
@@ -101,15 +131,17 @@ static int each(struct dl_phdr_info *info, size_t size, void *context)
     if (!strchr(object.path, '/') || !is_wanted(object.path) || records(info))
         return 0;
     patch_find(&object);
-    if (object.records && process->reason)
-        object.reason = process->reason;
-    if (object.records && !object.reason)
+    if (object.records && process->refusal)
+        object.refusal = process->refusal;
+    if (object.records && !object.refusal)
         patch_judge(&object);
     if (object.sites_length)
         patch_write(&object);
-    if (object.reason)
+    if (object.refusal) {
         object.sites_length = 0;
-    if (object.records || object.reason) {
+        note(&object);
+    }
+    if (object.records || object.refusal) {
         patch_calling = (uintptr_t)__builtin_frame_address(0);
         tell(&object);
         patch_calling = 0;
@@ -123,8 +155,8 @@ static __attribute__((constructor(102))) void start(void)
     struct process process = {patch_prepare(), ""};
     if (secure_getenv("RTSCOPE_DISABLE"))
         return;
-    if (!process.reason && !is_alone())
-        process.reason = "other threads run already, which may be in its code";
+    if (!process.refusal && !is_alone())
+        process.refusal = &not_alone;
     const ssize_t length = readlink("/proc/self/exe", process.program, sizeof process.program - 1);
     process.program[length > 0 ? length : 0] = '\0';
     dl_iterate_phdr(each, &process);
@@ -134,8 +166,10 @@ static __attribute__((constructor(102))) void start(void)
 
 static __attribute__((constructor(102))) void start(void)
 {
-    const struct patch_object none = {.path = "", .reason = "done on x86-64 alone"};
-    tell(&none);
+    static const struct patch_refusal machine = {"done on x86-64 alone", PATCH_INSTRUMENT};
+    const struct patch_object all = {.path = "any program", .refusal = &machine};
+    note(&all);
+    tell(&all);
 }
 
 #endif

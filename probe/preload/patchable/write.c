@@ -26,7 +26,11 @@
 /* Nothing is mapped below (vm.mmap_min_addr). */
 #define ADDRESS_MIN ((uintptr_t)65536)
 
-#define FORBIDDEN "the system forbids to change code"
+static const struct patch_refusal forbidden = {
+    "the system forbids to change code",
+    "allow it (MemoryDenyWriteExecute=no, SELinux's execmod), or " PATCH_INSTRUMENT};
+static const struct patch_refusal out_of_reach = {"no free memory within reach of its code",
+                                                  PATCH_INSTRUMENT};
 
 /* Both trampolines of a page, and where they go on. */
 struct trampolines {
@@ -90,14 +94,15 @@ static void *map_below(uintptr_t begin, uintptr_t end, uintptr_t page)
 }
 
 /* Trampolines within reach of all that lies from `begin` to `end`. */
-static struct trampolines *trampolines_for(uintptr_t begin, uintptr_t end, const char **reason)
+static struct trampolines *trampolines_for(uintptr_t begin, uintptr_t end,
+                                            const struct patch_refusal **refusal)
 {
     const uintptr_t page = page_bytes();
     if (last && reaches((uintptr_t)last, begin, end))
         return last;
     struct trampolines *const made = map_below(begin, end, page);
     if (!made) {
-        *reason = "no free memory within reach of its code";
+        *refusal = &out_of_reach;
         return NULL;
     }
     made->entered = (uintptr_t)patch_entered;
@@ -105,7 +110,7 @@ static struct trampolines *trampolines_for(uintptr_t begin, uintptr_t end, const
     make_trampoline(made, made->behind_endbr, PATCH_CALL_BYTES + PATCH_ENDBR_BYTES);
     if (mprotect(made, page, PROT_READ | PROT_EXEC) != 0) {
         munmap(made, page);
-        *reason = FORBIDDEN;
+        *refusal = &forbidden;
         return NULL;
     }
     last = made;
@@ -195,10 +200,10 @@ void patch_write(struct patch_object *object)
         end = at + PATCH_CALL_BYTES > end ? at + PATCH_CALL_BYTES : end;
     }
     if (!may_rewrite(object->file)) {
-        object->reason = FORBIDDEN;
+        object->refusal = &forbidden;
         return;
     }
-    const struct trampolines *const page = trampolines_for(begin, end, &object->reason);
+    const struct trampolines *const page = trampolines_for(begin, end, &object->refusal);
     for (unsigned place = 0; page && place < info->dlpi_phnum; place++) {
         const ElfW(Phdr) *const part = &info->dlpi_phdr[place];
         const uintptr_t part_begin = info->dlpi_addr + part->p_vaddr;
@@ -206,7 +211,7 @@ void patch_write(struct patch_object *object)
             continue;
         const long flags = (part->p_flags & PF_R ? PROT_READ : 0) | PROT_EXEC;
         if (!write_part(object, part_begin, part_begin + part->p_memsz, flags, page)) {
-            object->reason = FORBIDDEN;
+            object->refusal = &forbidden;
             return;
         }
     }

@@ -16,6 +16,7 @@ use super::forgotten::Forgotten;
 use super::lane::{Lane, time_ns};
 use super::map::ProcessMap;
 use super::metadata::{self, Ending};
+use super::refusals;
 use super::scribe::{Desk, LaidOut, Scribe};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
@@ -72,8 +73,10 @@ pub(super) struct Process {
     filters: HashMap<usize, ByRecorder>,
     /// Places of events that were switched on.
     switched: Vec<usize>,
-    /// Events that could not be switched on, with the reason.
+    /// Events that could not be switched on, or that the process says are missing, with the reason.
     problems: Vec<String>,
+    /// So many of its notes were looked at.
+    notes_read: usize,
     trace: Option<(TraceWriter, TraceMeta)>,
     map: ProcessMap,
     /// The mode that the rings get when the recording ends.
@@ -150,6 +153,7 @@ impl Process {
             filters: HashMap::new(),
             switched: Vec::new(),
             problems: Vec::new(),
+            notes_read: 0,
             trace: None,
             map: ProcessMap::default(),
             mode_behind,
@@ -302,9 +306,19 @@ impl Process {
         all
     }
 
+    /// What the process says of events that it cannot have.
+    fn take_new_notes(&mut self, common: &Common) {
+        let notes = &self.file.table().notes;
+        let new = notes[self.notes_read..].iter();
+        self.problems
+            .extend(new.filter_map(|note| refusals::noted(note, &common.wanted.wishes)));
+        self.notes_read = notes.len();
+    }
+
     /// New descriptions: switches what is wanted, and makes classes of them.
     fn take_new_events(&mut self, common: &Common) -> Result<()> {
         let new = self.file.read_table()?;
+        self.take_new_notes(common);
         if new.is_empty() {
             return Ok(());
         }

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
-use ring::{Directory, WithoutRings};
+use ring::{Directory, EventDescription, Note, WithoutRings};
 use rustix::io::Errno;
+
+use super::wanted::{self, Verdict, Wish};
 
 /// So many are told in full, the others counted.
 const SAID_MAX: usize = 20;
@@ -92,9 +94,42 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
         .mend(mend)
 }
 
+/// What a process says of an event that it cannot have, for people, where they want the event.
+pub(super) fn noted(note: &Note, wishes: &[Wish]) -> Option<String> {
+    let mut event = EventDescription::new(0, &note.provider, &note.name);
+    event.level = 0;
+    let is_wanted = wanted::verdict(wishes, &event) != Verdict::Unwanted;
+    is_wanted.then(|| {
+        let error = Error::new(ErrorKind::Unsupported, &note.what);
+        format!("{:#}", error.found(&note.found).mend(&note.mend))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_is_told_to_whom_wants_the_event() {
+        let note = Note {
+            provider: "npt".to_owned(),
+            name: "loop".to_owned(),
+            what: "no loops of robot".to_owned(),
+            found: "it stands".to_owned(),
+            mend: "let it go".to_owned(),
+        };
+        let check = |wish: &str, is_told: bool| {
+            let wishes = wanted::parse(wish).expect("a wish");
+            let told = noted(&note, &wishes);
+            assert_eq!(told.is_some(), is_told, "{wish}: {told:?}");
+            let sound = told.is_none_or(|told| told.contains("it stands"));
+            assert!(sound, "{wish}");
+        };
+        check("npt", true);
+        check("npt:loop:emerg", true);
+        check("npt:lo* i > 5", true);
+        check("npt:stop", false);
+    }
 
     #[test]
     fn of_many_refusals_the_first_are_said_and_the_others_counted() {
