@@ -1,99 +1,155 @@
-//! The terminal: how wide it is, and one line on it that is written again and again, never wrapped
-//! and never left behind.
+//! The terminal: how large it is, and what stands on it for a while, written again and again and
+//! not left behind, also where the terminal becomes narrower meanwhile.
+//!
+//! Then it breaks the lines anew, takes the cursor along, and lets what no longer fits scroll away.
+//! A line is erased nevertheless: the cursor rests at its first letter. Of a table only another
+//! screen leaves nothing, the alternate one, which terminals do not break anew.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use event::Duration;
 
-/// When the terminal does not say how wide it is.
-const COLUMNS_DEFAULT: usize = 80;
+/// When the terminal does not say how large it is.
+const SIZE_DEFAULT: Size = Size {
+    columns: 80,
+    rows: 24,
+};
+/// Erases from the cursor to the end of its row, or of the screen. The latter never from the first
+/// letter of the screen, all of which some terminals then keep as if it had been read.
+const ERASE_ROW: &str = "\x1b[K";
+const ERASE_SCREEN: &str = "\x1b[J";
+/// To the alternate screen, and to its first letter.
+const ENTER: &str = "\x1b[?1049h";
+const HOME: &str = "\x1b[H";
+/// Back to what was there before. A terminal that has one screen is left empty.
+const LEAVE: &str = "\x1b[H\x1b[J\x1b[?1049l";
 
-/// The line, on stderr; nothing happens where that is no terminal.
-#[derive(Clone, Copy, Debug)]
-pub struct LiveLine {
-    is_on: bool,
-}
+/// Whether the terminal shows its alternate screen.
+static ALTERNATE: AtomicBool = AtomicBool::new(false);
 
-impl LiveLine {
-    /// Shown when it is `wanted` and stderr is a terminal that can.
-    pub fn new(wanted: bool) -> Self {
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        LiveLine {
-            is_on: wanted && !dumb && std::io::stderr().is_terminal(),
-        }
-    }
-
-    /// Replaces the line by `text`, cut to the terminal's width.
-    pub fn show(self, text: &str) {
-        if self.is_on {
-            // The last column stays free: some terminals wrap when it is written.
-            let columns = columns(libc::STDERR_FILENO).unwrap_or(COLUMNS_DEFAULT);
-            eprint!("\r\x1b[K{}", cut(text, columns.saturating_sub(1)));
-        }
-    }
-
-    /// Removes the line.
-    pub fn clear(self) {
-        if self.is_on {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
-/// Several lines on stderr that are written again and again; nothing where that is no terminal.
-#[derive(Debug)]
-pub struct LiveTable {
-    line: LiveLine,
+/// A terminal's, in letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size {
+    columns: usize,
     rows: usize,
 }
 
-impl LiveTable {
+/// A line or a table on stderr; nothing where that is no terminal. It goes with this.
+#[derive(Debug)]
+pub struct Live {
+    is_on: bool,
+    has_line: Cell<bool>,
+}
+
+impl Live {
     /// Shown when it is `wanted` and stderr is a terminal that can.
     pub fn new(wanted: bool) -> Self {
-        let line = LiveLine::new(wanted);
-        LiveTable { line, rows: 0 }
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Live {
+            is_on: wanted && !dumb && std::io::stderr().is_terminal(),
+            has_line: Cell::new(false),
+        }
     }
 
-    /// Replaces the lines by those of `text`, each cut to the terminal's width.
-    pub fn show(&mut self, text: &str) {
-        if !self.line.is_on {
-            return;
+    /// Replaces what is shown by a line, cut to the terminal's width.
+    pub fn line(&self, text: &str) {
+        if self.is_on {
+            let columns = stderr_size().columns;
+            let text: String = text.chars().take(room(columns)).collect();
+            self.has_line.set(true);
+            write(&format!("\r{text}{ERASE_SCREEN}\r"));
         }
+    }
+
+    /// Replaces what is shown by the lines that `text` makes of the room that a line has: those
+    /// that are longer go on in the next, and those that the terminal has no row for are counted.
+    pub fn table(&self, text: impl FnOnce(usize) -> String) {
+        if self.is_on {
+            let size = stderr_size();
+            let lines = fitted(&text(room(size.columns)), size);
+            let enter = match ALTERNATE.swap(true, Ordering::Relaxed) {
+                true => "",
+                false => ENTER,
+            };
+            let lines = lines.join(&format!("{ERASE_ROW}\r\n"));
+            write(&format!("{enter}{HOME}{lines}{ERASE_SCREEN}"));
+        }
+    }
+
+    /// Removes what is shown.
+    pub fn clear(&self) {
+        if self.is_on {
+            leave_alternate_screen();
+        }
+        if self.has_line.replace(false) {
+            write(&format!("\r {ERASE_SCREEN}\r{ERASE_ROW}"));
+        }
+    }
+}
+
+/// Also when an error comes in between: it is to stand on a line of its own.
+impl Drop for Live {
+    fn drop(&mut self) {
         self.clear();
-        for row in text.lines() {
-            self.line.show(row);
-            eprintln!();
-            self.rows += 1;
-        }
     }
+}
 
-    /// Removes the lines.
-    pub fn clear(&mut self) {
-        if self.rows > 0 {
-            eprint!("\x1b[{}A\x1b[J", self.rows);
-            self.rows = 0;
-        }
+/// Goes back to the screen of before, if we left it. Handlers of signals may call it.
+pub fn leave_alternate_screen() {
+    if ALTERNATE.swap(false, Ordering::Relaxed) {
+        write(LEAVE);
     }
+}
+
+/// In one go, or it flickers. Who cannot be shown anything is shown nothing.
+fn write(text: &str) {
+    let _ = rustix::io::write(std::io::stderr(), text.as_bytes());
 }
 
 /// The width of the terminal on stdout, when it is one.
 pub fn stdout_columns() -> Option<usize> {
-    columns(libc::STDOUT_FILENO)
+    size(std::io::stdout()).map(|size| size.columns)
 }
 
-/// The width of the terminal at `fd`, when it is one that says so.
-fn columns(fd: libc::c_int) -> Option<usize> {
-    // SAFETY: an all-zero winsize is valid, and the kernel writes one, during the call.
-    let (status, size) = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        let status = libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size);
-        (status, size)
-    };
-    (status == 0 && size.ws_col > 0).then(|| size.ws_col.into())
+fn stderr_size() -> Size {
+    size(std::io::stderr()).unwrap_or(SIZE_DEFAULT)
 }
 
-fn cut(text: &str, columns: usize) -> String {
-    text.chars().take(columns).collect()
+/// The size of the terminal at `fd`, when it is one that says so.
+fn size(fd: impl AsFd) -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(fd).ok()?;
+    (size.ws_col > 0).then(|| Size {
+        columns: size.ws_col.into(),
+        rows: match size.ws_row {
+            0 => SIZE_DEFAULT.rows,
+            rows => rows.into(),
+        },
+    })
+}
+
+/// The last column stays free: some terminals wrap when it is written.
+fn room(columns: usize) -> usize {
+    columns.saturating_sub(1).max(1)
+}
+
+/// The lines of `text` as a terminal of this size can show them. The last one says most.
+fn fitted(text: &str, size: Size) -> Vec<String> {
+    let options = textwrap::Options::new(room(size.columns));
+    let mut lines: Vec<String> = textwrap::wrap(text.trim_end(), options)
+        .into_iter()
+        .map(|line| line.into_owned())
+        .collect();
+    if lines.len() > size.rows && size.rows > 1 {
+        let last = lines.pop();
+        let kept = size.rows - 2;
+        let more = format!("{} more lines", lines.len() - kept);
+        lines.truncate(kept);
+        lines.extend([more].into_iter().chain(last));
+    }
+    lines
 }
 
 /// A duration in three digits: `8.42 ms`, `11.0 ms`, `297 ms`.
@@ -118,9 +174,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_by_letters_and_not_by_bytes() {
-        assert_eq!(cut("worst µs", 7), "worst µ");
-        assert_eq!(cut("worst", 80), "worst");
+    fn lines_are_folded_where_words_end_and_none_scrolls_away() {
+        let check = |text: &str, (columns, rows), expect: &[&str]| {
+            assert_eq!(fitted(text, Size { columns, rows }), expect, "{text}");
+        };
+        check(
+            "  worst  7 µs\nleft\n",
+            (80, 24),
+            &["  worst  7 µs", "left"],
+        );
+        // Eight letters, and not their nine bytes.
+        check("µs worst", (9, 24), &["µs worst"]);
+        check("µs worst", (8, 24), &["µs", "worst"]);
+        check("1\n2\n3\n4", (80, 4), &["1", "2", "3", "4"]);
+        check("1\n2\n3\n4\n5", (80, 4), &["1", "2", "2 more lines", "5"]);
+        check("1\n2\n3\n4\n5", (80, 2), &["4 more lines", "5"]);
     }
 
     #[test]

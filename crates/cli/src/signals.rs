@@ -38,11 +38,13 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
     for signal in [SIGINT, SIGTERM] {
         let handler = move || {
             if REQUESTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+                crate::live::leave_alternate_screen();
                 // Third: die of it, so that the parent sees why.
                 low_level::emulate_default_handler(signal).ok();
             }
         };
-        // SAFETY: the handler only touches an atomic and calls an async-signal-safe function.
+        // SAFETY: the handler only touches atomics, writes to a file descriptor and calls an
+        // async-signal-safe function.
         unsafe { low_level::register(signal, handler) }.map_err(refused)?;
         signal_hook::flag::register(signal, asked.clone()).map_err(refused)?;
     }

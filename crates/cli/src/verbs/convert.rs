@@ -40,7 +40,7 @@ pub fn run(typed: &Convert) -> Result<Outcome> {
         counts: Counts::default(),
     };
     let walked = conversion.walk(&trace, range);
-    conversion.progress.line.clear();
+    conversion.progress.live.clear();
     walked?;
     let counts = conversion.counts;
     conversion.sink.finish()?;
@@ -104,7 +104,7 @@ impl Conversion<'_> {
     fn damage(&mut self, damage: &Damage) -> Result<()> {
         self.counts.damages += 1;
         if self.counts.damages <= DAMAGES_NAMED {
-            self.progress.line.clear();
+            self.progress.live.clear();
             eprintln!(
                 "warning: unreadable: {} at byte {}: {}",
                 damage.file, damage.offset_bytes, damage.reason

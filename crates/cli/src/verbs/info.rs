@@ -26,7 +26,7 @@ pub fn run(typed: &Info) -> Result<Outcome> {
     let facts = TraceFacts::gather(&trace, range, &options.window.cpus, |now, events| {
         progress.show(now, events);
     });
-    progress.line.clear();
+    progress.live.clear();
     let facts = facts?;
     if asked.load(Ordering::Relaxed) {
         return Err(Error::new(

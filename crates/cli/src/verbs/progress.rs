@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use event::TimeRange;
 use trace::Trace;
 
-use crate::live::LiveLine;
+use crate::live::Live;
 
 /// Slow enough to cost nothing.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A line on the terminal that says how far the walk is.
 pub(super) struct Progress {
-    pub line: LiveLine,
+    pub live: Live,
     begin: event::Instant,
     whole_ns: f64,
     shown: Instant,
@@ -27,7 +27,7 @@ impl Progress {
             end: inside.end.min(range.end),
         };
         Progress {
-            line: LiveLine::new(true),
+            live: Live::new(true),
             begin: inside.begin,
             whole_ns: inside.duration().as_ns().max(1) as f64,
             shown: Instant::now(),
@@ -40,7 +40,7 @@ impl Progress {
             self.shown = Instant::now();
             let share = now.since(self.begin).as_ns() as f64 / self.whole_ns;
             let percent = (share * 100.0).clamp(0.0, 100.0);
-            self.line.show(&format!("{percent:.0} %, {events} events"));
+            self.live.line(&format!("{percent:.0} %, {events} events"));
         }
     }
 }

@@ -15,7 +15,7 @@ use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Record;
-use crate::live::LiveLine;
+use crate::live::Live;
 use crate::options::RecordOptions;
 use crate::signals::{self, Wish};
 use crate::verbs::room;
@@ -65,15 +65,14 @@ pub fn run(typed: &Record) -> Result<Outcome> {
 
 /// Runs `record` while a line says for how long; a command has the terminal to itself.
 fn with_progress<T>(wanted: bool, record: impl FnOnce() -> T) -> T {
-    let line = LiveLine::new(wanted);
+    let live = Live::new(wanted);
     let (over, is_over) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let begin = Instant::now();
             while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(PROGRESS_INTERVAL) {
-                line.show(&format!("{:.1} s", begin.elapsed().as_secs_f64()));
+                live.line(&format!("{:.1} s", begin.elapsed().as_secs_f64()));
             }
-            line.clear();
         });
         let result = record();
         drop(over);

@@ -4,10 +4,8 @@ use event::Duration;
 use measure::cyclic::{PHASES, Reading};
 use measure::histogram::Histogram;
 
-use super::{Cyclic, QUANTILES, carried};
+use super::{Cyclic, carried};
 
-/// The quantiles that have room in a row.
-const SHOWN: &[(f64, &str)] = QUANTILES.split_at(3).0;
 /// Cells of the picture: each is a doubling, from half a microsecond to 16 milliseconds.
 const CELLS: usize = 16;
 /// Where the first cell ends.
@@ -15,15 +13,97 @@ const FIRST_CELL_NS: i64 = 500;
 /// From few samples to many, each step ten times as many.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The table, then what it rests on. Latencies are in microseconds. `–` is a quantile that these
-/// samples cannot carry.
-pub fn cyclic_text(cyclic: &Cyclic) -> String {
-    let mut text = heading();
-    for reading in cyclic.readings {
-        text += &row(reading);
+/// One column of the table.
+struct Column {
+    name: &'static str,
+    /// In letters, the gap before it included.
+    width: usize,
+    /// Those with the lowest rank go first where a line has no room for all.
+    rank: usize,
+    cell: fn(&Reading) -> String,
+}
+
+const fn column(
+    name: &'static str,
+    width: usize,
+    rank: usize,
+    cell: fn(&Reading) -> String,
+) -> Column {
+    Column {
+        name,
+        width,
+        rank,
+        cell,
     }
-    text += "in us; picture: 0.5 us to 16 ms, a cell doubles the one before, a step is ten times \
-             the samples\n";
+}
+
+/// Of a task, and in microseconds of its latencies. The picture is the last, and left of its gap.
+const COLUMNS: [Column; 11] = [
+    column("CPU", 3, 10, |one| {
+        one.plan
+            .cpu
+            .map_or("any".to_owned(), |cpu| cpu.0.to_string())
+    }),
+    column("thread", 9, 5, |one| one.tid.0.to_string()),
+    column("samples", 10, 7, |one| one.latency.samples.to_string()),
+    column("min", 8, 4, |one| {
+        us(one.latency.extremes.map(|all| all.min))
+    }),
+    column("avg", 8, 6, |one| us(one.latency.mean())),
+    column("p50", 8, 1, |one| us(carried(&one.latency, 0.5))),
+    column("p99", 8, 2, |one| us(carried(&one.latency, 0.99))),
+    column("p99.9", 8, 3, |one| us(carried(&one.latency, 0.999))),
+    column("max", 10, 9, |one| {
+        us(one.latency.extremes.map(|all| all.max))
+    }),
+    column("missed", 7, 8, |one| one.missed.to_string()),
+    column(PICTURE, CELLS + 2, 0, |one| picture(&one.latency)),
+];
+const PICTURE: &str = "picture";
+
+/// Those that a line of so many letters has room for.
+fn columns_within(room: Option<usize>) -> Vec<&'static Column> {
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    let is_wider = |columns: &[&Column]| {
+        let width: usize = columns.iter().map(|column| column.width).sum();
+        room.is_some_and(|room| width > room)
+    };
+    // Which CPU, and its longest, is the least that is said.
+    for rank in 0..COLUMNS.len() - 2 {
+        if is_wider(&columns) {
+            columns.retain(|column| column.rank != rank);
+        }
+    }
+    columns
+}
+
+/// A line of the table, of what each column says.
+fn line(columns: &[&Column], cell: impl Fn(&Column) -> String) -> String {
+    let cells = columns.iter().map(|column| {
+        let (text, width) = (cell(column), column.width);
+        match column.name == PICTURE {
+            true => format!("  {text}"),
+            false => format!("{text:>width$}"),
+        }
+    });
+    cells.collect::<String>() + "\n"
+}
+
+/// The table, then what it rests on. Latencies are in microseconds. `–` is a quantile that these
+/// samples cannot carry. Columns that have no room in a line of `room` letters are left out.
+pub fn cyclic_text(cyclic: &Cyclic, room: Option<usize>) -> String {
+    let columns = columns_within(room);
+    let mut text = line(&columns, |column| column.name.to_owned());
+    for reading in cyclic.readings {
+        text += &line(&columns, |column| (column.cell)(reading));
+    }
+    text += match columns.iter().any(|column| column.name == PICTURE) {
+        true => {
+            "in us; picture: 0.5 us to 16 ms, a cell doubles the one before, a step is ten times \
+             the samples\n"
+        }
+        false => "in us\n",
+    };
     text += &phases(cyclic);
     text += &late(cyclic);
     if let Some(broken) = cyclic.broken {
@@ -42,17 +122,6 @@ pub fn cyclic_text(cyclic: &Cyclic) -> String {
         text += &format!("doubtful: {warning}\n");
     }
     text
-}
-
-fn heading() -> String {
-    let mut text = format!(
-        "{:>3} {:>8} {:>9} {:>7} {:>7}",
-        "CPU", "thread", "samples", "min", "avg"
-    );
-    for (_, name) in SHOWN {
-        text += &format!(" {name:>7}");
-    }
-    text + &format!(" {:>9} {:>6}  {}\n", "max", "missed", "picture")
 }
 
 /// The parts of the samples of each thread: average, longest, and those of the longest sample.
@@ -113,25 +182,6 @@ fn late(cyclic: &Cyclic) -> String {
         late.lost,
         late.cost.as_ns() / samples.max(1).cast_signed()
     )
-}
-
-fn row(reading: &Reading) -> String {
-    let plan = &reading.plan;
-    let cpu = plan.cpu.map_or("any".to_owned(), |cpu| cpu.0.to_string());
-    let latency = &reading.latency;
-    let extremes = latency.extremes;
-    let mut text = format!(
-        "{cpu:>3} {:>8} {:>9} {:>7} {:>7}",
-        reading.tid.0,
-        latency.samples,
-        us(extremes.map(|extremes| extremes.min)),
-        us(latency.mean()),
-    );
-    for &(share, _) in SHOWN {
-        text += &format!(" {:>7}", us(carried(latency, share)));
-    }
-    let max = us(extremes.map(|extremes| extremes.max));
-    text + &format!(" {max:>9} {:>6}  {}\n", reading.missed, picture(latency))
 }
 
 /// Microseconds with a decimal; `–` for what is not known.
@@ -220,7 +270,7 @@ mod tests {
             (0..100).map(|n| if n == 50 { 900 } else { 1 + n % 3 }),
         )];
         let warnings = ["a hypervisor runs below".to_owned()];
-        let text = cyclic_text(&cyclic(&readings, &warnings));
+        let text = cyclic_text(&cyclic(&readings, &warnings), None);
         let row = text.lines().nth(1).expect("a row");
         let words: Vec<_> = row.split_whitespace().collect();
         assert_eq!(words[..5], ["1", "4242", "100", "1.0", "11.0"]);
@@ -239,6 +289,30 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_table_leaves_out_columns_and_keeps_the_longest() {
+        let readings = [reading([1, 2, 900])];
+        let check = |room: usize, expect: &str| {
+            let text = cyclic_text(&cyclic(&readings, &[]), Some(room));
+            let heading = text.lines().next().unwrap_or_default();
+            let words: Vec<&str> = heading.split_whitespace().collect();
+            assert_eq!(words.join(" "), expect, "{room}");
+            for row in text.lines().take(2) {
+                assert!(row.chars().count() <= room, "{room}: {row}");
+            }
+            assert_eq!(text.contains("picture"), expect.contains("picture"));
+        };
+        check(
+            97,
+            "CPU thread samples min avg p50 p99 p99.9 max missed picture",
+        );
+        check(79, "CPU thread samples min avg p50 p99 p99.9 max missed");
+        check(78, "CPU thread samples min avg p99 p99.9 max missed");
+        check(59, "CPU thread samples min avg max missed");
+        check(20, "CPU max missed");
+        check(13, "CPU max");
+    }
+
+    #[test]
     fn what_explaining_late_samples_cost_is_said() {
         let readings = [reading([1, 2, 3, 900])];
         let late = Late {
@@ -249,14 +323,15 @@ mod tests {
             cost: Duration::from_us(4),
             samples: vec![],
         };
-        let text = cyclic_text(&Cyclic {
+        let explained = Cyclic {
             late: Some(&late),
             ..cyclic(&readings, &[])
-        });
+        };
+        let text = cyclic_text(&explained, None);
         let expect = "over 100us: 1 explained, 3 more not (too many at once), 2 lost; the watch \
                       cost 1000 ns of CPU time a sample";
         assert!(text.contains(expect), "{text}");
-        assert!(!cyclic_text(&cyclic(&readings, &[])).contains("explained"));
+        assert!(!cyclic_text(&cyclic(&readings, &[]), None).contains("explained"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::explained::{self, Explain};
 use super::phases::{self, Phases};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
-use crate::live::LiveTable;
+use crate::live::{Live, stdout_columns};
 use crate::options::{CyclicOptions, CyclicOutput};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
@@ -106,15 +106,15 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     }
     let phases = phases::arm(&mut options)?;
     let mut session = Session::start(&options, &facts)?;
-    let mut table = LiveTable::new(live);
+    let live = Live::new(live);
     let late = match &explain {
         Some(explain) => Some(explain_late(&mut session, explain, &facts, (paint, json))?),
         None => {
-            session.until_over(|session| table.show(&session.text(&facts)));
+            session.until_over(|session| live.table(|columns| session.text(&facts, columns)));
             None
         }
     };
-    table.clear();
+    live.clear();
     if signals::wish() == Wish::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
@@ -181,7 +181,7 @@ fn render(
     if json {
         format!("{}\n", cyclic_json(&cyclic))
     } else {
-        cyclic_text(&cyclic)
+        cyclic_text(&cyclic, stdout_columns())
     }
 }
 
@@ -252,14 +252,14 @@ impl Session {
     }
 
     /// The table as it stands, without what makes it doubtful.
-    fn text(&self, facts: &Facts) -> String {
+    fn text(&self, facts: &Facts, columns: usize) -> String {
         let readings = self.run.read();
         let elapsed = self.elapsed();
         let left_s = |limit: Duration| (limit.as_ns() - elapsed.as_ns()).max(0) / 1_000_000_000;
         let left = self
             .run_for
             .map(|limit| format!(", {} s left", left_s(limit)));
-        let text = cyclic_text(&Cyclic {
+        let cyclic = Cyclic {
             readings: &readings,
             clock: self.run.clock(),
             elapsed,
@@ -271,7 +271,8 @@ impl Session {
             phases_cost: None,
             late: None,
             warnings: &[],
-        });
+        };
+        let text = cyclic_text(&cyclic, Some(columns));
         let seconds = elapsed.as_ns() / 1_000_000_000;
         format!(
             "{text}{seconds} s{}; Ctrl-C ends it\n",

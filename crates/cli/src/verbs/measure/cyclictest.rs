@@ -8,7 +8,7 @@ use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_
 use super::cyclic::{Found, Session};
 use crate::exit::{self, Outcome, stdout_error, write_file};
 use crate::flags::Cyclictest;
-use crate::live::LiveTable;
+use crate::live::Live;
 use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
 
 /// Runs with the words that cyclictest would get.
@@ -53,11 +53,11 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
     }
     let start_time = date();
     let mut session = Session::start(&options, &facts)?;
-    let mut table = LiveTable::new(!output.quiet);
+    let live = Live::new(!output.quiet);
     session.until_over(|session| {
-        table.show(&cyclictest_status(&session.run.read(), output.in_ns));
+        live.table(|_| cyclictest_status(&session.run.read(), output.in_ns));
     });
-    table.clear();
+    live.clear();
     let found = session.finish();
     print_found(&found, output)?;
     // Not where scripts read cyclictest's lines.

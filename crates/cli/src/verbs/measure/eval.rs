@@ -20,7 +20,7 @@ use super::gaps::Search;
 use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
-use crate::live::LiveLine;
+use crate::live::Live;
 use crate::options::EvalOptions;
 use crate::signals::{self, Wish};
 use crate::verbs::watch::hit_value;
@@ -217,7 +217,7 @@ fn sample(
     (pauser, mut search): (&Pauser, Option<&mut Search>),
 ) -> Result<Vec<Series>> {
     let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
-    let line = LiveLine::new(true);
+    let live = Live::new(true);
     let begin = Instant::now();
     let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
@@ -230,7 +230,7 @@ fn sample(
             // Nobody looks for gaps on a CPU that is gone, and what is measured already counts.
             && !reader.read().iter().any(|reading| reading.lost_cpu)
         {
-            line.clear();
+            live.clear();
             let rest_began = Instant::now();
             pauser.during(|| search.look(options.rest))?;
             rested += rest_began.elapsed();
@@ -240,12 +240,11 @@ fn sample(
         }
         next = now + options.stretch;
         let readings = reader.read();
-        line.show(&progress(now, options, &readings));
+        live.line(&progress(now, options, &readings));
         for (series, reading) in series.iter_mut().zip(readings) {
             series.add(now, reading.latency);
         }
     }
-    line.clear();
     Ok(series)
 }
 

@@ -15,7 +15,7 @@ use super::cyclic::{lost_cpu, warning, warnings};
 use super::disturbers;
 use crate::exit::{Outcome, print};
 use crate::flags;
-use crate::live::LiveLine;
+use crate::live::Live;
 use crate::options::GapOptions;
 use crate::signals::{self, Wish};
 
@@ -183,14 +183,13 @@ fn or_without_events(error: Error) -> Error {
 /// Looks for gaps until the time is over.
 fn look(options: &GapOptions, run_for: Duration) -> Result<Vec<Reading>> {
     let run = Run::start(&options.plan)?;
-    let line = LiveLine::new(!options.json);
+    let live = Live::new(!options.json);
     let begin = Instant::now();
     let whole = std::time::Duration::from_nanos(run_for.as_ns_unsigned());
     while begin.elapsed() < whole && !run.is_over() && signals::wish() == Wish::GoOn {
         let seconds = begin.elapsed().as_secs_f64();
-        line.show(&format!("looking for gaps: {seconds:.0} s of {run_for}"));
+        live.line(&format!("looking for gaps: {seconds:.0} s of {run_for}"));
         std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));
     }
-    line.clear();
     run.finish()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Loop, Tracer};
-use crate::live::LiveLine;
+use crate::live::Live;
 use crate::signals::{self, Wish};
 
 /// Where the search begins, in events per second.
@@ -72,7 +72,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
 
 /// Doubles the rate until events are lost, then halves what is between.
 fn search(typed: &Loop, kernel: Option<&'static str>) -> Result<LossFreeRate> {
-    let line = LiveLine::new(!typed.json);
+    let live = Live::new(!typed.json);
     let mut found = LossFreeRate {
         beside: kernel,
         per_second: 0.0,
@@ -80,7 +80,7 @@ fn search(typed: &Loop, kernel: Option<&'static str>) -> Result<LossFreeRate> {
     };
     let (mut rate, mut slow) = (FIRST, 0);
     while rate < LAST && signals::wish() == Wish::GoOn {
-        line.show(&format!("looking for losses at {rate} events per second"));
+        live.line(&format!("looking for losses at {rate} events per second"));
         match attempt(typed, kernel, rate)? {
             Attempt::Whole(reached) => found.per_second = found.per_second.max(reached),
             Attempt::Lossy => found.lossy_per_second = Some(rate as f64),
@@ -100,7 +100,6 @@ fn search(typed: &Loop, kernel: Option<&'static str>) -> Result<LossFreeRate> {
             Some(lossy) => rate = f64::midpoint(found.per_second, lossy) as u64,
         }
     }
-    line.clear();
     Ok(found)
 }
 

@@ -14,7 +14,7 @@ use report::{Preempt, preempt_json, preempt_text};
 use super::cyclic::{lost_cpu, warnings};
 use crate::exit::{Outcome, print};
 use crate::flags;
-use crate::live::LiveLine;
+use crate::live::Live;
 use crate::options::PreemptOptions;
 use crate::signals::{self, Wish};
 
@@ -65,12 +65,12 @@ fn experiments(
     machine: &Machine,
     stop: &Arc<AtomicBool>,
 ) -> Result<Findings> {
-    let line = LiveLine::new(!options.json);
+    let live = Live::new(!options.json);
     let mut findings = Findings::default();
     let goes_on = || signals::wish() == Wish::GoOn;
     for plan in options.chains.iter().take_while(|_| goes_on()) {
         if has_all(&mut findings, machine, &[plan.cpu]) {
-            line.show(&format!("a chain of wake-ups on {}", plan.cpu));
+            live.line(&format!("a chain of wake-ups on {}", plan.cpu));
             findings.chains.push(chain::run(plan, stop)?);
         }
     }
@@ -78,7 +78,7 @@ fn experiments(
     lock.cpus
         .retain(|cpu| has_all(&mut findings, machine, &[*cpu]));
     if goes_on() && !lock.cpus.is_empty() {
-        line.show("an urgent thread that waits for a lock, on all CPUs");
+        live.line("an urgent thread that waits for a lock, on all CPUs");
         findings.locks = Some((lock.protocol, inheritance::run(&lock, stop)?));
     }
     for plan in &options.messages {
@@ -87,7 +87,7 @@ fn experiments(
             if !has_all(&mut findings, machine, &[from, to]) {
                 break;
             }
-            line.show(&format!("{} from {from} to {to}", mechanism.name()));
+            live.line(&format!("{} from {from} to {to}", mechanism.name()));
             match messages::run(mechanism, plan, stop) {
                 Ok(found) => findings.messages.push(found),
                 // A kernel without it, or a container that forbids it, has the other ways.
@@ -98,7 +98,6 @@ fn experiments(
             }
         }
     }
-    line.clear();
     Ok(findings)
 }
 

@@ -12,7 +12,7 @@ use trace::Trace;
 
 use super::exec::Running;
 use crate::exit::stdout_error;
-use crate::live::{LiveLine, short};
+use crate::live::{Live, short};
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
@@ -28,7 +28,7 @@ pub struct Observer {
     exec: Option<String>,
     running: Running,
     paint: Paint,
-    live: LiveLine,
+    live: Live,
     sequence: u64,
     beginning: String,
 }
@@ -59,7 +59,7 @@ impl Observer {
             exec: options.exec.clone(),
             running: Running::default(),
             paint,
-            live: LiveLine::new(live && !options.json),
+            live: Live::new(live && !options.json),
             sequence: 0,
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
         }
@@ -167,7 +167,7 @@ impl WatchObserver for Observer {
 
     fn status(&mut self, status: &Status) -> Result<bool> {
         self.running.reap();
-        self.live.show(&live_text(status));
+        self.live.line(&live_text(status));
         Ok(signals::wish() == Wish::GoOn)
     }
 }
