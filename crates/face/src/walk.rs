@@ -90,30 +90,32 @@ impl Walk {
         mut wants_more: impl FnMut(&EventView<'_>) -> bool,
     ) -> Result<Step> {
         let (selection, filter) = (&self.selection, &mut self.filter);
-        let step = self.cursor.with_dependent_mut(|_, cursor| {
-            while let Some(item) = cursor.next()? {
-                match item {
+        let mut step = Step::End;
+        let walked = self.cursor.with_dependent_mut(|_, cursor| {
+            cursor.each_while(|item| {
+                step = match item {
                     Item::Event(event) => {
                         // The filter sees every CPU: it learns from all of them which task runs.
-                        let matches = filter.as_mut().is_none_or(|f| f.matches(&event));
+                        let matches = filter.as_mut().is_none_or(|f| f.matches(event));
                         let is_selected = matches && selection.wants_cpu(event.cpu());
-                        if is_selected && !wants_more(&event) {
-                            return Ok(Step::Event);
+                        if !is_selected || wants_more(event) {
+                            return true;
                         }
+                        Step::Event
                     }
                     Item::Lost(lost) => {
                         if let Some(filter) = filter {
                             filter.lost(lost.cpu);
                         }
-                        return Ok(Step::Lost(lost));
+                        Step::Lost(*lost)
                     }
-                    Item::Damage(damage) => return Ok(Step::Damage(damage)),
-                }
-            }
-            Ok(Step::End)
+                    Item::Damage(damage) => Step::Damage(damage.clone()),
+                };
+                false
+            })
         });
-        self.on_event = matches!(step, Ok(Step::Event));
-        step
+        self.on_event = walked.is_ok() && step == Step::Event;
+        walked.map(|()| step)
     }
 
     /// The event that the walk stands on; none before the first, at a loss and at the end.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctf::reader::{BadBytes, Loss, Step, StreamReader};
-use event::{Cpu, Instant, Result, TimeRange};
+use event::{Cpu, Instant, TimeRange};
 
 use crate::ctf_trace::{CtfTrace, Part};
 use crate::cursor::{Payload, Place};
@@ -133,9 +133,12 @@ impl<'a> CtfCursor<'a> {
         self.take()
     }
 
-    /// Hands all items that are left to `take`.
+    /// Hands all items that are left to `take`, until that fails.
     #[inline]
-    pub fn each(&mut self, mut take: impl FnMut(Place, &Item<'_>) -> Result<()>) -> Result<()> {
+    pub fn each<E>(
+        &mut self,
+        mut take: impl FnMut(Place, &Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let share = self.share;
         self.merge.each(|time_ns, number, lane| {
             let (place, time) = (share.place(time_ns, number), Instant::from_ns(time_ns));

@@ -319,6 +319,27 @@ impl Cursor<'_> {
         self.each_placed(|_, item| take(item))
     }
 
+    /// Hands items to `take` until it says no: then the cursor stands on that one, as behind
+    /// [`Cursor::next`]. As fast as [`Cursor::each`], for who goes on later.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    #[inline]
+    pub fn each_while(&mut self, mut take: impl FnMut(&Item<'_>) -> bool) -> Result<()> {
+        if let Walk::Ctf(ctf) = &mut self.0 {
+            let refused = |_, item: &Item<'_>| if take(item) { Ok(()) } else { Err(()) };
+            // Who says no did not fail.
+            let _ = ctf.each(refused);
+            return Ok(());
+        }
+        while let Some(item) = self.next()? {
+            if !take(&item) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The same, each with its [place](Cursor::place).
     ///
     /// # Errors
