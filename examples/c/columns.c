@@ -21,12 +21,14 @@ static int is_there(const struct ArrowArray *column, int64_t row)
 	return !valid || (valid[row / 8] >> (row % 8) & 1);
 }
 
-/* "I" is uint32 in Arrow's letters, "l" int64, "g" double. */
+/* "I" is uint32 in Arrow's letters, "i" int32, "l" int64, "g" double. */
 static double value(const struct ArrowArray *column, char format, int64_t row)
 {
 	switch (format) {
 	case 'I':
 		return ((const uint32_t *)column->buffers[1])[row];
+	case 'i':
+		return ((const int32_t *)column->buffers[1])[row];
 	case 's':
 		return ((const int16_t *)column->buffers[1])[row];
 	case 'l':

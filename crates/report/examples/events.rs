@@ -13,17 +13,18 @@ fn main() -> event::Result<()> {
     let mut cursor = trace.cursor(TimeRange::ALL);
     let mut line = EventLines::default();
     let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    while let Some(item) = cursor.next()? {
+    cursor.each(|item| {
         match item {
             Item::Event(event) => {
                 line.clear();
-                text.write(&event, &mut line);
+                text.write(event, &mut line);
                 out.write_all(line.text())
                     .map_err(|cause| Error::io("cannot print", cause))?;
             }
             other => eprintln!("{other:?}"),
         }
-    }
+        Ok(())
+    })?;
     out.flush()
         .map_err(|cause| Error::io("cannot print", cause))
 }

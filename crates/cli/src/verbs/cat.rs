@@ -140,21 +140,19 @@ impl Print<'_> {
 
     /// With all lines from one thread.
     pub fn walk(&mut self, mut cursor: Cursor<'_>, text: &mut EventText<'_>) -> Result<()> {
-        while let Some(item) = cursor.next()? {
-            match item {
-                Item::Event(event) => {
-                    // The filter sees every CPU: it learns from all of them which task runs.
-                    let matches = self.filter.as_mut().is_none_or(|f| f.matches(&event));
-                    if matches && window::wants(&self.options.window, event.cpu()) {
-                        text.write(&event, &mut self.out.text);
-                        self.out.write_piece()?;
-                    }
+        cursor.each(|item| match item {
+            Item::Event(event) => {
+                // The filter sees every CPU: it learns from all of them which task runs.
+                let matches = self.filter.as_mut().is_none_or(|f| f.matches(event));
+                if matches && window::wants(&self.options.window, event.cpu()) {
+                    text.write(event, &mut self.out.text);
+                    self.out.write_piece()?;
                 }
-                Item::Lost(lost) => self.lost(&lost)?,
-                Item::Damage(damage) => self.damage(&damage)?,
+                Ok(())
             }
-        }
-        Ok(())
+            Item::Lost(lost) => self.lost(lost),
+            Item::Damage(damage) => self.damage(damage),
+        })
     }
 
     /// With the lines that several threads write ahead.

@@ -100,7 +100,11 @@ impl<'r> EventRef<'r> {
 
     #[inline]
     fn integer(&self, field: FieldId) -> Option<u64> {
-        let place = self.place(field)?;
+        let number = usize::from(field.0);
+        let own = &self.layout.places;
+        let Some(place) = own.get(number) else {
+            return self.reader.packet_number(number - own.len());
+        };
         if let Load::Body { load, offset_bytes } = place.load
             && let Some(word) = bytes_at(self.body, offset_bytes as usize)
         {
@@ -112,14 +116,7 @@ impl<'r> EventRef<'r> {
     #[inline(never)]
     fn placed_integer(&self, field: FieldId, place: &Place) -> Option<u64> {
         let position = self.position(field, place)?;
-        match place.load {
-            Load::Bytes(load) | Load::Body { load, .. } => {
-                let at = usize::try_from(position / 8).ok()?;
-                load.read_bytes(self.content(place).bytes, at)
-            }
-            Load::Int(load) => load.read(self.content(place).bytes, position),
-            _ => None,
-        }
+        place.load.integer(self.content(place).bytes, position)
     }
 
     /// A floating point number; zero when the field is none.

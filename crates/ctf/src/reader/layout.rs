@@ -317,6 +317,18 @@ impl Load {
             _ => Load::Other,
         }
     }
+
+    /// The integer at bit `position`; none where it is no integer or lies outside of the bytes.
+    #[inline]
+    pub fn integer(self, bytes: &[u8], position: u64) -> Option<u64> {
+        match self {
+            Load::Bytes(load) | Load::Body { load, .. } => {
+                load.read_bytes(bytes, usize::try_from(position / 8).ok()?)
+            }
+            Load::Int(load) => load.read(bytes, position),
+            _ => None,
+        }
+    }
 }
 
 /// A stream class as the decoder uses it.

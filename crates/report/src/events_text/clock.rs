@@ -43,12 +43,12 @@ impl ClockText {
 /// `+s.nnnnnnnnn`, the time since the event before.
 #[inline]
 pub(super) fn write_delta(delta_ns: i64, line: &mut EventLines) {
-    line.byte(if delta_ns < 0 { b'-' } else { b'+' });
+    let sign = if delta_ns < 0 { b'-' } else { b'+' };
     let ns = delta_ns.unsigned_abs();
     if ns < NS_PER_S as u64 {
-        line.bytes(b"0.");
-        return line.nine_digits(ns);
+        return line.nine_digits_behind(&[sign, b'0', b'.'], ns);
     }
+    line.byte(sign);
     line.unsigned(ns / NS_PER_S as u64);
     line.byte(b'.');
     line.nine_digits(ns % NS_PER_S as u64);

@@ -87,7 +87,7 @@ impl<'t> FieldWriter<'t> {
     #[inline]
     pub fn write(&mut self, event: &EventView<'_>, line: &mut EventLines) {
         match &mut self.kind {
-            Kind::Number(number) => number.write(event.i64(self.id), self.style, line),
+            Kind::Number(number) => number.write(event.i64(self.id), &self.style, line),
             Kind::Text => quoted(event.text(self.id), line),
             Kind::Float => line.append(|out| write_float(event.f64(self.id), out)),
             Kind::Other => {
@@ -100,7 +100,7 @@ impl<'t> FieldWriter<'t> {
 
 impl Number<'_> {
     #[inline]
-    fn write(&mut self, value: i64, style: Style, line: &mut EventLines) {
+    fn write(&mut self, value: i64, style: &Style, line: &mut EventLines) {
         match self {
             Number::Unsigned => line.unsigned(value as u64),
             Number::Signed => line.signed(value),
@@ -117,7 +117,7 @@ impl Number<'_> {
 }
 
 impl EnumTexts<'_> {
-    fn write(&mut self, value: i64, style: Style, line: &mut EventLines) {
+    fn write(&mut self, value: i64, style: &Style, line: &mut EventLines) {
         let place = &mut self.met[value as usize % TEXTS_KEPT];
         match place {
             Some((met, text)) if *met == value => line.piece(text),

@@ -179,9 +179,18 @@ impl EventLines {
     /// The nine digits of a number below 10^9.
     #[inline]
     pub(super) fn nine_digits(&mut self, number: u64) {
-        self.byte(b'0' + (number / EIGHT_DIGITS) as u8);
-        let text = eight_digits(number % EIGHT_DIGITS) | ZEROS;
-        self.put(&text.to_le_bytes(), 8);
+        self.nine_digits_behind(b"", number);
+    }
+
+    /// The same behind at most three letters, all in one piece.
+    #[inline]
+    pub(super) fn nine_digits_behind<const N: usize>(&mut self, before: &[u8; N], number: u64) {
+        let mut text = [0; 12];
+        text[..N].copy_from_slice(before);
+        text[N] = b'0' + (number / EIGHT_DIGITS) as u8;
+        let digits = eight_digits(number % EIGHT_DIGITS) | ZEROS;
+        text[N + 1..N + 9].copy_from_slice(&digits.to_le_bytes());
+        self.put(&text, N + 9);
     }
 
     /// At least `count` digits, at most 20.
@@ -233,6 +242,8 @@ mod tests {
         }
         for number in [0, 7, 123_000_456, 999_999_999] {
             check(|line| line.nine_digits(number), &format!("{number:09}"));
+            let behind = |line: &mut EventLines| line.nine_digits_behind(b"-0.", number);
+            check(behind, &format!("-0.{number:09}"));
         }
         check(|line| line.digits(1_234_567_890_123, 12), "1234567890123");
     }

@@ -121,6 +121,8 @@ pub struct StreamReader<'a> {
     walked: Vec<u64>,
     /// Where the members of the packet's context begin.
     packet_positions: Vec<u64>,
+    /// The integers among them, which are asked for with each event; zero for others.
+    packet_numbers: Vec<u64>,
     time_ns: i64,
     /// The CPU of the open packet.
     cpu: Option<u32>,
@@ -164,6 +166,7 @@ impl<'a> StreamReader<'a> {
             bases: [0; 3],
             walked: vec![0; fields.max().unwrap_or(0)],
             packet_positions: Vec::new(),
+            packet_numbers: Vec::new(),
             time_ns: 0,
             cpu: None,
             first_class: 0,
@@ -341,6 +344,12 @@ impl<'a> StreamReader<'a> {
     /// Where a member of the packet's context begins.
     pub(super) fn packet_position(&self, member: u16) -> Option<u64> {
         self.packet_positions.get(usize::from(member)).copied()
+    }
+
+    /// An integer of the packet's context, by its place among the fields of that.
+    #[inline]
+    pub(super) fn packet_number(&self, place: usize) -> Option<u64> {
+        self.packet_numbers.get(place).copied()
     }
 
     /// Of the fields that all classes have from the packet's context, in their order.

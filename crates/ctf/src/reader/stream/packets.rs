@@ -177,6 +177,14 @@ impl<'a> StreamReader<'a> {
                 reason: cause.to_string(),
             }));
         }
+        self.packet_numbers.clear();
+        let bytes = self.window.from(self.packet_offset);
+        let places = packet.layout.packet_places.iter();
+        self.packet_numbers.extend(places.map(|place| {
+            let position = self.packet_positions.get(usize::from(place.member));
+            let number = position.and_then(|position| place.load.integer(bytes, *position));
+            number.unwrap_or(0)
+        }));
         self.packet = Some(packet);
         self.cpu = packet.facts.cpu;
         self.position = packet.events_at_bits;
