@@ -424,6 +424,35 @@ fn where_code_may_not_be_changed_the_program_runs_on_and_that_is_said() {
     );
 }
 
+#[test]
+fn a_program_for_another_machine_says_that_it_is_not_done_there() {
+    let tools = ["aarch64-linux-gnu-gcc", "qemu-aarch64"];
+    if !tools.iter().all(|tool| recorded::exists(tool)) {
+        testkit::skip("patchable", "it wants gcc-aarch64-linux-gnu and qemu-user");
+        return;
+    }
+    let folder = recorded::scratch().join("arm64");
+    let out = format!("OUT={}", folder.display());
+    let library = folder.join("librtscope-patchable.so");
+    let mut make = Command::new("make");
+    make.args(["-s", "-C"]).arg(recorded::probe()).arg(&out);
+    make.args(["CC=aarch64-linux-gnu-gcc", "CFLAGS=-O2 -g -Werror"]);
+    run(make.arg(&library));
+    let text = "int main(void) { return 0; }";
+    let flags = ["-fpatchable-function-entry=2"];
+    let program = compile("aarch64-linux-gnu-gcc", "elsewhere", text, &flags);
+    let scene = Scene::new();
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    rtscope.args(["record", "--user", ENTRIES, "-o"]);
+    rtscope.arg(scene.trace()).args(["--", "qemu-aarch64"]);
+    rtscope.args(["-L", "/usr/aarch64-linux-gnu", "-E", &preload]);
+    rtscope.arg(program).env("RTSCOPE_DIR", scene.shared());
+    rtscope.env_remove("RTSCOPE_EVENTS");
+    let said = run(&mut rtscope);
+    assert!(said.contains("found: done on x86-64 alone"), "{said}");
+}
+
 fn run_status(command: &mut Command) -> Option<i32> {
     command.status().expect("the program starts").code()
 }

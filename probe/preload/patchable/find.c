@@ -33,6 +33,7 @@ static const struct patch_refusal unreadable = {
     "its file cannot be read", "leave it readable where it was when the program started"};
 static const struct patch_refusal replaced = {"its file is no longer the one that was loaded",
                                               "start the program again"};
+const struct patch_refusal patch_no_memory = {"no memory", "raise its 'ulimit -v'"};
 static const struct patch_refusal not_loaded = {"its section " SECTION " is not loaded",
                                                 PATCH_INSTRUMENT};
 
@@ -64,16 +65,24 @@ static int is_named(const ElfW(Shdr) *section, const char *names, size_t names_b
            memcmp(names + section->sh_name, SECTION, sizeof SECTION) == 0;
 }
 
+/* Adds a section's records; a linker may make several, of functions that may be dropped. */
 static void use(struct patch_object *object, const ElfW(Shdr) *section)
 {
     const uintptr_t begin = object->info->dlpi_addr + section->sh_addr;
-    if (!patch_holds(object->info, begin, section->sh_size, PF_R, 0) ||
-        begin % sizeof(uintptr_t) != 0) {
+    if (!patch_holds(object->info, begin, section->sh_size, PF_R, 0)) {
         object->refusal = &not_loaded;
         return;
     }
-    object->records = (const uintptr_t *)begin;
-    object->records_length = section->sh_size / sizeof(uintptr_t);
+    const size_t length = section->sh_size / sizeof(uintptr_t);
+    uintptr_t *const records =
+        realloc(object->records, (object->records_length + length) * sizeof *records);
+    if (!records) {
+        object->refusal = &patch_no_memory;
+        return;
+    }
+    memcpy(records + object->records_length, (const void *)begin, length * sizeof *records);
+    object->records = records;
+    object->records_length += length;
 }
 
 static void find_section(struct patch_object *object, int fd, const ElfW(Ehdr) *header)
@@ -90,10 +99,8 @@ static void find_section(struct patch_object *object, int fd, const ElfW(Ehdr) *
     if (!names)
         object->refusal = &unreadable;
     for (unsigned place = 0; names && place < header->e_shnum; place++)
-        if (is_named(&sections[place], names, names_bytes) && sections[place].sh_size) {
+        if (is_named(&sections[place], names, names_bytes) && sections[place].sh_size)
             use(object, &sections[place]);
-            break;
-        }
     free(names);
     free(sections);
 }

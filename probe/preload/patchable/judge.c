@@ -26,7 +26,6 @@
 
 static const struct patch_refusal no_table = {"it has no table of its functions (.eh_frame_hdr)",
                                               "link it with --eh-frame-hdr"};
-static const struct patch_refusal no_memory = {"no memory", "raise its 'ulimit -v'"};
 static const struct patch_refusal no_room = {"no function of it has room for a call at its entry",
                                              "compile it with -fpatchable-function-entry=5"};
 static const struct patch_refusal unknown = {
@@ -215,7 +214,7 @@ void patch_judge(struct patch_object *object)
     }
     object->sites = malloc(object->records_length * sizeof *object->sites);
     if (!object->sites) {
-        object->refusal = &no_memory;
+        object->refusal = &patch_no_memory;
         return;
     }
     for (size_t place = 0; place < object->records_length; place++)

@@ -38,6 +38,7 @@ struct patch_refusal {
     const char *found;
     const char *mend;
 };
+PATCH_HIDDEN extern const struct patch_refusal patch_no_memory;
 /* Where nothing of its own mends it. */
 #define PATCH_INSTRUMENT                                                                          \
     "compile it with -finstrument-functions and preload librtscope-functions.so"
@@ -49,7 +50,7 @@ struct patch_object {
     /* The same file, to be opened: also where the path is no longer its own. */
     const char *file;
     /* What the linker collected in __patchable_function_entries: an address for each function. */
-    const uintptr_t *records;
+    uintptr_t *records;
     size_t records_length;
     struct patch_site *sites;
     size_t sites_length;
@@ -66,7 +67,8 @@ struct patch_object {
 PATCH_HIDDEN int patch_holds(const struct dl_phdr_info *info, uintptr_t address, size_t bytes,
                              uint32_t flags, uint32_t without);
 
-/* find.c: sets `records`, or a refusal; without either the object has no such functions. */
+/* find.c: sets `records`, which the caller frees, or a refusal; without either the object has no
+ * such functions. */
 PATCH_HIDDEN void patch_find(struct patch_object *object);
 
 /* judge.c: sets `sites`, which the caller frees, and counts the others; or sets a refusal. */

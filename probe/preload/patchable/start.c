@@ -60,17 +60,21 @@ static const struct patch_refusal not_alone = {
     "other threads run already, which may be in its code",
     "start threads behind the beginning of main, or " PATCH_INSTRUMENT};
 
-/* Whether this is the only thread; not where that cannot be known. */
-static int is_alone(void)
+static const struct patch_refusal unknown_threads = {
+    "whether other threads run is not known: there is no /proc/self/task", "mount /proc"};
+
+/* What speaks against this being the only thread. */
+static const struct patch_refusal *other_threads(void)
 {
     DIR *const tasks = opendir("/proc/self/task");
     const struct dirent *entry;
     size_t found = 0;
-    while (tasks && (entry = readdir(tasks)))
+    if (!tasks)
+        return &unknown_threads;
+    while ((entry = readdir(tasks)))
         found += entry->d_name[0] != '.';
-    if (tasks)
-        closedir(tasks);
-    return found == 1;
+    closedir(tasks);
+    return found == 1 ? NULL : &not_alone;
 }
 
 /* What records an entry, and what that calls: the record of its entries would never end. */
@@ -128,7 +132,7 @@ static int each(struct dl_phdr_info *info, size_t size, void *context)
     const int is_program = !info->dlpi_name || !*info->dlpi_name;
     object.path = is_program ? process->program : info->dlpi_name;
     object.file = is_program ? "/proc/self/exe" : info->dlpi_name;
-    if (!strchr(object.path, '/') || !is_wanted(object.path) || records(info))
+    if (!strchr(object.path, '/') || !is_wanted(object.path) || (!is_program && records(info)))
         return 0;
     patch_find(&object);
     if (object.records && process->refusal)
@@ -147,6 +151,7 @@ static int each(struct dl_phdr_info *info, size_t size, void *context)
         patch_calling = 0;
     }
     free(object.sites);
+    free(object.records);
     return 0;
 }
 
@@ -155,14 +160,21 @@ static __attribute__((constructor(102))) void start(void)
     struct process process = {patch_prepare(), ""};
     if (secure_getenv("RTSCOPE_DISABLE"))
         return;
-    if (!process.refusal && !is_alone())
-        process.refusal = &not_alone;
+    if (!process.refusal)
+        process.refusal = other_threads();
     const ssize_t length = readlink("/proc/self/exe", process.program, sizeof process.program - 1);
     process.program[length > 0 ? length : 0] = '\0';
     dl_iterate_phdr(each, &process);
 }
 
 #else
+
+/* The event, which never comes: for a recorder that wants it the rings stay, with the note. */
+static __attribute__((used)) void never(void)
+{
+    RTSCOPE_EVENT_LEVEL(RTSCOPE_LEVEL_DEBUG_FUNCTION, rtscope_patchable, func_entry,
+                        x64("addr", 0), x64("call_site", 0));
+}
 
 static __attribute__((constructor(102))) void start(void)
 {

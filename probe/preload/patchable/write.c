@@ -53,6 +53,8 @@ static uintptr_t page_bytes(void)
  * 1: mov $back, %eax; jmp *entered(%rip)
  *
  * A call and its return, as shadow stacks (-fcf-protection) want it, and no register is changed.
+ * Who unwinds from these few instructions, as a profiler may, finds no way on; from where they lead
+ * to there is one.
  */
 static void make_trampoline(struct trampolines *page, unsigned char *at, uint32_t back)
 {
