@@ -42,6 +42,7 @@ test_needs() {
 ^g\+\+$ command -v c++
 ^strace$ command -v strace
 ^valgrind$ command -v valgrind
+^tmux$ command -v tmux
 ^python3$ command -v python3
 ^python3-venv$ python3 -c 'import ensurepip, venv'
 NEEDS

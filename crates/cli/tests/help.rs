@@ -75,7 +75,7 @@ fn each_verb_has_a_short_help_that_fits_a_screen_and_shows_an_example() {
         check(&words, &name);
         check_fits(&words);
         let help = String::from_utf8(rtscope(&words).stdout).expect("utf-8");
-        assert!(*verb == "measure" || help.contains("Example"), "{help}");
+        assert!(help.contains("Example"), "{help}");
     }
 }
 
@@ -92,6 +92,28 @@ fn a_mistake_on_the_command_line_is_exit_code_1_on_stderr() {
             output.stdout.is_empty() && !output.stderr.is_empty(),
             "{words:?}"
         );
+    }
+}
+
+#[test]
+fn the_time_after_which_a_verb_ends_is_called_for_or_duration() {
+    let verbs = [
+        "watch",
+        "record",
+        "measure cyclic",
+        "measure hw",
+        "measure eval",
+    ];
+    for (verb, flag) in verbs
+        .iter()
+        .flat_map(|verb| [(verb, "--for"), (verb, "--duration")])
+    {
+        let mut words: Vec<_> = verb.split(' ').collect();
+        // Refused before anything begins, but only by its own name.
+        words.extend([flag, "never"]);
+        let said = String::from_utf8(rtscope(&words).stderr).expect("utf-8");
+        assert!(!said.contains("unexpected argument"), "{words:?}: {said}");
+        assert!(said.contains("never"), "{words:?}: {said}");
     }
 }
 

@@ -63,7 +63,9 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
     if diagnosis.groups.is_empty() {
         lines.push(match diagnosis.basis.activations {
-            0 => "Nothing to judge: no task that was asked for was activated there.".to_owned(),
+            0 => "Nothing to judge: no task that was asked for was activated there (without \
+                  --task: no real-time task)."
+                .to_owned(),
             _ => "Nothing was late.".to_owned(),
         });
     }

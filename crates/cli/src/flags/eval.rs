@@ -21,7 +21,12 @@ pub struct Eval {
     #[arg(hide_short_help = true)]
     pub interval: String,
     /// How long, with all its parts
-    #[arg(long = "for", value_name = "DUR", default_value = "2m")]
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        default_value = "2m"
+    )]
     pub run_for: String,
     /// Fail when a sample is longer, as in 100us
     #[arg(long, value_name = "DUR")]
@@ -75,4 +80,4 @@ Examples:
   sudo rtscope measure eval --budget 100us --for 10m
   sudo rtscope measure eval --load hackbench --cpu 1 --over 200us -o before
   rtscope measure eval --compare before after -o both
-Exit codes: 2 when a sample broke the budget, 3 when no sample was taken.";
+Exit codes: 2 a sample broke the budget, 3 no sample, or a CPU was taken away.";

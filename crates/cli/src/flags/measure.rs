@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// What was typed after `measure`.
 #[derive(Debug, Args)]
+#[command(after_help = MEASURE_EXAMPLES)]
 pub struct Measure {
     /// What to measure.
     #[command(subcommand)]
@@ -63,7 +64,12 @@ pub struct Cyclic {
     pub power: Power,
 
     /// End after this (default: at Ctrl-C)
-    #[arg(long = "for", value_name = "DUR", help_heading = "How long")]
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        help_heading = "How long"
+    )]
     pub run_for: Option<String>,
     /// End when every thread has so many samples
     #[arg(long, value_name = "N", help_heading = "How long")]
@@ -150,7 +156,12 @@ pub struct Hw {
     #[arg(long, value_name = "DUR", default_value = "10us")]
     pub over: String,
     /// End after this
-    #[arg(long = "for", value_name = "DUR", default_value = "10s")]
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        default_value = "10s"
+    )]
     pub run_for: String,
     /// From one begin of looking to the next
     #[arg(long, value_name = "DUR", default_value = "1s")]
@@ -206,6 +217,10 @@ pub enum Power {
     AsItIs,
 }
 
+const MEASURE_EXAMPLES: &str = "\
+Examples:
+  sudo rtscope measure cyclic --over 1ms     and who made them late
+  sudo rtscope measure eval --budget 100us   under load: pass or fail";
 const EXAMPLE: &str = "\
 Example: sudo rtscope measure cyclic --over 100us --for 60s";
 

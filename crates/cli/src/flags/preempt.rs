@@ -49,4 +49,4 @@ Examples:
   sudo rtscope measure preempt
   sudo rtscope measure preempt --over 50us --json
   sudo rtscope measure preempt --mutex plain     the defect on purpose, found
-Exit code 2 says that an urgent thread did not run at once.";
+Exit codes: 2 when an urgent thread did not run at once, 3 when a CPU was taken.";

@@ -73,7 +73,12 @@ pub struct Watch {
     #[arg(hide_short_help = true)]
     pub max_hits: Option<u64>,
     /// End after DUR
-    #[arg(long = "for", value_name = "DUR", help_heading = "When to report")]
+    #[arg(
+        long = "for",
+        alias = "duration",
+        value_name = "DUR",
+        help_heading = "When to report"
+    )]
     pub run_for: Option<String>,
 
     /// Run CMD for each report, with its JSON on stdin
