@@ -122,12 +122,14 @@ fn without_real_time_rights_the_limit_and_the_command_are_named() {
         );
     }
     let run = |words: &str| {
-        let mut limited = Command::new("prlimit");
-        limited.args(["--rtprio=0:0", "setpriv", "--bounding-set=-sys_nice"]);
+        // Who may not take a nice value back keeps it.
+        let mut limited = Command::new("nice");
+        limited.args(["-n", "5", "prlimit", "--rtprio=0:0"]);
+        limited.args(["setpriv", "--bounding-set=-sys_nice"]);
         limited.args(["--inh-caps=-sys_nice", env!("CARGO_BIN_EXE_rtscope")]);
         limited.arg("measure").args(words.split(' '));
         let output = limited.current_dir(folder.path()).output();
-        output.expect("prlimit starts")
+        output.expect("nice starts")
     };
     for words in [
         "cyclic",

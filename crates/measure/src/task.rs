@@ -209,7 +209,7 @@ pub fn schedule(policy: Policy) -> Result<()> {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: number as u32,
         sched_flags: 0,
-        sched_nice: 0,
+        sched_nice: own_nice(),
         sched_priority: policy.prio().min(99),
         sched_runtime: runtime_ns,
         sched_deadline: deadline_ns,
@@ -220,6 +220,12 @@ pub fn schedule(policy: Policy) -> Result<()> {
         return Err(refused(policy, std::io::Error::last_os_error()));
     }
     Ok(())
+}
+
+/// The nice value of this thread, which only who may raise priorities could take back. A policy
+/// that has none passes it over.
+fn own_nice() -> i32 {
+    rustix::process::getpriority_process(None).unwrap_or(0)
 }
 
 fn refused(policy: Policy, cause: std::io::Error) -> Error {
