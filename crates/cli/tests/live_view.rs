@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// Long enough on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A terminal that runs a command, on a server of its own.
-struct Terminal(String);
+/// A terminal that runs a command, on a server of its own, whose socket is in this folder.
+struct Terminal(tempfile::TempDir);
 
 impl Terminal {
     /// None where there is no tmux.
@@ -17,7 +17,7 @@ impl Terminal {
             testkit::skip(test, "tmux is not installed");
             return None;
         }
-        let terminal = Terminal(format!("rtscope-{test}-{}", std::process::id()));
+        let terminal = Terminal(tempfile::tempdir().expect("a folder"));
         let columns = columns.to_string();
         let shell = format!("echo before; {command}; echo after; exec cat");
         let size = ["-x", &columns, "-y", "30"];
@@ -27,7 +27,8 @@ impl Terminal {
 
     fn tmux(&self, words: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
-        tmux.args(["-L", &self.0, "-f", "/dev/null"]).args(words);
+        tmux.arg("-S").arg(self.0.path().join("socket"));
+        tmux.args(["-f", "/dev/null"]).args(words);
         let output = tmux.env("TERM", "xterm").output().expect("tmux starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words:?}: {said}");
@@ -67,7 +68,7 @@ fn count(lines: &[String], part: &str) -> usize {
 fn a_live_table_fits_the_terminal_and_leaves_nothing_behind() {
     let rtscope = env!("CARGO_BIN_EXE_rtscope");
     let command = format!("{rtscope} measure cyclic --policy other --cpu 0 --for 1h");
-    let Some(terminal) = Terminal::start("table", 200, &command) else {
+    let Some(terminal) = Terminal::start("a live table", 200, &command) else {
         return;
     };
     // The heading's last word, and another one of it.
@@ -101,7 +102,7 @@ fn a_live_line_is_cut_to_the_terminal_and_leaves_nothing_behind() {
         "RTSCOPE_DIR={0} {rtscope} record --user none --duration 1h -o {0}/trace",
         folder.path().display()
     );
-    let Some(terminal) = Terminal::start("line", 40, &command) else {
+    let Some(terminal) = Terminal::start("a live line", 40, &command) else {
         return;
     };
     // `1.5 s` alone, in five letters or more: narrower than that, it goes on in a second row.
