@@ -28,21 +28,30 @@ impl Key {
         time_ns.map_or(Key::NEVER, |time_ns| Key { time_ns, place })
     }
 
-    /// As one number, for who jumps by what is less.
+    /// As one number.
     #[inline]
     fn number(self) -> i128 {
         i128::from(self.time_ns) << 64 | self.place as i128
     }
 
-    /// Without a jump, for who selects by it.
+    /// Two in their order: by a jump, or by `SELECT`ing.
     #[inline]
-    fn is_before(self, other: Key) -> bool {
+    fn sorted<const SELECT: bool>(self, other: Key) -> (Key, Key) {
+        if !SELECT {
+            return match self.number() < other.number() {
+                true => (self, other),
+                false => (other, self),
+            };
+        }
         let is_earlier = self.time_ns < other.time_ns;
-        is_earlier | (self.time_ns == other.time_ns) & (self.place < other.place)
+        let is_first = is_earlier | (self.time_ns == other.time_ns) & (self.place < other.place);
+        (
+            Key::select(is_first, self, other),
+            Key::select(is_first, other, self),
+        )
     }
 
-    /// The first of two if `is_first`: nobody can foretell it, and a jump that is guessed wrong
-    /// costs more than both. Of one wide number that hint gets lost.
+    /// Each half by itself: of one wide number the hint gets lost that nobody can foretell it.
     #[inline]
     fn select(is_first: bool, first: Key, second: Key) -> Key {
         Key {
@@ -70,7 +79,7 @@ impl<L: Lane> Merge<L> {
         let keys = lanes.iter_mut().enumerate().map(key).collect();
         let (others, current) = Losers::new(keys);
         Merge {
-            limit: others.earliest_beside(current.place),
+            limit: others.earliest_beside::<false>(current.place),
             lanes,
             current,
             others,
@@ -97,8 +106,7 @@ impl<L: Lane> Merge<L> {
     /// Goes on to the earliest lane, where that at `place` is no longer that.
     #[inline]
     fn change_lane(&mut self, place: usize) {
-        self.current = self.others.replace(place, self.current);
-        self.limit = self.others.earliest_beside(self.current.place);
+        (self.current, self.limit) = self.others.replace(place, self.current);
     }
 
     /// Hands all items that are left to `take`, each with its time, its lane and the place of that:
@@ -181,19 +189,27 @@ impl Losers {
         (Losers { nodes }, winner)
     }
 
-    /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner.
+    /// Puts `key` where the last winner, of the lane at `place`, was; returns the new winner and
+    /// the earliest of all others, which lost against that.
     #[inline]
-    fn replace(&mut self, place: usize, key: Key) -> Key {
+    fn replace(&mut self, place: usize, key: Key) -> (Key, Key) {
+        if self.nodes.len() > FEW_LANES {
+            let winner = self.play::<true>(place, key);
+            return (winner, self.earliest_beside::<true>(winner.place));
+        }
+        let winner = self.play::<false>(place, key);
+        (winner, self.earliest_beside::<false>(winner.place))
+    }
+
+    #[inline]
+    fn play<const SELECT: bool>(&mut self, place: usize, key: Key) -> Key {
         let mut winner = key;
         let nodes = &mut self.nodes[..];
         let mut node = nodes.len().wrapping_add(place) / 2;
         while node > 0
             && let Some(loser) = nodes.get_mut(node)
         {
-            let is_earlier = winner.is_before(*loser);
-            let later = Key::select(is_earlier, *loser, winner);
-            winner = Key::select(is_earlier, winner, *loser);
-            *loser = later;
+            (winner, *loser) = winner.sorted::<SELECT>(*loser);
             node /= 2;
         }
         winner
@@ -201,18 +217,22 @@ impl Losers {
 
     /// The earliest of all but the winner, of the lane at `place`: it lost against that.
     #[inline]
-    fn earliest_beside(&self, place: usize) -> Key {
+    fn earliest_beside<const SELECT: bool>(&self, place: usize) -> Key {
         let mut earliest = Key::NEVER;
         let mut node = self.nodes.len().wrapping_add(place) / 2;
         while node > 0
             && let Some(loser) = self.nodes.get(node)
         {
-            earliest = Key::select(loser.is_before(earliest), *loser, earliest);
+            (earliest, _) = earliest.sorted::<SELECT>(*loser);
             node /= 2;
         }
         earliest
     }
 }
+
+/// Among so few lanes it is foretold well which item is earlier. Among more, jumps are guessed
+/// wrong so often that they cost more than both of their ways.
+const FEW_LANES: usize = 4;
 
 #[cfg(test)]
 mod tests {
