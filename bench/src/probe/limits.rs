@@ -34,6 +34,9 @@ const START_MS_MAX: f64 = 1.0;
 const FEW_LOOPS: u64 = 1000;
 /// Times the loops of the other tables: what a recorder does for a process must not weigh.
 const RECORDED_LOOPS: u64 = 32;
+/// Runs of each recorder, in turn: memory that the machine gives for the first time makes some
+/// dear.
+const RECORDED_ROUNDS: usize = 5;
 /// Events a second that both recorders keep up with.
 const RECORDED_PER_SECOND: u64 = 4_000_000;
 /// A recorder that has used no more for so long is done.
@@ -139,27 +142,42 @@ fn scaling(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
 /// with few. What the process itself costs, the memory of its rings above all, is shown apart.
 fn recorders(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
     let many = scene.loops * RECORDED_LOOPS;
-    let ours = Cost::of(many, |loops| our_recorder(scene, loops))?;
-    let theirs = scene.lttng.as_deref();
-    let theirs = theirs.map(|library| lttng_consumer(scene, library, many));
-    let theirs = theirs.transpose()?;
-    let row = |name: &str, cost: Option<&Cost>| {
+    let our_cost = || Cost::of(many, |loops| our_recorder(scene, loops));
+    let (ours, theirs) = match scene.lttng.as_deref() {
+        Some(library) => in_turn(scene, library, many, our_cost)?,
+        None => (vec![our_cost()?], Vec::new()),
+    };
+    let spread = |costs: &[Cost]| {
+        let of_all = costs.iter().map(|cost| cost.event_ns);
+        let least = of_all.clone().fold(f64::INFINITY, f64::min);
+        format!("{least:.1} to {:.1}", of_all.fold(0.0, f64::max))
+    };
+    let spreads = [&ours, &theirs].map(|costs| spread(costs));
+    let (ours, theirs) = (Cost::median(&ours), Cost::median(&theirs));
+    let row = |name: &str, cost: Option<&Cost>, spread: &str| {
         let cell = |ns: Option<f64>| ns.map_or(Cell::None, |ns| number(ns, 1));
         vec![
             text(name),
             cell(cost.map(|cost| cost.event_ns)),
+            cost.map_or(Cell::None, |_| text(spread)),
             cell(cost.map(|cost| cost.process_ns / 1e6)),
         ]
     };
     let table = Table {
-        columns: vec!["recorder", "CPU time an event, ns", "a process, ms"],
+        columns: vec![
+            "recorder",
+            "CPU time an event, ns",
+            "all runs, ns",
+            "a process, ms",
+        ],
         rows: vec![
-            row("rtscope record", Some(&ours)),
-            row("lttng-consumerd, lttng-timer", theirs.as_ref()),
+            row("rtscope record", ours.as_ref(), &spreads[0]),
+            row("lttng-consumerd, lttng-timer", theirs.as_ref(), &spreads[1]),
         ],
     };
     let what = "the recorder's CPU time an event, of LTTng-UST's consumer's";
-    let share = theirs.map(|theirs| ours.event_ns / theirs.event_ns);
+    let share = ours.zip(theirs);
+    let share = share.map(|(ours, theirs)| ours.event_ns / theirs.event_ns);
     Ok((table, vec![bar(what, share, 1.0, "")]))
 }
 
@@ -177,6 +195,15 @@ impl Cost {
         Ok(Cost {
             event_ns: (used_ns(loops)? - process_ns) / (loops - FEW_LOOPS) as f64,
             process_ns,
+        })
+    }
+
+    /// Of some runs.
+    fn median(costs: &[Cost]) -> Option<Cost> {
+        let of = |part: fn(&Cost) -> f64| median(&costs.iter().map(part).collect::<Vec<_>>());
+        Some(Cost {
+            event_ns: of(|cost| cost.event_ns)?,
+            process_ns: of(|cost| cost.process_ns)?,
         })
     }
 }
@@ -230,11 +257,16 @@ fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
     Ok(used)
 }
 
-/// The same of LTTng-UST's consumer, which looks by a timer. The loop runs in this process: the
-/// daemon, and with it the consumer, must be there before and after.
-fn lttng_consumer(scene: &Scene<'_>, library: &Path, many: u64) -> Result<Cost> {
+/// Runs of our recorder, and as many of LTTng-UST's consumer, which looks by a timer. Its loop runs
+/// in this process: the daemon, and with it the consumer, must be there before and after.
+fn in_turn(
+    scene: &Scene<'_>,
+    library: &Path,
+    many: u64,
+    our_cost: impl Fn() -> Result<Cost>,
+) -> Result<(Vec<Cost>, Vec<Cost>)> {
     let daemon = Daemon::start(scene.folder)?;
-    let (cost, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
+    let (costs, _) = daemon.session(true, LTTNG_SUBBUFFER, || {
         let library = Library::load(library, &daemon)?;
         let consumer = process_named("lttng-consumerd")?;
         let used = |loops: u64| -> Result<f64> {
@@ -252,9 +284,14 @@ fn lttng_consumer(scene: &Scene<'_>, library: &Path, many: u64) -> Result<Cost> 
             looping::run(&plan, &AtomicBool::new(false))?;
             Ok(until_idle(consumer)? - before)
         };
-        Cost::of(many, used)
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..RECORDED_ROUNDS {
+            ours.push(our_cost()?);
+            theirs.push(Cost::of(many, used)?);
+        }
+        Ok::<_, anyhow::Error>((ours, theirs))
     })?;
-    Ok(cost)
+    Ok(costs)
 }
 
 /// CPU time of all threads of a process, in nanoseconds.
