@@ -1,9 +1,11 @@
-//! A ring file: read by `pread`, because a process could truncate it under a mapping of ours.
+//! A ring file. Records are copied out of a guarded mapping, all else is read by `pread`: a process
+//! can truncate its file at any moment.
 //!
 //! Heads are read by a copy that need not be one load. A head that was caught between two stores
 //! is either below the later of two readings or above it; the lesser of two is therefore never
 //! beyond what was written, and a record that it cuts in two is read the next time.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::ErrorKind as Io;
 use std::mem::offset_of;
@@ -15,6 +17,7 @@ use abi::rings::{self, Header, Plain, Ring};
 use event::{Error, ErrorKind, Result};
 use rustix::fs::FlockOperation;
 
+use crate::mapping::Mapping;
 use crate::{EventDescription, Layout, LoadedObject, Losses, Mode, Table, Window, objects};
 
 /// Whether somebody can still write.
@@ -43,9 +46,13 @@ pub struct RingFile {
     file: File,
     layout: Layout,
     name: String,
+    /// The data of all rings, where they could be mapped.
+    data: Option<Mapping>,
     table: Table,
     /// How much of the area of objects was read.
     objects_read: u64,
+    /// Whether it could not be read or written to.
+    is_broken: Cell<bool>,
 }
 
 impl RingFile {
@@ -74,8 +81,10 @@ impl RingFile {
             file,
             layout,
             name: name.to_owned(),
+            data: None,
             table: Table::default(),
             objects_read: 0,
+            is_broken: Cell::new(false),
         }))
     }
 
@@ -129,7 +138,7 @@ impl RingFile {
         Ok(objects(&bytes).0)
     }
 
-    /// Whether `other` is the same file.
+    /// Whether it is the file with this number on this device.
     ///
     /// # Errors
     /// What the operating system says.
@@ -166,6 +175,13 @@ impl RingFile {
         Ok(Some((window, second.lost)))
     }
 
+    /// Maps the data, for whoever copies often. Without it, or where that cannot be done,
+    /// [`RingFile::copy`] does the same at a higher price.
+    pub fn map_data(&mut self) {
+        let (offset, bytes) = self.layout.data_area();
+        self.data = Mapping::new(&self.file, offset, bytes);
+    }
+
     /// Copies a stretch of a ring to the end of `into`; at most a ring's size.
     ///
     /// # Errors
@@ -182,14 +198,11 @@ impl RingFile {
         let data = self.layout.data_offset_of(ring);
         let begin = stretch.start % size;
         let before_end = length.min(size - begin);
-        let old = into.len();
-        into.resize(old + length as usize, 0);
-        let (head, wrapped) = into[old..].split_at_mut(before_end as usize);
-        self.read(head, data + begin)?;
-        self.read(wrapped, data)
+        self.copy_data(data + begin, before_end, into)?;
+        self.copy_data(data, length - before_end, into)
     }
 
-    /// Says in the mode discard that everything before `tail` was read.
+    /// Says in the modes discard and block that everything before `tail` was read.
     ///
     /// # Errors
     /// What the operating system says.
@@ -310,6 +323,12 @@ impl RingFile {
         Ok(true)
     }
 
+    /// Whether an attempt to read it or to write to it failed: its process, or somebody of the same
+    /// user, took it away under us. What comes of it harms that process's events alone.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.get()
+    }
+
     /// Whether somebody can still write: whoever maps the file holds a lock on it.
     pub fn liveness(&self) -> Liveness {
         match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
@@ -335,14 +354,33 @@ impl RingFile {
     }
 
     fn read(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        self.file
-            .read_exact_at(bytes, offset)
-            .map_err(|cause| Error::io(format!("cannot read the rings {}", self.name), cause))
+        let read = self.file.read_exact_at(bytes, offset);
+        read.map_err(|cause| self.unreadable(cause))
+    }
+
+    /// Copies `bytes` of the data at `offset` to the end of `into`.
+    fn copy_data(&self, offset: u64, bytes: u64, into: &mut Vec<u8>) -> Result<()> {
+        let copied = match &self.data {
+            Some(data) => data.copy(offset, bytes as usize, into),
+            None => {
+                let old = into.len();
+                into.resize(old + bytes as usize, 0);
+                self.file.read_exact_at(&mut into[old..], offset)
+            }
+        };
+        copied.map_err(|cause| self.unreadable(cause))
+    }
+
+    fn unreadable(&self, cause: std::io::Error) -> Error {
+        self.is_broken.set(true);
+        Error::io(format!("cannot read the rings {}", self.name), cause)
+            .mend("nothing here: somebody changed the file; start its program again")
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.file
-            .write_all_at(bytes, offset)
-            .map_err(|cause| Error::io(format!("cannot write to the rings {}", self.name), cause))
+        self.file.write_all_at(bytes, offset).map_err(|cause| {
+            self.is_broken.set(true);
+            Error::io(format!("cannot write to the rings {}", self.name), cause)
+        })
     }
 }

@@ -142,6 +142,11 @@ impl Layout {
         self.data_offset + u64::from(ring) * self.ring_bytes
     }
 
+    /// Where the data of all rings begin, and how many bytes they are.
+    pub(crate) fn data_area(&self) -> (u64, u64) {
+        (self.data_offset, u64::from(self.rings) * self.ring_bytes)
+    }
+
     /// Whether a switch can be at `offset`.
     pub(crate) fn holds_switch(&self, offset: u64) -> bool {
         let size = size_of::<rings::Switch>() as u64;

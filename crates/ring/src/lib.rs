@@ -5,13 +5,15 @@
 //! the thin layer that gets the bytes.
 //!
 //! # Design constraints
-//! - A traced process may be hostile: every offset and length is bounded before it is used, nothing
-//!   is mapped (a truncated file would kill us), and what it says harms its own events at most.
+//! - A traced process may be hostile: every offset and length is bounded before it is used, what is
+//!   mapped is guarded (a truncated file would kill us) and copied before it is believed, and what
+//!   it says harms its own events at most.
 //! - Every event that was offered is a record, a counted loss, or a counted malformed stretch.
 
 mod directory;
 mod file;
 mod layout;
+mod mapping;
 mod objects;
 mod records;
 mod table;
@@ -21,7 +23,7 @@ pub use directory::{Directory, RecorderLock, WithoutRings};
 pub use file::{Liveness, RingFile, Switch};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
-pub use records::{Record, Records};
+pub use records::{Alike, Record, Records};
 pub use table::{
     EventDescription, FieldDescription, FieldKind, Note, Number, NumberKind, Table, TableProblem,
 };

@@ -8,6 +8,9 @@ const HEADER_BYTES: usize = size_of::<rings::Record>();
 /// One event as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
+    /// Its first eight bytes: size, event and thread. Records of which they are equal are alike in
+    /// all three; never 0.
+    pub alike: u64,
     /// Which event: an id of the table.
     pub id: u16,
     /// The thread, as the process sees it; 0 where it is not known.
@@ -65,8 +68,63 @@ impl<'a> Records<'a> {
         self.time_min
     }
 
+    /// The record at the position, where it is whole and nothing is amiss with it: the most of
+    /// them. [`Records::accept`] goes on behind it; [`Records::next`] deals with all others.
+    #[inline(always)]
+    pub fn peek(&self) -> Option<Record<'a>> {
+        let rest = self.bytes.get(self.at..)?;
+        let first = u64::from_le_bytes(*rest.first_chunk()?);
+        let size_bytes = usize::from(first as u16) * 8;
+        let record = rest.get(..size_bytes)?;
+        let header = rings::Record::from_bytes(record)?;
+        let id = (first >> 16) as u16;
+        let is_sound = size_bytes <= self.subbuffer_end - self.at
+            && header.time >= self.time_min
+            && id != rings::ID_PADDING;
+        is_sound.then(|| Record {
+            alike: first,
+            id,
+            tid: (first >> 32) as i32,
+            time: header.time,
+            payload: &record[HEADER_BYTES..],
+        })
+    }
+
+    /// Goes on behind `record`, which [`Records::peek`] gave.
+    #[inline(always)]
+    pub fn accept(&mut self, record: &Record<'_>) {
+        self.time_min = record.time;
+        self.advance(HEADER_BYTES + record.payload.len());
+    }
+
+    /// The records from the position on that are like the one there, up to the end of the
+    /// sub-buffer at most. [`Records::skip`] goes on behind some of them.
+    #[inline(always)]
+    pub fn alike(&self) -> Option<Alike<'a>> {
+        let record = self.peek()?;
+        let end = self.subbuffer_end.min(self.bytes.len());
+        Some(Alike {
+            bytes: &self.bytes[self.at..end],
+            alike: record.alike,
+            size_bytes: HEADER_BYTES + record.payload.len(),
+            at: 0,
+            time_min: self.time_min,
+        })
+    }
+
+    /// Goes on behind so many of the records `alike`, which were all taken from it.
+    #[inline(always)]
+    pub fn skip(&mut self, alike: &Alike<'_>, count: usize) {
+        if count > 0 {
+            let behind = count * alike.size_bytes;
+            let last = &alike.bytes[behind - alike.size_bytes..];
+            self.time_min = rings::Record::from_bytes(last).map_or(0, |last| last.time);
+            self.advance(behind);
+        }
+    }
+
     /// Goes on by `size_bytes`, at most to the end of the sub-buffer.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, size_bytes: usize) {
         self.at += size_bytes;
         if self.at == self.subbuffer_end {
@@ -83,19 +141,47 @@ impl<'a> Records<'a> {
     }
 }
 
+/// Records of one event, thread and size, one after the other.
+#[derive(Clone, Debug)]
+pub struct Alike<'a> {
+    bytes: &'a [u8],
+    alike: u64,
+    size_bytes: usize,
+    at: usize,
+    time_min: u64,
+}
+
+impl<'a> Alike<'a> {
+    /// The time of the next of them, and the `window_bytes` from its payload on, of which those
+    /// behind its end are not its own. None where there are not so many, or it is no such record.
+    #[inline(always)]
+    pub fn next_window(&mut self, window_bytes: usize) -> Option<(u64, &'a [u8])> {
+        let rest = self.bytes.get(self.at..)?;
+        let header = rings::Record::from_bytes(rest)?;
+        let first = u64::from_le_bytes(*rest.first_chunk()?);
+        let window = rest.get(HEADER_BYTES..HEADER_BYTES + window_bytes)?;
+        if first != self.alike || header.time < self.time_min {
+            return None;
+        }
+        self.time_min = header.time;
+        self.at += self.size_bytes;
+        Some((header.time, window))
+    }
+}
+
 impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
-    #[inline]
     fn next(&mut self) -> Option<Record<'a>> {
         loop {
-            let rest = &self.bytes[self.at..];
-            let first = rest
-                .first_chunk::<8>()
-                .map(|bytes| u64::from_le_bytes(*bytes))?;
+            if let Some(record) = self.peek() {
+                self.accept(&record);
+                return Some(record);
+            }
+            let rest = self.bytes.get(self.at..)?;
+            let first = u64::from_le_bytes(*rest.first_chunk()?);
             let size_bytes = usize::from(first as u16) * 8;
-            let id = (first >> 16) as u16;
-            if id == rings::ID_PADDING {
+            if (first >> 16) as u16 == rings::ID_PADDING {
                 // Behind half of it, what is left there from an earlier turn would be a record.
                 if self.subbuffer_end > self.bytes.len() {
                     return None;
@@ -103,24 +189,11 @@ impl<'a> Iterator for Records<'a> {
                 self.advance(self.subbuffer_end - self.at);
                 continue;
             }
-            if size_bytes < HEADER_BYTES || size_bytes > self.subbuffer_end - self.at {
-                self.pass_by();
-                continue;
+            let is_possible = (HEADER_BYTES..=self.subbuffer_end - self.at).contains(&size_bytes);
+            if is_possible && size_bytes > rest.len() {
+                return None;
             }
-            let record = rest.get(..size_bytes)?;
-            let header = rings::Record::from_bytes(record)?;
-            if header.time < self.time_min {
-                self.pass_by();
-                continue;
-            }
-            self.time_min = header.time;
-            self.advance(size_bytes);
-            return Some(Record {
-                id,
-                tid: header.tid,
-                time: header.time,
-                payload: &record[HEADER_BYTES..],
-            });
+            self.pass_by();
         }
     }
 }

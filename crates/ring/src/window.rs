@@ -1,4 +1,4 @@
-//! What of a ring can be read: the protocols of both modes, as arithmetic.
+//! What of a ring can be read: the protocols of the modes, as arithmetic.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::{Layout, Mode};
 pub struct Window {
     /// Bytes ever written.
     pub head: u64,
-    /// Discard: bytes ever read. Overwrite: what the writer gave up.
+    /// Discard and block: bytes ever read. Overwrite: what the writer gave up.
     pub tail: u64,
 }
 

@@ -122,7 +122,7 @@ impl Line {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn ns(&self, counter: u64) -> Option<i64> {
         let part = counter.wrapping_sub(self.counter);
         let ns = (u128::from(part) * u128::from(self.slope)) >> SLOPE_BITS;
@@ -145,6 +145,12 @@ impl Converter<'_> {
             Some(ns) => ns,
             None => self.ns_elsewhere(counter),
         }
+    }
+
+    /// The same where it lies between the two pairs of the last conversion.
+    #[inline(always)]
+    pub fn near_ns(&self, counter: u64) -> Option<i64> {
+        self.line.ns(counter)
     }
 
     #[cold]

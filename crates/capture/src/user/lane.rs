@@ -8,11 +8,17 @@ use event::{Instant, Result};
 use ring::{ClockKind, Layout, Losses, Mode, Record, Records, RingFile};
 
 use super::clock::{Converter, CounterClock};
+use super::scribe::{Scribe, Times, Transcribed};
 
-/// A pass copies at most so much of each ring: it is still in the CPU's cache when it is laid out.
-const COPY_BYTES: u64 = 256 << 10;
+/// A ring is copied in pieces of this size: each is still in the CPU's nearest cache when its
+/// records are laid out.
+const PIECE_BYTES: u64 = 32 << 10;
 /// Where that much holds no whole record. More than the largest record.
-const COPY_BYTES_MAX: u64 = 1 << 20;
+const PIECE_BYTES_MAX: u64 = 1 << 20;
+/// A ring that is fuller than one part in this many is not to wait for the disk.
+const FULL_PARTS: u64 = 4;
+/// A pass reads at most so much of each ring, then others have their turn.
+const PASS_BYTES: u64 = 2 << 20;
 
 /// What the counters of a ring said at one moment.
 struct Counted {
@@ -45,10 +51,11 @@ pub(super) struct Lane {
     pub losses_before: Losses,
     /// Ours that are in the file.
     pub losses_kept: Losses,
-    pub bytes: Vec<u8>,
-    /// Whether the last copy held no whole record.
-    pub is_stuck: bool,
-    /// Whether the last copy took all that was there, and when that was.
+    /// The piece that was copied and not laid out yet; it begins at `next`.
+    bytes: Vec<u8>,
+    /// Up to where this pass reads.
+    until: u64,
+    /// Whether this pass takes all that was there when it began, and when that was.
     is_drained: bool,
     copied_ns: i64,
     /// Up to when its stream was given all that happened.
@@ -72,7 +79,7 @@ impl Lane {
             losses_before: Losses::default(),
             losses_kept: Losses::default(),
             bytes: Vec::new(),
-            is_stuck: false,
+            until: next,
             is_drained: false,
             copied_ns: 0,
             whole_until: Instant::MIN,
@@ -102,6 +109,7 @@ impl Lane {
             lane.next = kept.clamp(range.start, range.end);
             lane.bytes.drain(..(lane.next - range.start) as usize);
         }
+        lane.until = range.end;
         Ok(Some(lane))
     }
 
@@ -168,11 +176,84 @@ impl Lane {
         Some(Instant::from_ns(ns))
     }
 
+    /// Whether there is something to lay out.
     pub fn holds(&self) -> bool {
         !self.bytes.is_empty()
     }
 
-    /// Copies what is new; returns how much the ring held.
+    /// Says in the stream what was lost before this pass; whether that is news.
+    pub fn say_losses(&mut self) -> Result<bool> {
+        // A loss lies before the end of the packet that counts it.
+        let lost: u64 = self.losses.iter().sum();
+        let is_news = lost > self.lost_written;
+        self.lost_written = lost;
+        if let Some(stream) = &mut self.stream {
+            stream.discarded(lost)?;
+        }
+        Ok(is_news)
+    }
+
+    /// Lets the packet that counts a loss reach up to where it was counted.
+    pub fn end_loss(&mut self) -> Result<()> {
+        self.ns = self.ns.max(self.losses_ns);
+        match &mut self.stream {
+            Some(stream) => stream.covers(Instant::from_ns(self.ns)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what this pass reads to the stream, piece by piece.
+    pub fn transcribe(
+        &mut self,
+        file: &RingFile,
+        scribe: &mut Scribe<'_>,
+        mut converter: Converter<'_>,
+        total: &mut Transcribed,
+    ) -> Result<()> {
+        let layout = file.layout();
+        while let (true, Some(stream)) = (self.holds(), &mut self.stream) {
+            let bytes = std::mem::take(&mut self.bytes);
+            let mut records = Records::new(&bytes, self.next, layout.subbuffer_bytes, self.counter);
+            let times = Times {
+                clock: layout.clock,
+                converter,
+                first_ns: self.first_ns,
+                last_ns: self.ns,
+            };
+            let times = scribe.transcribe(&mut records, stream, times, total)?;
+            (self.first_ns, self.ns) = (times.first_ns, times.last_ns);
+            converter = times.converter;
+            total.malformed += records.malformed();
+            self.counter = records.time_max();
+            let position = records.position();
+            self.go_on(bytes, position, file)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the next piece of this pass into the memory of the last, `bytes`, of which all before
+    /// `position` was laid out.
+    fn go_on(&mut self, mut bytes: Vec<u8>, position: u64, file: &RingFile) -> Result<()> {
+        let is_stuck = position <= self.next;
+        let piece_bytes = bytes.len() as u64;
+        bytes.clear();
+        self.bytes = bytes;
+        self.next = self.next.max(position);
+        let left = self.until.saturating_sub(self.next);
+        match is_stuck {
+            // What is left there is no whole record.
+            true if piece_bytes >= left.min(PIECE_BYTES_MAX) => Ok(()),
+            true => self.copy_piece(file, PIECE_BYTES_MAX),
+            false => self.copy_piece(file, PIECE_BYTES),
+        }
+    }
+
+    fn copy_piece(&mut self, file: &RingFile, most: u64) -> Result<()> {
+        let end = self.until.min(self.next + most);
+        file.copy(self.ring, self.next..end.max(self.next), &mut self.bytes)
+    }
+
+    /// Begins a pass over what is new; returns how much the ring held.
     pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
         self.copied_ns = crate::clock::monotonic().as_ns();
         self.is_drained = true;
@@ -191,20 +272,19 @@ impl Lane {
             self.kept = self.next;
             return file.consumed(self.ring, self.next).map(|()| 0);
         };
-        let held = range.end - range.start;
-        let most = match self.is_stuck {
-            true => COPY_BYTES_MAX,
-            false => COPY_BYTES,
-        };
         // What was lost until the counters were read lies before what came later.
         let counted = self.counted.front();
         let before = counted.map_or(range.end, |counted| {
             counted.head.clamp(range.start, range.end)
         });
-        let end = before.min(range.start + most);
-        self.is_drained = end == range.end;
-        file.copy(self.ring, range.start..end, &mut self.bytes)?;
-        if end == before
+        self.until = before.min(range.start + PASS_BYTES);
+        self.is_drained = self.until == range.end;
+        self.copy_piece(file, PIECE_BYTES)?;
+        let held = range.end - range.start;
+        if let Some(stream) = &mut self.stream {
+            stream.may_wait(held <= file.layout().ring_bytes / FULL_PARTS);
+        }
+        if self.until == before
             && let Some(counted) = self.counted.pop_front()
         {
             (self.losses, self.losses_ns) = (counted.losses, counted.ns);
@@ -212,7 +292,7 @@ impl Lane {
         Ok(held)
     }
 
-    /// Whether there is more to copy.
+    /// Whether there is more to read behind this pass.
     pub fn is_behind(&self) -> bool {
         !self.is_drained
     }

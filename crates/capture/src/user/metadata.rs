@@ -37,7 +37,7 @@ pub(super) fn create(
         streams: vec![
             StreamMeta {
                 name: "channel0".to_owned(),
-                header: HeaderKind::Large,
+                header: HeaderKind::for_classes(classes.len()),
                 classes,
                 log_levels,
                 event_context: contexts::fields(&common.wanted.contexts),

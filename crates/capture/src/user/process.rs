@@ -1,23 +1,23 @@
 //! One traced process: from its rings to a CTF trace of its own, as LTTng's per-process buffers.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use ctf::writer::{TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
 use expr::Expr;
-use ring::{ClockKind, Directory, Liveness, Losses, Mode, Records, RingFile, Switch};
+use ring::{ClockKind, Directory, Liveness, Losses, Mode, RingFile, Switch};
 
 use super::clock::CounterClock;
 use super::contexts::Contexts;
 use super::filter::{self, ByRecorder, Compiled};
 use super::forgotten::Forgotten;
-use super::lane::{Lane, time_ns};
+use super::lane::Lane;
 use super::map::ProcessMap;
 use super::metadata::{self, Ending};
 use super::refusals;
-use super::scribe::{Desk, LaidOut, Scribe};
+use super::scribe::{Desk, Scribe, Transcribed};
 use super::session::Wanted;
 use super::wanted::{self, Verdict};
 
@@ -90,19 +90,16 @@ pub(super) struct Process {
     /// The error of the times of what is older than our clock.
     early_error_ns: i64,
     desk: Desk,
-    events: u64,
-    malformed: u64,
-    /// Events with contexts that nobody knew.
-    unknown: u64,
+    written: Transcribed,
     size_bytes: u64,
 }
 
 impl Process {
-    /// Takes the process over: its wanted events are switched on, full rings lose new events, or
-    /// in flight old ones.
+    /// Takes the process over: its wanted events are switched on, full rings lose new events, in
+    /// the mode block after some waiting, or in flight old ones.
     pub fn attach(
         directory: Rc<Directory>,
-        file: RingFile,
+        mut file: RingFile,
         common: &Common,
         forgotten: &Forgotten,
     ) -> Result<Self> {
@@ -111,6 +108,9 @@ impl Process {
             (true, _) => file.set_mode(Mode::Overwrite)?,
             (false, Mode::Overwrite) => file.set_mode(Mode::Discard)?,
             (false, _) => (),
+        }
+        if !common.in_flight {
+            file.map_data();
         }
         let mut lanes = Vec::new();
         for ring in 0..file.layout().rings {
@@ -162,9 +162,7 @@ impl Process {
             has_failed: false,
             early_error_ns: 0,
             desk: Desk::default(),
-            events: 0,
-            malformed: 0,
-            unknown: 0,
+            written: Transcribed::default(),
             size_bytes: 0,
         }
     }
@@ -187,7 +185,7 @@ impl Process {
         let mut process = Process::new(directory, file, lanes, Mode::Discard);
         process.contexts = contexts;
         process.consumes = false;
-        process.malformed = malformed;
+        process.written.malformed = malformed;
         // After the copy: whatever it holds was described before now.
         process.file.read_table()?;
         process.desk.learn(&process.file);
@@ -225,7 +223,7 @@ impl Process {
         pair.map_or(Ok(()), |(counter, ns)| self.file.leave_pair(counter, ns))
     }
 
-    /// Whether it can still write.
+    /// Whether somebody can still write to its rings.
     pub fn liveness(&self) -> Liveness {
         self.file.liveness()
     }
@@ -233,6 +231,16 @@ impl Process {
     /// Whether what it said could not be written.
     pub fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Whether its rings could not be read: that is no fault of the others.
+    pub fn is_broken(&self) -> bool {
+        self.file.is_broken()
+    }
+
+    /// Where its rings are.
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join(self.file.name())
     }
 
     /// Brings what was written so far to the files.
@@ -265,7 +273,7 @@ impl Process {
         loop {
             let mut more = false;
             for lane in &mut self.lanes {
-                let held = lane.copy(&self.file, &mut self.malformed)?;
+                let held = lane.copy(&self.file, &mut self.written.malformed)?;
                 more |= lane.is_behind();
                 fullest = fullest.max(held as f64 / self.file.layout().ring_bytes as f64);
             }
@@ -419,53 +427,24 @@ impl Process {
             return Ok(());
         }
         let lane = &mut self.lanes[place];
-        let layout = self.file.layout();
-        let bytes = std::mem::take(&mut lane.bytes);
-        let mut records = Records::new(&bytes, lane.next, layout.subbuffer_bytes, lane.counter);
-        let Some(stream) = &mut lane.stream else {
-            return Ok(());
-        };
-        let mut converter = clock.converter();
-        // A loss lies before the end of the packet that counts it.
-        let lost: u64 = lane.losses.iter().sum();
-        let lost_more = lost > lane.lost_written;
-        lane.lost_written = lost;
-        stream.discarded(lost)?;
+        let lost_more = lane.say_losses()?;
         let mut scribe = Scribe::new(
             (&self.file, lane.ring),
             (&mut self.contexts, &common.wanted.contexts),
             &mut self.filters,
             &mut self.desk,
         );
-        let mut ns = lane.ns;
-        let mut events = 0;
-        for record in records.by_ref() {
-            ns = ns.max(time_ns(layout.clock, &mut converter, &record));
-            lane.first_ns.get_or_insert(ns);
-            match scribe.lay_out(&record) {
-                LaidOut::As(class, contexts, fields) => {
-                    stream.event_in_parts(class, Instant::from_ns(ns), contexts, fields)?;
-                    events += 1;
-                }
-                LaidOut::Filtered => (),
-                LaidOut::Malformed => self.malformed += 1,
-            }
-        }
-        lane.ns = ns;
-        self.events += events;
-        self.unknown += scribe.unknown;
-        self.malformed += records.malformed();
-        lane.counter = records.time_max();
-        lane.is_stuck = !bytes.is_empty() && records.position() <= lane.next;
-        lane.next = lane.next.max(records.position());
-        lane.bytes = bytes;
-        lane.bytes.clear();
+        lane.transcribe(
+            &self.file,
+            &mut scribe,
+            clock.converter(),
+            &mut self.written,
+        )?;
         if lost_more {
-            lane.ns = lane.ns.max(lane.losses_ns);
-            stream.covers(Instant::from_ns(lane.ns))?;
+            lane.end_loss()?;
         }
         let waiting = lane.next.saturating_sub(lane.kept);
-        match self.consumes && waiting >= layout.ring_bytes / WAITING_PARTS {
+        match self.consumes && waiting >= self.file.layout().ring_bytes / WAITING_PARTS {
             true => lane.keep(&self.file),
             false => Ok(()),
         }
@@ -495,7 +474,10 @@ impl Process {
             (true, false) => self.directory.remove(self.file.name())?,
             // Its mode says how its rings are to be read.
             (true, true) => (),
-            (false, _) => self.file.set_mode(self.mode_behind)?,
+            (false, _) => {
+                let set = self.file.set_mode(self.mode_behind);
+                self.unless_broken(set)?;
+            }
         }
         Ok((ended?, self.problems))
     }
@@ -509,17 +491,31 @@ impl Process {
     ) -> Result<UserProcess> {
         for place in &self.switched {
             let event = &self.file.table().events[*place];
-            self.file.switch(event, Switch::Off)?;
+            let switched = self.file.switch(event, Switch::Off);
+            self.unless_broken(switched)?;
         }
         if !common.in_flight {
             self.map.look(&self.file);
         }
         let read = match self.has_failed {
-            true => Ok(0.0),
-            false => self.poll(clock, common),
+            true => Ok(()),
+            false => self.poll(clock, common).map(|_| ()),
         };
+        if let Err(error) = &read
+            && self.file.is_broken()
+        {
+            self.problems.push(format!("{error:#}"));
+        }
         let closed = self.close(clock, end);
-        read.and(closed)
+        self.unless_broken(read).and(closed)
+    }
+
+    /// What `done` says, unless the rings are broken: then what they allow was done.
+    fn unless_broken(&self, done: Result<()>) -> Result<()> {
+        match self.file.is_broken() {
+            true => Ok(()),
+            false => done,
+        }
     }
 
     /// After a write that failed: ends the trace, before `end`, where the first of its events is
@@ -567,8 +563,8 @@ impl Process {
             let is_converted = self.file.layout().clock == ClockKind::Counter;
             let ending = Ending {
                 losses,
-                malformed: self.malformed,
-                unknown: self.unknown,
+                malformed: self.written.malformed,
+                unknown: self.written.unknown,
                 clock_error_ns: is_converted.then(|| clock.error_ns().max(self.early_error_ns)),
             };
             meta.environment.extend(ending.environment());
@@ -578,10 +574,13 @@ impl Process {
         Ok(UserProcess {
             pid: self.file.layout().pid,
             name: self.file.layout().name.clone(),
-            events: self.events,
+            events: self.written.events,
             losses,
-            malformed: self.malformed,
-            unregistered: self.file.unregistered()?,
+            malformed: self.written.malformed,
+            unregistered: match self.file.unregistered() {
+                Err(_) if self.file.is_broken() => 0,
+                unregistered => unregistered?,
+            },
             size_bytes: self.size_bytes,
         })
     }

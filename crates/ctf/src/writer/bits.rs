@@ -3,10 +3,12 @@
 //! A little-endian integer's bits fill a byte from its least significant bit, a big-endian
 //! integer's from its most significant.
 
+use super::aligned::AlignedBytes;
+
 /// The bytes of an open packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct PacketBytes {
-    pub bytes: Vec<u8>,
+    pub bytes: AlignedBytes,
     /// Bits of the last byte that are not used yet.
     unused_bits: u8,
 }
@@ -43,7 +45,7 @@ impl PacketBytes {
 
     /// Zeros up to this length; never shorter.
     fn grow(&mut self, bits: u64) {
-        self.bytes.resize(bits.div_ceil(8) as usize, 0);
+        self.bytes.zero_up_to(bits.div_ceil(8) as usize);
         self.unused_bits = (self.bytes.len() as u64 * 8 - bits) as u8;
     }
 
@@ -54,35 +56,6 @@ impl PacketBytes {
             self.align(8);
         }
         self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Appends the lowest `header_bytes` of `header`, at most eight, and two parts, on a byte. The
-    /// hot path of a recorder: most parts have one or two words, and a call for each, or a look at
-    /// the capacity, costs as much as the copy.
-    #[inline(always)]
-    pub fn append_event(
-        &mut self,
-        header: u64,
-        header_bytes: usize,
-        context: &[u8],
-        fields: &[u8],
-    ) {
-        debug_assert!(self.is_at_byte());
-        // Known where this is called, and gone there.
-        assert!(header_bytes <= 8);
-        let parts_bytes = context.len() + fields.len();
-        self.bytes.reserve(8 + parts_bytes);
-        let length = self.bytes.len();
-        // SAFETY: there is room for eight bytes and both parts behind the length, which grows by
-        // what was written of them.
-        unsafe {
-            let end = self.bytes.as_mut_ptr().add(length);
-            end.cast::<u64>().write_unaligned(header.to_le());
-            let behind_header = end.add(header_bytes);
-            copy_words(context, behind_header);
-            copy_words(fields, behind_header.add(context.len()));
-            self.bytes.set_len(length + header_bytes + parts_bytes);
-        }
     }
 
     /// Appends the lowest `size_bits` of `value`, where the last ended.
@@ -112,23 +85,6 @@ impl PacketBytes {
     }
 }
 
-/// Copies `part`: one or two words without a call.
-///
-/// # Safety
-/// There is room for it at `to`.
-#[inline(always)]
-unsafe fn copy_words(part: &[u8], to: *mut u8) {
-    let from = part.as_ptr();
-    // SAFETY: the length was looked at, and the caller made room.
-    unsafe {
-        match part.len() {
-            8 => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
-            16 => to.cast::<[u8; 16]>().write(from.cast::<[u8; 16]>().read()),
-            length => to.copy_from_nonoverlapping(from, length),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +96,7 @@ mod tests {
             for (value, size_bits) in integers {
                 packet.integer(*value, *size_bits, big_endian);
             }
-            assert_eq!(packet.bytes, expect);
+            assert_eq!(packet.bytes[..], *expect);
             let sizes: u64 = integers.iter().map(|(_, size)| u64::from(*size)).sum();
             assert_eq!(packet.len_bits(), sizes);
         };
@@ -162,26 +118,8 @@ mod tests {
         packet.integer(1, 1, false);
         packet.align(32);
         packet.append(&[7]);
-        assert_eq!(packet.bytes, [1, 0, 0, 0, 7]);
+        assert_eq!(packet.bytes[..], [1, 0, 0, 0, 7]);
         packet.align(1);
         assert_eq!(packet.len_bits(), 40);
-    }
-
-    #[test]
-    fn an_event_is_its_header_and_both_parts_whatever_their_lengths() {
-        let check = |header_bytes: usize, context: &[u8], fields: &[u8]| {
-            let mut packet = PacketBytes::default();
-            packet.append(&[9, 9, 9]);
-            packet.append_event(0x0807_0605_0403_0201, header_bytes, context, fields);
-            let header = &[1, 2, 3, 4, 5, 6, 7, 8][..header_bytes];
-            assert_eq!(packet.bytes, [&[9, 9, 9], header, context, fields].concat());
-        };
-        let bytes: Vec<u8> = (100..180).collect();
-        for header_bytes in [4, 6, 8] {
-            for length in 0..40 {
-                check(header_bytes, &bytes[..length], &bytes[40..80 - length]);
-                check(header_bytes, &[], &bytes[..length]);
-            }
-        }
     }
 }

@@ -231,7 +231,7 @@ impl Encoder<'_> {
         let kept = &text[..text.len().min(size_bytes)];
         self.out.append(kept);
         let filled = self.out.bytes.len() + size_bytes - kept.len();
-        self.out.bytes.resize(filled, 0);
+        self.out.bytes.zero_up_to(filled);
         Ok(())
     }
 

@@ -83,6 +83,20 @@ pub enum HeaderKind {
     Untimed,
 }
 
+/// So many ids are in the compact header; the last of its five bits' values says that another
+/// follows.
+const COMPACT_CLASSES_MAX: usize = 31;
+
+impl HeaderKind {
+    /// The smallest that holds the ids of so many classes, and a time.
+    pub fn for_classes(count: usize) -> Self {
+        match count {
+            ..=COMPACT_CLASSES_MAX => HeaderKind::Compact,
+            _ => HeaderKind::Large,
+        }
+    }
+}
+
 /// A stream class (LTTng: a channel).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamMeta {

@@ -7,6 +7,7 @@
 //! The way of a type: `meta` (what callers say) → `lower` and `links` (what the dialect can say,
 //! references resolved: `wire`) → `tsdl` or `fragments` (the metadata), `encode` (values → bits).
 
+mod aligned;
 mod bits;
 mod encode;
 mod fragments;
@@ -35,7 +36,7 @@ use wire::{ClassWire, Member};
 pub use meta::{ClockMeta, Dialect, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
 pub use payload::PayloadWriter;
 pub use staged::{StagedDir, StagedFile};
-pub use stream::{StreamTotals, StreamWriter};
+pub use stream::{Run, StreamTotals, StreamWriter, WINDOW_BYTES};
 
 /// What the files of one stream class share.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! One stream file: events are collected into a packet, a full packet is written at once.
 
 mod back;
+mod run;
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ use super::index::{self, PacketFacts};
 use super::storage::Storage;
 use super::wire::Member;
 use super::{HeaderKind, write_error};
+
+use run::Quick;
+pub use run::{Run, WINDOW_BYTES};
 
 /// CTF's magic number at the start of every packet.
 const MAGIC: u32 = 0xC1FC_1FC1;
@@ -31,33 +35,6 @@ const LARGE_BYTES: usize = 6;
 
 /// Bytes of the largest header of an event.
 const HEADER_BYTES_MAX: usize = 16;
-
-/// The events for which a packet that is open takes the short header and bytes as they are.
-#[derive(Clone, Copy, Debug, Default)]
-struct Quick {
-    /// Classes before this place.
-    classes: u32,
-    /// Times that lie less than this behind the last.
-    span_ns: u64,
-    /// Whether that header has four bytes; else it has six.
-    is_compact: bool,
-}
-
-impl Quick {
-    fn new(header: HeaderKind, classes: &[ClassEncoder]) -> Quick {
-        let (ids, bits) = match header {
-            HeaderKind::Compact => (COMPACT_EXTENDED_ID, COMPACT_TIME_BITS),
-            HeaderKind::Large => (LARGE_EXTENDED_ID, LARGE_TIME_BITS),
-            HeaderKind::Untimed => return Quick::default(),
-        };
-        let bytes = classes.iter().take_while(|class| class.wire.is_bytes);
-        Quick {
-            classes: ids.min(bytes.count() as u32),
-            span_ns: 1 << bits,
-            is_compact: header == HeaderKind::Compact,
-        }
-    }
-}
 
 /// The short forms of LTTng's headers: four bytes, and six.
 #[inline(always)]
@@ -118,6 +95,7 @@ pub struct StreamWriter {
     written: Vec<PacketFacts>,
     sequence: u64,
     events: u64,
+    may_wait: bool,
 }
 
 impl StreamWriter {
@@ -136,7 +114,14 @@ impl StreamWriter {
             written: Vec::new(),
             sequence: 0,
             events: 0,
+            may_wait: false,
         })
+    }
+
+    /// Whether packets may wait for the disk from now on: large ones are written past the page
+    /// cache then, which takes less of the CPU's time and nobody's memory. It begins without.
+    pub fn may_wait(&mut self, may_wait: bool) {
+        self.may_wait = may_wait;
     }
 
     /// Appends an event. `payload` holds the bytes of the stream's event context, the event's
@@ -146,39 +131,17 @@ impl StreamWriter {
     /// [`ErrorKind::InvalidInput`] when time goes backwards, the class does not exist or is not
     /// made of whole bytes alone; otherwise what the operating system says, with the file's name.
     pub fn event(&mut self, class_index: u32, time: Instant, payload: &[u8]) -> Result<()> {
-        self.event_in_parts(class_index, time, payload, &[])
+        let is_quick = self.run().event(class_index, time, payload, &[]);
+        match is_quick {
+            true => Ok(()),
+            false => self.any_event(class_index, time, payload, &[]),
+        }
     }
 
-    /// The same with the payload in two parts, which need not be brought together before.
-    ///
-    /// # Errors
-    /// As [`StreamWriter::event`].
+    /// Many events, one after the other.
     #[inline]
-    pub fn event_in_parts(
-        &mut self,
-        class_index: u32,
-        time: Instant,
-        context: &[u8],
-        fields: &[u8],
-    ) -> Result<()> {
-        let ns = time.as_ns() as u64;
-        let used = self.packet.bytes.len();
-        // A time before the last, or before the clock's origin, is far behind it by this.
-        let is_quick = class_index < self.quick.classes
-            && ns.wrapping_sub(self.end) < self.quick.span_ns
-            && used > 0
-            && used + context.len() + fields.len() + HEADER_BYTES_MAX <= PACKET_BYTES;
-        if !is_quick || !self.packet.is_at_byte() {
-            return self.any_event(class_index, time, context, fields);
-        }
-        let (header, header_bytes) = match self.quick.is_compact {
-            true => (compact_header(class_index, ns), COMPACT_BYTES),
-            false => (large_header(class_index, ns), LARGE_BYTES),
-        };
-        let packet = &mut self.packet;
-        packet.append_event(header, header_bytes, context, fields);
-        self.end_event(ns);
-        Ok(())
+    pub fn run(&mut self) -> Run<'_> {
+        Run::new(self)
     }
 
     /// An event that begins a packet, or has no short header, or is refused.
@@ -461,8 +424,17 @@ impl StreamWriter {
         if self.packet.bytes.is_empty() {
             return Ok(());
         }
-        let facts = self.seal();
-        let written = self.storage.append(&self.packet.bytes);
+        let mut facts = self.seal();
+        let padded = match self.may_wait {
+            true => self.storage.padded(self.packet.bytes.len()),
+            false => self.packet.bytes.len(),
+        };
+        if padded > self.packet.bytes.len() {
+            facts.size_bits = padded as u64 * 8;
+            self.write_preamble(&facts);
+            self.packet.bytes.zero_up_to(padded);
+        }
+        let written = self.storage.append(&self.packet.bytes, self.may_wait);
         written.map_err(|cause| write_error(&self.start.path, cause))?;
         self.packet.clear();
         self.written.push(facts);
@@ -473,9 +445,13 @@ impl StreamWriter {
     /// Brings the open packet's preamble up to date.
     fn seal(&mut self) -> PacketFacts {
         let facts = self.facts();
-        let preamble = self.preamble(&facts);
-        self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
+        self.write_preamble(&facts);
         facts
+    }
+
+    fn write_preamble(&mut self, facts: &PacketFacts) {
+        let preamble = self.preamble(facts);
+        self.packet.bytes[..preamble.len()].copy_from_slice(&preamble);
     }
 
     /// Packet header (magic, uuid, stream id, instance id) and the writer's own fields of the

@@ -7,8 +7,6 @@ use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Integer, Re
 
 use super::{Given, spelling};
 
-/// More classes need LTTng's large header.
-const COMPACT_CLASSES_MAX: usize = 31;
 /// Field numbers have 16 bits.
 const FIELDS_MAX: usize = 1 << 15;
 
@@ -174,10 +172,7 @@ impl Declared {
             let classes: Vec<EventClass> = of_stream.map(Class::event_class).collect();
             StreamMeta {
                 name: name.clone(),
-                header: match classes.len() {
-                    0..COMPACT_CLASSES_MAX => HeaderKind::Compact,
-                    _ => HeaderKind::Large,
-                },
+                header: HeaderKind::for_classes(classes.len()),
                 classes,
                 ..StreamMeta::default()
             }

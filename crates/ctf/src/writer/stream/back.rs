@@ -49,7 +49,11 @@ impl StreamWriter {
         let Some(last) = self.written.pop_if(|last| instant(last.end) > until) else {
             return Ok(false);
         };
-        self.packet.bytes = self.take_from_file(last.offset_bytes)?;
+        let bytes = self.take_from_file(last.offset_bytes)?;
+        self.packet.clear();
+        self.packet.append(&bytes);
+        // It may have been filled up to the end of a block.
+        self.packet.truncate(last.content_bits);
         (self.begin, self.end) = (last.begin, last.end);
         (self.discarded, self.sequence) = (last.discarded, last.sequence);
         self.events_begin = 0;

@@ -1,0 +1,290 @@
+//! The data of a process's rings, mapped to be read.
+//!
+//! A copy out of a mapping costs a third of what `pread` takes, which looks up every page. But who
+//! truncates the file takes the pages away, and a read of them is SIGBUS. So each mapping is on a
+//! list: our handler puts zeros in the place of a listed mapping that lost its pages, and takes
+//! note. Faults of all others go where they went before us.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::param::page_size;
+
+/// So many mappings can be on the list; the files of more processes are read by `pread`.
+const GUARDED_MAX: usize = 512;
+/// More is read by `pread`: where a process made holes, reading them by a mapping takes memory.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// A mapping on the list.
+struct Guarded {
+    /// Where it begins and ends in memory; free while both are 0. The begin is stored last.
+    begin: AtomicUsize,
+    end: AtomicUsize,
+    /// Whether it lost its pages.
+    is_broken: AtomicBool,
+}
+
+static GUARDED: [Guarded; GUARDED_MAX] = [const {
+    Guarded {
+        begin: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        is_broken: AtomicBool::new(false),
+    }
+}; GUARDED_MAX];
+
+/// What becomes of the SIGBUS of others.
+struct Before(UnsafeCell<MaybeUninit<libc::sigaction>>);
+
+// SAFETY: written once, before the handler that reads it is installed.
+unsafe impl Sync for Before {}
+
+static BEFORE: Before = Before(UnsafeCell::new(MaybeUninit::uninit()));
+
+impl Guarded {
+    /// Takes a free place for the mapping of `bytes` at `begin`.
+    fn take(begin: usize, bytes: usize) -> Option<&'static Guarded> {
+        let claim = |guarded: &&Guarded| {
+            let free = &guarded.end;
+            free.compare_exchange(0, begin + bytes, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        };
+        let taken = GUARDED.iter().find(claim)?;
+        taken.is_broken.store(false, Ordering::Relaxed);
+        taken.begin.store(begin, Ordering::Release);
+        Some(taken)
+    }
+
+    fn give_back(&self) {
+        self.begin.store(0, Ordering::Release);
+        self.end.store(0, Ordering::Release);
+    }
+}
+
+/// Installs the handler, once.
+fn guard() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler does only what a handler may: it loads and stores atomics, and calls
+        // mmap and sigaction. What it reads is written before it is there.
+        unsafe {
+            let before = (*BEFORE.0.get()).as_mut_ptr();
+            libc::sigaction(libc::SIGBUS, std::ptr::null(), before);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_bus_error as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigemptyset(&mut action.sa_mask);
+            libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        }
+    });
+}
+
+/// Puts zeros under a listed mapping that lost its pages; what was interrupted then goes on.
+extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: the kernel hands a valid siginfo_t, with the address that was read.
+    let address = unsafe { (*info).si_addr() } as usize;
+    let of_it = |guarded: &&Guarded| {
+        let begin = guarded.begin.load(Ordering::Acquire);
+        begin != 0 && (begin..guarded.end.load(Ordering::Acquire)).contains(&address)
+    };
+    let Some(guarded) = GUARDED.iter().find(of_it) else {
+        // Back to where it went before: the instruction is tried again, and meets that.
+        // SAFETY: `guard` filled it in before this handler was there.
+        unsafe {
+            libc::sigaction(
+                libc::SIGBUS,
+                (*BEFORE.0.get()).as_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        return;
+    };
+    guarded.is_broken.store(true, Ordering::Release);
+    let begin = guarded.begin.load(Ordering::Acquire);
+    let bytes = guarded.end.load(Ordering::Acquire) - begin;
+    // SAFETY: the range is that of a mapping of ours, which nobody refers to but by its address.
+    let zeros = unsafe {
+        rustix::mm::mmap_anonymous(
+            begin as *mut c_void,
+            bytes,
+            ProtFlags::READ,
+            MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+        )
+    };
+    if zeros.is_err() {
+        // SAFETY: as above. Without memory for this there is no way on.
+        unsafe {
+            libc::sigaction(
+                libc::SIGBUS,
+                (*BEFORE.0.get()).as_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+    }
+}
+
+/// A stretch of a ring file in memory.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    begin: NonNull<u8>,
+    bytes: usize,
+    /// The file's offset of the first byte.
+    offset: u64,
+    guarded: &'static Guarded,
+}
+
+// SAFETY: the mapping is read alone, and taken down when its one owner goes.
+unsafe impl Send for Mapping {}
+
+impl std::fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guarded")
+            .field("is_broken", &self.is_broken)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Mapping {
+    /// Maps `bytes` of `file` from `offset` on. `None` where that cannot be done, or costs too much
+    /// memory: `pread` does without.
+    pub fn new(file: &File, offset: u64, bytes: u64) -> Option<Mapping> {
+        if bytes > BYTES_MAX || !offset.is_multiple_of(page_size() as u64) {
+            return None;
+        }
+        guard();
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
+        // SAFETY: a new mapping, at no address of our choice.
+        let begin = unsafe {
+            let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, read, shared, file, offset)
+        };
+        let begin = NonNull::new(begin.ok()?.cast::<u8>())?;
+        // Read once, in order: no page of it is worth to be remembered as used. A kernel that does
+        // not know this goes without.
+        // SAFETY: advice on a mapping of ours changes nothing in it.
+        let _ = unsafe {
+            rustix::mm::madvise(begin.as_ptr().cast(), bytes, rustix::mm::Advice::Sequential)
+        };
+        let Some(guarded) = Guarded::take(begin.as_ptr() as usize, bytes) else {
+            // SAFETY: it was made above, and nobody knows of it.
+            let _ = unsafe { rustix::mm::munmap(begin.as_ptr().cast(), bytes) };
+            return None;
+        };
+        Some(Mapping {
+            begin,
+            bytes,
+            offset,
+            guarded,
+        })
+    }
+
+    /// Copies `bytes` that lie at `offset` of the file, all of which were mapped, to the end of
+    /// `into`. They may be written meanwhile.
+    ///
+    /// # Errors
+    /// As `read_exact` at the end of a file, when the file no longer reaches there.
+    pub fn copy(&self, offset: u64, bytes: usize, into: &mut Vec<u8>) -> io::Result<()> {
+        let place = offset.checked_sub(self.offset);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let begin = place.filter(|place| {
+            let end = place.checked_add(bytes);
+            end.is_some_and(|end| end <= self.bytes)
+        });
+        let Some(begin) = begin else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        into.reserve(bytes);
+        // SAFETY: the range was checked against the mapping, and `into` has room. Other processes
+        // may write there: bytes alone are taken, each once, and nothing is believed of them.
+        unsafe {
+            let from = self.begin.as_ptr().add(begin);
+            let end = into.as_mut_ptr().add(into.len());
+            end.copy_from_nonoverlapping(from, bytes);
+            into.set_len(into.len() + bytes);
+        }
+        match self.guarded.is_broken.load(Ordering::Acquire) {
+            true => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.guarded.give_back();
+        // SAFETY: it was mapped with these bounds, and nobody reads it any more.
+        let _ = unsafe { rustix::mm::munmap(self.begin.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn file(bytes: &[u8]) -> File {
+        let file = tempfile::tempfile().expect("a file");
+        file.write_all_at(bytes, 0).expect("room");
+        file
+    }
+
+    #[test]
+    fn what_is_mapped_is_what_is_in_the_file() {
+        let page = page_size();
+        let bytes: Vec<u8> = (0..4 * page).map(|place| (place % 251) as u8).collect();
+        let file = file(&bytes);
+        let mapping = Mapping::new(&file, page as u64, 2 * page as u64).expect("a mapping");
+        let check = |begin: usize, end: usize| {
+            let mut found = Vec::new();
+            let copied = mapping.copy(begin as u64, end - begin, &mut found);
+            match begin >= page && end <= 3 * page {
+                true => assert_eq!(found, bytes[begin..end]),
+                false => assert!(copied.is_err(), "{begin}..{end}"),
+            }
+        };
+        check(page, page + 1);
+        check(page + 7, 3 * page);
+        check(page - 1, page + 5);
+        check(2 * page, 3 * page + 1);
+        assert!(Mapping::new(&file, 8, 8).is_none(), "not at a page");
+        assert!(Mapping::new(&file, 0, BYTES_MAX + 1).is_none(), "too large");
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_under_a_mapping_is_an_error_and_no_signal() {
+        let page = page_size();
+        let bytes = vec![7; 4 * page];
+        let (cut, whole) = (file(&bytes), file(&bytes));
+        let map = |file| Mapping::new(file, 0, 4 * page as u64).expect("a mapping");
+        let (of_cut, of_whole) = (map(&cut), map(&whole));
+        let mut found = Vec::new();
+        of_cut.copy(0, 2 * page, &mut found).expect("all there");
+        cut.set_len(page as u64).expect("truncated");
+        assert!(of_cut.copy(page as u64, page, &mut found).is_err());
+        // From then on nothing of it is believed.
+        assert!(of_cut.copy(0, page, &mut found).is_err());
+        found.clear();
+        of_whole
+            .copy(0, 4 * page, &mut found)
+            .expect("another file");
+        assert_eq!(found, bytes);
+    }
+
+    #[test]
+    fn a_place_on_the_list_is_used_again() {
+        let file = file(&[1; 8]);
+        let page = page_size() as u64;
+        let all: Vec<_> = (0..GUARDED_MAX + 10)
+            .filter_map(|_| Mapping::new(&file, 0, page))
+            .collect();
+        assert!(all.len() <= GUARDED_MAX);
+        drop(all);
+        assert!(Mapping::new(&file, 0, page).is_some());
+    }
+}
