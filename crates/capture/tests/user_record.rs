@@ -2,11 +2,15 @@
 //! counted, into traces that others read. Needs no privilege.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use abi::rings::{Header, Plain, Ring};
 use capture::facts::Facts;
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
 use event::{ErrorKind, TimeRange};
@@ -246,6 +250,102 @@ fn a_process_that_runs_already_is_switched_on_and_off_again() {
     drop(silent.stdin.take());
     assert!(silent.wait().expect("it ends").success());
     assert_eq!(scene.left(), Vec::<String>::new());
+}
+
+/// What a process with malice does to its rings: the file ends behind the controls, and one of them
+/// says that there are records behind that.
+fn break_rings(path: &Path) {
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.expect("our file");
+    let mut header = vec![0; size_of::<Header>()];
+    file.read_exact_at(&mut header, 0).expect("a header");
+    let header = Header::from_bytes(&header).expect("a header");
+    assert!(header.switches_offset < header.data_offset);
+    file.set_len(header.switches_offset).expect("truncated");
+    let head = header.controls_offset + offset_of!(Ring, head) as u64;
+    file.write_all_at(&4096_u64.to_le_bytes(), head)
+        .expect("written");
+}
+
+#[test]
+fn rings_that_are_broken_end_the_recording_of_their_process_and_of_no_other() {
+    let scene = Scene::new("broken");
+    let start = || {
+        let mut command = Command::new(&scene.program);
+        command
+            .args(["50", "wait"])
+            .env("RTSCOPE_DIR", scene.shared.path());
+        command.stdin(Stdio::piped()).spawn().expect("it starts")
+    };
+    let rings = || {
+        let names = scene.left().into_iter();
+        let rings = names.filter(|name| name.starts_with("rings-"));
+        rings.collect::<Vec<_>>()
+    };
+    let mut bad = start();
+    while rings().is_empty() {
+        std::thread::yield_now();
+    }
+    let of_bad = scene.shared.path().join(&rings()[0]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let config = RecordConfig {
+        stop: Arc::clone(&stop),
+        ..scene.config("burst:*")
+    };
+    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+    let announced = || scene.left().iter().any(|name| name.starts_with("session-"));
+    while !announced() {
+        std::thread::yield_now();
+    }
+    let record_good = || {
+        let mut good = start();
+        drop(good.stdin.take());
+        assert!(good.wait().expect("it ends").success());
+        // The recorder removes the rings of a process that is gone when it has read them.
+        while rings().len() != 1 {
+            std::thread::yield_now();
+        }
+    };
+    record_good();
+    // It has read those of the bad one too by now.
+    break_rings(&of_bad);
+    record_good();
+    stop.store(true, Ordering::Release);
+    let summary = recorder.join().expect("no panic").expect("it records");
+    let events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
+    assert_eq!(events, [52, 52]);
+    let name = of_bad.file_name().expect("a name").to_string_lossy();
+    let refused = summary.user.refused.join("\n");
+    assert!(refused.contains("cannot read the rings") && refused.contains(&*name));
+    bad.kill().expect("ours");
+    bad.wait().expect("ours");
+}
+
+#[test]
+fn a_directory_that_is_taken_away_is_named_and_what_was_read_is_kept() {
+    let scene = Scene::new("taken");
+    let stop = Arc::new(AtomicBool::new(false));
+    let config = RecordConfig {
+        stop: Arc::clone(&stop),
+        ..scene.config("burst:*")
+    };
+    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+    while !scene.left().iter().any(|name| name.starts_with("session-")) {
+        std::thread::yield_now();
+    }
+    let mut traced = Command::new(&scene.program);
+    traced.arg("50").env("RTSCOPE_DIR", scene.shared.path());
+    assert!(traced.status().expect("it starts").success());
+    while scene.left().iter().any(|name| name.starts_with("rings-")) {
+        std::thread::yield_now();
+    }
+    std::fs::remove_dir_all(scene.shared.path()).expect("ours");
+    // It looks once more when it ends.
+    stop.store(true, Ordering::Release);
+    let summary = recorder.join().expect("no panic").expect("it records");
+    assert_eq!(summary.user.events(), 52);
+    let directory = scene.shared.path().display().to_string();
+    assert!(summary.user.refused.join(" ").contains(&directory));
 }
 
 #[test]

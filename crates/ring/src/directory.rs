@@ -133,6 +133,26 @@ impl Directory {
         self.names_with(RINGS)
     }
 
+    /// Whether it is still a directory that somebody else can find.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when it was removed; otherwise what the operating system says.
+    pub fn check_is_there(&self) -> Result<()> {
+        let path = self.path.display();
+        let facts = rustix::fs::fstat(&self.fd);
+        let facts =
+            facts.map_err(|errno| Error::io(format!("cannot read {path}"), errno.into()))?;
+        match facts.st_nlink {
+            0 => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("programs that start are not recorded: {path} was removed"),
+            )
+            .found("no such directory any more")
+            .mend("nothing now; keep it while a recording runs")),
+            _ => Ok(()),
+        }
+    }
+
     /// The names of session files, sorted.
     ///
     /// # Errors

@@ -305,7 +305,7 @@ impl Session {
 
     /// Looks for new processes, reads all, ends the dead ones.
     fn turn(&mut self) -> Result<f64> {
-        self.find()?;
+        self.find();
         self.clock.update();
         if self
             .pair_left
@@ -313,7 +313,8 @@ impl Session {
         {
             self.pair_left = Some(StdInstant::now());
             for process in &self.processes {
-                process.leave_pair(&self.clock)?;
+                // A help for whoever finds the file after a crash: an older one is there without.
+                let _ = process.leave_pair(&self.clock);
             }
         }
         let mut fullest = 0.0_f64;
@@ -322,7 +323,17 @@ impl Session {
             // Asked before the last reading, so that nothing can come after it.
             let dead = self.processes[index].liveness() == Liveness::Dead;
             let (process, clock, common) = self.parts(index);
-            fullest = fullest.max(process.poll(clock, &common)?);
+            match process.poll(clock, &common) {
+                Ok(full) => fullest = fullest.max(full),
+                // Whoever broke them ends the recording of that process, and of no other.
+                Err(error) if process.is_broken() => {
+                    let path = process.path();
+                    self.refusals.add_at(path, &error);
+                    self.end(index)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             if dead && (!self.in_flight || self.processes.len() > DEAD_KEPT) {
                 self.end(index)?;
             } else {
@@ -366,36 +377,50 @@ impl Session {
     }
 
     /// Attaches to processes that are new.
-    fn find(&mut self) -> Result<()> {
-        for place in &self.places {
-            self.refusals
-                .without_rings(&place.directory, self.wanted.begin_ns)?;
-            for name in place.directory.names()? {
-                let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
-                let path = place.directory.path().join(&name);
-                if self.processes.iter().any(is_known) || self.refusals.knows(&path) {
-                    continue;
+    fn find(&mut self) {
+        let mut place = 0;
+        while place < self.places.len() {
+            match self.find_in(place) {
+                Ok(()) => place += 1,
+                // Whoever took the directory away ends what would have been recorded there alone.
+                Err(error) => {
+                    self.refusals.add(&error);
+                    self.places.remove(place);
                 }
-                let common = Common {
-                    folder: &self.folder,
-                    wanted: &self.wanted,
-                    wall_offset_ns: self.wall_offset_ns,
-                    trace_name: &self.trace_name,
-                    in_flight: self.in_flight,
-                    keeps_the_dead: false,
-                };
-                let attached = match place.directory.rings(&name) {
-                    Ok(None) => continue,
-                    Ok(Some(file)) => {
-                        let directory = Rc::clone(&place.directory);
-                        Process::attach(directory, file, &common, &place.forgotten)
-                    }
-                    Err(error) => Err(error),
-                };
-                match attached {
-                    Ok(process) => self.processes.push(process),
-                    Err(error) => self.refusals.add_at(path, &error),
+            }
+        }
+    }
+
+    fn find_in(&mut self, place: usize) -> Result<()> {
+        let place = &self.places[place];
+        place.directory.check_is_there()?;
+        self.refusals
+            .without_rings(&place.directory, self.wanted.begin_ns)?;
+        for name in place.directory.names()? {
+            let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
+            let path = place.directory.path().join(&name);
+            if self.processes.iter().any(is_known) || self.refusals.knows(&path) {
+                continue;
+            }
+            let common = Common {
+                folder: &self.folder,
+                wanted: &self.wanted,
+                wall_offset_ns: self.wall_offset_ns,
+                trace_name: &self.trace_name,
+                in_flight: self.in_flight,
+                keeps_the_dead: false,
+            };
+            let attached = match place.directory.rings(&name) {
+                Ok(None) => continue,
+                Ok(Some(file)) => {
+                    let directory = Rc::clone(&place.directory);
+                    Process::attach(directory, file, &common, &place.forgotten)
                 }
+                Err(error) => Err(error),
+            };
+            match attached {
+                Ok(process) => self.processes.push(process),
+                Err(error) => self.refusals.add_at(path, &error),
             }
         }
         Ok(())
@@ -457,7 +482,7 @@ fn take(path: &Path, owner: u32, ours: bool, lines: &[String]) -> Result<Place> 
 }
 
 /// The directories to look into, with their owners, and whether each is ours: the one that was
-/// asked for, else that of our user; root looks into those of all users.
+/// asked for, else that of `RTSCOPE_DIR`, else that of our user; root looks into those of all.
 pub(crate) fn directories(asked: Option<&Path>) -> Vec<(PathBuf, u32, bool)> {
     let uid = rustix::process::geteuid().as_raw();
     let asked = asked.map(Path::to_owned);
