@@ -1,22 +1,65 @@
 //! Bytes that begin at a block of memory, as writes past the page cache want them.
 
-use std::mem::MaybeUninit;
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// Where the memory, the offset and the size of such a write begin and end: at multiples of the
 /// largest block that a disk of today has.
 pub(super) const BLOCK_BYTES: usize = 4096;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(4096))]
-struct Block([u8; BLOCK_BYTES]);
+/// Memory of this size is asked for in one page, which such a write then looks up once.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// From so many bytes on the rest of a huge page is worth having.
+const HUGE_FROM_BYTES: usize = HUGE_PAGE_BYTES / 2;
 
 /// As a `Vec<u8>`, with the first byte at a multiple of [`BLOCK_BYTES`] in memory.
 #[derive(Default)]
 pub(super) struct AlignedBytes {
-    memory: Vec<MaybeUninit<Block>>,
+    memory: Option<Memory>,
     len: usize,
 }
+
+/// Memory that was allocated by its layout.
+struct Memory {
+    begin: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Memory {
+    /// For at least so many bytes.
+    fn new(bytes: usize) -> Memory {
+        let align = match bytes >= HUGE_FROM_BYTES {
+            true => HUGE_PAGE_BYTES,
+            false => BLOCK_BYTES,
+        };
+        let layout = Layout::from_size_align(bytes, align).map(|layout| layout.pad_to_align());
+        let layout = layout.expect("a packet that memory can hold");
+        // SAFETY: the size is not zero.
+        let Some(begin) = NonNull::new(unsafe { alloc(layout) }) else {
+            handle_alloc_error(layout);
+        };
+        if align == HUGE_PAGE_BYTES {
+            use rustix::mm::{Advice, madvise};
+            let place = begin.as_ptr().cast();
+            // Where there are no such pages usual ones do.
+            // SAFETY: advice on memory of our own changes nothing in it.
+            let _ = unsafe { madvise(place, layout.size(), Advice::LinuxHugepage) };
+        }
+        Memory { begin, layout }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated by this layout.
+        unsafe { dealloc(self.begin.as_ptr(), self.layout) };
+    }
+}
+
+// SAFETY: whoever has it owns the memory alone.
+unsafe impl Send for Memory {}
+// SAFETY: as above; it is changed by its owner only.
+unsafe impl Sync for Memory {}
 
 impl AlignedBytes {
     /// Forgets the bytes, keeps the memory.
@@ -29,26 +72,38 @@ impl AlignedBytes {
         self.len = self.len.min(len);
     }
 
+    fn room_bytes(&self) -> usize {
+        self.memory
+            .as_ref()
+            .map_or(0, |memory| memory.layout.size())
+    }
+
     /// Makes room for so many more.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
-        if self.len + additional > self.memory.len() * BLOCK_BYTES {
+        if self.len + additional > self.room_bytes() {
             self.grow(self.len + additional);
         }
     }
 
     #[cold]
     fn grow(&mut self, bytes: usize) {
-        let blocks = bytes
-            .div_ceil(BLOCK_BYTES)
-            .max(self.memory.len().saturating_mul(2));
-        self.memory.resize(blocks, MaybeUninit::uninit());
+        let bytes = bytes.max(2 * self.room_bytes());
+        let mut grown = AlignedBytes {
+            memory: Some(Memory::new(bytes)),
+            len: 0,
+        };
+        grown.extend_from_slice(self);
+        *self = grown;
     }
 
     /// Where the first byte is. There is room for what was reserved.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.memory.as_mut_ptr().cast()
+        match &self.memory {
+            Some(memory) => memory.begin.as_ptr(),
+            None => NonNull::dangling().as_ptr(),
+        }
     }
 
     /// Takes bytes that were written behind the last ones for part of them.
@@ -57,7 +112,7 @@ impl AlignedBytes {
     /// All bytes up to `len` were written, and there was room for them.
     #[inline]
     pub unsafe fn set_len(&mut self, len: usize) {
-        debug_assert!(len <= self.memory.len() * BLOCK_BYTES);
+        debug_assert!(len <= self.room_bytes());
         self.len = len;
     }
 
@@ -91,16 +146,24 @@ impl Deref for AlignedBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: all bytes up to the length were written.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.len) }
+        match &self.memory {
+            // SAFETY: all bytes up to the length were written.
+            Some(memory) => unsafe { std::slice::from_raw_parts(memory.begin.as_ptr(), self.len) },
+            None => &[],
+        }
     }
 }
 
 impl DerefMut for AlignedBytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), self.len) }
+        match &mut self.memory {
+            // SAFETY: as above.
+            Some(memory) => unsafe {
+                std::slice::from_raw_parts_mut(memory.begin.as_ptr(), self.len)
+            },
+            None => &mut [],
+        }
     }
 }
 
@@ -138,6 +201,9 @@ mod tests {
             assert_eq!(found[..], expect);
             assert!(found.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
         }
+        found.zero_up_to(HUGE_FROM_BYTES);
+        assert!(found.as_ptr().addr().is_multiple_of(HUGE_PAGE_BYTES));
+        assert_eq!(found[..expect.len()], expect);
         found.clear();
         assert!(found.is_empty());
     }

@@ -23,6 +23,8 @@ pub use run::{Run, WINDOW_BYTES};
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
+/// The same where packets may wait for the disk: the larger, the less is to wait for.
+const WAITING_PACKET_BYTES: usize = 1 << 20;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
 const LARGE_EXTENDED_ID: u32 = 65535;
@@ -194,7 +196,7 @@ impl StreamWriter {
     fn begin_event(&mut self, class_index: u32, time: Instant, size_bytes: usize) -> Result<u64> {
         let time = self.checked_time(time)?;
         let grown = self.packet.bytes.len() + size_bytes + HEADER_BYTES_MAX;
-        if grown > PACKET_BYTES && self.packet.bytes.len() > self.events_begin {
+        if grown > self.packet_bytes_max() && self.packet.bytes.len() > self.events_begin {
             self.close_packet()?;
         }
         if self.packet.bytes.is_empty() {
@@ -247,6 +249,13 @@ impl StreamWriter {
         self.close_packet()?;
         self.end = 0;
         Ok(())
+    }
+
+    fn packet_bytes_max(&self) -> usize {
+        match self.may_wait {
+            true => WAITING_PACKET_BYTES,
+            false => PACKET_BYTES,
+        }
     }
 
     /// Whether nothing was written to it yet.

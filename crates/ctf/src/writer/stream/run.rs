@@ -4,7 +4,7 @@ use event::{Instant, Result};
 
 use super::{
     COMPACT_BYTES, COMPACT_EXTENDED_ID, COMPACT_TIME_BITS, HeaderKind, LARGE_BYTES,
-    LARGE_EXTENDED_ID, LARGE_TIME_BITS, PACKET_BYTES, StreamWriter, compact_header, large_header,
+    LARGE_EXTENDED_ID, LARGE_TIME_BITS, StreamWriter, compact_header, large_header,
 };
 use crate::writer::encode::ClassEncoder;
 
@@ -61,11 +61,12 @@ pub struct Run<'s> {
 
 impl<'s> Run<'s> {
     pub(super) fn new(stream: &'s mut StreamWriter) -> Self {
+        let most = stream.packet_bytes_max();
         let packet = &mut stream.packet;
         let used = packet.bytes.len();
         let mut room_bytes = 0;
         if used > 0 && packet.is_at_byte() {
-            room_bytes = PACKET_BYTES.saturating_sub(used);
+            room_bytes = most.saturating_sub(used);
             packet.bytes.reserve(room_bytes + SLACK_BYTES);
         }
         Run {
@@ -122,23 +123,51 @@ impl<'s> Run<'s> {
         class: u32,
         context: &[u8],
         fields_bytes: usize,
-        mut next: impl FnMut() -> Option<(Instant, &'b [u8])>,
+        next: impl FnMut() -> Option<(Instant, &'b [u8])>,
     ) -> usize {
         let mut context_windows = [[0; WINDOW_BYTES]; CONTEXT_WINDOWS_MAX];
         let Some(begin) = context_windows.as_flattened_mut().get_mut(..context.len()) else {
             return 0;
         };
         begin.copy_from_slice(context);
-        let context_windows = &context_windows[..context.len().div_ceil(WINDOW_BYTES)];
-        let is_compact = self.quick.is_compact;
-        let header_bytes = match is_compact {
+        let alike = Alike {
+            class,
+            context_windows: &context_windows[..context.len().div_ceil(WINDOW_BYTES)],
+            context_bytes: context.len(),
+            fields_bytes,
+        };
+        let is_small = alike.context_windows.len() == 1 && alike.windows_bytes() == WINDOW_BYTES;
+        // What is known of most of them is worth a loop of its own.
+        match (self.quick.is_compact, is_small) {
+            (true, true) => self.append_alike::<true, true>(&alike, next),
+            (true, false) => self.append_alike::<true, false>(&alike, next),
+            (false, true) => self.append_alike::<false, true>(&alike, next),
+            (false, false) => self.append_alike::<false, false>(&alike, next),
+        }
+    }
+
+    /// The same, with headers of four bytes or six, for events of one window each or of any size.
+    #[inline(always)]
+    fn append_alike<'b, const COMPACT: bool, const SMALL: bool>(
+        &mut self,
+        alike: &Alike<'_>,
+        mut next: impl FnMut() -> Option<(Instant, &'b [u8])>,
+    ) -> usize {
+        let header_bytes = match COMPACT {
             true => COMPACT_BYTES,
             false => LARGE_BYTES,
         };
-        let event_bytes = header_bytes + context.len() + fields_bytes;
-        let windows_bytes = fields_bytes.next_multiple_of(WINDOW_BYTES);
+        let context_windows = match SMALL {
+            true => &alike.context_windows[..1],
+            false => alike.context_windows,
+        };
+        let windows_bytes = match SMALL {
+            true => WINDOW_BYTES,
+            false => alike.windows_bytes(),
+        };
+        let event_bytes = header_bytes + alike.context_bytes + alike.fields_bytes;
         let (mut at, mut end) = (self.at, self.end);
-        let mut room_bytes = match class < self.quick.classes {
+        let mut room_bytes = match alike.class < self.quick.classes {
             true => self.room_bytes,
             false => 0,
         };
@@ -151,25 +180,17 @@ impl<'s> Run<'s> {
             if ns.wrapping_sub(end) >= self.quick.span_ns || windows.len() != windows_bytes {
                 break;
             }
-            let header = match is_compact {
-                true => compact_header(class, ns),
-                false => large_header(class, ns),
+            let header = match COMPACT {
+                true => compact_header(alike.class, ns),
+                false => large_header(alike.class, ns),
             };
             // SAFETY: from `at` on there is room for the event, and behind it for the rest of the
             // header's word and of two windows.
             unsafe {
                 at.cast::<u64>().write_unaligned(header.to_le());
-                let behind_header = at.add(header_bytes);
-                let mut to = behind_header;
-                for window in context_windows {
-                    to.copy_from_nonoverlapping(window.as_ptr(), WINDOW_BYTES);
-                    to = to.add(WINDOW_BYTES);
-                }
-                let mut to = behind_header.add(context.len());
-                for window in windows.chunks_exact(WINDOW_BYTES) {
-                    to.copy_from_nonoverlapping(window.as_ptr(), WINDOW_BYTES);
-                    to = to.add(WINDOW_BYTES);
-                }
+                let context_at = at.add(header_bytes);
+                copy_windows(context_windows.as_flattened(), context_at);
+                copy_windows(windows, context_at.add(alike.context_bytes));
                 at = at.add(event_bytes);
             }
             room_bytes -= event_bytes;
@@ -232,6 +253,36 @@ impl Drop for Run<'_> {
     }
 }
 
+/// What events that are alike have in common.
+struct Alike<'c> {
+    class: u32,
+    /// The context, and zeros to the end of the last window.
+    context_windows: &'c [[u8; WINDOW_BYTES]],
+    context_bytes: usize,
+    fields_bytes: usize,
+}
+
+impl Alike<'_> {
+    fn windows_bytes(&self) -> usize {
+        self.fields_bytes.next_multiple_of(WINDOW_BYTES)
+    }
+}
+
+/// Copies whole windows.
+///
+/// # Safety
+/// There is room for them at `to`.
+#[inline(always)]
+unsafe fn copy_windows(windows: &[u8], mut to: *mut u8) {
+    for window in windows.chunks_exact(WINDOW_BYTES) {
+        // SAFETY: the window is whole, and the caller made room.
+        unsafe {
+            to.copy_from_nonoverlapping(window.as_ptr(), WINDOW_BYTES);
+            to = to.add(WINDOW_BYTES);
+        }
+    }
+}
+
 /// Copies `part`: one or two words without a call.
 ///
 /// # Safety
@@ -253,6 +304,7 @@ unsafe fn copy_words(part: &[u8], to: *mut u8) {
 mod tests {
     use event::{ClassId, Cpu, EventClass, Field, FieldType};
 
+    use super::super::PACKET_BYTES;
     use super::*;
     use crate::writer::{ClockMeta, StreamMeta, TraceMeta, TraceWriter};
 
