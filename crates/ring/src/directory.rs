@@ -130,7 +130,7 @@ impl Directory {
     /// # Errors
     /// What the operating system says.
     pub fn names(&self) -> Result<Vec<String>> {
-        self.names_with(RINGS)
+        self.names_with([RINGS]).map(|[names]| names)
     }
 
     /// Whether it is still a directory that somebody else can find.
@@ -158,7 +158,7 @@ impl Directory {
     /// # Errors
     /// What the operating system says.
     pub fn sessions(&self) -> Result<Vec<String>> {
-        self.names_with(SESSION)
+        self.names_with([SESSION]).map(|[names]| names)
     }
 
     /// The lines of a session file; none when it is gone.
@@ -180,11 +180,12 @@ impl Directory {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// What processes left that could make no rings: a link each, in file order of their names.
+    /// The names of ring files, sorted, and what processes left that could make no rings, sorted by
+    /// their links: all that a recorder looks for, by one reading.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn without_rings(&self) -> Result<Vec<WithoutRings>> {
+    pub fn look(&self) -> Result<(Vec<String>, Vec<WithoutRings>)> {
         let read = |link: String| {
             let target = rustix::fs::readlinkat(&self.fd, link.as_str(), Vec::new()).ok()?;
             let target = target.to_string_lossy();
@@ -198,24 +199,27 @@ impl Directory {
                 link,
             })
         };
-        let links = self.names_with(WITHOUT_RINGS)?;
-        Ok(links.into_iter().filter_map(read).collect())
+        let [names, links] = self.names_with([RINGS, WITHOUT_RINGS])?;
+        Ok((names, links.into_iter().filter_map(read).collect()))
     }
 
-    fn names_with(&self, prefix: &str) -> Result<Vec<String>> {
+    /// The names that begin with each of the prefixes, sorted; so many of each at most.
+    fn names_with<const N: usize>(&self, prefixes: [&str; N]) -> Result<[Vec<String>; N]> {
         let failed = |errno: rustix::io::Errno| {
             Error::io(format!("cannot read {}", self.path.display()), errno.into())
         };
-        let mut names = Vec::new();
+        let mut all = [const { Vec::new() }; N];
         for entry in Dir::read_from(&self.fd).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy();
-            if name.starts_with(prefix) && names.len() < FILES_MAX {
-                names.push(name.into_owned());
+            for (names, prefix) in all.iter_mut().zip(prefixes) {
+                if name.starts_with(prefix) && names.len() < FILES_MAX {
+                    names.push(name.clone().into_owned());
+                }
             }
         }
-        names.sort();
-        Ok(names)
+        all.iter_mut().for_each(|names| names.sort());
+        Ok(all)
     }
 
     /// Opens the ring file `name`. `None` when it is gone, or not yet complete.

@@ -50,10 +50,15 @@ impl Refusals {
         self.known.contains(path)
     }
 
-    /// Takes what processes left in `directory` that could make no rings: those that are there, and
-    /// those that came since `begin_ns`. What the dead left is removed.
-    pub fn without_rings(&mut self, directory: &Directory, begin_ns: u64) -> Result<()> {
-        for process in directory.without_rings()? {
+    /// Takes what `processes` left in `directory` that could make no rings: those that are there,
+    /// and those that came since `begin_ns`. What the dead left is removed.
+    pub fn without_rings(
+        &mut self,
+        directory: &Directory,
+        processes: Vec<WithoutRings>,
+        begin_ns: u64,
+    ) -> Result<()> {
+        for process in processes {
             let path = directory.path().join(&process.link);
             let is_dead = !Path::new("/proc").join(process.pid.to_string()).exists();
             if !self.knows(&path) && (!is_dead || process.began_ns >= begin_ns) {

@@ -394,9 +394,11 @@ impl Session {
     fn find_in(&mut self, place: usize) -> Result<()> {
         let place = &self.places[place];
         place.directory.check_is_there()?;
+        let (names, without_rings) = place.directory.look()?;
+        let begin_ns = self.wanted.begin_ns;
         self.refusals
-            .without_rings(&place.directory, self.wanted.begin_ns)?;
-        for name in place.directory.names()? {
+            .without_rings(&place.directory, without_rings, begin_ns)?;
+        for name in names {
             let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
             let path = place.directory.path().join(&name);
             if self.processes.iter().any(is_known) || self.refusals.knows(&path) {

@@ -23,8 +23,9 @@ pub use run::{Run, WINDOW_BYTES};
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// A packet is closed when it would grow beyond this.
 const PACKET_BYTES: usize = 512 * 1024;
-/// The same where packets may wait for the disk: the larger, the less is to wait for.
-const WAITING_PACKET_BYTES: usize = 1 << 20;
+/// The same where packets may wait for the disk: the larger, the less is to wait for. Together with
+/// what is written beyond its end it fits into a huge page.
+const WAITING_PACKET_BYTES: usize = (2 << 20) - 4096;
 /// Ids at and above these need the extended header.
 const COMPACT_EXTENDED_ID: u32 = 31;
 const LARGE_EXTENDED_ID: u32 = 65535;
