@@ -120,7 +120,7 @@ impl Bar {
         let found = self.found.map_or("-".into(), |found| {
             format!("{} {}", grouped(found, decimals), self.unit)
         });
-        let limit = format!("{} {}", self.limit, self.unit);
+        let limit = format!("{} {}", (self.limit * 100.0).round() / 100.0, self.unit);
         [self.what.clone(), limit, found, self.verdict().into()]
             .map(text)
             .into()

@@ -25,7 +25,7 @@ const SCALING_LOOPS: u64 = 20;
 /// How much is written to measure the storage below the recordings: about what one attempt is.
 const STORAGE_BYTES: usize = 256 << 20;
 /// What an event of two numbers takes there: header, process, thread, two numbers.
-const STORED_EVENT_BYTES: f64 = 30.0;
+const STORED_EVENT_BYTES: f64 = 28.0;
 /// Of LTTng's sub-buffers, 32 a CPU: room for all events.
 const LTTNG_SUBBUFFER: &str = "4M";
 /// Of the start of a process, with rings of the usual size.

@@ -17,6 +17,8 @@ const PIECE_BYTES: u64 = 32 << 10;
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// A ring that is fuller than one part in this many is not to wait for the disk.
 const FULL_PARTS: u64 = 4;
+/// Nor one that would be full within so long at its pace: disks stand still now and then.
+const STANDSTILL_NS: i64 = 500_000_000;
 /// A pass reads at most so much of each ring, then others have their turn.
 const PASS_BYTES: u64 = 2 << 20;
 
@@ -26,6 +28,22 @@ struct Counted {
     head: u64,
     losses: Losses,
     ns: i64,
+}
+
+/// How much was written to a ring between two looks.
+#[derive(Clone, Copy)]
+struct Pace {
+    bytes: u64,
+    ns: i64,
+}
+
+impl Pace {
+    /// Whether a ring that holds so much may wait for the disk.
+    fn may_wait(self, held: u64, ring_bytes: u64) -> bool {
+        let until_full = i128::from(ring_bytes.saturating_sub(held)) * i128::from(self.ns);
+        held <= ring_bytes / FULL_PARTS
+            && until_full >= i128::from(self.bytes) * i128::from(STANDSTILL_NS)
+    }
 }
 
 /// One ring on its way to its stream.
@@ -53,6 +71,8 @@ pub(super) struct Lane {
     pub losses_kept: Losses,
     /// The piece that was copied and not laid out yet; it begins at `next`.
     bytes: Vec<u8>,
+    /// Up to where the ring was written when this pass began.
+    head: u64,
     /// Up to where this pass reads.
     until: u64,
     /// Whether this pass takes all that was there when it began, and when that was.
@@ -79,6 +99,7 @@ impl Lane {
             losses_before: Losses::default(),
             losses_kept: Losses::default(),
             bytes: Vec::new(),
+            head: next,
             until: next,
             is_drained: false,
             copied_ns: 0,
@@ -255,12 +276,14 @@ impl Lane {
 
     /// Begins a pass over what is new; returns how much the ring held.
     pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
+        let copied_before_ns = self.copied_ns;
         self.copied_ns = crate::clock::monotonic().as_ns();
         self.is_drained = true;
         let Some((window, losses)) = file.control(self.ring)? else {
             return Ok(0);
         };
         self.count(window.head, &losses);
+        let head_before = std::mem::replace(&mut self.head, window.head);
         let window = ring::Window {
             tail: self.next,
             ..window
@@ -281,8 +304,12 @@ impl Lane {
         self.is_drained = self.until == range.end;
         self.copy_piece(file, PIECE_BYTES)?;
         let held = range.end - range.start;
+        let pace = Pace {
+            bytes: range.end.saturating_sub(head_before),
+            ns: self.copied_ns - copied_before_ns,
+        };
         if let Some(stream) = &mut self.stream {
-            stream.may_wait(held <= file.layout().ring_bytes / FULL_PARTS);
+            stream.may_wait(pace.may_wait(held, file.layout().ring_bytes));
         }
         if self.until == before
             && let Some(counted) = self.counted.pop_front()
@@ -320,5 +347,27 @@ pub(super) fn time_ns(clock: ClockKind, converter: &mut Converter<'_>, record: &
     match clock {
         ClockKind::Counter => converter.ns(record.time),
         ClockKind::Monotonic => record.time.min(i64::MAX as u64) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_waits_for_the_disk_where_it_has_room_for_what_comes_meanwhile() {
+        const MS: i64 = 1_000_000;
+        let check = |(bytes, ns): (u64, i64), held: u64, expect: bool| {
+            let found = Pace { bytes, ns }.may_wait(held, 8 << 20);
+            assert_eq!(found, expect, "{bytes} bytes in {ns} ns, {held} held");
+        };
+        // 8 MiB at 10 and at 100 MB a second.
+        check((200_000, 20 * MS), 200_000, true);
+        check((2_000_000, 20 * MS), 2_000_000, false);
+        // Nothing comes; but what is there is much.
+        check((0, 20 * MS), 2 << 20, true);
+        check((0, 20 * MS), (2 << 20) + 8, false);
+        check((u64::MAX, 1), 0, false);
+        check((0, 0), 0, true);
     }
 }
