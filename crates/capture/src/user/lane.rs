@@ -19,6 +19,8 @@ const PIECE_BYTES_MAX: u64 = 1 << 20;
 const FULL_PARTS: u64 = 4;
 /// Nor one that would be full within so long at its pace: disks stand still now and then.
 const STANDSTILL_NS: i64 = 500_000_000;
+/// A pace is taken over at least so long: bursts that a ring holds are none.
+const PACE_NS: i64 = 100_000_000;
 /// A pass reads at most so much of each ring, then others have their turn.
 const PASS_BYTES: u64 = 2 << 20;
 
@@ -30,18 +32,34 @@ struct Counted {
     ns: i64,
 }
 
-/// How much was written to a ring between two looks.
-#[derive(Clone, Copy)]
+/// How fast a ring is written to.
+#[derive(Clone, Copy, Default)]
 struct Pace {
+    /// Where the ring's head was, and when: the begin of the stretch that is being measured.
+    begin: Option<(u64, i64)>,
+    /// What was written in the last whole stretch, and how long that was.
     bytes: u64,
     ns: i64,
 }
 
 impl Pace {
-    /// Whether a ring that holds so much may wait for the disk.
-    fn may_wait(self, held: u64, ring_bytes: u64) -> bool {
+    /// Takes note of the ring's head.
+    fn note(&mut self, head: u64, now_ns: i64) {
+        let (begin, begin_ns) = *self.begin.get_or_insert((head, now_ns));
+        if now_ns - begin_ns >= PACE_NS {
+            *self = Pace {
+                begin: Some((head, now_ns)),
+                bytes: head.saturating_sub(begin),
+                ns: now_ns - begin_ns,
+            };
+        }
+    }
+
+    /// Whether a ring that holds so much may wait for the disk; not before its pace is known.
+    fn may_wait(&self, held: u64, ring_bytes: u64) -> bool {
         let until_full = i128::from(ring_bytes.saturating_sub(held)) * i128::from(self.ns);
-        held <= ring_bytes / FULL_PARTS
+        self.ns > 0
+            && held <= ring_bytes / FULL_PARTS
             && until_full >= i128::from(self.bytes) * i128::from(STANDSTILL_NS)
     }
 }
@@ -71,8 +89,7 @@ pub(super) struct Lane {
     pub losses_kept: Losses,
     /// The piece that was copied and not laid out yet; it begins at `next`.
     bytes: Vec<u8>,
-    /// Up to where the ring was written when this pass began.
-    head: u64,
+    pace: Pace,
     /// Up to where this pass reads.
     until: u64,
     /// Whether this pass takes all that was there when it began, and when that was.
@@ -99,7 +116,7 @@ impl Lane {
             losses_before: Losses::default(),
             losses_kept: Losses::default(),
             bytes: Vec::new(),
-            head: next,
+            pace: Pace::default(),
             until: next,
             is_drained: false,
             copied_ns: 0,
@@ -276,14 +293,13 @@ impl Lane {
 
     /// Begins a pass over what is new; returns how much the ring held.
     pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
-        let copied_before_ns = self.copied_ns;
         self.copied_ns = crate::clock::monotonic().as_ns();
         self.is_drained = true;
         let Some((window, losses)) = file.control(self.ring)? else {
             return Ok(0);
         };
         self.count(window.head, &losses);
-        let head_before = std::mem::replace(&mut self.head, window.head);
+        self.pace.note(window.head, self.copied_ns);
         let window = ring::Window {
             tail: self.next,
             ..window
@@ -304,12 +320,8 @@ impl Lane {
         self.is_drained = self.until == range.end;
         self.copy_piece(file, PIECE_BYTES)?;
         let held = range.end - range.start;
-        let pace = Pace {
-            bytes: range.end.saturating_sub(head_before),
-            ns: self.copied_ns - copied_before_ns,
-        };
         if let Some(stream) = &mut self.stream {
-            stream.may_wait(pace.may_wait(held, file.layout().ring_bytes));
+            stream.may_wait(self.pace.may_wait(held, file.layout().ring_bytes));
         }
         if self.until == before
             && let Some(counted) = self.counted.pop_front()
@@ -357,17 +369,28 @@ mod tests {
     #[test]
     fn a_ring_waits_for_the_disk_where_it_has_room_for_what_comes_meanwhile() {
         const MS: i64 = 1_000_000;
-        let check = |(bytes, ns): (u64, i64), held: u64, expect: bool| {
-            let found = Pace { bytes, ns }.may_wait(held, 8 << 20);
-            assert_eq!(found, expect, "{bytes} bytes in {ns} ns, {held} held");
+        let check = |heads: &[(u64, i64)], held: u64, expect: bool| {
+            let mut pace = Pace::default();
+            for (head, ms) in heads {
+                pace.note(*head, ms * MS);
+            }
+            let found = pace.may_wait(held, 8 << 20);
+            assert_eq!(found, expect, "{heads:?}, {held} held");
         };
         // 8 MiB at 10 and at 100 MB a second.
-        check((200_000, 20 * MS), 200_000, true);
-        check((2_000_000, 20 * MS), 2_000_000, false);
+        check(&[(0, 7), (1_000_000, 107)], 200_000, true);
+        check(&[(0, 7), (10_000_000, 107)], 2_000_000, false);
+        // A burst within a stretch, and one that makes all of it fast.
+        check(&[(0, 0), (1_000, 100), (1_500_000, 120)], 1_500_000, true);
+        check(&[(0, 0), (1_000, 100), (2_000_000, 200)], 1_500_000, false);
         // Nothing comes; but what is there is much.
-        check((0, 20 * MS), 2 << 20, true);
-        check((0, 20 * MS), (2 << 20) + 8, false);
-        check((u64::MAX, 1), 0, false);
-        check((0, 0), 0, true);
+        check(&[(8, 0), (8, 100)], 2 << 20, true);
+        check(&[(8, 0), (8, 100)], (2 << 20) + 8, false);
+        // Not long enough to know.
+        check(&[], 0, false);
+        check(&[(0, 5), (8, 104)], 8, false);
+        // A process may write what it likes into its head.
+        check(&[(u64::MAX, 0), (0, 100)], 0, true);
+        check(&[(0, 0), (u64::MAX, 100)], 0, false);
     }
 }
