@@ -6,14 +6,15 @@ use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use abi::rings::{Header, Plain, Ring};
 use capture::facts::Facts;
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
-use event::{ErrorKind, TimeRange};
+use event::{ErrorKind, Result, TimeRange};
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 
@@ -41,6 +42,20 @@ struct Scene {
     folder: tempfile::TempDir,
     shared: tempfile::TempDir,
     program: PathBuf,
+}
+
+/// A recording in a thread of its own.
+struct Recording {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<RecordSummary>>,
+}
+
+impl Recording {
+    fn end(self) -> RecordSummary {
+        self.stop.store(true, Ordering::Release);
+        let summary = self.thread.join().expect("no panic");
+        summary.expect("it records")
+    }
 }
 
 impl Scene {
@@ -80,6 +95,43 @@ impl Scene {
             "what is left in shared memory"
         );
         summary
+    }
+
+    /// Starts the program with 50 events to write when its `input` ends.
+    fn start(&self, input: Stdio) -> Child {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["50", "wait"])
+            .env("RTSCOPE_DIR", self.shared.path());
+        command.stdin(input).spawn().expect("it starts")
+    }
+
+    /// Begins to record what is there and what comes; returns when it is announced.
+    fn begin(&self, pattern: &str) -> Recording {
+        let stop = Arc::new(AtomicBool::new(false));
+        let config = RecordConfig {
+            stop: Arc::clone(&stop),
+            ..self.config(pattern)
+        };
+        let thread = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+        while !self.left().iter().any(|name| name.starts_with("session-")) {
+            std::thread::yield_now();
+        }
+        Recording { stop, thread }
+    }
+
+    /// The names of the ring files that are there.
+    fn rings(&self) -> Vec<String> {
+        let names = self.left().into_iter();
+        names.filter(|name| name.starts_with("rings-")).collect()
+    }
+
+    /// Waits until so many are there: a recorder removes the rings of a process that is gone when
+    /// it has read them.
+    fn wait_for_rings(&self, count: usize) {
+        while self.rings().len() != count {
+            std::thread::yield_now();
+        }
     }
 
     /// Names in the shared directory.
@@ -200,49 +252,23 @@ fn check_times(path: &Path, events: usize) {
 #[test]
 fn a_process_that_runs_already_is_switched_on_and_off_again() {
     let scene = Scene::new("running");
-    let start = |input: Stdio| {
-        let mut command = Command::new(&scene.program);
-        command
-            .args(["50", "wait"])
-            .env("RTSCOPE_DIR", scene.shared.path());
-        command.stdin(input).spawn().expect("it starts")
-    };
-    let rings = || {
-        let names = scene.left().into_iter();
-        names.filter(|name| name.starts_with("rings-")).count()
-    };
-    let wait_for = |count: usize| {
-        while rings() != count {
-            std::thread::yield_now();
-        }
-    };
-    let (mut before, mut silent) = (start(Stdio::piped()), start(Stdio::piped()));
-    wait_for(2);
-    let stop = Arc::new(AtomicBool::new(false));
-    let config = RecordConfig {
-        stop: Arc::clone(&stop),
-        ..scene.config("burst:*")
-    };
-    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
-    let announced = || scene.left().iter().any(|name| name.starts_with("session-"));
-    while !announced() {
-        std::thread::yield_now();
-    }
+    let start = || scene.start(Stdio::piped());
+    let (mut before, mut silent) = (start(), start());
+    scene.wait_for_rings(2);
+    let recording = scene.begin("burst:*");
     // A second recorder is refused while the first is there.
     let mut second = scene.config("burst:*");
     second.output = scene.folder.path().join("second");
     let refused = record(&second, &Facts::default(), "test").expect_err("one recorder only");
     assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
 
-    let mut later = start(Stdio::null());
+    let mut later = scene.start(Stdio::null());
     assert!(later.wait().expect("it ends").success());
-    // The recorder removes the rings of a process that is gone when it has read them.
-    wait_for(2);
+    scene.wait_for_rings(2);
     drop(before.stdin.take());
     assert!(before.wait().expect("it ends").success());
-    wait_for(1);
-    stop.store(true, Ordering::Release);
-    let summary = recorder.join().expect("no panic").expect("it records");
+    scene.wait_for_rings(1);
+    let summary = recording.end();
     let mut events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
     events.sort_unstable();
     assert_eq!(events, [52, 52]);
@@ -270,48 +296,20 @@ fn break_rings(path: &Path) {
 #[test]
 fn rings_that_are_broken_end_the_recording_of_their_process_and_of_no_other() {
     let scene = Scene::new("broken");
-    let start = || {
-        let mut command = Command::new(&scene.program);
-        command
-            .args(["50", "wait"])
-            .env("RTSCOPE_DIR", scene.shared.path());
-        command.stdin(Stdio::piped()).spawn().expect("it starts")
-    };
-    let rings = || {
-        let names = scene.left().into_iter();
-        let rings = names.filter(|name| name.starts_with("rings-"));
-        rings.collect::<Vec<_>>()
-    };
-    let mut bad = start();
-    while rings().is_empty() {
-        std::thread::yield_now();
-    }
-    let of_bad = scene.shared.path().join(&rings()[0]);
-    let stop = Arc::new(AtomicBool::new(false));
-    let config = RecordConfig {
-        stop: Arc::clone(&stop),
-        ..scene.config("burst:*")
-    };
-    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
-    let announced = || scene.left().iter().any(|name| name.starts_with("session-"));
-    while !announced() {
-        std::thread::yield_now();
-    }
+    let mut bad = scene.start(Stdio::piped());
+    scene.wait_for_rings(1);
+    let of_bad = scene.shared.path().join(&scene.rings()[0]);
+    let recording = scene.begin("burst:*");
     let record_good = || {
-        let mut good = start();
-        drop(good.stdin.take());
+        let mut good = scene.start(Stdio::null());
         assert!(good.wait().expect("it ends").success());
-        // The recorder removes the rings of a process that is gone when it has read them.
-        while rings().len() != 1 {
-            std::thread::yield_now();
-        }
+        scene.wait_for_rings(1);
     };
     record_good();
     // It has read those of the bad one too by now.
     break_rings(&of_bad);
     record_good();
-    stop.store(true, Ordering::Release);
-    let summary = recorder.join().expect("no panic").expect("it records");
+    let summary = recording.end();
     let events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
     assert_eq!(events, [52, 52]);
     let name = of_bad.file_name().expect("a name").to_string_lossy();
@@ -324,25 +322,13 @@ fn rings_that_are_broken_end_the_recording_of_their_process_and_of_no_other() {
 #[test]
 fn a_directory_that_is_taken_away_is_named_and_what_was_read_is_kept() {
     let scene = Scene::new("taken");
-    let stop = Arc::new(AtomicBool::new(false));
-    let config = RecordConfig {
-        stop: Arc::clone(&stop),
-        ..scene.config("burst:*")
-    };
-    let recorder = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
-    while !scene.left().iter().any(|name| name.starts_with("session-")) {
-        std::thread::yield_now();
-    }
-    let mut traced = Command::new(&scene.program);
-    traced.arg("50").env("RTSCOPE_DIR", scene.shared.path());
-    assert!(traced.status().expect("it starts").success());
-    while scene.left().iter().any(|name| name.starts_with("rings-")) {
-        std::thread::yield_now();
-    }
+    let recording = scene.begin("burst:*");
+    let mut traced = scene.start(Stdio::null());
+    assert!(traced.wait().expect("it ends").success());
+    scene.wait_for_rings(0);
     std::fs::remove_dir_all(scene.shared.path()).expect("ours");
     // It looks once more when it ends.
-    stop.store(true, Ordering::Release);
-    let summary = recorder.join().expect("no panic").expect("it records");
+    let summary = recording.end();
     assert_eq!(summary.user.events(), 52);
     let directory = scene.shared.path().display().to_string();
     assert!(summary.user.refused.join(" ").contains(&directory));

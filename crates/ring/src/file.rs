@@ -374,7 +374,7 @@ impl RingFile {
     fn unreadable(&self, cause: std::io::Error) -> Error {
         self.is_broken.set(true);
         Error::io(format!("cannot read the rings {}", self.name), cause)
-            .mend("nothing here: somebody changed the file; start its program again")
+            .mend("start its program again: somebody took the file away under it")
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {

@@ -217,21 +217,39 @@ impl UserRecorder {
     }
 }
 
-/// The state of the recorder's thread.
-struct Session {
-    places: Vec<Place>,
-    processes: Vec<Process>,
-    clock: CounterClock,
+/// What all processes of a session are told.
+struct Shared {
     folder: PathBuf,
     trace_name: String,
     wall_offset_ns: i64,
     wanted: Wanted,
     in_flight: bool,
+    /// Whether the session ends: what the dead left in flight then stays where it is.
+    is_over: bool,
+}
+
+impl Shared {
+    fn common(&self) -> Common<'_> {
+        Common {
+            folder: &self.folder,
+            wanted: &self.wanted,
+            wall_offset_ns: self.wall_offset_ns,
+            trace_name: &self.trace_name,
+            in_flight: self.in_flight,
+            keeps_the_dead: self.in_flight && self.is_over,
+        }
+    }
+}
+
+/// The state of the recorder's thread.
+struct Session {
+    places: Vec<Place>,
+    processes: Vec<Process>,
+    clock: CounterClock,
+    shared: Shared,
     progress: Option<(Arc<Progress>, Source)>,
     /// When what was read was last brought to the files.
     flushed: StdInstant,
-    /// Whether the session ends: what the dead left in flight then stays where it is.
-    is_over: bool,
     /// When pairs of both clocks were last left in the files.
     pair_left: Option<StdInstant>,
     summary: UserSummary,
@@ -254,18 +272,20 @@ impl Session {
             places,
             processes: Vec::new(),
             clock: CounterClock::start(),
-            folder: target.root.join(PARTS),
-            trace_name: target.trace_name.clone(),
-            wall_offset_ns: target.wall_offset_ns,
-            wanted: Wanted {
-                wishes: config.wishes.clone(),
-                contexts: config.contexts.clone(),
-                begin_ns: target.begin.as_ns().max(0) as u64,
+            shared: Shared {
+                folder: target.root.join(PARTS),
+                trace_name: target.trace_name.clone(),
+                wall_offset_ns: target.wall_offset_ns,
+                wanted: Wanted {
+                    wishes: config.wishes.clone(),
+                    contexts: config.contexts.clone(),
+                    begin_ns: target.begin.as_ns().max(0) as u64,
+                },
+                in_flight: target.in_flight,
+                is_over: false,
             },
-            in_flight: target.in_flight,
             progress: target.progress.clone(),
             flushed: StdInstant::now(),
-            is_over: false,
             pair_left: None,
             summary: UserSummary::default(),
             refusals,
@@ -334,7 +354,7 @@ impl Session {
                 }
                 Err(error) => return Err(error),
             }
-            if dead && (!self.in_flight || self.processes.len() > DEAD_KEPT) {
+            if dead && (!self.shared.in_flight || self.processes.len() > DEAD_KEPT) {
                 self.end(index)?;
             } else {
                 index += 1;
@@ -345,27 +365,13 @@ impl Session {
 
     /// A process, and what it needs of the session.
     fn parts(&mut self, index: usize) -> (&mut Process, &mut CounterClock, Common<'_>) {
-        let common = Common {
-            folder: &self.folder,
-            wanted: &self.wanted,
-            wall_offset_ns: self.wall_offset_ns,
-            trace_name: &self.trace_name,
-            in_flight: self.in_flight,
-            keeps_the_dead: self.in_flight && self.is_over,
-        };
+        let common = self.shared.common();
         (&mut self.processes[index], &mut self.clock, common)
     }
 
     fn end(&mut self, index: usize) -> Result<()> {
         let process = self.processes.swap_remove(index);
-        let common = Common {
-            folder: &self.folder,
-            wanted: &self.wanted,
-            wall_offset_ns: self.wall_offset_ns,
-            trace_name: &self.trace_name,
-            in_flight: self.in_flight,
-            keeps_the_dead: self.in_flight && self.is_over,
-        };
+        let common = self.shared.common();
         let (ended, problems) = process.finish(&mut self.clock, &common, clock::monotonic())?;
         for problem in problems {
             self.refusals.say(problem);
@@ -385,7 +391,9 @@ impl Session {
                 // Whoever took the directory away ends what would have been recorded there alone.
                 Err(error) => {
                     self.refusals.add(&error);
-                    self.places.remove(place);
+                    let gone = self.places.remove(place);
+                    // Where it is there and cannot be read, who starts must not record for us.
+                    let _ = gone.directory.remove(&gone.session);
                 }
             }
         }
@@ -395,7 +403,8 @@ impl Session {
         let place = &self.places[place];
         place.directory.check_is_there()?;
         let (names, without_rings) = place.directory.look()?;
-        let begin_ns = self.wanted.begin_ns;
+        let common = self.shared.common();
+        let begin_ns = common.wanted.begin_ns;
         self.refusals
             .without_rings(&place.directory, without_rings, begin_ns)?;
         for name in names {
@@ -404,14 +413,6 @@ impl Session {
             if self.processes.iter().any(is_known) || self.refusals.knows(&path) {
                 continue;
             }
-            let common = Common {
-                folder: &self.folder,
-                wanted: &self.wanted,
-                wall_offset_ns: self.wall_offset_ns,
-                trace_name: &self.trace_name,
-                in_flight: self.in_flight,
-                keeps_the_dead: false,
-            };
             let attached = match place.directory.rings(&name) {
                 Ok(None) => continue,
                 Ok(Some(file)) => {
@@ -437,7 +438,7 @@ impl Session {
         if !self.processes.iter().any(Process::has_failed) {
             finished = finished.and(self.turn().map(|_| ()));
         }
-        self.is_over = true;
+        self.shared.is_over = true;
         // Each of them, whatever became of the others.
         while !self.processes.is_empty() {
             finished = finished.and(self.end(0));
