@@ -18,12 +18,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ftrace", &["event", "abi"]),
     ("trace", &["event", "abi", "ctf", "ftrace", "ring"]),
     ("expr", &["event"]),
-    ("analysis", &["event", "expr", "trace"]),
+    ("kernel-state", &["event", "trace"]),
+    ("diagnosis", &["event", "kernel-state", "trace"]),
+    ("views", &["event", "expr", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
     ("measure", &["event"]),
     (
         "report",
-        &["event", "trace", "analysis", "measure", "symbols"],
+        &["event", "trace", "diagnosis", "views", "measure", "symbols"],
     ),
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
@@ -36,7 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("monitor", &["event", "abi", "bpf-host", "capture"]),
     (
         "server",
-        &["event", "trace", "analysis", "report", "monitor"],
+        &["event", "trace", "diagnosis", "views", "report", "monitor"],
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),
@@ -61,8 +63,24 @@ const ROOMS: &[(&str, &[&str])] = &[
 
 /// `cli` ties the rooms together, so it may see all of them; nothing may see `cli`.
 const EVERYTHING_BELOW_CLI: &[&str] = &[
-    "event", "abi", "ring", "ctf", "ftrace", "trace", "expr", "analysis", "report", "export",
-    "bpf-host", "capture", "measure", "monitor", "server", "symbols",
+    "event",
+    "abi",
+    "ring",
+    "ctf",
+    "ftrace",
+    "trace",
+    "expr",
+    "kernel-state",
+    "diagnosis",
+    "views",
+    "report",
+    "export",
+    "bpf-host",
+    "capture",
+    "measure",
+    "monitor",
+    "server",
+    "symbols",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
@@ -194,9 +212,9 @@ mod tests {
     #[test]
     fn a_room_imports_only_what_its_rule_names() {
         check("trace", "ctf", Kind::Normal, &[]);
-        check("analysis", "trace", Kind::Normal, &[]);
+        check("diagnosis", "trace", Kind::Normal, &[]);
         check(
-            "analysis",
+            "diagnosis",
             "ctf",
             Kind::Normal,
             &["analysis may not depend on ctf"],

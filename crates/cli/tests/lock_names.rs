@@ -6,7 +6,7 @@ mod story;
 use std::path::Path;
 use std::process::Command;
 
-use analysis::{Query, diagnose};
+use diagnosis::{Query, diagnose};
 use event::Value;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use story::{Dialect, Field, IDLE, Story, Thread};

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use analysis::{Diagnosis, LateActivation, Query, TaskFilter, TermKind, diagnose};
 use capture::{RecordConfig, record};
 use cli::demo::hog::{HogExperiment, HogOptions, HogTruth};
 use cli::demo::part::Truth;
+use diagnosis::{Diagnosis, LateActivation, Query, TaskFilter, TermKind, diagnose};
 use event::{Duration, Instant, Tid};
 use trace::Trace;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use analysis::{BudgetFinding, Checked, Judgement};
 use serde_json::{Value, json};
+use views::{BudgetFinding, Checked, Judgement};
 
 use crate::count::counted;
 use crate::xml::escaped;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::{CauseSide, ComparedCause, Comparison};
+use diagnosis::{CauseSide, ComparedCause, Comparison};
 use serde_json::{Value, json};
 
 use crate::count::counted;

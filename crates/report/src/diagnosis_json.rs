@@ -1,6 +1,6 @@
 //! A diagnosis as JSON, versioned.
 
-use analysis::{
+use diagnosis::{
     Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Sum, Term, TermKind,
     Verdict, WaitedMutex,
 };
@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 /// A diagnosis as one JSON object of the schema `rtscope.diagnosis`.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Value {
     let warning =
-        |warning: &analysis::Warning| json!({"what": warning.what, "remedy": warning.remedy});
+        |warning: &diagnosis::Warning| json!({"what": warning.what, "remedy": warning.remedy});
     json!({
         "schema": "rtscope.diagnosis",
         "version": VERSION,
@@ -51,7 +51,7 @@ fn group_json(group: &Group) -> Value {
 }
 
 fn verdict_json(verdict: &Verdict) -> Value {
-    let stack = |(what, stack): &(String, analysis::Stack)| {
+    let stack = |(what, stack): &(String, diagnosis::Stack)| {
         let stack = stack_json(stack);
         json!({"what": what, "stack": stack})
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::{
+use diagnosis::{
     Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Sum, TermKind, Verdict,
     softirq_name,
 };

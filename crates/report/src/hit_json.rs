@@ -1,6 +1,6 @@
 //! A hit as JSON: the same for the live watch and for a snapshot.
 
-use analysis::{Hit, Stack, Step, StepKind, TaskRef};
+use diagnosis::{Hit, Stack, Step, StepKind, TaskRef};
 use serde_json::{Value, json};
 
 /// A hit as one JSON object. `prio` is on LTTng's scale, as in the trace; `priority` is for people.
@@ -60,7 +60,7 @@ fn step_json(step: &Step) -> Value {
 
 /// A stack as a JSON array, innermost frame first.
 pub(crate) fn stack_json(stack: &Stack) -> Value {
-    let frame = |frame: &analysis::Frame| {
+    let frame = |frame: &diagnosis::Frame| {
         let address = format!("{:#x}", frame.address);
         json!({"address": address, "symbol": frame.symbol})
     };
@@ -69,7 +69,7 @@ pub(crate) fn stack_json(stack: &Stack) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use analysis::EndKind;
+    use diagnosis::EndKind;
     use event::{Cpu, Duration, Instant, Prio, Tid};
 
     use super::*;
@@ -107,7 +107,7 @@ mod tests {
             ],
             waker_stack: vec![],
             wakee_stack: vec![],
-            culprit_stack: vec![analysis::Frame {
+            culprit_stack: vec![diagnosis::Frame {
                 address: 0x10,
                 symbol: "f+0x1".into(),
             }],

@@ -1,6 +1,6 @@
 //! What a person reads and what a program reads about the same diagnosis.
 
-use analysis::{Diagnosis, Query, diagnose};
+use diagnosis::{Diagnosis, Query, diagnose};
 use event::Duration;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use testkit::{SyntheticTrace, Task};

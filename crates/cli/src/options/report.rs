@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use analysis::reports::{
-    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Views,
-};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
 use expr::Expr;
 use expr::period::Periods;
+use views::reports::{
+    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Views,
+};
 
 use super::{TimeWord, WindowOptions};
 use crate::flags;

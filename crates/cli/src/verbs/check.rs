@@ -1,9 +1,9 @@
 //! `rtscope check`: whether a trace keeps its budgets.
 
-use analysis::{Checked, Judgement, Rules, check_budgets};
 use event::{Error, Result};
 use report::{budgets_json, budgets_junit, budgets_text};
 use trace::{OpenOptions, Root, Trace};
+use views::{Checked, Judgement, Rules, check_budgets};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use analysis::{Diagnosis, Grade, Query, TaskFilter, diagnose};
+use diagnosis::{Diagnosis, Grade, Query, TaskFilter, diagnose};
 use event::Result;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::{CauseChange, Comparison, Diagnosis, Query, TaskFilter, compare, diagnose};
+use diagnosis::{CauseChange, Comparison, Diagnosis, Query, TaskFilter, compare, diagnose};
 use event::Result;
 use report::{comparison_json, comparison_text};
 use trace::Trace;

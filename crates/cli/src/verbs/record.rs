@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use analysis::{Query, diagnose};
 use capture::facts::{self, Verb};
 use capture::{EventSelection, RecordConfig, RecordSummary, UserSummary};
+use diagnosis::{Query, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
 use trace::Trace;

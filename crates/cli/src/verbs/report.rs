@@ -6,9 +6,6 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::rc::Rc;
 
-use analysis::reports::{
-    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
-};
 use event::{Error, ErrorKind, Instant, Result};
 use report::{
     Calendar, Drawing, LAMI_VERSION, LamiResults, ReportHtml, ReportJson, ReportText, lami_error,
@@ -17,6 +14,9 @@ use report::{
 use symbols::UserSymbols;
 use tempfile::{SpooledTempFile, spooled_tempfile, tempfile};
 use trace::{OpenOptions, Root, Trace};
+use views::reports::{
+    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
+};
 
 use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
 use crate::flags;

@@ -1,6 +1,6 @@
 //! Gaps as JSON, schema rtscope.gaps version 1.
 
-use analysis::{ExplainedGap, Taker};
+use diagnosis::{ExplainedGap, Taker};
 use event::{Cpu, Duration};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use analysis::{ExplainedGap, Taker, softirq_name};
+use diagnosis::{ExplainedGap, Taker, softirq_name};
 use event::{Cpu, Duration};
 use measure::counter::Counter;
 use measure::gaps::Reading;
@@ -84,7 +84,7 @@ fn name(taker: &Taker) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use analysis::Gap;
+    use diagnosis::Gap;
     use event::{Instant, Tid, TimeRange};
 
     use super::*;

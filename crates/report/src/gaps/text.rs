@@ -62,7 +62,7 @@ fn cpus(gaps: &Gaps) -> String {
     text
 }
 
-fn longest(explained: &[analysis::ExplainedGap]) -> String {
+fn longest(explained: &[diagnosis::ExplainedGap]) -> String {
     let mut order: Vec<_> = explained.iter().collect();
     order.sort_by_key(|one| std::cmp::Reverse(one.gap.range.duration()));
     let mut text = String::from("\nthe longest gaps\n");
@@ -117,7 +117,7 @@ fn shortened(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analysis::Taker;
+    use diagnosis::Taker;
     use event::Cpu;
 
     use super::super::tests::{found, gap, reading};

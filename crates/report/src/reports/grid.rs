@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::Table;
+use views::reports::Table;
 
 use super::calendar::Calendar;
 use super::plain_text::{cell_text, head, is_number, title};

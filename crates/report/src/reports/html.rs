@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek, Write};
 
-use analysis::reports::{Pass, Table, Tick};
+use views::reports::{Pass, Table, Tick};
 
 use super::calendar::Calendar;
 use super::grid::Grid;
@@ -212,7 +212,7 @@ nav a{margin-right:.8rem}";
 mod tests {
     use std::io::Cursor;
 
-    use analysis::reports::{Cell, Column, Kind, TableClass};
+    use views::reports::{Cell, Column, Kind, TableClass};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::bars::{Bar, bars, size};
 use super::calendar::Calendar;

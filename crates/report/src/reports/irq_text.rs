@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::{Cell, Table, Views};
+use views::reports::{Cell, Table, Views};
 
 use super::calendar::Calendar;
 use super::text::{Page, count, distribution, us};

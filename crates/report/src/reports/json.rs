@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use analysis::periods::{Captured, Kept};
-use analysis::reports::{Cell, Column, Kind, Pass, Table, Tick};
 use serde_json::{Value, json};
+use views::periods::{Captured, Kept};
+use views::reports::{Cell, Column, Kind, Pass, Table, Tick};
 
 /// What one pass finds, as it finds it: one object.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ fn captured(captures: &Captured) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use analysis::reports::TableClass;
+    use views::reports::TableClass;
 
     use super::*;
 

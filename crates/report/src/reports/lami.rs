@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek, Write};
 
-use analysis::periods::{Captured, Kept};
-use analysis::reports::{Cell, Column, Family, Kind, Report, Summary, Table, TableClass, Tick};
 use serde_json::{Map, Value, json};
+use views::periods::{Captured, Kept};
+use views::reports::{Cell, Column, Family, Kind, Report, Summary, Table, TableClass, Tick};
 
 /// The version of LAMI that is spoken.
 pub const LAMI_VERSION: (u64, u64) = (1, 0);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::bars::{Bar, histogram};
 use super::calendar::Calendar;
@@ -246,7 +246,7 @@ fn captures(cell: &Cell) -> Vec<String> {
     };
     let mut captures: Vec<_> = captures.iter().collect();
     captures.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let text = |(name, value): &(String, Option<analysis::periods::Kept>)| {
+    let text = |(name, value): &(String, Option<views::periods::Kept>)| {
         let value = value
             .as_ref()
             .map_or("None".to_owned(), ToString::to_string);
@@ -331,7 +331,7 @@ fn one_line(cell: &Cell) -> String {
     let Cell::Captures(captures) = cell else {
         return String::new();
     };
-    let text = |(name, value): &(String, Option<analysis::periods::Kept>)| {
+    let text = |(name, value): &(String, Option<views::periods::Kept>)| {
         let value = value
             .as_ref()
             .map_or("None".to_owned(), ToString::to_string);

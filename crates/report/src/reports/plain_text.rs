@@ -1,6 +1,6 @@
 //! Titles, heads and cells of tables as people read them: units stand in the heads.
 
-use analysis::reports::{Cell, Column, Kind, Table};
+use views::reports::{Cell, Column, Kind, Table};
 
 use super::calendar::Calendar;
 

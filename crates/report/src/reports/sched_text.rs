@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::calendar::Calendar;
 use super::text::{Page, count, distribution, name, ns, thread, us};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use analysis::reports::{Cell, Family, Report, Table, Tick};
+use views::reports::{Cell, Family, Report, Table, Tick};
 
 use super::bars::{Bar, bars, histogram};
 use super::calendar::Calendar;

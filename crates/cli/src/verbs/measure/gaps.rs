@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use analysis::{ExplainedGap, Gap, explain_gaps};
 use capture::facts::{self, Facts, Verb};
+use diagnosis::{ExplainedGap, Gap, explain_gaps};
 use event::{Cpu, Duration, Error, Result};
 use measure::gaps::{Reading, Run};
 use measure::steal;

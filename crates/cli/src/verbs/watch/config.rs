@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use analysis::TaskFilter;
 use bpf_host::{Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
+use diagnosis::TaskFilter;
 use event::evidence::EndKind;
 use event::{Duration, Error, ErrorKind, Prio, Result, Tid};
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use analysis::{Diagnosis, Query, diagnose};
 use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
+use diagnosis::{Diagnosis, Query, diagnose};
 use event::{Duration, Error, ErrorKind, Result};
 use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Bars: one for each row, or standing side by side as a distribution.
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::canvas::{Canvas, WIDTH};
 use super::{number, unit};

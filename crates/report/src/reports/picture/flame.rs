@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::bars::cut;
 use super::canvas::{Canvas, WIDTH};

@@ -6,7 +6,7 @@ mod flame;
 mod plot;
 mod strips;
 
-use analysis::reports::{Cell, Column, Kind, Table};
+use views::reports::{Cell, Column, Kind, Table};
 
 use canvas::Canvas;
 

@@ -1,6 +1,6 @@
 //! A value over time: what stands out is seen.
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::bars::amount;
 use super::canvas::{Canvas, WIDTH};

@@ -1,6 +1,6 @@
 //! A strip of time for each resource, as strong as it was busy.
 
-use analysis::reports::{Cell, Table};
+use views::reports::{Cell, Table};
 
 use super::bars::cut;
 use super::canvas::{Canvas, WIDTH};

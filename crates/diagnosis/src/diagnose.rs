@@ -1,0 +1,433 @@
+//! From a trace and a question to the answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
+use trace::{Trace, TraceInfo};
+
+use crate::crosscheck::align;
+use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
+use crate::ledger::{Account, ledger};
+use crate::model::{Candidate, Model, Version, What};
+use crate::query::Query;
+use crate::verdict;
+use event::evidence::PreemptionModel;
+use event::evidence::{EndKind, Hit, Step, StepKind};
+use kernel_state::bind::Families;
+use kernel_state::places;
+
+/// Finds the late activations that `query` asks for, and says who made them late.
+///
+/// Where the evidence holds hits that the query means, those are the late activations; else they
+/// are found in the kernel events.
+///
+/// # Errors
+/// A query without meaning, a trace without the events that a diagnosis rests on, or one that the
+/// operating system refuses to read.
+pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
+    query.check()?;
+    answer(Model::read(trace, query)?, trace, query)
+}
+
+fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
+    if !model.families.switch && !model.families.hit {
+        return Err(
+            Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
+                .found("no sched_switch events")
+                .mend("rtscope record --events sched,irq,softirq,timer"),
+        );
+    }
+    let preemption = preemption_model(trace.info());
+    let hits = wanted_hits(&model, query);
+    let mut activations: Vec<LateActivation> = if hits.is_empty() {
+        model
+            .candidates
+            .iter()
+            .filter_map(|late| from_candidate(&model, late, preemption))
+            .collect()
+    } else {
+        hits.into_iter()
+            .map(|hit| from_hit(&model, hit, preemption))
+            .collect()
+    };
+    activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
+    let groups = group(&model, trace.info(), &activations);
+    let warnings = warnings(&model, trace.info(), &activations);
+    Ok(Diagnosis {
+        activations,
+        groups,
+        warnings,
+        basis: model.basis,
+    })
+}
+
+/// The preemption model as the trace's environment tells it: outright, or in the kernel's version,
+/// where PREEMPT_DYNAMIC leaves it open.
+fn preemption_model(info: &TraceInfo) -> PreemptionModel {
+    let environment = &info.environment;
+    let named = environment.get("rtscope_preemption_model");
+    if let Some(model) = named.and_then(|name| PreemptionModel::from_name(name)) {
+        return model;
+    }
+    let version = environment.get("kernel_version").map_or("", String::as_str);
+    if version.split(' ').any(|word| word == "PREEMPT_RT") {
+        return PreemptionModel::Rt;
+    }
+    PreemptionModel::Unknown
+}
+
+/// The hits that the query means, the worst first.
+fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
+    let mut seen = BTreeSet::new();
+    let wanted = |hit: &&Hit| {
+        let task = &hit.task;
+        // The watch's own filter chose the task: only an explicit question narrows it.
+        let meant = !query.tasks.is_explicit() && !query.tasks.real_time
+            || query
+                .tasks
+                .matches(task.tid, task.comm.as_bytes(), task.prio);
+        let here = query.cpus.is_empty()
+            || hit
+                .steps
+                .last()
+                .is_some_and(|step| query.cpus.contains(&step.cpu));
+        let late = query
+            .threshold
+            .is_none_or(|threshold| hit.latency() >= threshold);
+        meant && here && late && query.range.contains(hit.end) && hit.origin <= hit.end
+    };
+    let fresh = |hit: &&Hit| seen.insert((hit.id, hit.origin));
+    let mut hits: Vec<_> = model
+        .evidence
+        .hits
+        .iter()
+        .filter(wanted)
+        .filter(fresh)
+        .collect();
+    hits.sort_by_key(|hit| (-hit.latency().as_ns(), hit.id));
+    if query.worst > 0 {
+        hits.truncate(query.worst);
+    }
+    hits
+}
+
+fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActivation {
+    let (times_ns, checks) = align(model, &hit.steps);
+    let last = hit.steps.last();
+    let cpu = last.map_or(Cpu(0), |step| step.cpu);
+    // The last step is the end itself, when it is stamped so.
+    let end_ns = match (last, times_ns.last()) {
+        (Some(step), Some(time_ns)) if step.time == hit.end => *time_ns,
+        (_, last_ns) => last_ns.map_or(hit.end.as_ns(), |last_ns| hit.end.as_ns().max(*last_ns)),
+    };
+    let mut ledger = ledger(
+        model,
+        &Account {
+            origin: hit.origin,
+            end: hit.end,
+            target: hit.task.tid.0,
+            cpu,
+            steps: &hit.steps,
+            times_ns: &times_ns,
+            end_ns,
+            waiting: hit.end_kind == EndKind::Waiting,
+            preemption,
+        },
+    );
+    if hit.stale {
+        ledger.grade = ledger.grade.max(Grade::Censored);
+    }
+    let range = TimeRange {
+        begin: hit.origin,
+        end: hit.end,
+    };
+    let stolen_max = stolen_max(model, range, cpu, &hit.steps);
+    LateActivation {
+        task: hit.task.clone(),
+        origin: hit.origin,
+        end: hit.end,
+        cpu,
+        steps: hit.steps.clone(),
+        steps_left_out: hit.overflow,
+        hit: Some(hit.clone()),
+        checks,
+        ledger,
+        page_faults: model.page_faults_of(hit.task.tid.0, range),
+        free_meanwhile: free_meanwhile(model, range, cpu, hit.task.prio),
+        stolen_max,
+    }
+}
+
+fn from_candidate(
+    model: &Model,
+    late: &Candidate,
+    preemption: PreemptionModel,
+) -> Option<LateActivation> {
+    let task = model.tasks.version(late.version)?.task_ref();
+    let mut steps = model.steps(late.node);
+    let origin = steps.first()?.time;
+    let (end, cpu) = (Instant::from_ns(late.end_ns), Cpu(late.cpu));
+    if !late.waiting {
+        let (kind, id, comm) = (StepKind::SwitchIn, task.tid.0, task.comm.clone());
+        let prio: Prio = task.prio;
+        steps.push(Step {
+            time: end,
+            kind,
+            cpu,
+            id,
+            prio,
+            comm,
+        });
+    }
+    let times_ns: Vec<i64> = steps.iter().map(|step| step.time.as_ns()).collect();
+    let account = Account {
+        origin,
+        end,
+        target: task.tid.0,
+        cpu,
+        steps: &steps,
+        times_ns: &times_ns,
+        end_ns: late.end_ns,
+        waiting: late.waiting,
+        preemption,
+    };
+    let ledger = ledger(model, &account);
+    let (hit, checks, steps_left_out) = (None, vec![], 0);
+    let range = TimeRange { begin: origin, end };
+    let stolen_max = stolen_max(model, range, cpu, &steps);
+    let page_faults = model.page_faults_of(task.tid.0, range);
+    let free_meanwhile = free_meanwhile(model, range, cpu, task.prio);
+    Some(LateActivation {
+        task,
+        origin,
+        end,
+        cpu,
+        steps,
+        steps_left_out,
+        hit,
+        checks,
+        ledger,
+        page_faults,
+        free_meanwhile,
+        stolen_max,
+    })
+}
+
+/// Late activations of one cause together, the cause with the most late time first.
+fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Group> {
+    let mut by_cause: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, late) in activations.iter().enumerate() {
+        by_cause
+            .entry(verdict::signature(info, late))
+            .or_default()
+            .push(place);
+    }
+    let late_time = |members: &[usize]| -> Duration {
+        members
+            .iter()
+            .map(|member| activations[*member].latency())
+            .sum()
+    };
+    let mut causes: Vec<_> = by_cause.into_iter().collect();
+    causes.sort_by_key(|(_, members)| -late_time(members).as_ns());
+    let group = |(signature, members): (String, Vec<usize>)| {
+        let worst = activations.get(*members.first()?)?;
+        let verdict = verdict::verdict(model, info, worst);
+        Some(Group {
+            signature,
+            members,
+            worst: worst.latency(),
+            verdict,
+        })
+    };
+    causes.into_iter().filter_map(group).collect()
+}
+
+fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
+    let basis = &model.basis;
+    if basis.holes > 0 {
+        warn(
+            format!(
+                "events were lost in {} ({} counted)",
+                places(basis.holes),
+                basis.lost
+            ),
+            "record with larger buffers (--buffer) or fewer events (--events)",
+        );
+    }
+    if basis.damaged > 0 {
+        warn(
+            format!("{} stretches of the trace could not be read", basis.damaged),
+            "rtscope info TRACE names the files and offsets",
+        );
+    }
+    if basis.inferred > 0 {
+        warn(
+            format!(
+                "this kernel did not record {} switches; they were inferred",
+                basis.inferred
+            ),
+            "an inferred run begins at its wake-up, a few microseconds early",
+        );
+    }
+    let censored = activations
+        .iter()
+        .filter(|late| late.ledger.grade == Grade::Censored)
+        .count();
+    if censored > 0 {
+        warn(
+            format!(
+                "{censored} of {} begin or end outside the window",
+                activations.len()
+            ),
+            "record a longer window, with larger buffers (--buffer)",
+        );
+    }
+    warnings.extend(hypervisor_warning(info, activations));
+    if let Some(missing) = missing_families(&model.families) {
+        warnings.push(warning(
+            format!("the trace has no {missing} events: such causes cannot be named"),
+            "rtscope record --events sched,irq,softirq,timer",
+        ));
+    }
+    warnings
+}
+
+fn warning(what: String, remedy: &str) -> Warning {
+    Warning {
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// Whether the machine of the trace was virtual, as far as the trace says.
+pub(crate) fn is_virtual(info: &TraceInfo) -> bool {
+    let said = info.environment.get("rtscope_virtualised");
+    said.is_some_and(|value| value == "1")
+}
+
+/// Whether the trace says that what a hypervisor takes is not, or perhaps not, reported.
+pub(crate) fn steal_is_unreported(info: &TraceInfo) -> bool {
+    let said = info.environment.get("rtscope_steal");
+    said.is_some_and(|value| value == "not reported" || value == "unknown")
+}
+
+/// What a hypervisor took, or may have taken unseen.
+fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
+    let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
+    if let Some(late) = worst_steal(activations) {
+        let (stolen, latency, cpu) = (late.stolen_max, late.latency(), late.cpu);
+        let what = format!(
+            "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
+        );
+        return Some(warning(what, remedy));
+    }
+    let what = "the machine is virtual: the hypervisor may have run others unseen";
+    is_virtual(info).then(|| warning(what.to_owned(), remedy))
+}
+
+/// The activation of which the hypervisor may have taken most. Less than what a good ledger may
+/// leave unexplained is not worth a warning.
+fn worst_steal(activations: &[LateActivation]) -> Option<&LateActivation> {
+    let much = activations
+        .iter()
+        .filter(|late| late.ledger.is_much(late.stolen_max));
+    much.max_by_key(|late| late.stolen_max)
+}
+
+/// What the hypervisor may have taken between two instants from the CPUs of a chain, at most.
+fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Duration {
+    let here = |timer: Cpu| timer == cpu || steps.iter().any(|step| step.cpu == timer);
+    let timers = model.evidence.late_timers.iter().enumerate();
+    let timers = timers.filter(|(_, timer)| here(timer.cpu));
+    let most = |place| {
+        model
+            .evidence
+            .steal_between(place, range.begin, range.end)
+            .1
+    };
+    timers.map(|(place, _)| most(place)).sum()
+}
+
+/// The other CPUs that were free for at least this share of an activation could have served it.
+const FREE_SHARE_MIN: f64 = 0.95;
+
+/// The CPUs but `here` that nearly all the time idled or, for a real-time task, ran what it beats.
+fn free_meanwhile(model: &Model, range: TimeRange, here: Cpu, prio: Prio) -> Vec<Cpu> {
+    let gives_way = |version: &Version| {
+        version.tid.is_idle() || prio.is_real_time() && prio.beats(version.prio)
+    };
+    let is_free = |cpu: &Cpu| {
+        let Some(timeline) = model.timeline(*cpu) else {
+            return false;
+        };
+        let mut free_ns = 0;
+        timeline.slices(range.begin.as_ns(), range.end.as_ns(), |slice| {
+            let version = model.tasks.version(slice.task);
+            if slice.occupant.what() == What::Task && version.is_some_and(gives_way) {
+                free_ns += slice.end_ns - slice.begin_ns;
+            }
+        });
+        Duration::from_ns(free_ns).share_of(range.end - range.begin) >= FREE_SHARE_MIN
+    };
+    let cpus = (0..model.timelines.len() as u32).map(Cpu);
+    cpus.filter(|cpu| *cpu != here).filter(is_free).collect()
+}
+
+fn missing_families(families: &Families) -> Option<String> {
+    let needed = [
+        ("sched_waking", families.waking || families.wakeup),
+        ("irq_handler", families.irq),
+        ("interrupt vector", families.vector),
+        ("softirq", families.softirq),
+        ("sched_migrate_task", families.migrate),
+    ];
+    let missing: Vec<_> = needed
+        .iter()
+        .filter(|(_, has)| !has)
+        .map(|(name, _)| *name)
+        .collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::{SyntheticTrace, Task};
+
+    const VICTIM: Task = Task::rt(100, "victim", 50);
+    const HOG: Task = Task::rt(200, "hog", 60);
+    const FAIR: Task = Task::fair(300, "fair");
+
+    /// Every 50 ms an interrupt wakes the victim, now and then behind a hog.
+    fn many() -> Trace {
+        let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+        for turn in 0..1_000 {
+            let us = 1_000 + turn * 50_000;
+            let late_us = (turn * 7_919) % 1_009;
+            trace = trace.at(us).preempt(FAIR, HOG).after(10);
+            trace = trace
+                .irq(9, "eth0")
+                .after(2)
+                .wake(VICTIM)
+                .after(2)
+                .irq_end(9);
+            trace = trace.after(late_us).block(HOG, VICTIM);
+            trace = trace.after(20).block(VICTIM, FAIR);
+        }
+        trace.build()
+    }
+
+    #[test]
+    fn what_is_forgotten_on_the_way_changes_no_answer() {
+        let (trace, query) = (many(), Query::default());
+        let whole = Model::read_whole(&trace, &query).expect("it is read");
+        let few = Model::read_forgetting(&trace, &query, 64).expect("it is read");
+        assert!(few.records() * 4 < whole.records(), "{}", few.records());
+        let whole = answer(whole, &trace, &query).expect("an answer");
+        assert_eq!(whole.activations.len(), 10);
+        assert_eq!(answer(few, &trace, &query).expect("an answer"), whole);
+    }
+}

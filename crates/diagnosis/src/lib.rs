@@ -1,0 +1,39 @@
+//! From a trace to the name of the culprit: kernel state model, ledger, verdict.
+//!
+//! Ask a [`Query`] of a trace; the answer holds the late activations, a [`Ledger`] of each, groups
+//! by cause and one [`Verdict`] per cause. The rules of the ledger are in `docs/ledger.md`.
+//!
+//! # Design constraints
+//! - Pure: events in, findings out. No file, no clock, no printing.
+//! - One pass over the events; per event no allocation and no text.
+//! - Never a false culprit: what the events do not prove is [`TermKind::Unexplained`].
+
+mod advice;
+mod compare;
+mod crosscheck;
+mod diagnose;
+mod evidence;
+mod finding;
+mod gaps;
+mod inside;
+mod ledger;
+mod model;
+mod naming;
+mod phases;
+mod public;
+mod query;
+mod signature;
+mod term;
+mod verdict;
+
+pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};
+pub use diagnose::diagnose;
+pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
+pub use finding::{
+    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
+    WaitedMutex, Warning,
+};
+pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
+pub use kernel_state::{TaskFilter, softirq_name};
+pub use query::Query;
+pub use term::{Reason, Sum, Term, TermKind};

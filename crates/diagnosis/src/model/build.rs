@@ -1,0 +1,578 @@
+//! The pass over the events: CPUs, tasks, wake-ups, losses.
+
+use std::collections::{BTreeMap, HashMap};
+
+use event::{Cpu, EventClass, Instant, Prio, TimeRange};
+use trace::{EventView, Lost};
+
+use super::Model;
+use super::candidates::{Candidate, Candidates};
+use super::chain::{Arena, NewNode, NodeId};
+use super::handlers::LeftHandler;
+use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
+use super::timeline::{Occupant, Segment, Timeline, What};
+use crate::StepKind;
+use crate::evidence::Evidence;
+use crate::finding::Basis;
+use crate::query::Query;
+use kernel_state::bind::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
+
+/// A hard interrupt that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HardFrame {
+    pub irq: i32,
+    pub base: NodeId,
+    pub current: NodeId,
+}
+
+/// Softirq vectors that the model has room for; the kernel has ten.
+pub(super) const VECTORS_MAX: usize = 32;
+/// Hard interrupts that may nest; more means that exits were missed.
+pub(super) const NESTING_MAX: usize = 8;
+/// CPUs that the model has room for; greater numbers are not believed.
+const CPUS_MAX: u32 = 8192;
+
+/// The state of one CPU.
+#[derive(Debug)]
+pub(super) struct CpuState {
+    pub current: Option<TaskIndex>,
+    pub frames: Vec<HardFrame>,
+    /// The last thing that happened here, but for events that change nobody's place.
+    pub left_handler: Option<LeftHandler>,
+    pub raised: [NodeId; VECTORS_MAX],
+    /// A runnable real-time task was put aside for one that is not.
+    pub throttled: bool,
+    /// Events were lost, and no switch has been seen since.
+    pub lost: bool,
+    /// A switch out of idle was recorded here.
+    pub left_idle: bool,
+    /// So many were not, and were inferred.
+    pub inferred: u64,
+    /// Its first event.
+    pub first_ns: i64,
+    pub timeline: Timeline,
+}
+
+impl Default for CpuState {
+    fn default() -> Self {
+        CpuState {
+            current: None,
+            frames: vec![],
+            left_handler: None,
+            raised: [NodeId::NONE; VECTORS_MAX],
+            throttled: false,
+            lost: false,
+            left_idle: false,
+            inferred: 0,
+            first_ns: i64::MAX,
+            timeline: Timeline::default(),
+        }
+    }
+}
+
+/// Builds a [`Model`] event by event.
+pub(super) struct Builder {
+    pub(super) families: Families,
+    pub(super) cpus: Vec<CpuState>,
+    pub(super) tasks: Tasks,
+    pub(super) arena: Arena,
+    pub(super) timers: HashMap<u64, i64>,
+    pub(super) irq_names: BTreeMap<i32, String>,
+    pub(super) losses: Vec<Lost>,
+    pub(super) evidence: Evidence,
+    pub(super) page_faults: Vec<(i64, VersionId)>,
+    pub(super) candidates: Candidates,
+    /// Moments and segments since the last look for what can be dropped.
+    pub(super) logged: usize,
+    /// So few records are not worth that look.
+    pub(super) records_min: usize,
+    /// So many call for it.
+    pub(super) records_max: usize,
+    /// No wake-up from before survives it unquestioned.
+    last_loss_ns: i64,
+    pub(super) basis: Basis,
+}
+
+impl Builder {
+    pub fn new(families: Families, query: Query, records_min: usize) -> Self {
+        Builder {
+            families,
+            cpus: vec![],
+            tasks: Tasks::new(query.tasks.clone()),
+            arena: Arena::default(),
+            timers: HashMap::new(),
+            irq_names: BTreeMap::new(),
+            losses: vec![],
+            evidence: Evidence::default(),
+            page_faults: vec![],
+            candidates: Candidates::new(query),
+            logged: 0,
+            records_min,
+            records_max: records_min,
+            last_loss_ns: i64::MIN,
+            basis: Basis::default(),
+        }
+    }
+
+    /// Counts an event that tells the model nothing.
+    pub fn count(&mut self, time: Instant) {
+        self.basis.events += 1;
+        match &mut self.basis.window {
+            Some(window) => window.end = time,
+            None => {
+                self.basis.window = Some(TimeRange {
+                    begin: time,
+                    end: time,
+                })
+            }
+        }
+    }
+
+    /// Counts bytes that could not be read.
+    pub fn damage(&mut self) {
+        self.basis.damaged += 1;
+    }
+
+    pub fn event(&mut self, known: Known, event: &EventView<'_>, classes: &[EventClass]) {
+        self.count(event.time());
+        if !is_followed(known) {
+            return;
+        }
+        let time_ns = event.time().as_ns();
+        let Some(cpu) = event.cpu().map(|cpu| cpu.0).filter(|cpu| *cpu < CPUS_MAX) else {
+            return;
+        };
+        if self.cpus.len() <= cpu as usize {
+            self.cpus.resize_with(cpu as usize + 1, CpuState::default);
+        }
+        if self.cpu(cpu).first_ns == i64::MAX {
+            self.cpu(cpu).first_ns = time_ns;
+        }
+        match known {
+            Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
+            Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
+            Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
+            _ => {}
+        }
+        self.forget_the_unreachable(time_ns);
+    }
+
+    fn scheduling(&mut self, sched: Sched, cpu: u32, time_ns: i64, event: &EventView<'_>) {
+        match sched {
+            Sched::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
+            Sched::Wake(WakeKind::Waking, fields) => self.waking(cpu, time_ns, event, &fields),
+            Sched::Wake(kind, fields) => {
+                let new = kind == WakeKind::WakeupNew;
+                self.wakeup(cpu, time_ns, event, &fields, new);
+            }
+            Sched::Migrate(fields) => {
+                let task = self.tasks.find(fields.tid(event), cpu);
+                if let (Some(task), Some(dest)) = (task, fields.cpu(event)) {
+                    self.log(task, time_ns, dest, MomentKind::Migrate);
+                }
+            }
+            Sched::PiSetprio { tid, prio } => {
+                let (tid, prio) = (
+                    event.i64(tid) as i32,
+                    Prio::from_lttng(event.i64(prio) as i32),
+                );
+                self.set_prio(cpu, time_ns, tid, prio);
+            }
+        }
+    }
+
+    fn evidence(
+        &mut self,
+        evidence: bind::Evidence,
+        cpu: Cpu,
+        event: &EventView<'_>,
+        classes: &[EventClass],
+    ) {
+        match evidence {
+            bind::Evidence::Hit => self.evidence.add_hit(event, classes),
+            bind::Evidence::LateTimer => self.evidence.add_late_timer(cpu, event, classes),
+            bind::Evidence::PreemptionOff => self.evidence.add_preemption_off(cpu, event, classes),
+            bind::Evidence::Blocked => self.evidence.add_blocked(cpu, event, classes),
+            bind::Evidence::Throttled => self.evidence.add_throttled(cpu, event, classes),
+        }
+    }
+
+    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+        if let Some(task) = self.cpu(cpu).current {
+            let version = self.tasks.state(task).version;
+            self.page_faults.push((time_ns, version));
+        }
+    }
+
+    pub(super) fn cpu(&mut self, cpu: u32) -> &mut CpuState {
+        &mut self.cpus[cpu as usize]
+    }
+
+    pub(super) fn log(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, kind: MomentKind) {
+        self.log_by(task, time_ns, cpu, cpu, kind);
+    }
+
+    /// The same for what the CPU `by` did.
+    fn log_by(&mut self, task: TaskIndex, time_ns: i64, cpu: u32, by: u32, kind: MomentKind) {
+        self.logged += 1;
+        self.tasks.state(task).log.push(Moment {
+            time_ns,
+            cpu,
+            by: by as u16, // at most CPUS_MAX
+            kind,
+        });
+    }
+
+    /// Writes down who has the CPU from now on.
+    pub(super) fn mark(&mut self, cpu: u32, time_ns: i64, picked: bool) {
+        let state = &mut self.cpus[cpu as usize];
+        let current = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize]);
+        let soft = current.and_then(|task| task.softirqs.last());
+        let occupant = match (state.frames.last(), soft, current) {
+            (Some(frame), ..) => Occupant::new(What::Hardirq(frame.irq)),
+            (_, Some(frame), _) => Occupant::new(What::Softirq(frame.vector)),
+            (_, _, Some(_)) if state.throttled => Occupant::new(What::Task).throttled(),
+            (_, _, Some(_)) => Occupant::new(What::Task),
+            _ if state.lost => Occupant::new(What::Lost),
+            _ => Occupant::new(What::Edge),
+        };
+        let occupant = if picked { occupant.picked() } else { occupant };
+        let task = current.map_or(VersionId::NONE, |task| task.version);
+        self.logged += 1;
+        state.timeline.push(Segment {
+            begin_ns: time_ns,
+            occupant,
+            task,
+        });
+    }
+
+    fn see(&mut self, cpu: u32, event: &EventView<'_>, fields: &TaskFields) -> TaskIndex {
+        let prio = Prio::from_lttng(fields.prio(event));
+        let (tid, comm) = (fields.tid(event), fields.comm(event));
+        self.tasks.see(tid, cpu, comm, prio)
+    }
+
+    fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
+        let before = self
+            .cpu(cpu)
+            .current
+            .map(|task| self.tasks.state(task).version);
+        let prev = self.see(cpu, event, &fields.prev);
+        let after = self.tasks.state(prev).version;
+        if let Some(before) = before
+            && before != after
+            && self.cpu(cpu).current == Some(prev)
+        {
+            self.cpu(cpu).timeline.rename_run(before, after);
+        }
+        self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
+        let next = self.see(cpu, event, &fields.next);
+        let runnable = fields.stays_runnable(event);
+        let state = self.cpu(cpu);
+        // No handler spans a switch: these exits were missed.
+        let unpaired = state.frames.len() as u64;
+        state.frames.clear();
+        state.left_handler = None;
+        let contradicted = state.current.filter(|current| *current != prev);
+        self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
+        if let Some(current) = contradicted {
+            self.contradiction(cpu, current, prev);
+        }
+        self.leave(cpu, now_ns, prev, runnable);
+        let rank = |tasks: &Tasks, task: TaskIndex| {
+            let version = tasks.version(tasks.states[task.0 as usize].version);
+            version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
+        };
+        let (prev_real_time, prev_stop) = rank(&self.tasks, prev);
+        let (next_real_time, _) = rank(&self.tasks, next);
+        let put_aside = prev_real_time && !prev_stop && runnable;
+        let state = self.cpu(cpu);
+        state.throttled = !next_real_time && (state.throttled || put_aside);
+        state.current = Some(next);
+        state.lost = false;
+        self.enter(cpu, now_ns, next);
+        self.mark(cpu, now_ns, true);
+    }
+
+    /// `task` leaves the CPU.
+    fn leave(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, runnable: bool) {
+        let idle = self.is_idle(task);
+        let has_wakeup = self.families.wakeup;
+        let state = self.tasks.state(task);
+        if idle {
+            state.run = Run::Unknown;
+            return;
+        }
+        let kind = if runnable {
+            MomentKind::OutRunnable
+        } else {
+            MomentKind::OutBlocked
+        };
+        let pending = std::mem::replace(&mut state.pending, NodeId::NONE);
+        if runnable {
+            state.run = Run::Preempted;
+        } else if !pending.is_none() && has_wakeup {
+            // Woken between its decision to block and this switch; its wake-up is on the way.
+            state.run = Run::Woken;
+            state.chain = pending;
+        } else {
+            state.run = Run::Blocked;
+            state.chain = NodeId::NONE;
+        }
+        self.log(task, now_ns, cpu, kind);
+    }
+
+    /// `task` comes on the CPU.
+    pub(super) fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
+        let state = self.tasks.state(task);
+        let was = std::mem::replace(&mut state.run, Run::On(cpu));
+        let (chain, version) = (state.chain, state.version);
+        state.pending = NodeId::NONE;
+        match was {
+            Run::Woken => {
+                self.candidate(cpu, now_ns, task, false);
+                let id = self
+                    .tasks
+                    .version(version)
+                    .map_or(0, |version| version.tid.0);
+                let kind = StepKind::SwitchIn;
+                let step = NewNode {
+                    time_ns: now_ns,
+                    kind,
+                    cpu,
+                    id,
+                    version,
+                };
+                let chain = self.arena.add(chain, step);
+                self.tasks.state(task).chain = chain;
+            }
+            Run::Preempted => {}
+            Run::Unknown | Run::Blocked | Run::On(_) => {
+                self.basis.unpaired += u64::from(was != Run::Unknown);
+                self.tasks.state(task).chain = NodeId::NONE;
+            }
+        }
+        self.log(task, now_ns, cpu, MomentKind::In);
+    }
+
+    pub(super) fn is_idle(&self, task: TaskIndex) -> bool {
+        let version = self
+            .tasks
+            .version(self.tasks.states[task.0 as usize].version);
+        version.is_some_and(|version| version.tid.is_idle())
+    }
+
+    fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
+        let task = self.see(cpu, event, fields);
+        let target = fields.cpu(event).unwrap_or(cpu);
+        self.wake(cpu, now_ns, task, target);
+    }
+
+    /// A wake-up from the context that runs on `cpu`.
+    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32) {
+        let last_loss_ns = self.last_loss_ns;
+        let state = self.tasks.state(task);
+        match state.run {
+            Run::Woken if state.woken_ns < last_loss_ns => self.basis.unpaired += 1,
+            // While it is runnable, the first origin stays.
+            Run::Woken | Run::Preempted => return,
+            _ => {}
+        }
+        let (run, pending, version) = (state.run, state.pending, state.version);
+        let id = self
+            .tasks
+            .version(version)
+            .map_or(0, |version| version.tid.0);
+        let context = match self.handler_of_thread(cpu, now_ns, version) {
+            Some(chain) => chain,
+            None => self.context(cpu),
+        };
+        let parent = self.arena.fresh(context, now_ns);
+        let step = NewNode {
+            time_ns: now_ns,
+            kind: StepKind::Waking,
+            cpu,
+            id,
+            version,
+        };
+        if matches!(run, Run::On(_)) {
+            if pending.is_none() {
+                let node = self.arena.add(parent, step);
+                self.tasks.state(task).pending = node;
+                self.tasks.state(task).woken_ns = now_ns;
+                self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+            }
+            return;
+        }
+        let chain = self.arena.add(parent, step);
+        let state = self.tasks.state(task);
+        state.run = Run::Woken;
+        state.woken_ns = now_ns;
+        state.chain = chain;
+        self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+    }
+
+    fn wakeup(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+        new: bool,
+    ) {
+        let task = self.see(cpu, event, fields);
+        let target = fields.cpu(event).unwrap_or(cpu);
+        if new {
+            // A fork is nobody's deadline: the new task begins a chain of its own.
+            self.forget(task);
+        }
+        if new || !self.families.waking {
+            self.wake(cpu, now_ns, task, target);
+        }
+        let state = self.tasks.state(task);
+        if matches!(state.run, Run::On(_)) {
+            // It never left the run queue: no activation begins.
+            state.pending = NodeId::NONE;
+        }
+        self.log(task, now_ns, target, MomentKind::Wakeup);
+    }
+
+    /// The chain of what runs on the CPU now. A fair task that does not only pass work on does work
+    /// of its own: what it wakes is not late since its own wake-up.
+    pub(super) fn context(&self, cpu: u32) -> NodeId {
+        let state = &self.cpus[cpu as usize];
+        if let Some(frame) = state.frames.last() {
+            return frame.current;
+        }
+        let Some(task) = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize])
+        else {
+            return NodeId::NONE;
+        };
+        if let Some(frame) = task.softirqs.last() {
+            return frame.current;
+        }
+        match self.hands_on(task.chain) {
+            true => task.chain,
+            false => NodeId::NONE,
+        }
+    }
+
+    /// Whether a task that came on a CPU by this chain hands it on. The chain's last step is its
+    /// switch-in: a boost since then is somebody else's.
+    pub(super) fn hands_on(&self, chain: NodeId) -> bool {
+        let came = self.arena.get(chain);
+        let came = came.and_then(|node| self.tasks.version(node.version));
+        came.is_some_and(|came| came.passes || came.prio.is_real_time())
+    }
+
+    /// Nothing is known about the task any more.
+    pub(super) fn forget(&mut self, task: TaskIndex) {
+        let state = self.tasks.state(task);
+        state.run = Run::Unknown;
+        state.chain = NodeId::NONE;
+        state.pending = NodeId::NONE;
+        self.basis.unpaired += state.softirqs.len() as u64;
+        state.softirqs.clear();
+    }
+
+    fn set_prio(&mut self, cpu: u32, now_ns: i64, tid: i32, prio: Prio) {
+        let Some(task) = self.tasks.find(tid, cpu) else {
+            return;
+        };
+        self.tasks.set_prio(task, prio);
+        if let Run::On(on) = self.tasks.state(task).run
+            && self
+                .cpus
+                .get(on as usize)
+                .is_some_and(|state| state.current == Some(task))
+        {
+            self.mark(on, now_ns, false);
+        }
+    }
+
+    pub fn lost(&mut self, lost: Lost) {
+        self.basis.holes += 1;
+        self.basis.lost += lost.count.unwrap_or(0);
+        self.losses.push(lost);
+        self.last_loss_ns = self.last_loss_ns.max(lost.range.end.as_ns());
+        let all = 0..self.cpus.len() as u32;
+        for cpu in all.filter(|cpu| lost.cpu.is_none_or(|lost| lost.0 == *cpu)) {
+            let state = self.cpu(cpu);
+            state.frames.clear();
+            state.raised = [NodeId::NONE; VECTORS_MAX];
+            state.throttled = false;
+            state.lost = true;
+            state.timeline.leave_run_open();
+            if let Some(current) = state.current.take() {
+                self.forget(current);
+            }
+            self.mark(cpu, lost.range.begin.as_ns(), false);
+        }
+    }
+
+    /// Offers an activation of a task that is asked for.
+    fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, waiting: bool) {
+        let state = &self.tasks.states[task.0 as usize];
+        let (node, version) = (state.chain, state.version);
+        let wanted = self
+            .tasks
+            .version(version)
+            .is_some_and(|version| version.wanted);
+        let Some(first) = self.arena.get(node).filter(|_| wanted) else {
+            return;
+        };
+        let latency_ns = end_ns.saturating_sub(first.origin_ns);
+        self.candidates.offer(Candidate {
+            latency_ns,
+            node,
+            end_ns,
+            cpu,
+            version,
+            waiting,
+        });
+    }
+
+    pub fn finish(mut self) -> Model {
+        self.infer_last_runs();
+        let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
+        for place in 0..self.tasks.states.len() as u32 {
+            let state = &self.tasks.states[place as usize];
+            if state.run == Run::Woken {
+                let cpu = state.log.last().map_or(0, |moment| moment.cpu);
+                self.candidate(cpu, end_ns, TaskIndex(place), true);
+            }
+        }
+        for state in &mut self.cpus {
+            state.timeline.leave_run_open();
+        }
+        self.basis.activations = self.candidates.seen;
+        self.basis.hits = self.evidence.hits.len() as u64;
+        Model {
+            begins_ns: self.cpus.iter().map(|state| state.first_ns).collect(),
+            timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
+            tasks: self.tasks,
+            arena: self.arena,
+            irq_names: self.irq_names,
+            losses: self.losses,
+            evidence: self.evidence,
+            page_faults: self.page_faults,
+            candidates: self.candidates.into_worst_first(),
+            families: self.families,
+            basis: self.basis,
+            late_timer_floor: None,
+            heartbeat: None,
+        }
+    }
+}
+
+/// Whether the ledger follows events of this kind.
+fn is_followed(known: Known) -> bool {
+    matches!(
+        known,
+        Known::Sched(_) | Known::Handler(_) | Known::Evidence(_)
+    )
+}

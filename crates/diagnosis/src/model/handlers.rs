@@ -1,0 +1,298 @@
+//! The pass over the events: interrupts, softirqs, timers, NMIs.
+
+use trace::EventView;
+
+use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
+use super::chain::{NewNode, NodeId};
+use super::tasks::{SoftFrame, VersionId};
+use super::timeline::{Mark, Occupant, Segment, What};
+use crate::StepKind;
+use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+
+/// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
+/// the time since 1970, or by the time that the machine slept.
+const SAME_CLOCK_NS: u64 = 50_000_000;
+/// A later expiry is not believed: the timer was started again where we did not see it.
+const LATENESS_MAX_NS: i64 = 10_000_000_000;
+/// Steps of a handler's chain behind which an expiry may be put.
+const REBASE_DEPTH_MAX: u8 = 8;
+/// An NMI handler that is said to take longer is not believed.
+const NMI_MAX_NS: i64 = 1_000_000_000;
+
+/// A hard interrupt whose handler has returned. It may go on to wake the handler's thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeftHandler {
+    pub irq: i32,
+    pub chain: NodeId,
+    pub end_ns: i64,
+}
+
+impl Builder {
+    pub(super) fn handler(
+        &mut self,
+        handler: Handler,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+    ) {
+        match handler {
+            Handler::IrqEntry { irq, name } => {
+                let irq = event.i64(irq) as i32;
+                if let Some(name) = name
+                    && !self.irq_names.contains_key(&irq)
+                {
+                    let name = String::from_utf8_lossy(event.text(name)).into_owned();
+                    self.irq_names.insert(irq, name);
+                }
+                self.hard_entry(cpu, now_ns, irq);
+            }
+            Handler::VectorEntry(number) => self.hard_entry(cpu, now_ns, number),
+            Handler::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),
+            Handler::VectorExit(number) => self.hard_exit(cpu, now_ns, number),
+            Handler::SoftirqRaise { vec } => self.raise(cpu, now_ns, event.u64(vec)),
+            Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
+            Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
+            Handler::HrtimerStart { hrtimer, expires } => {
+                self.timers.insert(event.u64(hrtimer), event.i64(expires));
+            }
+            Handler::HrtimerCancel { hrtimer } => {
+                self.timers.remove(&event.u64(hrtimer));
+            }
+            Handler::HrtimerExpireEntry { hrtimer, now } => {
+                self.timer_entry(cpu, now_ns, event.u64(hrtimer), event.i64(now));
+            }
+            Handler::HrtimerExpireExit => self.timer_exit(cpu),
+            Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
+            Handler::PageFault => self.page_fault(cpu, now_ns),
+        }
+    }
+
+    fn hard_entry(&mut self, cpu: u32, now_ns: i64, irq: i32) {
+        let kind = StepKind::Hardirq;
+        let step = NewNode {
+            time_ns: now_ns,
+            kind,
+            cpu,
+            id: irq,
+            version: VersionId::NONE,
+        };
+        let base = self.arena.add(NodeId::NONE, step);
+        let state = self.cpu(cpu);
+        let unpaired = if state.frames.len() >= NESTING_MAX {
+            state.frames.len()
+        } else {
+            0
+        };
+        if unpaired > 0 {
+            state.frames.clear();
+        }
+        state.left_handler = None;
+        state.frames.push(HardFrame {
+            irq,
+            base,
+            current: base,
+        });
+        self.basis.unpaired += unpaired as u64;
+        self.mark(cpu, now_ns, false);
+    }
+
+    fn hard_exit(&mut self, cpu: u32, now_ns: i64, irq: i32) {
+        let state = self.cpu(cpu);
+        let Some(depth) = state.frames.iter().rposition(|frame| frame.irq == irq) else {
+            self.basis.unpaired += 1;
+            return;
+        };
+        let missed = (state.frames.len() - depth - 1) as u64;
+        state.left_handler = Some(LeftHandler {
+            irq,
+            chain: state.frames[depth].base,
+            end_ns: now_ns,
+        });
+        state.frames.truncate(depth);
+        self.basis.unpaired += missed;
+        self.mark(cpu, now_ns, false);
+    }
+
+    /// The chain of the interrupt that wakes its own thread `wakee` here, and is over with it.
+    pub(super) fn handler_of_thread(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        wakee: VersionId,
+    ) -> Option<NodeId> {
+        let state = &mut self.cpus[cpu as usize];
+        let left = state.left_handler?;
+        let comm = self.tasks.version(wakee)?.comm();
+        if irq_of_thread(comm) != Some(left.irq) || now_ns - left.end_ns > IRQ_THREAD_WAKE_NS_MAX {
+            return None;
+        }
+        state.left_handler = None;
+        state.timeline.postpone(left.end_ns, now_ns);
+        Some(left.chain)
+    }
+
+    fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64) {
+        let Some(place) = vector_place(vector) else {
+            return;
+        };
+        let (kind, id) = (StepKind::SoftirqRaise, vector as i32);
+        self.cpu(cpu).timeline.marks.push(Mark {
+            time_ns: now_ns,
+            kind,
+            id,
+        });
+        // While it is pending, the first origin stays.
+        if !self.cpu(cpu).raised[place].is_none() {
+            return;
+        }
+        let context = self.context(cpu);
+        let parent = self.arena.fresh(context, now_ns);
+        let step = NewNode {
+            time_ns: now_ns,
+            kind,
+            cpu,
+            id,
+            version: VersionId::NONE,
+        };
+        let node = self.arena.add(parent, step);
+        self.cpu(cpu).raised[place] = node;
+    }
+
+    fn soft_entry(&mut self, cpu: u32, now_ns: i64, vector: u64) {
+        let Some(place) = vector_place(vector) else {
+            return;
+        };
+        let raised = std::mem::replace(&mut self.cpu(cpu).raised[place], NodeId::NONE);
+        let Some(task) = self.cpu(cpu).current else {
+            return;
+        };
+        let (kind, id) = (StepKind::Softirq, vector as i32);
+        let step = NewNode {
+            time_ns: now_ns,
+            kind,
+            cpu,
+            id,
+            version: VersionId::NONE,
+        };
+        let base = self.arena.add(raised, step);
+        let softirqs = &mut self.tasks.state(task).softirqs;
+        let missed = softirqs.len() as u64;
+        // Softirqs do not nest: an older frame's exit was missed.
+        softirqs.clear();
+        softirqs.push(SoftFrame {
+            vector: vector as u32,
+            base,
+            current: base,
+        });
+        self.basis.unpaired += missed;
+        self.mark(cpu, now_ns, false);
+    }
+
+    fn soft_exit(&mut self, cpu: u32, now_ns: i64, vector: u64) {
+        let current = self.cpu(cpu).current;
+        let softirqs = current.map(|task| &mut self.tasks.state(task).softirqs);
+        let frame = softirqs.and_then(|softirqs| softirqs.pop());
+        let paired = frame.is_some_and(|frame| u64::from(frame.vector) == vector);
+        self.basis.unpaired += u64::from(!paired);
+        if frame.is_some() {
+            self.mark(cpu, now_ns, false);
+        }
+    }
+
+    /// A timer's callback begins: its expiry is the origin of what it wakes.
+    fn timer_entry(&mut self, cpu: u32, now_ns: i64, hrtimer: u64, base_now_ns: i64) {
+        let id = (hrtimer & 0x7fff_ffff) as i32;
+        let kind = StepKind::Hrtimer;
+        self.cpu(cpu).timeline.marks.push(Mark {
+            time_ns: now_ns,
+            kind,
+            id,
+        });
+        let expires_ns = self.timers.remove(&hrtimer);
+        let same_clock = base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS;
+        let Some(base) = self.handler_base(cpu) else {
+            return;
+        };
+        let Some(first) = self.arena.get(base).copied() else {
+            return;
+        };
+        let believed = |expires_ns: &i64| {
+            let lateness_ns = first.origin_ns.saturating_sub(*expires_ns);
+            (0..=LATENESS_MAX_NS).contains(&lateness_ns)
+        };
+        let mut chain = base;
+        if let Some(expires_ns) = expires_ns.filter(believed)
+            && same_clock
+            && first.depth <= REBASE_DEPTH_MAX
+        {
+            let kind = StepKind::TimerExpiry;
+            let origin = NewNode {
+                time_ns: expires_ns,
+                kind,
+                cpu,
+                id,
+                version: VersionId::NONE,
+            };
+            chain = self.arena.rebase(base, origin);
+        }
+        let step = NewNode {
+            time_ns: now_ns,
+            kind,
+            cpu,
+            id,
+            version: VersionId::NONE,
+        };
+        let node = self.arena.add(chain, step);
+        self.set_handler_chain(cpu, node);
+    }
+
+    fn timer_exit(&mut self, cpu: u32) {
+        if let Some(base) = self.handler_base(cpu) {
+            self.set_handler_chain(cpu, base);
+        }
+    }
+
+    /// The chain that the innermost handler on the CPU began with.
+    fn handler_base(&self, cpu: u32) -> Option<NodeId> {
+        let state = &self.cpus[cpu as usize];
+        if let Some(frame) = state.frames.last() {
+            return Some(frame.base);
+        }
+        let task = &self.tasks.states[state.current?.0 as usize];
+        task.softirqs.last().map(|frame| frame.base)
+    }
+
+    fn set_handler_chain(&mut self, cpu: u32, chain: NodeId) {
+        let state = &mut self.cpus[cpu as usize];
+        if let Some(frame) = state.frames.last_mut() {
+            frame.current = chain;
+        } else if let Some(task) = state.current
+            && let Some(frame) = self.tasks.state(task).softirqs.last_mut()
+        {
+            frame.current = chain;
+        }
+    }
+
+    /// The event stands at the handler's end and says how long it took.
+    fn nmi(&mut self, cpu: u32, now_ns: i64, delta_ns: i64) {
+        if !(0..=NMI_MAX_NS).contains(&delta_ns) {
+            self.basis.unpaired += 1;
+            return;
+        }
+        let begin_ns = now_ns.saturating_sub(delta_ns);
+        let timeline = &mut self.cpu(cpu).timeline;
+        let task = timeline.at(begin_ns).task;
+        timeline.push(Segment {
+            begin_ns,
+            occupant: Occupant::new(What::Nmi),
+            task,
+        });
+        self.mark(cpu, now_ns, false);
+    }
+}
+
+fn vector_place(vector: u64) -> Option<usize> {
+    usize::try_from(vector)
+        .ok()
+        .filter(|place| *place < VECTORS_MAX)
+}

@@ -1,0 +1,171 @@
+//! The kernel's state, rebuilt from events in one pass: who had each CPU, what happened to each
+//! task, which chain led to each activation.
+
+mod build;
+mod candidates;
+mod chain;
+mod forget;
+mod handlers;
+mod inferred;
+mod stillness;
+mod tasks;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use event::{Cpu, Duration, Instant, Result, TimeRange};
+use trace::{Item, Lost, Trace};
+
+use crate::evidence::Evidence;
+use crate::finding::Basis;
+use crate::query::Query;
+use event::evidence::Step;
+use kernel_state::bind::{Binding, Families};
+use kernel_state::vector_name;
+
+pub(crate) use candidates::Candidate;
+pub(crate) use chain::{Arena, NodeId};
+use forget::RECORDS_MIN;
+pub(crate) use stillness::Span;
+pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
+pub(crate) use timeline::{Slice, Timeline, What};
+
+/// Everything that the ledger asks about.
+pub(crate) struct Model {
+    pub timelines: Vec<Timeline>,
+    /// The first event of each CPU; the greatest instant for a CPU without any.
+    pub begins_ns: Vec<i64>,
+    pub tasks: Tasks,
+    pub arena: Arena,
+    pub irq_names: BTreeMap<i32, String>,
+    pub losses: Vec<Lost>,
+    pub evidence: Evidence,
+    /// When which task touched a page that was not there, in time order.
+    pub page_faults: Vec<(i64, VersionId)>,
+    pub candidates: Vec<Candidate>,
+    pub families: Families,
+    pub basis: Basis,
+    /// Timers that are late by less leave no evidence; none when the trace does not say.
+    pub late_timer_floor: Option<Duration>,
+    /// Timers that beat while the trace was taken, where they are needed.
+    heartbeat: Option<stillness::Heartbeat>,
+}
+
+impl Model {
+    /// Reads the trace once, and keeps of it what explains the activations that `query` asks for.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or is of several machines.
+    pub fn read(trace: &Trace, query: &Query) -> Result<Model> {
+        let binding = Binding::new(trace);
+        // A hit says only at its end how far back it reaches; beats are missed where nothing is.
+        let beats = stillness::Heartbeat::read(&trace.info().environment).is_some();
+        let forgets = query.worst > 0 && !binding.families().hit && !beats;
+        let records_min = if forgets { RECORDS_MIN } else { usize::MAX };
+        Model::build(trace, &binding, query, records_min)
+    }
+
+    /// Reads the trace once, and keeps all of it.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or is of several machines.
+    pub fn read_whole(trace: &Trace, query: &Query) -> Result<Model> {
+        Model::build(trace, &Binding::new(trace), query, usize::MAX)
+    }
+
+    /// Looks for what can be dropped when there are `records_min` records.
+    fn build(trace: &Trace, binding: &Binding, query: &Query, records_min: usize) -> Result<Model> {
+        binding.of_one_machine(trace)?;
+        let mut builder = build::Builder::new(binding.families(), query.clone(), records_min);
+        let mut cursor = trace.cursor(TimeRange::ALL);
+        while let Some(item) = cursor.next()? {
+            match item {
+                Item::Event(event) => match binding.get(event.class()) {
+                    Some(bound) => builder.event(bound.known, &event, trace.classes()),
+                    None => builder.count(event.time()),
+                },
+                Item::Lost(lost) => builder.lost(lost),
+                Item::Damage(_) => builder.damage(),
+            }
+        }
+        let mut model = builder.finish();
+        let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
+        let floor_ns = floor.and_then(|floor| floor.parse().ok());
+        model.late_timer_floor = floor_ns.map(Duration::from_ns);
+        model.heartbeat = stillness::Heartbeat::read(&trace.info().environment);
+        Ok(model)
+    }
+
+    /// What ran on a CPU; none for a CPU without events.
+    pub fn timeline(&self, cpu: Cpu) -> Option<&Timeline> {
+        self.timelines.get(cpu.0 as usize)
+    }
+
+    /// The name of an interrupt; empty when the trace does not say.
+    pub fn irq_name(&self, irq: i32) -> String {
+        let name = vector_name(irq).map(str::to_owned);
+        name.or_else(|| self.irq_names.get(&irq).cloned())
+            .unwrap_or_default()
+    }
+
+    /// The steps up to a wake-up.
+    pub fn steps(&self, node: NodeId) -> Vec<Step> {
+        self.arena.steps(node, &self.tasks, |node| match node.kind {
+            crate::StepKind::Hardirq => self.irq_name(node.id),
+            _ => String::new(),
+        })
+    }
+
+    /// Whether events were lost on one of `cpus` inside `range`.
+    pub fn is_lossy(&self, range: TimeRange, cpus: &[Cpu]) -> bool {
+        self.losses.iter().any(|lost| {
+            let here = lost.cpu.is_none_or(|cpu| cpus.contains(&cpu));
+            here && lost.range.begin < range.end && range.begin <= lost.range.end
+        })
+    }
+
+    /// Whether a CPU's first event lies between two instants: what it did before is not known, and
+    /// a task that seems to wait may have run there.
+    pub fn has_edge(&self, begin_ns: i64, end_ns: i64) -> bool {
+        self.begins_ns
+            .iter()
+            .any(|first_ns| begin_ns < *first_ns && *first_ns < end_ns)
+    }
+
+    /// How many page faults a task had in this time. Only their begin is an event.
+    pub fn page_faults_of(&self, tid: i32, range: TimeRange) -> usize {
+        let before = |instant: Instant| {
+            let faults = &self.page_faults;
+            faults.partition_point(|(time_ns, _)| *time_ns < instant.as_ns())
+        };
+        let first = before(range.begin);
+        let those = &self.page_faults[first..before(range.end).max(first)];
+        let by = |version| self.tasks.version(version).map(|version| version.tid.0);
+        let those = those
+            .iter()
+            .filter(|(_, version)| by(*version) == Some(tid));
+        those.count()
+    }
+
+    /// The moments of a task between two instants.
+    pub fn moments(&self, tid: i32, cpu: Cpu, begin: Instant, end: Instant) -> &[Moment] {
+        let log = self.tasks.log(tid, cpu.0);
+        let first = log.partition_point(|moment| moment.time_ns < begin.as_ns());
+        let last = log.partition_point(|moment| moment.time_ns <= end.as_ns());
+        &log[first..last.max(first)]
+    }
+}
+
+#[cfg(test)]
+impl Model {
+    /// As [`Model::read`], but looks for what can be dropped from so few records on.
+    pub fn read_forgetting(trace: &Trace, query: &Query, records_min: usize) -> Result<Model> {
+        Model::build(trace, &Binding::new(trace), query, records_min)
+    }
+
+    /// How many records it holds.
+    pub fn records(&self) -> usize {
+        let logs = self.tasks.states.iter().map(|state| state.log.len());
+        self.arena.len() + logs.sum::<usize>()
+    }
+}

@@ -1,0 +1,87 @@
+//! What the user asks: which tasks, how late, how many, when and where.
+
+use event::{Cpu, Duration, Error, ErrorKind, Result, TimeRange};
+use kernel_state::TaskFilter;
+
+/// A question to [`diagnose`](crate::diagnose).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// Whose activations.
+    pub tasks: TaskFilter,
+    /// Late means at least this; none: only the order counts.
+    pub threshold: Option<Duration>,
+    /// At most so many activations, the worst first; zero: all.
+    pub worst: usize,
+    /// Only activations that end inside.
+    pub range: TimeRange,
+    /// Only activations that end on one of these CPUs; empty: all.
+    pub cpus: Vec<Cpu>,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Query {
+            tasks: TaskFilter::default(),
+            threshold: None,
+            worst: 10,
+            range: TimeRange::ALL,
+            cpus: Vec::new(),
+        }
+    }
+}
+
+impl Query {
+    /// Refuses questions that have no meaning.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a threshold that is not positive and for an empty range.
+    pub fn check(&self) -> Result<()> {
+        if let Some(threshold) = self
+            .threshold
+            .filter(|threshold| *threshold <= Duration::ZERO)
+        {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "a threshold must be positive")
+                    .found(threshold.to_string())
+                    .mend("give a duration above zero, as in --over 25ms"),
+            );
+        }
+        if self.range.begin >= self.range.end {
+            return Err(
+                Error::new(ErrorKind::InvalidInput, "the time range is empty")
+                    .found(format!("{} to {}", self.range.begin, self.range.end))
+                    .mend("let --begin lie before --end"),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_meaning_is_refused_in_three_parts() {
+        let zero = Query {
+            threshold: Some(Duration::ZERO),
+            ..Query::default()
+        };
+        let error = zero.check().expect_err("zero is refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.mended_by().is_some());
+        let range = TimeRange {
+            begin: event::Instant::MAX,
+            end: event::Instant::MIN,
+        };
+        assert!(
+            Query {
+                range,
+                ..Query::default()
+            }
+            .check()
+            .is_err()
+        );
+        assert!(Query::default().check().is_ok());
+    }
+}

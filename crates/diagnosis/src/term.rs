@@ -1,0 +1,374 @@
+//! The names that a nanosecond of a late activation can get. `docs/ledger.md` is the law.
+
+use kernel_state::{softirq_name, vector_name};
+use std::fmt;
+
+use event::{Cpu, Duration, Tid, TimeRange};
+
+use event::evidence::{PreemptionModel, TaskRef};
+
+/// Why a span of time has no name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Events of that CPU were lost there.
+    LostEvents,
+    /// That CPU's events begin later or end earlier.
+    WindowEdge,
+    /// A timer was late, and no stack says which code kept interrupts off.
+    LateTimerWithoutStack,
+    /// A timer was late by less than what makes the watch take a stack: this much.
+    LateTimerBelowFloor(Duration),
+    /// A timer was late though user code ran: the hardware, the hypervisor or the firmware.
+    LateTimerInUserMode,
+    /// A timer was late though the kernel code that ran had interrupts on: the same.
+    LateTimerWhileEnabled,
+    /// A timer was late and came behind another interrupt, whose own place is not known.
+    LateTimerBehindInterrupt,
+    /// The hypervisor took as much time from the CPU, perhaps then and perhaps before.
+    MaybeStolen,
+    /// No CPU did anything, not even what a timer was to do: the host's doing.
+    MachineStoodStill,
+    /// The CPU was idle for longer than an idle exit takes.
+    LongIdle,
+    /// A raised softirq did not run, and nothing says why.
+    SoftirqPending,
+    /// The trace does not say on which run queue the task waited.
+    UnknownRunQueue,
+    /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
+    RankUnknown,
+    /// The scheduler's state and the trace contradict each other there.
+    Contradiction,
+    /// The chain's steps were cut here.
+    MissingSteps,
+    /// A task of the chain slept in the kernel, and nothing says for what.
+    BlockedInKernel,
+    /// A task of the chain waited for a lock, and nothing proves who had it.
+    LockOwnerUnknown,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Reason::LateTimerBelowFloor(floor) => {
+                return write!(
+                    f,
+                    "a timer late by less than the watch's floor of {floor:#}"
+                );
+            }
+            Reason::LostEvents => "events were lost there",
+            Reason::WindowEdge => "outside the recorded window",
+            Reason::LateTimerWithoutStack => "a late timer without a stack",
+            Reason::LateTimerInUserMode => "a late timer while user code ran",
+            Reason::LateTimerWhileEnabled => "a late timer while interrupts were on",
+            Reason::LateTimerBehindInterrupt => "a late timer behind another interrupt",
+            Reason::MaybeStolen => "a late timer, perhaps the hypervisor's doing",
+            Reason::MachineStoodStill => "every CPU stood still at once, as if the host had",
+            Reason::LongIdle => "the CPU stayed idle",
+            Reason::SoftirqPending => "a raised softirq did not run",
+            Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
+            Reason::RankUnknown => "the rank of the task that ran was not seen",
+            Reason::Contradiction => "the trace contradicts itself",
+            Reason::MissingSteps => "steps of the chain are missing",
+            Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
+            Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
+        };
+        f.write_str(text)
+    }
+}
+
+/// The name of a span of time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum TermKind {
+    /// A timer was late because this function kept interrupts off.
+    InterruptsOff {
+        /// The function that ended the section.
+        function: String,
+        /// The task that ran it.
+        task: TaskRef,
+    },
+    /// The CPU left an idle state.
+    IdleExit,
+    /// The hypervisor ran somebody else.
+    Steal,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// A hard interrupt's handler.
+    Hardirq {
+        /// Its number, or a negative one as in [`crate::Step::id`].
+        irq: i32,
+        /// Its name, or empty.
+        name: String,
+    },
+    /// A softirq's handler.
+    Softirq {
+        /// Its vector.
+        vector: u32,
+    },
+    /// A task of the chain did its part of the work.
+    Upstream {
+        /// The task.
+        task: TaskRef,
+    },
+    /// From the decision to wake to the run queue.
+    WakeupDelivery,
+    /// Another task of the same or a higher rank ran.
+    RunQueueWait {
+        /// That task.
+        behind: TaskRef,
+    },
+    /// A stop-class thread ran (`migration/N`).
+    StopClass {
+        /// That thread.
+        task: TaskRef,
+    },
+    /// A task of a lower rank kept the CPU.
+    PreemptionOff {
+        /// That task.
+        task: TaskRef,
+        /// The function that kept it, when a stack says so.
+        function: Option<String>,
+        /// The preemption model in force.
+        model: PreemptionModel,
+    },
+    /// The scheduler passed over a real-time task on purpose: bandwidth limit or fair server.
+    Throttled {
+        /// Who ran instead; none when the CPU idled.
+        ran: Option<TaskRef>,
+    },
+    /// The task's control group had used up its CPU quota.
+    Quota,
+    /// A task waited for a lock, and its owner ran, or slept, with it.
+    LockWait {
+        /// The owner.
+        owner: TaskRef,
+    },
+    /// A task waited for a lock, and another one ran ahead of the lock's owner.
+    PriorityInversion {
+        /// The owner.
+        owner: TaskRef,
+        /// Who ran ahead of it.
+        behind: TaskRef,
+    },
+    /// A task waited for a device in the middle of its work.
+    BlockIo,
+    /// A page that was not there.
+    PageFault,
+    /// From the move to another CPU to running there.
+    Migration,
+    /// From the decision to switch to the switch.
+    Switch,
+    /// The target itself ran.
+    OwnRun,
+    /// Nothing in the trace proves a cause.
+    Unexplained(Reason),
+}
+
+/// How a task of a lower rank can keep the CPU under this preemption model.
+pub(crate) fn off_or_not(model: PreemptionModel) -> &'static str {
+    match model {
+        PreemptionModel::Unknown => "preemption off or no preemption point",
+        model if model.is_full() => "preemption off",
+        _ => "no preemption point",
+    }
+}
+
+impl TermKind {
+    /// The kind in JSON and in signatures; stable.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            TermKind::InterruptsOff { .. } => "interrupts_off",
+            TermKind::IdleExit => "idle_exit",
+            TermKind::Steal => "steal",
+            TermKind::Nmi => "nmi",
+            TermKind::Hardirq { .. } => "hardirq",
+            TermKind::Softirq { .. } => "softirq",
+            TermKind::Upstream { .. } => "upstream",
+            TermKind::WakeupDelivery => "wakeup_delivery",
+            TermKind::RunQueueWait { .. } => "run_queue_wait",
+            TermKind::StopClass { .. } => "stop_class",
+            TermKind::PreemptionOff { .. } => "preemption_off",
+            TermKind::Throttled { .. } => "throttled",
+            TermKind::Quota => "quota",
+            TermKind::LockWait { .. } => "lock_wait",
+            TermKind::PriorityInversion { .. } => "priority_inversion",
+            TermKind::BlockIo => "block_io",
+            TermKind::PageFault => "page_fault",
+            TermKind::Migration => "migration",
+            TermKind::Switch => "switch",
+            TermKind::OwnRun => "own_run",
+            TermKind::Unexplained(_) => "unexplained",
+        }
+    }
+
+    /// The task that the term names.
+    pub fn task(&self) -> Option<&TaskRef> {
+        match self {
+            TermKind::InterruptsOff { task, .. }
+            | TermKind::Upstream { task }
+            | TermKind::RunQueueWait { behind: task }
+            | TermKind::StopClass { task }
+            | TermKind::PreemptionOff { task, .. }
+            | TermKind::LockWait { owner: task }
+            | TermKind::PriorityInversion { behind: task, .. }
+            | TermKind::Throttled { ran: Some(task) } => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Whether no cause is proven.
+    pub fn is_unexplained(&self) -> bool {
+        matches!(self, TermKind::Unexplained(_))
+    }
+}
+
+impl TermKind {
+    /// The same without the number of its task: what the tasks of one name and rank share.
+    pub(crate) fn without_tid(&self) -> TermKind {
+        let mut kind = self.clone();
+        match &mut kind {
+            TermKind::InterruptsOff { task, .. }
+            | TermKind::Upstream { task }
+            | TermKind::RunQueueWait { behind: task }
+            | TermKind::StopClass { task }
+            | TermKind::PreemptionOff { task, .. }
+            | TermKind::LockWait { owner: task }
+            | TermKind::PriorityInversion { behind: task, .. }
+            | TermKind::Throttled { ran: Some(task) } => task.tid = Tid(0),
+            _ => {}
+        }
+        kind
+    }
+
+    /// The task, or so many tasks of its name and rank; empty where no task is named.
+    pub(crate) fn who(&self, tasks: usize) -> String {
+        match self.task() {
+            Some(task) if tasks > 1 => {
+                format!("{tasks} tasks called {} ({})", task.comm, task.prio)
+            }
+            Some(task) => task.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// As the ledger's table prints it, for so many tasks of one name and rank.
+    pub(crate) fn text(&self, tasks: usize) -> String {
+        let who = self.who(tasks);
+        match self {
+            TermKind::InterruptsOff { function, .. } => {
+                format!("interrupts off in {function} by {who}")
+            }
+            TermKind::IdleExit => "idle exit".to_owned(),
+            TermKind::Steal => "stolen by the hypervisor".to_owned(),
+            TermKind::Nmi => "NMI".to_owned(),
+            TermKind::Hardirq { irq, name } => match vector_name(*irq) {
+                Some(vector) => format!("interrupt: {vector}"),
+                None if name.is_empty() => format!("interrupt {irq}"),
+                None => format!("interrupt {irq} {name}"),
+            },
+            TermKind::Softirq { vector } => match softirq_name(*vector) {
+                Some(name) => format!("softirq {name}"),
+                None => format!("softirq {vector}"),
+            },
+            TermKind::Upstream { .. } => format!("upstream work of {who}"),
+            TermKind::WakeupDelivery => "wake-up delivery".to_owned(),
+            TermKind::RunQueueWait { .. } => format!("run-queue wait behind {who}"),
+            TermKind::StopClass { .. } => format!("stop class: {who}"),
+            TermKind::PreemptionOff {
+                function, model, ..
+            } => {
+                let state = off_or_not(*model);
+                match function {
+                    Some(function) => format!("{state} in {function} by {who}"),
+                    None => format!("{state} in {who}"),
+                }
+            }
+            TermKind::Throttled { ran: Some(_) } => format!("throttled while {who} ran"),
+            TermKind::Throttled { ran: None } => "throttled while the CPU idled".to_owned(),
+            TermKind::Quota => "CPU quota of its control group used up".to_owned(),
+            TermKind::LockWait { .. } => format!("lock held by {who}"),
+            TermKind::PriorityInversion { owner, .. } => {
+                format!("lock held by {owner}, put aside for {who}")
+            }
+            TermKind::BlockIo => "waiting for a device".to_owned(),
+            TermKind::PageFault => "page fault".to_owned(),
+            TermKind::Migration => "migration".to_owned(),
+            TermKind::Switch => "switch".to_owned(),
+            TermKind::OwnRun => "own run".to_owned(),
+            TermKind::Unexplained(reason) => format!("unexplained: {reason}"),
+        }
+    }
+}
+
+/// As the ledger's table prints it.
+impl fmt::Display for TermKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(1))
+    }
+}
+
+/// All the time of one name in a ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// The name.
+    pub kind: TermKind,
+    /// The sum of its pieces.
+    pub duration: Duration,
+    /// Number of pieces.
+    pub pieces: u32,
+    /// From the first piece's begin to the last piece's end.
+    pub range: TimeRange,
+    /// The CPU of its longest piece.
+    pub cpu: Cpu,
+}
+
+/// The terms that differ in nothing but their task's number, as one: a storm of short-lived tasks
+/// of one name is one cause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sum {
+    /// The kind of the largest of them.
+    pub kind: TermKind,
+    /// How many tasks; 1 where the kind names none.
+    pub tasks: usize,
+    /// All their time.
+    pub duration: Duration,
+    /// From the first begin to the last end.
+    pub range: TimeRange,
+    /// The CPU of the largest.
+    pub cpu: Cpu,
+}
+
+/// As the ledger's table prints it: `run-queue wait behind 21 tasks called bash (rt 70)`.
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.text(self.tasks))
+    }
+}
+
+/// Adds up `terms`, which are sorted by their length; the longest sum first.
+pub(crate) fn sums(terms: &[Term]) -> Vec<Sum> {
+    let mut names: Vec<TermKind> = Vec::new();
+    let mut sums: Vec<Sum> = Vec::new();
+    for term in terms {
+        let name = term.kind.without_tid();
+        if let Some(place) = names.iter().position(|known| *known == name) {
+            let sum = &mut sums[place];
+            sum.tasks += 1;
+            sum.duration += term.duration;
+            sum.range.begin = sum.range.begin.min(term.range.begin);
+            sum.range.end = sum.range.end.max(term.range.end);
+            continue;
+        }
+        names.push(name);
+        sums.push(Sum {
+            kind: term.kind.clone(),
+            tasks: 1,
+            duration: term.duration,
+            range: term.range,
+            cpu: term.cpu,
+        });
+    }
+    sums.sort_by_key(|sum| -sum.duration.as_ns());
+    sums
+}

@@ -1,0 +1,62 @@
+//! What two diagnoses say about each other.
+
+use diagnosis::{CauseChange, Query, TaskFilter, compare, diagnose};
+use event::Duration;
+use testkit::{SyntheticTrace, Task};
+
+const WORK: Task = Task::rt(7, "work", 60);
+const HOG: Task = Task::rt(8, "hog", 80);
+
+/// The task is woken every 10 ms, on CPU 0, and comes on so many microseconds later; what is late
+/// waits behind the hog.
+fn wake_ups(delays_us: &[i64]) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(0).run(HOG);
+    for (turn, delay_us) in (1..).zip(delays_us) {
+        trace = trace
+            .at(turn * 10_000)
+            .timer_irq()
+            .waking(WORK, 0)
+            .timer_irq_end();
+        trace = trace
+            .after(*delay_us)
+            .block(HOG, WORK)
+            .after(100)
+            .block(WORK, Task::IDLE);
+        trace = trace
+            .after(100)
+            .timer_irq()
+            .waking(HOG, 0)
+            .timer_irq_end()
+            .run(HOG);
+    }
+    trace
+}
+
+#[test]
+fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing() {
+    let ask = |trace: SyntheticTrace| {
+        let query = Query {
+            tasks: TaskFilter {
+                names: vec!["work".to_owned()],
+                ..TaskFilter::default()
+            },
+            threshold: Some(Duration::from_us(1_000)),
+            worst: 0,
+            ..Query::default()
+        };
+        diagnose(&trace.build(), &query).expect("it is read")
+    };
+    let change = |before: &[i64], after: &[i64]| {
+        let comparison = compare(&ask(wake_ups(before)), &ask(wake_ups(after)));
+        let causes = comparison.causes.iter();
+        causes.map(|cause| cause.change).collect::<Vec<_>>()
+    };
+    let (good, bad) = ([5; 40], [3_000; 40]);
+    assert_eq!(change(&good, &bad), [CauseChange::New]);
+    assert_eq!(change(&bad, &good), [CauseChange::Gone]);
+    assert_eq!(change(&bad, &bad), [CauseChange::NotResolved]);
+    assert_eq!(change(&bad, &[6_000; 40]), [CauseChange::Slower]);
+    assert_eq!(change(&[6_000; 40], &bad), [CauseChange::Faster]);
+    assert_eq!(change(&bad[..2], &good[..2]), [CauseChange::NotResolved]);
+    assert_eq!(change(&good, &good), []);
+}

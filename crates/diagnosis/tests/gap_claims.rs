@@ -1,0 +1,83 @@
+//! Who took the CPU from a thread that never sleeps.
+
+use diagnosis::{Gap, Taker, explain_gaps};
+use event::{Cpu, Instant, Tid, TimeRange};
+use testkit::{SyntheticTrace, Task};
+
+const LOOKER: Task = Task::rt(100, "rtscope-gap0", 50);
+const OTHER: Task = Task::rt(200, "migration/0", 99);
+
+/// The gap between two instants in microseconds has these parts, largest first.
+fn check(trace: SyntheticTrace, (begin_us, end_us): (i64, i64), expect: &[(Taker, i64)]) {
+    let gap = Gap {
+        cpu: Cpu(0),
+        tid: Tid(LOOKER.tid),
+        range: TimeRange {
+            begin: Instant::from_ns(begin_us * 1000),
+            end: Instant::from_ns(end_us * 1000),
+        },
+    };
+    let explained = explain_gaps(&trace.build(), &[gap]).expect("read");
+    let parts: Vec<_> = explained[0]
+        .parts
+        .iter()
+        .map(|(taker, duration)| (taker.clone(), duration.as_ns() / 1000))
+        .collect();
+    assert_eq!(parts, expect);
+    let sum: i64 = parts.iter().map(|(_, us)| us).sum();
+    assert_eq!(sum, end_us - begin_us, "the parts add up");
+}
+
+/// The looking thread has CPU 0 from 20 µs on.
+fn looking() -> SyntheticTrace {
+    SyntheticTrace::new().at(20).run(LOOKER)
+}
+
+fn disk() -> Taker {
+    Taker::Hardirq {
+        irq: 30,
+        name: "disk".into(),
+    }
+}
+
+#[test]
+fn an_interrupt_owns_its_edges() {
+    let trace = looking().at(101).irq(30, "disk").at(110).irq_end(30);
+    check(trace.at(500).irq(30, "disk"), (100, 112), &[(disk(), 12)]);
+}
+
+#[test]
+fn what_no_event_explains_lies_below_the_kernel() {
+    let trace = looking().at(500).irq(30, "disk").at(501).irq_end(30);
+    check(trace, (100, 250), &[(Taker::Below, 150)]);
+}
+
+#[test]
+fn an_interrupt_in_a_gap_of_the_hypervisor_keeps_its_own_share() {
+    let trace = looking().at(230).irq(30, "disk").at(240).irq_end(30);
+    let expect = [(Taker::Below, 131), (disk(), 10)];
+    check(trace.at(500).irq(30, "disk"), (100, 241), &expect);
+}
+
+#[test]
+fn another_task_and_its_softirq_are_apart() {
+    let trace = looking()
+        .at(100)
+        .preempt(LOOKER, OTHER)
+        .at(120)
+        .softirq(3)
+        .at(130)
+        .softirq_end(3)
+        .at(150)
+        .block(OTHER, LOOKER);
+    let migration = Taker::Task {
+        comm: "migration/0".into(),
+    };
+    let expect = [(migration, 41), (Taker::Softirq { vector: 3 }, 10)];
+    check(trace.at(500).irq(30, "disk"), (100, 151), &expect);
+}
+
+#[test]
+fn a_gap_before_the_first_event_is_not_known() {
+    check(looking(), (5, 15), &[(Taker::Unknown, 10)]);
+}

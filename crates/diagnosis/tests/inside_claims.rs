@@ -1,0 +1,283 @@
+//! What the ledger claims for an activation that ends where its task blocks for good: locks and
+//! their owners, devices, page faults on the way. And for a task whose quota is used up.
+
+use diagnosis::{Query, TaskFilter, diagnose};
+use event::{Tid, Value};
+use testkit::{SyntheticTrace, Task};
+
+const VICTIM: Task = Task::rt(100, "victim", 50);
+const OWNER: Task = Task::rt(200, "owner", 30);
+const MIDDLE: Task = Task::rt(300, "middle", 40);
+
+const LOCK: i64 = 2;
+const MUTEX: i64 = 3;
+
+/// The victim's activation has exactly these terms (name, microseconds), largest first, and they
+/// add up to its latency.
+fn check(trace: SyntheticTrace, victim: Task, expect: &[(&str, i64)]) {
+    let query = Query {
+        tasks: TaskFilter {
+            tids: vec![Tid(victim.tid)],
+            ..TaskFilter::default()
+        },
+        worst: 1,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+    let ledger = &diagnosis.activations[0].ledger;
+    let terms: Vec<_> = ledger
+        .terms
+        .iter()
+        .map(|term| (term.kind.to_string(), term.duration.as_ns()))
+        .collect();
+    let expect: Vec<_> = expect
+        .iter()
+        .map(|(name, us)| ((*name).to_owned(), us * 1000))
+        .collect();
+    assert_eq!(terms, expect);
+    let sum: i64 = expect.iter().map(|(_, ns)| ns).sum();
+    assert_eq!(ledger.total.as_ns(), sum, "the terms add up");
+}
+
+/// The victim comes on CPU 0 at 1010 µs, woken at 1000 µs, ahead of the owner of the lock.
+fn activated() -> SyntheticTrace {
+    activated_after(SyntheticTrace::new())
+}
+
+/// The same behind other events.
+fn activated_after(trace: SyntheticTrace) -> SyntheticTrace {
+    trace
+        .at(10)
+        .block(VICTIM, Task::IDLE)
+        .after(10)
+        .wake(OWNER)
+        .after(10)
+        .run(OWNER)
+        .at(1000)
+        .timer_irq()
+        .wake(VICTIM)
+        .after(1)
+        .timer_irq_end()
+        .at(1010)
+        .preempt(OWNER, VICTIM)
+}
+
+/// A hit of the victim, from its wake-up to where it blocks now, at `end_us`.
+fn ends(trace: SyntheticTrace, victim: Task, end_us: i64) -> SyntheticTrace {
+    let tid = victim.tid;
+    let steps = [
+        (1_000_000, 7, 0, tid),
+        (1_010_000, 8, 0, tid),
+        (end_us * 1000, 10, 0, tid),
+    ];
+    let trace = trace.at(end_us).block(victim, Task::IDLE);
+    trace.hit(1, victim, OWNER, &steps)
+}
+
+/// The victim waits for the lock from 1100 µs on; the owner goes on with its work.
+fn waits_for(on: i64, owner: Task) -> SyntheticTrace {
+    activated()
+        .at(1100)
+        .blocked(VICTIM, on, Some(owner), &[])
+        .block(VICTIM, OWNER)
+}
+
+/// The owner lets go of the lock now, and the victim works for 50 µs more.
+fn released(trace: SyntheticTrace) -> SyntheticTrace {
+    trace.wake(VICTIM).after(1).preempt(OWNER, VICTIM).after(50)
+}
+
+#[test]
+fn a_lock_is_charged_to_its_owner_while_that_one_runs() {
+    for on in [LOCK, MUTEX] {
+        let trace = released(waits_for(on, OWNER).at(3100));
+        let expect = [
+            ("lock held by owner (tid 200, rt 30)", 2000),
+            ("own run", 140),
+            ("switch", 9),
+            ("interrupt: local timer", 2),
+            ("wake-up delivery", 1),
+        ];
+        check(ends(trace, VICTIM, 3152), VICTIM, &expect);
+    }
+}
+
+#[test]
+fn a_mutex_of_a_program_is_told_with_its_place_and_has_the_name_that_it_is_given() {
+    let check = |on: i64, expect: &[(i32, u64)]| {
+        let trace = ends(released(waits_for(on, OWNER).at(3100)), VICTIM, 3152);
+        let mut diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        diagnosis.name_mutexes(|tid, at, address| {
+            assert_eq!((tid, at.as_ns()), (Tid(VICTIM.tid), 1_100_000));
+            Some(format!("lock at {address}"))
+        });
+        let mutexes = &diagnosis.verdict().expect("a verdict").mutexes;
+        let found = mutexes
+            .iter()
+            .map(|mutex| (mutex.waiter.tid.0, mutex.address));
+        assert_eq!(found.collect::<Vec<_>>(), expect);
+        let named = |name: &Option<String>| name.as_deref() == Some("lock at 4096");
+        assert!(
+            mutexes.iter().all(|mutex| named(&mutex.name)),
+            "{mutexes:?}"
+        );
+    };
+    check(MUTEX, &[(VICTIM.tid, 0x1000)]);
+    // The address of a lock of the kernel's is none of a program.
+    check(LOCK, &[]);
+}
+
+#[test]
+fn whoever_runs_ahead_of_the_owner_is_named_with_it() {
+    let trace = waits_for(MUTEX, OWNER)
+        .at(1500)
+        .wake(MIDDLE)
+        .after(1)
+        .preempt(OWNER, MIDDLE)
+        .at(6502)
+        .block(MIDDLE, OWNER)
+        .at(7000);
+    let expect = [
+        (
+            "lock held by owner (tid 200, rt 30), put aside for middle (tid 300, rt 40)",
+            5000,
+        ),
+        ("lock held by owner (tid 200, rt 30)", 900),
+        ("own run", 140),
+        ("switch", 9),
+        ("interrupt: local timer", 2),
+        ("wake-up delivery", 1),
+    ];
+    check(ends(released(trace), VICTIM, 7052), VICTIM, &expect);
+}
+
+#[test]
+fn a_lock_that_another_task_lets_go_of_accuses_nobody() {
+    let trace = released(waits_for(MUTEX, MIDDLE).at(3100));
+    let expect = [
+        (
+            "unexplained: it waited for a lock, nothing proves whose",
+            2000,
+        ),
+        ("own run", 140),
+        ("switch", 9),
+        ("interrupt: local timer", 2),
+        ("wake-up delivery", 1),
+    ];
+    check(ends(trace, VICTIM, 3152), VICTIM, &expect);
+}
+
+#[test]
+fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
+    let sleeps = |on: i64, stack: &[&'static str], name: &str| {
+        let trace = activated()
+            .at(1100)
+            .blocked(VICTIM, on, None, stack)
+            .block(VICTIM, OWNER);
+        let trace = trace.at(3100).irq(24, "disk").wake(VICTIM).irq_end(24);
+        let trace = trace.after(1).preempt(OWNER, VICTIM).after(50);
+        let expect = [
+            (name, 2000),
+            ("own run", 140),
+            ("switch", 9),
+            ("interrupt: local timer", 2),
+            ("wake-up delivery", 1),
+        ];
+        check(ends(trace, VICTIM, 3152), VICTIM, &expect);
+    };
+    sleeps(1, &["io_schedule+0x1"], "waiting for a device");
+    sleeps(1, &["handle_mm_fault+0x1"], "page fault");
+    let why = "unexplained: it slept in the kernel, nothing says for what";
+    sleeps(0, &["msleep+0x1"], why);
+}
+
+#[test]
+fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
+    let victim = Task::fair(100, "victim");
+    let other = Task::fair(300, "other");
+    let steps = [
+        (1_000_000, 7, 0, victim.tid),
+        (90_000_000, 8, 0, victim.tid),
+    ];
+    let held = |since_us: i64| {
+        SyntheticTrace::new()
+            .at(10)
+            .block(victim, Task::IDLE)
+            .at(1000)
+            .throttled(since_us, victim)
+            .wake(victim)
+            .at(10_000)
+            .run(other)
+            .at(20_000)
+            .block(other, Task::IDLE)
+            .at(80_000)
+            .run(other)
+            .at(90_000)
+            .preempt(other, victim)
+            .hit(1, victim, other, &steps)
+    };
+    let waits = "run-queue wait behind other (tid 300, nice 0)";
+    let quota = "CPU quota of its control group used up";
+    let expect = [(quota, 78_999), (waits, 10_000), ("wake-up delivery", 1)];
+    check(held(1000), victim, &expect);
+    // Used up while it waited already.
+    let expect = [
+        (quota, 65_000),
+        (waits, 15_000),
+        ("unexplained: the CPU stayed idle", 8_999),
+        ("wake-up delivery", 1),
+    ];
+    check(held(15_000), victim, &expect);
+}
+
+#[test]
+fn an_interrupts_thread_is_woken_by_it_although_its_handler_has_ended() {
+    let thread = Task::rt(400, "irq/24-snd", 50);
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(VICTIM, Task::IDLE)
+        .at(100)
+        .wake(MIDDLE)
+        .run(MIDDLE)
+        .at(1000)
+        .irq(24, "snd")
+        .after(2)
+        .irq_end_to_thread(24)
+        .after(1)
+        .wake(thread)
+        .after(6)
+        .preempt(MIDDLE, thread)
+        .after(20)
+        .wake(VICTIM)
+        .after(9)
+        .block(thread, VICTIM);
+    let expect = [
+        ("upstream work of irq/24-snd (tid 400, rt 50)", 20),
+        ("run-queue wait behind irq/24-snd (tid 400, rt 50)", 9),
+        ("switch", 6),
+        ("interrupt 24 snd", 3),
+        ("wake-up delivery", 2),
+    ];
+    check(trace, VICTIM, &expect);
+}
+
+#[test]
+fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
+    let fault = |trace: SyntheticTrace| {
+        let trace = trace.after(500);
+        trace.event("page_fault_user", &[("address", Value::Unsigned(4096))])
+    };
+    let other = Task::fair(400, "compile");
+    let before = SyntheticTrace::new().cpu(1).at(5).run(other).cpu(0);
+    let trace = fault(fault(activated_after(before)));
+    // Another task's, at the same time.
+    let trace = fault(trace.cpu(1)).cpu(0);
+    let query = Query::default();
+    let diagnosis = diagnose(&ends(trace, VICTIM, 4010).build(), &query).expect("a diagnosis");
+    let verdict = diagnosis.verdict().expect("the victim was activated");
+    assert_eq!(
+        verdict.sentence,
+        "victim (tid 100, rt 50) was late by 3.010 ms on CPU 0, and nobody can be named: \
+         it ran itself for 3.000 ms, with 2 page faults in it."
+    );
+}

@@ -1,0 +1,209 @@
+//! Events of system calls, in all generations of names.
+
+use std::collections::HashMap;
+
+use event::{EventClass, FieldId, FieldType, Scope};
+use trace::EventView;
+
+/// A system call begins or returns.
+#[derive(Clone, Copy, Debug)]
+pub enum Call {
+    Entry {
+        /// Index into [`CallNames`].
+        call: u32,
+        file_call: Option<FileCall>,
+        connect: Option<ConnectFields>,
+        futex: Option<FutexFields>,
+        /// The thread group, from the stream's context.
+        pid: Option<FieldId>,
+    },
+    Exit {
+        /// With whether it is signed.
+        ret: Option<(FieldId, bool)>,
+    },
+}
+
+/// What a request on a file does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Open,
+    Read,
+    Write,
+    Close,
+    Sync,
+}
+
+/// How a system call on files is read, by its name.
+#[derive(Clone, Copy, Debug)]
+pub enum FileCall {
+    OpenPath {
+        filename: FieldId,
+        flags: FieldId,
+    },
+    Socket,
+    Dup {
+        old: FieldId,
+        new: Option<FieldId>,
+        flags: Option<FieldId>,
+    },
+    DupFcntl {
+        fd: FieldId,
+        cmd: FieldId,
+    },
+    OnFile(Operation, FieldId),
+    SyncAll,
+    /// It is on files, but asks for nothing that is followed.
+    Other,
+}
+
+impl FileCall {
+    /// How events of this class, which enter the call `name`, are read.
+    pub fn bind(name: &str, class: &EventClass) -> Option<FileCall> {
+        let field = |field: &str| class.field(field);
+        let on_file = |operation| field("fd").map(|fd| FileCall::OnFile(operation, fd));
+        let bound = match name {
+            "open" | "openat" => match (field("filename"), field("flags")) {
+                (Some(filename), Some(flags)) => Some(FileCall::OpenPath { filename, flags }),
+                _ => None,
+            },
+            "socket" => Some(FileCall::Socket),
+            "dup" => field("fildes").map(|old| FileCall::Dup {
+                old,
+                new: None,
+                flags: None,
+            }),
+            "dup2" | "dup3" => field("oldfd").map(|old| FileCall::Dup {
+                old,
+                new: field("newfd"),
+                flags: field("flags").filter(|_| name == "dup3"),
+            }),
+            "fcntl" => match (field("fd"), field("cmd")) {
+                (Some(fd), Some(cmd)) => Some(FileCall::DupFcntl { fd, cmd }),
+                _ => None,
+            },
+            "close" => on_file(Operation::Close),
+            "read" | "recvmsg" | "recvfrom" | "readv" | "pread" | "pread64" | "preadv" => {
+                on_file(Operation::Read)
+            }
+            "write" | "sendmsg" | "sendto" | "writev" | "pwrite" | "pwrite64" | "pwritev" => {
+                on_file(Operation::Write)
+            }
+            "fsync" | "fdatasync" | "sync_file_range" => on_file(Operation::Sync),
+            "sync" => Some(FileCall::SyncAll),
+            "splice" | "sendfile64" => None,
+            _ => return None,
+        };
+        Some(bound.unwrap_or(FileCall::Other))
+    }
+}
+
+/// The fields of `connect` that name the peer.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectFields {
+    pub fd: FieldId,
+    pub family: FieldId,
+    pub address: FieldId,
+    pub port: FieldId,
+}
+
+/// The fields of `futex`.
+#[derive(Clone, Copy, Debug)]
+pub struct FutexFields {
+    address: FieldId,
+    operation: FieldId,
+}
+
+/// What a call on a futex does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FutexCommand {
+    /// It may wait.
+    Wait,
+    /// It does not.
+    Other,
+}
+
+impl FutexFields {
+    /// The command and the futex's address.
+    pub fn read(&self, event: &EventView<'_>) -> (FutexCommand, u64) {
+        /// All but `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`.
+        const FUTEX_CMD_MASK: i64 = 0x7f;
+        // `FUTEX_WAIT`, `_LOCK_PI`, `_WAIT_BITSET`, `_WAIT_REQUEUE_PI`, `_LOCK_PI2`.
+        let command = match event.i64(self.operation) & FUTEX_CMD_MASK {
+            0 | 6 | 9 | 11 | 13 => FutexCommand::Wait,
+            _ => FutexCommand::Other,
+        };
+        (command, event.u64(self.address))
+    }
+}
+
+/// Names of system calls, each once.
+#[derive(Debug, Default)]
+pub struct CallNames {
+    names: Vec<String>,
+    by_name: HashMap<String, u32>,
+}
+
+impl CallNames {
+    /// The name of a system call.
+    pub fn get(&self, call: u32) -> &str {
+        self.names.get(call as usize).map_or("", String::as_str)
+    }
+
+    fn index(&mut self, name: &str) -> u32 {
+        if let Some(index) = self.by_name.get(name) {
+            return *index;
+        }
+        let index = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.by_name.insert(name.to_owned(), index);
+        index
+    }
+}
+
+pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
+    let name = class.name.as_str();
+    if let Some(call) = name
+        .strip_prefix("syscall_entry_")
+        .or_else(|| name.strip_prefix("sys_"))
+    {
+        return Some(entry(call, class, calls));
+    }
+    if !name.starts_with("exit_syscall") && !name.starts_with("syscall_exit_") {
+        return None;
+    }
+    let signed = |ret: FieldId| match &class.fields[usize::from(ret.0)].ty {
+        FieldType::Integer(integer) => (ret, integer.signed),
+        _ => (ret, true),
+    };
+    Some(Call::Exit {
+        ret: class.field("ret").map(signed),
+    })
+}
+
+fn entry(call: &str, class: &EventClass, calls: &mut CallNames) -> Call {
+    let field = |field: &str| class.field(field);
+    let connect = || {
+        Some(ConnectFields {
+            fd: field("fd")?,
+            family: field("family")?,
+            address: field("v4addr")?,
+            port: field("dport")?,
+        })
+    };
+    let futex = || {
+        Some(FutexFields {
+            address: field("uaddr")?,
+            operation: field("op")?,
+        })
+    };
+    let in_payload = class.field_in(Scope::Payload, "pid").is_some();
+    Call::Entry {
+        call: calls.index(call),
+        file_call: FileCall::bind(call, class),
+        connect: (call == "connect").then(connect).flatten(),
+        futex: (call == "futex").then(futex).flatten(),
+        pid: class
+            .field_in(Scope::StreamContext, "pid")
+            .filter(|_| !in_payload),
+    }
+}

@@ -1,0 +1,51 @@
+//! Events in which the tracer dumps the state that was there before its first event.
+
+use event::{EventClass, FieldId};
+
+/// A part of the state dump.
+#[derive(Clone, Copy, Debug)]
+pub enum Dump {
+    Process {
+        tid: FieldId,
+        pid: FieldId,
+        name: FieldId,
+        prio: Option<FieldId>,
+        table: Option<FieldId>,
+    },
+    File {
+        pid: Option<FieldId>,
+        table: Option<FieldId>,
+        fd: FieldId,
+        filename: FieldId,
+        flags: FieldId,
+    },
+    Disk {
+        dev: FieldId,
+        name: FieldId,
+    },
+}
+
+pub(super) fn bind(class: &EventClass) -> Option<Dump> {
+    let field = |field: &str| class.field(field);
+    Some(match class.name.as_str() {
+        "lttng_statedump_process_state" => Dump::Process {
+            tid: field("tid")?,
+            pid: field("pid")?,
+            name: field("name")?,
+            prio: field("prio"),
+            table: field("file_table_address"),
+        },
+        "lttng_statedump_file_descriptor" => Dump::File {
+            pid: field("pid"),
+            table: field("file_table_address"),
+            fd: field("fd")?,
+            filename: field("filename")?,
+            flags: field("flags")?,
+        },
+        "lttng_statedump_block_device" => Dump::Disk {
+            dev: field("dev")?,
+            name: field("diskname")?,
+        },
+        _ => return None,
+    })
+}

@@ -1,0 +1,165 @@
+//! What each event class says about the kernel, with the fields to read: bound once per trace, in
+//! every generation of names. Both models, [`crate`] and [`crate::model`], read events
+//! through it and each takes the groups that it follows.
+
+// A field bears the name of the event's own field.
+#![allow(missing_docs)]
+
+mod calls;
+mod devices;
+mod dump;
+mod functions;
+mod handlers;
+mod machine;
+mod sched;
+
+use event::{ClassId, EventClass, FieldId, Scope};
+use trace::Trace;
+
+pub use calls::{Call, CallNames, ConnectFields, FileCall, FutexCommand, Operation};
+pub use devices::Device;
+pub use dump::Dump;
+pub use functions::Function;
+pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+pub use machine::{host_of, one_machine};
+pub use sched::{Life, Sched, SwitchFields, TaskFields, WakeKind};
+
+/// An event class that is understood.
+#[derive(Clone, Copy, Debug)]
+pub enum Known {
+    /// Who runs, wakes and moves.
+    Sched(Sched),
+    /// Forks and execs.
+    Life(Life),
+    /// Interrupts, softirqs, timers, NMIs.
+    Handler(Handler),
+    /// System calls.
+    Call(Call),
+    /// Disks, network interfaces, pages.
+    Device(Device),
+    /// The state before the first event.
+    Dump(Dump),
+    /// Functions of programs and of the kernel.
+    Function(Function),
+    /// What our own programs in the kernel saw.
+    Evidence(Evidence),
+}
+
+/// A record of the evidence stream; `docs/format/evidence.md` has its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    Hit,
+    LateTimer,
+    PreemptionOff,
+    Blocked,
+    Throttled,
+}
+
+/// A class, and where its events say their CPU when it is not their stream's.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    pub known: Known,
+    pub cpu: Option<FieldId>,
+}
+
+/// All classes of a trace.
+#[derive(Debug)]
+pub struct Binding {
+    by_class: Vec<Option<Bound>>,
+    /// The names of system calls.
+    pub calls: CallNames,
+}
+
+/// Which families of events a trace can hold at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Families {
+    pub switch: bool,
+    pub waking: bool,
+    pub wakeup: bool,
+    pub irq: bool,
+    pub vector: bool,
+    pub timer: bool,
+    pub softirq: bool,
+    pub migrate: bool,
+    pub hit: bool,
+}
+
+impl Binding {
+    pub fn new(trace: &Trace) -> Binding {
+        let mut calls = CallNames::default();
+        let by_class = trace.classes().iter().map(|class| {
+            let known = known(class, trace, &mut calls)?;
+            // A stream says its CPU once for all its events.
+            let in_event = |field: &FieldId| {
+                let scope = class.fields[usize::from(field.0)].scope;
+                scope != Scope::PacketContext
+            };
+            let cpu = class.field("cpu_id").filter(in_event);
+            Some(Bound { known, cpu })
+        });
+        Binding {
+            by_class: by_class.collect(),
+            calls,
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, class: ClassId) -> Option<Bound> {
+        self.by_class.get(class.0 as usize).copied().flatten()
+    }
+
+    /// Whether functions' entries can be there.
+    pub fn has_functions(&self) -> bool {
+        let mut bound = self.by_class.iter().flatten();
+        bound.any(|bound| matches!(bound.known, Known::Function(_)))
+    }
+
+    pub fn families(&self) -> Families {
+        let mut families = Families::default();
+        for bound in self.by_class.iter().flatten() {
+            match bound.known {
+                Known::Sched(Sched::Switch(_)) => families.switch = true,
+                Known::Sched(Sched::Wake(WakeKind::Waking, _)) => families.waking = true,
+                Known::Sched(Sched::Wake(WakeKind::Wakeup, _)) => families.wakeup = true,
+                Known::Sched(Sched::Migrate(_)) => families.migrate = true,
+                Known::Handler(Handler::IrqEntry { .. }) => families.irq = true,
+                Known::Handler(Handler::VectorEntry(_)) => families.vector = true,
+                Known::Handler(Handler::HrtimerExpireEntry { .. }) => families.timer = true,
+                Known::Handler(Handler::SoftirqEntry { .. }) => families.softirq = true,
+                Known::Evidence(Evidence::Hit) => families.hit = true,
+                _ => {}
+            }
+        }
+        families
+    }
+}
+
+fn known(class: &EventClass, trace: &Trace, calls: &mut CallNames) -> Option<Known> {
+    let life = || sched::life(class).map(Known::Life);
+    let sched = || sched::bind(class, trace).map(Known::Sched);
+    let handler = || handlers::bind(class).map(Known::Handler);
+    let device = || devices::bind(class).map(Known::Device);
+    let dump = || dump::bind(class).map(Known::Dump);
+    let function = || functions::bind(class).map(Known::Function);
+    let evidence = || evidence(&class.name).map(Known::Evidence);
+    calls::bind(class, calls)
+        .map(Known::Call)
+        .or_else(sched)
+        .or_else(life)
+        .or_else(handler)
+        .or_else(device)
+        .or_else(dump)
+        .or_else(function)
+        .or_else(evidence)
+}
+
+fn evidence(name: &str) -> Option<Evidence> {
+    Some(match name {
+        "rtscope_hit" => Evidence::Hit,
+        "rtscope_late_timer" => Evidence::LateTimer,
+        "rtscope_preemption_off" => Evidence::PreemptionOff,
+        "rtscope_blocked" => Evidence::Blocked,
+        "rtscope_throttled" => Evidence::Throttled,
+        _ => return None,
+    })
+}

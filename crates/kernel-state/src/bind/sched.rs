@@ -1,0 +1,175 @@
+//! Events of the scheduler.
+
+use event::{EventClass, FieldId};
+use trace::{EventView, Trace};
+
+/// Who runs, wakes and moves.
+#[derive(Clone, Copy, Debug)]
+pub enum Sched {
+    Switch(SwitchFields),
+    Wake(WakeKind, TaskFields),
+    /// [`TaskFields::cpu`] is the one it moves to.
+    Migrate(TaskFields),
+    PiSetprio {
+        tid: FieldId,
+        prio: FieldId,
+    },
+}
+
+/// Which of the three events a wake-up has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeKind {
+    Waking,
+    Wakeup,
+    WakeupNew,
+}
+
+/// Tasks come, and become other programs.
+#[derive(Clone, Copy, Debug)]
+pub enum Life {
+    Fork {
+        parent_pid: FieldId,
+        parent_comm: FieldId,
+        child_tid: FieldId,
+        child_pid: FieldId,
+        child_comm: FieldId,
+    },
+    Exec {
+        tid: FieldId,
+        procname: Option<FieldId>,
+    },
+}
+
+/// Fields of an event about one task.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskFields {
+    comm: FieldId,
+    tid: FieldId,
+    prio: FieldId,
+    /// To add to the priority to be on LTTng's scale.
+    prio_offset: i32,
+    /// `target_cpu` or `dest_cpu`.
+    cpu: Option<FieldId>,
+}
+
+impl TaskFields {
+    #[inline]
+    pub fn tid(&self, event: &EventView<'_>) -> i32 {
+        event.i64(self.tid) as i32
+    }
+
+    #[inline]
+    pub fn comm<'a>(&self, event: &EventView<'a>) -> &'a [u8] {
+        event.text(self.comm)
+    }
+
+    /// On LTTng's scale.
+    #[inline]
+    pub fn prio(&self, event: &EventView<'_>) -> i32 {
+        (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
+    }
+
+    /// The CPU that the event names.
+    #[inline]
+    pub fn cpu(&self, event: &EventView<'_>) -> Option<u32> {
+        self.cpu.map(|field| event.i64(field) as u32)
+    }
+}
+
+/// Fields of `sched_switch`.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchFields {
+    pub prev: TaskFields,
+    prev_state: FieldId,
+    pub next: TaskFields,
+}
+
+impl SwitchFields {
+    /// Whether the task that leaves the CPU stays on the run queue: it was running, or the event
+    /// has the preemption mark (`TASK_REPORT_MAX`).
+    #[inline]
+    pub fn stays_runnable(&self, event: &EventView<'_>) -> bool {
+        const TASK_REPORT_MAX: i64 = 0x100;
+        let prev_state = event.i64(self.prev_state);
+        prev_state == 0 || prev_state & TASK_REPORT_MAX != 0
+    }
+}
+
+pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
+    let field = |field: &str| class.field(field);
+    let task = |prefix: &str, prio_offset: i32, cpu: &str| {
+        let field = |name: &str| class.field(&format!("{prefix}{name}"));
+        Some(TaskFields {
+            comm: field("comm")?,
+            tid: tid(class, prefix)?,
+            prio: field("prio")?,
+            prio_offset,
+            cpu: class.field(cpu),
+        })
+    };
+    let wake = |kind| {
+        let offset = match has_kernel_prio_in_wakeups(trace, class) {
+            true => -MAX_RT_PRIO,
+            false => 0,
+        };
+        task("", offset, "target_cpu").map(|fields| Sched::Wake(kind, fields))
+    };
+    match class.name.as_str() {
+        "sched_switch" => Some(Sched::Switch(SwitchFields {
+            prev: task("prev_", 0, "")?,
+            prev_state: field("prev_state")?,
+            next: task("next_", 0, "")?,
+        })),
+        "sched_waking" => wake(WakeKind::Waking),
+        "sched_wakeup" => wake(WakeKind::Wakeup),
+        "sched_wakeup_new" => wake(WakeKind::WakeupNew),
+        "sched_migrate_task" => task("", 0, "dest_cpu").map(Sched::Migrate),
+        "sched_pi_setprio" => Some(Sched::PiSetprio {
+            tid: tid(class, "")?,
+            prio: field("newprio")?,
+        }),
+        _ => None,
+    }
+}
+
+pub(super) fn life(class: &EventClass) -> Option<Life> {
+    let field = |field: &str| class.field(field);
+    Some(match class.name.as_str() {
+        "sched_process_fork" => Life::Fork {
+            parent_pid: field("parent_pid")?,
+            parent_comm: field("parent_comm")?,
+            child_tid: tid(class, "child_")?,
+            child_pid: field("child_pid")?,
+            child_comm: field("child_comm")?,
+        },
+        "sched_process_exec" => Life::Exec {
+            tid: tid(class, "")?,
+            procname: field("procname"),
+        },
+        _ => return None,
+    })
+}
+
+/// A thread's id, which the kernel calls `pid`.
+fn tid(class: &EventClass, prefix: &str) -> Option<FieldId> {
+    let field = |name: &str| class.field(&format!("{prefix}{name}"));
+    field("tid").or_else(|| field("pid"))
+}
+
+/// `MAX_RT_PRIO` of the kernel: LTTng's priorities are the kernel's less this.
+const MAX_RT_PRIO: i32 = 100;
+
+/// lttng-modules before 2.7.1 wrote the kernel's own priorities in wake-ups, and nothing in the
+/// events says so.
+fn has_kernel_prio_in_wakeups(trace: &Trace, class: &EventClass) -> bool {
+    let environment = trace.environment_of(class.id);
+    let number = |key: &str| environment.get(key)?.parse::<u32>().ok();
+    let version = number("tracer_major").map(|major| {
+        let minor = number("tracer_minor").unwrap_or(0);
+        (major, minor, number("tracer_patchlevel").unwrap_or(0))
+    });
+    let by_lttng = environment
+        .get("tracer_name")
+        .is_none_or(|name| name.starts_with("lttng"));
+    by_lttng && version.is_some_and(|version| version < (2, 7, 1))
+}

@@ -1,0 +1,236 @@
+//! What an event changed: the words in which the model speaks to the questions.
+
+use std::sync::Arc;
+
+use super::functions::FunctionId;
+use super::process::ProcId;
+use super::syscalls::Request;
+use super::waker::{CpuWhat, Waker};
+use crate::bind::FutexCommand;
+
+/// A change of the kernel's state. Instants are nanoseconds of the wall clock, like `now_ns` of
+/// the model.
+#[derive(Debug)]
+pub enum Change<'a> {
+    /// Another task runs.
+    Switch {
+        /// The CPU.
+        cpu: u32,
+        /// Who leaves the CPU.
+        prev: ProcId,
+        /// It stays on the run queue.
+        prev_runnable: bool,
+        /// Its name, as the event says it.
+        prev_comm: &'a [u8],
+        /// Who is scheduled in.
+        next: ProcId,
+        /// When the next task was woken, if it was since it ran last.
+        woken_ns: Option<i64>,
+        /// Who woke it.
+        waker: Option<ProcId>,
+        /// Since when the next task waited for a CPU, if it was seen to.
+        waited_since_ns: Option<i64>,
+    },
+    /// A task waits for something no more.
+    Woken {
+        /// The task.
+        process: ProcId,
+        /// What woke it.
+        by: Waker,
+        /// Since when it waited, if it was seen to.
+        blocked_since_ns: Option<i64>,
+    },
+    /// A CPU does something else now; only told when [`super::Kernel::new`] was asked to follow.
+    CpuStayed {
+        /// The CPU.
+        cpu: u32,
+        /// What the CPU did.
+        what: CpuWhat,
+        /// The task on it.
+        process: Option<ProcId>,
+        /// Since when.
+        since_ns: i64,
+    },
+    /// An event that was asked for happened.
+    Matched {
+        /// The CPU.
+        cpu: u32,
+    },
+    /// A function was called.
+    FunctionEntry {
+        /// The thread's id.
+        tid: i32,
+        /// The function.
+        function: FunctionId,
+    },
+    /// A function returned; which one, when the event says it.
+    FunctionExit {
+        /// The thread's id.
+        tid: i32,
+        /// The function.
+        function: Option<FunctionId>,
+    },
+    /// A task has another priority than it had, on LTTng's scale.
+    Prio {
+        /// The task.
+        process: ProcId,
+        /// On LTTng's scale.
+        prio: i32,
+    },
+    /// A task moves to another CPU.
+    Migrate {
+        /// The task.
+        process: ProcId,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// An interrupt handler begins.
+    IrqEntry {
+        /// Its number.
+        irq: i64,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// An interrupt handler ended that began at `begin_ns`.
+    IrqExit {
+        /// The CPU.
+        cpu: u32,
+        /// Its number.
+        irq: i64,
+        /// When it began.
+        begin_ns: i64,
+    },
+    /// A softirq handler ended.
+    SoftirqExit {
+        /// The CPU.
+        cpu: u32,
+        /// The softirq's vector.
+        vec: i64,
+        /// When it was raised, if that was seen.
+        raised_ns: Option<i64>,
+        /// When it began.
+        begin_ns: i64,
+    },
+    /// A system call begins.
+    CallEntry {
+        /// The task.
+        process: ProcId,
+        /// When it is one on a futex: what it does, and the futex's address.
+        futex: Option<(FutexCommand, u64)>,
+    },
+    /// A system call returned.
+    CallExit {
+        /// The task.
+        process: ProcId,
+        /// The CPU.
+        cpu: u32,
+        /// Index into [`super::Kernel::call_name`].
+        call: u32,
+        /// When it began.
+        begin_ns: i64,
+        /// What it returned, when the event says it.
+        ret: Option<i64>,
+    },
+    /// A system call on files returned.
+    RequestExit {
+        /// The task.
+        process: ProcId,
+        /// Who keeps the descriptor.
+        owner: ProcId,
+        /// The request.
+        request: &'a Request,
+    },
+    /// The owner has a new file descriptor.
+    FileOpened {
+        /// Who keeps the descriptor.
+        owner: ProcId,
+        /// The descriptor.
+        fd: i64,
+    },
+    /// It has it no more.
+    FileClosed {
+        /// Who keeps the descriptor.
+        owner: ProcId,
+        /// The descriptor.
+        fd: i64,
+    },
+    /// It leads to another name, if the process has it at all.
+    FileRenamed {
+        /// Who keeps the descriptor.
+        owner: ProcId,
+        /// The descriptor.
+        fd: i64,
+    },
+    /// A thread turned out to belong to a process.
+    Grouped {
+        /// The task.
+        process: ProcId,
+        /// The leader of its thread group.
+        leader: ProcId,
+    },
+    /// A request to a disk is done.
+    BlockDone {
+        /// The device's number.
+        dev: u64,
+        /// The disk's name, where it is known.
+        disk: Option<Arc<str>>,
+        /// The request to the disk.
+        block: &'a Block,
+    },
+    /// A disk's name.
+    DiskNamed {
+        /// The device's number.
+        dev: u64,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A network packet left.
+    Sent {
+        /// The network interface.
+        interface: &'a [u8],
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// A network packet came in.
+    Received {
+        /// The network interface.
+        interface: &'a [u8],
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// A task took a page.
+    PageAllocated {
+        /// The task.
+        process: ProcId,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// A task gave a page back.
+    PageFreed {
+        /// The task.
+        process: ProcId,
+        /// The CPU.
+        cpu: u32,
+    },
+}
+
+/// A request to a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// When it began.
+    pub begin_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+    /// The thread's id.
+    pub tid: i32,
+    /// How many sectors.
+    pub sectors: u64,
+    /// It writes.
+    pub write: bool,
+}
+
+/// Who is told of changes.
+pub trait Sink {
+    /// The state is that after the change.
+    fn change(&mut self, kernel: &super::Kernel, change: &Change<'_>);
+}

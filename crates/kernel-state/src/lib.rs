@@ -1,0 +1,198 @@
+//! The kernel's state, fed one event at a time: CPUs, threads, files, requests. It tells a
+//! [`Sink`] what changed, so that many questions can be asked in one pass.
+//!
+//! # Design constraints
+//! - What is kept is bounded by the threads and files that were seen, not by the events.
+//! - Fields are bound once; an event that no question needs costs a look into a table.
+//! - Every generation of LTTng's names is understood, see [`crate::bind`].
+
+pub mod bind;
+mod change;
+mod devices;
+mod follow;
+mod functions;
+mod irq;
+mod loss;
+mod process;
+mod sched;
+mod statedump;
+mod syscalls;
+mod task_filter;
+mod tid_map;
+mod vectors;
+mod waker;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trace::{EventView, Symbols, Trace};
+
+use crate::bind::{Binding, Known};
+
+use devices::Disks;
+use process::Processes;
+
+pub use change::{Block, Change, Sink};
+pub use functions::FunctionId;
+pub use loss::places;
+pub use process::{Comm, FileKind, ProcId, Process};
+pub use syscalls::Request;
+pub use task_filter::{TaskFilter, passes_work_on};
+pub use vectors::{softirq_name, vector_name};
+pub use waker::{CpuWhat, Waker};
+
+/// The kernel can be built for fewer; bounds what a hostile trace makes us keep.
+const CPUS_MAX: u32 = 8192;
+
+/// A CPU.
+#[derive(Debug, Default)]
+struct CpuState {
+    /// An event spoke of it.
+    seen: bool,
+    /// The task on it, none while it idles or nothing is known.
+    current: Option<ProcId>,
+    /// The interrupt handler that runs: its number and when it began.
+    irq: Option<(i64, i64)>,
+    softirqs: irq::Softirqs,
+    handlers: waker::Handlers,
+    /// A switch was seen.
+    switched: bool,
+    stretch: follow::Stretch,
+}
+
+/// The state.
+#[derive(Debug)]
+pub struct Kernel {
+    binding: Binding,
+    /// Nanoseconds of the wall clock.
+    now_ns: i64,
+    cpus: Vec<CpuState>,
+    processes: Processes,
+    disks: Disks,
+    pages: u64,
+    /// The owner of each table of files, by its address (LTTng 2.12 and later).
+    tables: HashMap<u64, i32>,
+    unknown: Arc<str>,
+    irq_names: HashMap<i64, String>,
+    symbols: Option<Symbols>,
+    /// Wake-ups come in two events: one that wakes, one when the task is on a run queue.
+    has_wakeup: bool,
+    /// Interrupts of timers are shown, or their expiries.
+    sees_timers: bool,
+    follows: bool,
+}
+
+impl Kernel {
+    /// Nothing is known yet. Whether it `follows` what each CPU does, stretch by stretch, is up to
+    /// the questions.
+    pub fn new(trace: &Trace, follows: bool) -> Kernel {
+        let binding = Binding::new(trace);
+        let families = binding.families();
+        Kernel {
+            symbols: functions::symbols(trace, binding.has_functions()),
+            has_wakeup: families.wakeup,
+            sees_timers: families.vector || families.timer,
+            binding,
+            irq_names: HashMap::new(),
+            follows,
+            now_ns: 0,
+            cpus: Vec::new(),
+            processes: Processes::default(),
+            disks: Disks::default(),
+            pages: 0,
+            tables: HashMap::new(),
+            unknown: "unknown".into(),
+        }
+    }
+
+    /// When the last event was, in nanoseconds of the wall clock.
+    #[inline]
+    pub fn now_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    /// A thread.
+    #[inline]
+    pub fn process(&self, id: ProcId) -> &Process {
+        self.processes.get(id)
+    }
+
+    /// The thread of this id.
+    pub fn find(&self, tid: i32) -> Option<ProcId> {
+        self.processes.find(tid)
+    }
+
+    /// All threads that were seen.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcId, &Process)> {
+        self.processes.iter()
+    }
+
+    /// The name of an interrupt; empty when no event said it.
+    pub fn irq_name(&self, irq: i64) -> &str {
+        self.irq_names.get(&irq).map_or("", String::as_str)
+    }
+
+    /// The name of a system call.
+    pub fn call_name(&self, call: u32) -> &str {
+        self.binding.calls.get(call)
+    }
+
+    /// How many CPUs events spoke of.
+    pub fn cpus_seen(&self) -> usize {
+        self.cpus.iter().filter(|cpu| cpu.seen).count()
+    }
+
+    /// The name of what nobody saw opened.
+    pub fn unknown_name(&self) -> Arc<str> {
+        self.unknown.clone()
+    }
+
+    /// The state of a CPU, which is seen from now on.
+    fn cpu(&mut self, cpu: u32) -> Option<&mut CpuState> {
+        if cpu >= CPUS_MAX {
+            return None;
+        }
+        let place = cpu as usize;
+        if self.cpus.len() <= place {
+            self.cpus.resize_with(place + 1, CpuState::default);
+        }
+        self.cpus[place].seen = true;
+        Some(&mut self.cpus[place])
+    }
+
+    /// The task on a CPU.
+    #[inline]
+    fn current(&self, cpu: u32) -> Option<ProcId> {
+        self.cpus.get(cpu as usize)?.current
+    }
+
+    /// Takes in an event of the instant `now_ns` of the wall clock.
+    #[inline]
+    pub fn event<S: Sink>(&mut self, event: &EventView<'_>, now_ns: i64, sink: &mut S) {
+        self.now_ns = now_ns;
+        let Some(bound) = self.binding.get(event.class()) else {
+            return;
+        };
+        let cpu = match bound.cpu {
+            Some(field) => Some(event.u64(field) as u32),
+            None => event.cpu().map(|cpu| cpu.0),
+        };
+        // What happened on no CPU that we know of happened to nobody.
+        let Some(cpu) = cpu.filter(|cpu| *cpu < CPUS_MAX) else {
+            return;
+        };
+        match bound.known {
+            Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),
+            Known::Life(life) => self.life(event, life, sink),
+            Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
+            Known::Call(call) => self.call(event, cpu, call, sink),
+            Known::Device(device) => self.device(event, cpu, device, sink),
+            Known::Dump(dump) => self.state_dump(event, dump, sink),
+            Known::Function(function) => self.function(event, cpu, function, sink),
+            Known::Evidence(_) => {}
+        }
+        if self.follows {
+            self.settle(cpu, sink);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Threads as the kernel's events show them, with the files of their processes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::syscalls::Call;
+use super::tid_map::TidMap;
+use super::waker::Waker;
+
+/// A thread of the model: its number stays when its name changes, and is not given again when a
+/// fork takes over its thread id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcId(pub u32);
+
+/// A thread's name, at most so many bytes; the kernel's own have 15.
+const COMM_BYTES: usize = 31;
+
+/// The name of a thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Comm {
+    len: u8,
+    bytes: [u8; COMM_BYTES],
+}
+
+impl Comm {
+    /// A name; what is too long is cut.
+    #[inline]
+    pub fn new(name: &[u8]) -> Comm {
+        let len = name.len().min(COMM_BYTES);
+        let mut bytes = [0; COMM_BYTES];
+        bytes[..len].copy_from_slice(&name[..len]);
+        Comm {
+            len: len as u8,
+            bytes,
+        }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The name as text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+}
+
+impl Default for Comm {
+    fn default() -> Self {
+        Comm::new(b"")
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text())
+    }
+}
+
+/// What a file descriptor leads to, as far as the system calls on it tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileKind {
+    /// Nothing was seen that tells.
+    #[default]
+    Unknown,
+    /// It was opened by a path.
+    Disk,
+    /// A socket.
+    Net,
+    /// A packet left while it was written.
+    MaybeNet,
+}
+
+/// An open file descriptor.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Path or address.
+    pub name: Arc<str>,
+    pub kind: FileKind,
+    /// It is closed by an exec.
+    pub cloexec: bool,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+pub struct Process {
+    /// The thread's id.
+    pub tid: i32,
+    /// The thread group, when something said it.
+    pub pid: Option<i32>,
+    /// Its name.
+    pub comm: Comm,
+    /// What its first wake-up called it, when that was the first that was seen of it. Not its name
+    /// in reports: there it gets one, as in lttng-analyses, when it runs.
+    pub woken_as: Comm,
+    /// On LTTng's scale.
+    pub prio: Option<i32>,
+    /// By number, in the order of their opening. Threads keep theirs with the group's leader.
+    pub files: IndexMap<i64, File>,
+    /// The system call that it is in.
+    pub call: Option<Call>,
+    /// When it was woken, until it runs.
+    pub woken_ns: Option<i64>,
+    /// Who woke it.
+    pub waker: Option<i32>,
+    /// Since when it waits for something, as far as events say; the idle task never does.
+    pub blocked_since_ns: Option<i64>,
+    /// Since when it waits for a CPU.
+    pub runnable_since_ns: Option<i64>,
+    /// Woken while it still ran: it will not block, or will be woken at once when it does.
+    pub pending: Option<Waker>,
+}
+
+/// All threads that were seen.
+#[derive(Debug, Default)]
+pub struct Processes {
+    all: Vec<Process>,
+    by_tid: TidMap,
+}
+
+impl Processes {
+    #[inline]
+    pub fn find(&self, tid: i32) -> Option<ProcId> {
+        self.by_tid.get(tid).map(ProcId)
+    }
+
+    #[inline]
+    pub fn get(&self, id: ProcId) -> &Process {
+        &self.all[id.0 as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: ProcId) -> &mut Process {
+        &mut self.all[id.0 as usize]
+    }
+
+    /// All, in the order in which they were first seen; some may be no more.
+    pub fn iter(&self) -> impl Iterator<Item = (ProcId, &Process)> {
+        let all = self.all.iter().enumerate();
+        all.map(|(place, process)| (ProcId(place as u32), process))
+    }
+
+    /// The thread, a new one when it was not seen before.
+    #[inline]
+    pub fn find_or_add(&mut self, tid: i32) -> ProcId {
+        match self.find(tid) {
+            Some(id) => id,
+            None => self.add(Process {
+                tid,
+                pid: (tid == 0).then_some(0),
+                ..Process::default()
+            }),
+        }
+    }
+
+    /// A new thread; one that had its id before is left without files, under its old number.
+    pub fn add(&mut self, process: Process) -> ProcId {
+        let id = ProcId(self.all.len() as u32);
+        if let Some(before) = self.by_tid.insert(process.tid, id.0) {
+            let before = &mut self.all[before as usize];
+            before.files = IndexMap::new();
+            before.call = None;
+        }
+        self.all.push(process);
+        id
+    }
+
+    /// The thread that keeps the files of `id`: the leader of its group, where that is known.
+    pub fn owner(&self, id: ProcId) -> ProcId {
+        let process = self.get(id);
+        match process.pid.filter(|pid| *pid != process.tid) {
+            Some(pid) => self.find(pid).unwrap_or(id),
+            None => id,
+        }
+    }
+}

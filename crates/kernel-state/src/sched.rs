@@ -1,0 +1,248 @@
+//! Switches, wake-ups, migrations, priorities, forks and execs.
+
+use indexmap::IndexMap;
+use trace::EventView;
+
+use super::process::{Comm, Process};
+use super::waker::{Handlers, Waker};
+use super::{Change, Kernel, ProcId, Sink};
+use crate::bind::{Life, Sched, SwitchFields, TaskFields, WakeKind};
+
+impl Kernel {
+    pub(super) fn scheduling<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        sched: Sched,
+        sink: &mut S,
+    ) {
+        match sched {
+            Sched::Switch(fields) => self.switch(event, cpu, &fields, sink),
+            Sched::Wake(kind, fields) => self.wake(event, cpu, kind, &fields, sink),
+            Sched::Migrate(fields) => {
+                let tid = fields.tid(event);
+                let process = match self.processes.find(tid) {
+                    Some(id) => id,
+                    None => self.processes.add(Process {
+                        tid,
+                        comm: Comm::new(fields.comm(event)),
+                        ..Process::default()
+                    }),
+                };
+                sink.change(self, &Change::Migrate { process, cpu });
+                self.prio(process, fields.prio(event), sink);
+            }
+            Sched::PiSetprio { tid, prio } => {
+                if let Some(process) = self.processes.find(event.i64(tid) as i32) {
+                    self.prio(process, event.i64(prio) as i32, sink);
+                }
+            }
+        }
+    }
+
+    /// Threads come and become other programs.
+    pub(super) fn life<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
+        match life {
+            Life::Fork { .. } => self.fork(event, life, sink),
+            Life::Exec { tid, procname } => {
+                let process = self.processes.find_or_add(event.i64(tid) as i32);
+                if let Some(procname) = procname {
+                    self.processes.get_mut(process).comm = Comm::new(event.text(procname));
+                }
+                self.close_on_exec(process, sink);
+            }
+        }
+    }
+
+    fn switch<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        fields: &SwitchFields,
+        sink: &mut S,
+    ) {
+        let (prev_tid, next_tid) = (fields.prev.tid(event), fields.next.tid(event));
+        let prev = self.processes.find_or_add(prev_tid);
+        let next = self.processes.find_or_add(next_tid);
+        let Some(state) = self.cpu(cpu) else { return };
+        state.current = (next_tid != 0).then_some(next);
+        state.switched = true;
+        state.handlers = Handlers::default();
+        self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
+        // It ran: a wake-up before that led here, whether or not its switch was recorded.
+        let left = self.processes.get_mut(prev);
+        (left.woken_ns, left.waker) = (None, None);
+        self.prio(prev, fields.prev.prio(event), sink);
+        self.prio(next, fields.next.prio(event), sink);
+        // Its wake-up was not seen, and how long it waited for the CPU is not known.
+        let unseen = self.processes.get(next).blocked_since_ns.is_some();
+        if unseen {
+            self.woken(next, Waker::Unknown, sink);
+        }
+        let woken = self.processes.get_mut(next);
+        let (woken_ns, waker) = (woken.woken_ns.take(), woken.waker.take());
+        let waited_since_ns = woken.runnable_since_ns.take().filter(|_| !unseen);
+        let prev_runnable = fields.stays_runnable(event);
+        let change = Change::Switch {
+            cpu,
+            prev,
+            prev_runnable,
+            waited_since_ns,
+            prev_comm: fields.prev.comm(event),
+            next,
+            woken_ns,
+            waker: waker.and_then(|waker| self.processes.find(waker)),
+        };
+        sink.change(self, &change);
+        self.leave(prev, prev_runnable, sink);
+    }
+
+    /// A task has left its CPU.
+    fn leave<S: Sink>(&mut self, id: ProcId, runnable: bool, sink: &mut S) {
+        let (now_ns, has_wakeup) = (self.now_ns, self.has_wakeup);
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 {
+            return;
+        }
+        let pending = process.pending.take().filter(|_| has_wakeup);
+        process.blocked_since_ns = (!runnable).then_some(now_ns);
+        process.runnable_since_ns = runnable.then_some(now_ns);
+        // Woken between its decision to block and this switch.
+        if let Some(by) = pending.filter(|_| !runnable) {
+            self.woken(id, by, sink);
+        }
+    }
+
+    /// The idle tasks share one number, so that their priority says nothing.
+    fn prio<S: Sink>(&mut self, id: ProcId, prio: i32, sink: &mut S) {
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 || process.prio == Some(prio) {
+            return;
+        }
+        process.prio = Some(prio);
+        sink.change(self, &Change::Prio { process: id, prio });
+    }
+
+    fn wake<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        kind: WakeKind,
+        fields: &TaskFields,
+        sink: &mut S,
+    ) {
+        if let Some(target) = fields.cpu(event) {
+            self.cpu(target);
+        }
+        let tid = fields.tid(event);
+        let by = self.waker(cpu, fields.comm(event));
+        let waker = self.cpu(cpu).and_then(|state| state.current);
+        let known = self.processes.find(tid);
+        // Who runs is not woken: the wake-up came before the switch was done.
+        if let Some(known) = known
+            && self.cpus.iter().any(|state| state.current == Some(known))
+        {
+            self.processes.get_mut(known).pending = (kind == WakeKind::Waking).then_some(by);
+            return;
+        }
+        let id = match known {
+            Some(id) => id,
+            None => self.processes.add(Process {
+                tid,
+                woken_as: Comm::new(fields.comm(event)),
+                ..Process::default()
+            }),
+        };
+        self.prio(id, fields.prio(event), sink);
+        let waker = waker.map(|waker| self.processes.get(waker).tid);
+        let process = self.processes.get_mut(id);
+        // Only the first of several wake-ups counts.
+        if process.woken_ns.is_none() {
+            process.woken_ns = Some(self.now_ns);
+            process.waker = waker.or(process.waker);
+        }
+        self.woken(id, by, sink);
+    }
+
+    /// A task waits for something no more; it waits for a CPU instead.
+    fn woken<S: Sink>(&mut self, id: ProcId, by: Waker, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 || process.runnable_since_ns.is_some() {
+            return;
+        }
+        process.runnable_since_ns = Some(now_ns);
+        let change = Change::Woken {
+            process: id,
+            by,
+            blocked_since_ns: process.blocked_since_ns.take(),
+        };
+        sink.change(self, &change);
+    }
+
+    fn fork<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
+        let Life::Fork {
+            parent_pid,
+            parent_comm,
+            child_tid,
+            child_pid,
+            child_comm,
+        } = life
+        else {
+            return;
+        };
+        let parent_pid = event.i64(parent_pid) as i32;
+        let parent = self.processes.find_or_add(parent_pid);
+        let process = self.processes.get_mut(parent);
+        process.pid = Some(parent_pid);
+        process.comm = Comm::new(event.text(parent_comm));
+        let inherited: Vec<_> = process
+            .files
+            .iter()
+            .map(|(fd, file)| (*fd, file.clone()))
+            .collect();
+        let child = self.processes.add(Process {
+            tid: event.i64(child_tid) as i32,
+            pid: Some(event.i64(child_pid) as i32),
+            comm: Comm::new(event.text(child_comm)),
+            files: IndexMap::with_capacity(inherited.len()),
+            ..Process::default()
+        });
+        for (fd, file) in inherited {
+            self.processes.get_mut(child).files.insert(fd, file);
+            sink.change(self, &Change::FileOpened { owner: child, fd });
+        }
+    }
+
+    fn close_on_exec<S: Sink>(&mut self, process: ProcId, sink: &mut S) {
+        let files = &self.processes.get(process).files;
+        let closing: Vec<i64> = files
+            .iter()
+            .filter(|(_, file)| file.cloexec)
+            .map(|(fd, _)| *fd)
+            .collect();
+        for fd in closing {
+            self.close_file(process, fd, sink);
+        }
+    }
+
+    /// A context says the thread group of the task on a CPU.
+    pub(super) fn group_of_context(&mut self, cpu: u32, pid: i32) {
+        let Some(id) = self.current(cpu) else { return };
+        let process = self.processes.get_mut(id);
+        if process.pid.is_some() {
+            return;
+        }
+        process.pid = Some(pid);
+        let (comm, prio) = (process.comm, process.prio);
+        if pid != process.tid && self.processes.find(pid).is_none() {
+            self.processes.add(Process {
+                tid: pid,
+                pid: Some(pid),
+                comm,
+                prio,
+                ..Process::default()
+            });
+        }
+    }
+}

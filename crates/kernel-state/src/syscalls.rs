@@ -1,0 +1,289 @@
+//! System calls from entry to exit, and the requests on files that some of them are.
+
+use std::sync::Arc;
+
+use event::FieldId;
+use trace::EventView;
+
+use crate::bind::{self, ConnectFields, FileCall, Operation};
+
+use super::process::{File, FileKind, ProcId};
+use super::{Change, Kernel, Sink};
+
+/// `O_CLOEXEC` of Linux on all machines but alpha, parisc and sparc.
+const O_CLOEXEC: i64 = 0o2_000_000;
+/// `F_DUPFD` of `fcntl`.
+const F_DUPFD: i64 = 0;
+/// `AF_INET`.
+const AF_INET: i64 = 2;
+
+/// A system call that a thread is in.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Index into [`Kernel::call_name`].
+    pub call: u32,
+    pub begin_ns: i64,
+    pub request: Option<Request>,
+}
+
+/// A request on a file.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What was asked for.
+    pub operation: Operation,
+    /// Index into [`crate::Kernel::call_name`].
+    pub call: u32,
+    /// When it began.
+    pub begin_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+    /// On which descriptor; an opening one has it when it succeeded.
+    pub fd: Option<i64>,
+    /// The bytes that went over, once they did.
+    pub size: Option<i64>,
+    /// It failed.
+    pub failed: bool,
+    /// What an opening request opens.
+    pub file: Option<File>,
+}
+
+impl Kernel {
+    pub(super) fn call<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        call: bind::Call,
+        sink: &mut S,
+    ) {
+        match call {
+            bind::Call::Entry {
+                call,
+                file_call,
+                connect,
+                futex,
+                pid,
+            } => {
+                if let Some(pid) = pid {
+                    self.group_of_context(cpu, event.i64(pid) as i32);
+                }
+                if let Some(fields) = connect {
+                    self.connect(event, cpu, fields, sink);
+                }
+                self.call_entry(event, cpu, call, file_call, sink);
+                if let Some(process) = self.current(cpu) {
+                    let futex = futex.map(|fields| fields.read(event));
+                    sink.change(self, &Change::CallEntry { process, futex });
+                }
+            }
+            bind::Call::Exit { ret } => {
+                let value = |(ret, signed)| match (event.i64(ret), signed) {
+                    (ret, false) if ret < 0 => i64::MAX,
+                    (ret, _) => ret,
+                };
+                self.call_exit(cpu, ret.map(value), sink);
+            }
+        }
+    }
+
+    /// A system call begins on a CPU.
+    fn call_entry<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        call: u32,
+        file_call: Option<FileCall>,
+        sink: &mut S,
+    ) {
+        let Some(id) = self.current(cpu) else { return };
+        let begin_ns = self.now_ns;
+        self.processes.get_mut(id).call = Some(Call {
+            call,
+            begin_ns,
+            request: None,
+        });
+        let Some(file_call) = file_call else { return };
+        let request = self.request(event, id, call, file_call, sink);
+        if let Some(open) = &mut self.processes.get_mut(id).call {
+            open.request = request;
+        }
+    }
+
+    fn request<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        id: ProcId,
+        call: u32,
+        file_call: FileCall,
+        sink: &mut S,
+    ) -> Option<Request> {
+        let cloexec = |flags: FieldId| event.i64(flags) & O_CLOEXEC != 0;
+        let (operation, fd, file) = match file_call {
+            FileCall::Other => return None,
+            FileCall::SyncAll => (Operation::Sync, None, None),
+            FileCall::OnFile(operation, fd) => (operation, Some(event.i64(fd)), None),
+            FileCall::OpenPath { filename, flags } => {
+                let file = File {
+                    name: text(event.text(filename)),
+                    kind: FileKind::Disk,
+                    cloexec: cloexec(flags),
+                };
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::Socket => {
+                let file = File {
+                    name: "socket".into(),
+                    kind: FileKind::Net,
+                    cloexec: false,
+                };
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::Dup { old, new, flags } => {
+                let owner = self.processes.owner(id);
+                if let Some(new) = new.map(|new| event.i64(new)) {
+                    self.close_file(owner, new, sink);
+                }
+                let mut file = self.copy_of(owner, event.i64(old));
+                file.cloexec = flags.is_some_and(cloexec);
+                (Operation::Open, None, Some(file))
+            }
+            FileCall::DupFcntl { fd, cmd } => {
+                if event.i64(cmd) != F_DUPFD {
+                    return None;
+                }
+                let owner = self.processes.owner(id);
+                (
+                    Operation::Open,
+                    None,
+                    Some(self.copy_of(owner, event.i64(fd))),
+                )
+            }
+        };
+        Some(Request {
+            operation,
+            call,
+            begin_ns: self.now_ns,
+            end_ns: self.now_ns,
+            fd,
+            size: None,
+            failed: false,
+            file,
+        })
+    }
+
+    fn copy_of(&self, owner: ProcId, fd: i64) -> File {
+        let old = self.processes.get(owner).files.get(&fd);
+        let (name, kind) = match old {
+            Some(old) => (old.name.clone(), old.kind),
+            None => (self.unknown_name(), FileKind::Unknown),
+        };
+        File {
+            name,
+            kind,
+            cloexec: false,
+        }
+    }
+
+    /// A system call ends on a CPU.
+    fn call_exit<S: Sink>(&mut self, cpu: u32, ret: Option<i64>, sink: &mut S) {
+        let Some(id) = self.current(cpu) else { return };
+        let Some(call) = self.processes.get_mut(id).call.take() else {
+            return;
+        };
+        let change = Change::CallExit {
+            process: id,
+            cpu,
+            call: call.call,
+            begin_ns: call.begin_ns,
+            ret,
+        };
+        sink.change(self, &change);
+        if let (Some(mut request), Some(ret)) = (call.request, ret) {
+            request.end_ns = self.now_ns;
+            request.failed = ret < 0;
+            self.request_exit(id, request, ret, sink);
+        }
+    }
+
+    fn request_exit<S: Sink>(&mut self, id: ProcId, mut request: Request, ret: i64, sink: &mut S) {
+        if ret >= 0 {
+            match request.operation {
+                Operation::Open => request.fd = Some(ret),
+                Operation::Read | Operation::Write => request.size = Some(ret),
+                Operation::Close | Operation::Sync => {}
+            }
+            self.open_file(id, &mut request, sink);
+        }
+        let owner = self.processes.owner(id);
+        let change = Change::RequestExit {
+            process: id,
+            owner,
+            request: &request,
+        };
+        sink.change(self, &change);
+        if let (Operation::Close, Some(fd), 0) = (request.operation, request.fd, ret) {
+            self.close_file(owner, fd, sink);
+        }
+    }
+
+    /// The descriptor of a request exists, also when nobody saw it opened.
+    fn open_file<S: Sink>(&mut self, id: ProcId, request: &mut Request, sink: &mut S) {
+        let owner = self.processes.owner(id);
+        let Some(fd) = request.fd else { return };
+        if self.processes.get(owner).files.contains_key(&fd) {
+            return;
+        }
+        let file = request.file.take().unwrap_or_else(|| File {
+            name: self.unknown_name(),
+            kind: FileKind::Unknown,
+            cloexec: false,
+        });
+        self.processes.get_mut(owner).files.insert(fd, file);
+        sink.change(self, &Change::FileOpened { owner, fd });
+    }
+
+    pub(super) fn close_file<S: Sink>(&mut self, owner: ProcId, fd: i64, sink: &mut S) {
+        if !self.processes.get(owner).files.contains_key(&fd) {
+            return;
+        }
+        sink.change(self, &Change::FileClosed { owner, fd });
+        self.processes.get_mut(owner).files.shift_remove(&fd);
+    }
+
+    /// A socket is connected: its descriptor gets the peer's address.
+    fn connect<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        fields: ConnectFields,
+        sink: &mut S,
+    ) {
+        let Some(id) = self.current(cpu) else { return };
+        if event.i64(fields.family) != AF_INET {
+            return;
+        }
+        let owner = self.processes.owner(id);
+        let fd = event.i64(fields.fd);
+        let Some(address) = ipv4(&event.value(fields.address)) else {
+            return;
+        };
+        if let Some(file) = self.processes.get_mut(owner).files.get_mut(&fd) {
+            file.name = format!("{address}:{}", event.i64(fields.port)).into();
+            sink.change(self, &Change::FileRenamed { owner, fd });
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(bytes).into()
+}
+
+/// An address as LTTng writes it: four bytes, or before 2.6 one integer.
+fn ipv4(value: &event::Value<'_>) -> Option<std::net::Ipv4Addr> {
+    if let Some(bytes) = value.as_array() {
+        let byte = |place: usize| bytes.get(place)?.as_i64()?.try_into().ok();
+        let bytes: [u8; 4] = [byte(0)?, byte(1)?, byte(2)?, byte(3)?];
+        return Some(bytes.into());
+    }
+    let whole: u32 = value.as_i64()?.try_into().ok()?;
+    Some(whole.into())
+}

@@ -1,0 +1,146 @@
+//! What happens on a CPU, and what in it wakes a task.
+
+use super::{Kernel, ProcId};
+use crate::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
+use crate::vectors::vector_name;
+
+/// What woke a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Waker {
+    /// A thread.
+    Thread(ProcId),
+    /// This thread or an interrupt in it: the trace shows no timers.
+    During(ProcId),
+    /// The expiry of a timer.
+    Timer,
+    /// An interrupt's handler.
+    Irq(i64),
+    /// A vector with a negative number, see [`event::evidence::Step::id`].
+    Vector(i32),
+    /// A softirq.
+    Softirq(i64),
+    /// The events do not say.
+    Unknown,
+}
+
+/// What a CPU does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpuWhat {
+    #[default]
+    /// Nobody knows.
+    Unknown,
+    /// Nothing.
+    Idle,
+    /// A task, outside of system calls.
+    Task,
+    /// A task in a system call.
+    Call,
+    /// An interrupt's handler.
+    Irq,
+    /// A softirq.
+    Softirq,
+}
+
+/// The handlers that run on a CPU. None spans a switch: what is preempted and goes on later is
+/// not followed, and a missed exit ends there.
+#[derive(Debug, Default)]
+pub(super) struct Handlers {
+    timer: bool,
+    irq: Option<i64>,
+    vector: Option<i32>,
+    softirq: Option<i64>,
+    /// The last interrupt that returned, and when: it may go on to wake its thread.
+    left: Option<(i64, i64)>,
+}
+
+impl Handlers {
+    /// Takes in a handler's event; `number` is that of the interrupt or the softirq.
+    pub fn event(&mut self, handler: Handler, number: i64, now_ns: i64) {
+        match handler {
+            Handler::IrqEntry { .. } => self.irq = Some(number),
+            Handler::IrqExit { .. } => {
+                self.irq = None;
+                self.left = Some((number, now_ns));
+            }
+            Handler::VectorEntry(vector) => self.vector = Some(vector),
+            Handler::VectorExit(_) => self.vector = None,
+            Handler::SoftirqEntry { .. } => self.softirq = Some(number),
+            Handler::SoftirqExit { .. } => self.softirq = None,
+            Handler::HrtimerExpireEntry { .. } => self.timer = true,
+            Handler::HrtimerExpireExit => self.timer = false,
+            _ => {}
+        }
+    }
+
+    /// What wakes a task of this name now, when a handler does.
+    pub fn waker(&self, comm: &[u8], now_ns: i64) -> Option<Waker> {
+        let of_thread = self.left.filter(|(irq, end_ns)| {
+            let near = now_ns - end_ns <= IRQ_THREAD_WAKE_NS_MAX;
+            near && irq_of_thread(comm).map(i64::from) == Some(*irq)
+        });
+        let timer = self.timer.then_some(Waker::Timer);
+        timer
+            .or(self.irq.map(Waker::Irq))
+            .or(of_thread.map(|(irq, _)| Waker::Irq(irq)))
+            .or(self.vector.map(Waker::Vector))
+            .or(self.softirq.map(Waker::Softirq))
+    }
+
+    /// What the CPU does, when it handles something.
+    pub fn what(&self) -> Option<CpuWhat> {
+        if self.irq.is_some() || self.vector.is_some() || self.timer && self.softirq.is_none() {
+            return Some(CpuWhat::Irq);
+        }
+        self.softirq.map(|_| CpuWhat::Softirq)
+    }
+}
+
+impl Kernel {
+    /// What wakes a task on a CPU now.
+    pub fn waker(&self, cpu: u32, comm: &[u8]) -> Waker {
+        let Some(state) = self.cpus.get(cpu as usize) else {
+            return Waker::Unknown;
+        };
+        let handler = state.handlers.waker(comm, self.now_ns);
+        let task = || {
+            let id = state.current?;
+            let calls = self.process(id).call.is_some();
+            Some(match self.sees_timers || calls {
+                true => Waker::Thread(id),
+                false => Waker::During(id),
+            })
+        };
+        handler.or_else(task).unwrap_or(Waker::Unknown)
+    }
+
+    /// What woke a task, as people read it.
+    pub fn waker_text(&self, waker: Waker) -> String {
+        match waker {
+            Waker::Thread(id) => {
+                let process = self.process(id);
+                format!("{} ({})", process.comm.text(), process.tid)
+            }
+            Waker::During(id) => {
+                let process = self.process(id);
+                format!("while {} ({}) ran", process.comm.text(), process.tid)
+            }
+            Waker::Timer => "a timer".to_owned(),
+            Waker::Irq(irq) => match self.irq_name(irq) {
+                "" => format!("interrupt {irq}"),
+                name => format!("interrupt {irq} {name}"),
+            },
+            Waker::Vector(vector) => match vector_name(vector) {
+                Some(name) => format!("interrupt: {name}"),
+                None => format!("interrupt {vector}"),
+            },
+            Waker::Softirq(vec) => {
+                let name = u32::try_from(vec).ok().and_then(crate::softirq_name);
+                name.map_or_else(
+                    || format!("softirq {vec}"),
+                    |name| format!("softirq {name}"),
+                )
+            }
+            Waker::Unknown => "unknown".to_owned(),
+        }
+    }
+}

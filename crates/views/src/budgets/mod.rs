@@ -1,0 +1,307 @@
+//! Budgets: whether a trace shows that what must be done in time is done in time.
+//!
+//! Nothing is kept of a sample but whether it was over: "99.9 % within 1 ms" is broken when more
+//! than one of a thousand lasted longer, and no percentile need be computed.
+
+mod rules;
+
+use std::collections::HashMap;
+
+use event::{Instant, Result, TimeRange};
+use trace::{Item, Trace};
+
+pub use rules::{Budget, Rules, Subject};
+
+use crate::periods::{Matcher, Turn};
+use kernel_state::bind::one_machine;
+use kernel_state::places;
+use kernel_state::{Change, Comm, Kernel, Sink};
+
+/// What a trace says about a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It holds.
+    Held,
+    /// It does not.
+    Broken,
+    /// The trace does not carry a statement, and why.
+    Inconclusive(String),
+}
+
+/// What was found for one budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetFinding {
+    /// The budget.
+    pub budget: Budget,
+    /// The judgement.
+    pub judgement: Judgement,
+    /// Samples that count.
+    pub samples: u64,
+    /// Of these, how many were over the limit.
+    pub over: u64,
+    /// Samples that do not count because events are missing in them.
+    pub unsure: u64,
+    /// Samples that the trace's end cuts off before their limit.
+    pub open: u64,
+    /// The longest sample that counts.
+    pub worst: Option<TimeRange>,
+}
+
+/// What was found for all budgets, and what it rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// In the order of the rules.
+    pub findings: Vec<BudgetFinding>,
+    /// First and last event looked at; none when there is none.
+    pub window: Option<TimeRange>,
+    /// Events looked at.
+    pub events: u64,
+    /// Events lost, as far as they were counted.
+    pub lost: u64,
+    /// Places at which events are missing or cannot be read.
+    pub holes: u64,
+}
+
+/// Judges budgets over a part of a trace.
+///
+/// # Errors
+/// As [`trace::Cursor::next`]; a trace of several machines.
+pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<Checked> {
+    one_machine(trace)?;
+    let mut checker = Checker::new(trace, rules);
+    let mut checked = Checked::default();
+    let mut kernel = Kernel::new(trace, false);
+    let mut cursor = trace.cursor(range);
+    while let Some(item) = cursor.next()? {
+        match item {
+            Item::Event(event) => {
+                let now = event.time();
+                let window = checked.window.get_or_insert(TimeRange {
+                    begin: now,
+                    end: now,
+                });
+                window.end = now;
+                checked.events += 1;
+                checker.now_ns = now.as_ns();
+                checker.periods(&event);
+                kernel.event(&event, now.as_ns(), &mut checker);
+            }
+            Item::Lost(lost) => {
+                checked.holes += 1;
+                checked.lost = checked.lost.saturating_add(lost.count.unwrap_or(0));
+                checker.hole_end_ns = checker.hole_end_ns.max(lost.range.end.as_ns());
+            }
+            Item::Damage(_) => {
+                checked.holes += 1;
+                checker.hole_end_ns = checker.now_ns;
+            }
+        }
+    }
+    checker.periods_end();
+    checker.wake_ups_end(&kernel);
+    let tallies = checker.tallies.into_iter();
+    checked.findings = rules
+        .budgets
+        .iter()
+        .zip(tallies)
+        .map(|(budget, tally)| tally.finding(budget.clone(), checked.holes))
+        .collect();
+    Ok(checked)
+}
+
+const MILLION: u128 = 1_000_000;
+
+/// What is counted for one budget.
+#[derive(Debug, Default)]
+struct Tally {
+    samples: u64,
+    over: u64,
+    unsure: u64,
+    open: u64,
+    worst: Option<(i64, i64)>,
+}
+
+impl Tally {
+    fn add(&mut self, begin_ns: i64, end_ns: i64, limit_ns: i64) {
+        self.samples += 1;
+        self.over += u64::from(end_ns - begin_ns > limit_ns);
+        let longest = |worst: &(i64, i64)| worst.1 - worst.0 >= end_ns - begin_ns;
+        if !self.worst.as_ref().is_some_and(longest) {
+            self.worst = Some((begin_ns, end_ns));
+        }
+    }
+
+    fn judge(&self, budget: &Budget, holes: u64) -> Judgement {
+        let inconclusive = |why: String| Judgement::Inconclusive(why);
+        if budget.over_ppm == 0 && self.over > 0 {
+            // One is enough, whatever is missing.
+            return Judgement::Broken;
+        }
+        if self.samples == 0 {
+            return inconclusive("there is no sample".to_owned());
+        }
+        if holes > 0 {
+            return inconclusive(format!("events are missing in {}", places(holes)));
+        }
+        let needed = budget.samples_min();
+        // Were all samples that it takes there, and none of the missing ones over: too many still.
+        let is_beyond = |samples: u64| {
+            let allowed = u128::from(samples) * u128::from(budget.over_ppm);
+            u128::from(self.over) * MILLION > allowed
+        };
+        if self.samples < needed && !is_beyond(needed) {
+            return inconclusive(format!("it takes {needed} samples to tell"));
+        }
+        match is_beyond(self.samples.max(needed)) {
+            true => Judgement::Broken,
+            false => Judgement::Held,
+        }
+    }
+
+    fn finding(self, budget: Budget, holes: u64) -> BudgetFinding {
+        let range = |(begin_ns, end_ns)| TimeRange {
+            begin: Instant::from_ns(begin_ns),
+            end: Instant::from_ns(end_ns),
+        };
+        BudgetFinding {
+            judgement: self.judge(&budget, holes),
+            budget,
+            samples: self.samples,
+            over: self.over,
+            unsure: self.unsure,
+            open: self.open,
+            worst: self.worst.map(range),
+        }
+    }
+}
+
+struct Checker<'a> {
+    rules: &'a Rules,
+    matcher: Option<Matcher>,
+    /// Periods that are open: their definition, and when they began.
+    open: HashMap<u64, (usize, i64)>,
+    tallies: Vec<Tally>,
+    now_ns: i64,
+    /// Nothing that began before is sure.
+    hole_end_ns: i64,
+}
+
+impl<'a> Checker<'a> {
+    fn new(trace: &Trace, rules: &'a Rules) -> Checker<'a> {
+        let has_periods = !rules.periods.list().is_empty();
+        Checker {
+            rules,
+            matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
+            open: HashMap::new(),
+            tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
+            now_ns: i64::MIN,
+            hole_end_ns: i64::MIN,
+        }
+    }
+
+    fn periods(&mut self, event: &trace::EventView<'_>) {
+        let Some(mut matcher) = self.matcher.take() else {
+            return;
+        };
+        matcher.event(event, |turn| match turn {
+            Turn::Begin { id, def, .. } => {
+                self.open.insert(id, (def, self.now_ns));
+            }
+            Turn::End { id, completed, .. } => {
+                let begun = self.open.remove(&id);
+                if let Some((def, begin_ns)) = begun.filter(|_| completed) {
+                    self.period(def, begin_ns);
+                }
+            }
+        });
+        self.matcher = Some(matcher);
+    }
+
+    fn period(&mut self, def: usize, begin_ns: i64) {
+        let name = self.rules.periods.list()[def].name.clone();
+        let is_it = |subject: &Subject| is_period(subject, name.as_deref());
+        self.sample(is_it, begin_ns);
+    }
+
+    /// Something that began then ends now.
+    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64) {
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            if !is_it(&budget.subject) {
+                continue;
+            }
+            match begin_ns <= self.hole_end_ns {
+                true => tally.unsure += 1,
+                false => tally.add(begin_ns, self.now_ns, budget.limit.as_ns()),
+            }
+        }
+    }
+
+    /// Periods that the trace's end leaves open.
+    fn periods_end(&mut self) {
+        for (def, begin_ns) in std::mem::take(&mut self.open).into_values() {
+            let name = self.rules.periods.list()[def].name.clone();
+            let is_it = |subject: &Subject| is_period(subject, name.as_deref());
+            self.still_open(is_it, begin_ns);
+        }
+    }
+
+    /// Threads that were woken and never came on a CPU.
+    fn wake_ups_end(&mut self, kernel: &Kernel) {
+        for (id, process) in kernel.processes() {
+            let Some(begin_ns) = process.woken_ns else {
+                continue;
+            };
+            let comm = match process.comm.bytes() {
+                [] => process.woken_as,
+                _ => process.comm,
+            };
+            // Another thread may have its id by now.
+            if kernel.find(process.tid) == Some(id) {
+                self.still_open(|subject| is_wake_up_of(subject, &comm), begin_ns);
+            }
+        }
+    }
+
+    /// What is still open when the trace ends is over if it is over already; else nobody knows.
+    fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64) {
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            if !is_it(&budget.subject) {
+                continue;
+            }
+            let limit_ns = budget.limit.as_ns();
+            let is_over = self.now_ns - begin_ns > limit_ns;
+            match is_over && begin_ns > self.hole_end_ns {
+                true => tally.add(begin_ns, self.now_ns, limit_ns),
+                false => tally.open += 1,
+            }
+        }
+    }
+}
+
+fn is_period(subject: &Subject, name: Option<&str>) -> bool {
+    match subject {
+        Subject::Period(wanted) => name == Some(wanted),
+        Subject::WakeUp(_) => false,
+    }
+}
+
+fn is_wake_up_of(subject: &Subject, comm: &Comm) -> bool {
+    match subject {
+        Subject::WakeUp(task) => task.as_bytes() == comm.bytes(),
+        Subject::Period(_) => false,
+    }
+}
+
+impl Sink for Checker<'_> {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        if let Change::Switch {
+            next,
+            woken_ns: Some(woken_ns),
+            ..
+        } = *change
+        {
+            let comm = kernel.process(next).comm;
+            self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns);
+        }
+    }
+}

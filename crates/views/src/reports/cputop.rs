@@ -1,0 +1,223 @@
+//! Who used the CPUs: by thread, by CPU, in all.
+
+use std::rc::Rc;
+
+use super::columns::{CPU_ID, PRIO_LIST, PROCESS, TIME_RANGE};
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::prios::Prios;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::window::Question;
+use kernel_state::{Change, Comm, Kernel, ProcId, Process};
+
+const PER_PROCESS: TableClass = TableClass {
+    name: "per-process",
+    title: "Per-TID top CPU usage",
+    columns: &[
+        PROCESS,
+        Column::count("migrations", "Migration count", "migrations"),
+        PRIO_LIST,
+        Column::new("usage", "CPU usage", Kind::Ratio),
+    ],
+};
+const PER_CPU: TableClass = TableClass {
+    name: "per-cpu",
+    title: "Per-CPU top CPU usage",
+    columns: &[CPU_ID, Column::new("usage", "CPU usage", Kind::Ratio)],
+};
+const TOTAL: TableClass = TableClass {
+    name: "total",
+    title: "Total CPU usage",
+    columns: &[Column::new("usage", "CPU usage", Kind::Ratio)],
+};
+const SUMMARY: TableClass = TableClass {
+    name: "summary",
+    title: "CPU usage - summary",
+    columns: &[
+        TIME_RANGE,
+        Column::new("usage", "Total CPU usage", Kind::Ratio),
+    ],
+};
+
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&PER_PROCESS, &PER_CPU, &TOTAL, &SUMMARY];
+
+/// The time that a thread had.
+#[derive(Debug)]
+struct Thread {
+    tid: i32,
+    comm: Comm,
+    total_ns: i64,
+    /// It runs since.
+    since_ns: Option<i64>,
+    migrations: u64,
+    prios: Prios,
+}
+
+impl Thread {
+    fn new(tid: i32, comm: Comm) -> Thread {
+        Thread {
+            tid,
+            comm,
+            total_ns: 0,
+            since_ns: None,
+            migrations: 0,
+            prios: Prios::default(),
+        }
+    }
+}
+
+/// The time for which a CPU was busy.
+#[derive(Debug)]
+struct Busy {
+    total_ns: i64,
+    since_ns: Option<i64>,
+}
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct CpuTop {
+    options: Rc<ReportOptions>,
+    begin_ns: i64,
+    threads: Ordered<u32, Thread>,
+    cpus: Ordered<u32, Busy>,
+}
+
+impl CpuTop {
+    pub fn new(options: Rc<ReportOptions>, begin_ns: i64) -> CpuTop {
+        CpuTop {
+            options,
+            begin_ns,
+            threads: Ordered::default(),
+            cpus: Ordered::default(),
+        }
+    }
+
+    /// The idle task uses nothing.
+    fn wants(&self, process: &Process) -> bool {
+        process.tid != 0 && self.options.wants_process(process)
+    }
+
+    fn switch(&mut self, kernel: &Kernel, cpu: u32, prev: (ProcId, &[u8]), next: ProcId) {
+        if !self.options.wants_cpu(cpu) {
+            return;
+        }
+        let now_ns = kernel.now_ns();
+        let (id, next) = (next, kernel.process(next));
+        let wanted = self.wants(next);
+        // Who is first seen as he leaves ran since the window began.
+        let begin_ns = self.begin_ns;
+        let busy = self.cpus.entry(cpu).or_insert(Busy {
+            total_ns: 0,
+            since_ns: Some(begin_ns),
+        });
+        if let Some(since_ns) = busy.since_ns {
+            busy.total_ns += now_ns - since_ns;
+        }
+        busy.since_ns = wanted.then_some(now_ns);
+        let (prev, prev_comm) = prev;
+        let leaving = self.threads.entry(prev.0).or_insert_with(|| Thread {
+            since_ns: Some(begin_ns),
+            ..Thread::new(kernel.process(prev).tid, Comm::new(prev_comm))
+        });
+        if let Some(since_ns) = leaving.since_ns.take() {
+            leaving.total_ns += now_ns - since_ns;
+        }
+        if !wanted {
+            return;
+        }
+        let coming = self.threads.entry(id.0).or_insert_with(|| {
+            let mut thread = Thread::new(next.tid, next.comm);
+            thread.prios.add(next.prio);
+            thread
+        });
+        coming.since_ns = Some(now_ns);
+    }
+
+    fn per_process(&self, span: Span) -> Table {
+        let mut table = span.table(&PER_PROCESS);
+        let share = |thread: &Thread| share(thread.total_ns, span);
+        let mut threads: Vec<&Thread> = self.threads.values().collect();
+        threads.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        for thread in threads {
+            table.rows.push(vec![
+                Cell::Process {
+                    name: Some(thread.comm.text()),
+                    pid: None,
+                    tid: Some(thread.tid),
+                },
+                Cell::Count(thread.migrations),
+                Cell::Text(thread.prios.to_string()),
+                Cell::Ratio(share(thread)),
+            ]);
+            if self.options.is_full(table.rows.len()) {
+                break;
+            }
+        }
+        table
+    }
+}
+
+/// The share of the window, 1 for all of it.
+pub(super) fn share(ns: i64, span: Span) -> f64 {
+    match span.duration_ns() {
+        0 => 0.0,
+        whole => (ns as f64 * 100.0 / whole as f64) / 100.0,
+    }
+}
+
+impl Question for CpuTop {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        match change {
+            Change::Switch {
+                cpu,
+                prev,
+                prev_comm,
+                next,
+                ..
+            } => self.switch(kernel, *cpu, (*prev, prev_comm), *next),
+            Change::Migrate { process, cpu } => {
+                let (id, process) = (process, kernel.process(*process));
+                if self.wants(process) && self.options.wants_cpu(*cpu) {
+                    let thread = self.threads.entry(id.0);
+                    thread
+                        .or_insert_with(|| Thread::new(process.tid, process.comm))
+                        .migrations += 1;
+                }
+            }
+            Change::Prio { process, prio } => {
+                if let Some(thread) = self.threads.get_mut(&process.0) {
+                    thread.prios.add(Some(*prio));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        for thread in self.threads.values_mut() {
+            if let Some(since_ns) = thread.since_ns {
+                thread.total_ns += span.end_ns - since_ns;
+            }
+        }
+        for busy in self.cpus.values_mut() {
+            if let Some(since_ns) = busy.since_ns {
+                busy.total_ns += span.end_ns - since_ns;
+            }
+        }
+        self.cpus.sort_unstable_keys();
+        let mut per_cpu = span.table(&PER_CPU);
+        let mut usage = 0.0;
+        for (cpu, busy) in &self.cpus {
+            let share = share(busy.total_ns, span);
+            usage += share;
+            per_cpu.rows.push(vec![Cell::Cpu(*cpu), Cell::Ratio(share)]);
+        }
+        let mut total = span.table(&TOTAL);
+        if kernel.cpus_seen() > 0 {
+            let usage = usage / kernel.cpus_seen() as f64;
+            total.rows.push(vec![Cell::Ratio(usage)]);
+        }
+        vec![self.per_process(span), per_cpu, total]
+    }
+}

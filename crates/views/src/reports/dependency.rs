@@ -1,0 +1,146 @@
+//! What threads waited for, and who ended it.
+
+use std::rc::Rc;
+
+use super::columns::{LONGEST, LONGEST_RANGE, MEAN, THREAD, TOTAL, WOKEN_BY};
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::sched::process_cell;
+use super::stretches::Stretches;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::window::Question;
+use kernel_state::{Change, Kernel, ProcId, Waker};
+
+const COUNT: Column = Column::count("count", "Times", "waits");
+const BLOCKED: TableClass = TableClass {
+    name: "blocked",
+    title: "What threads waited for",
+    columns: &[
+        THREAD,
+        Column::new("call", "Blocked in", Kind::Syscall),
+        WOKEN_BY,
+        COUNT,
+        TOTAL,
+        MEAN,
+        LONGEST,
+        LONGEST_RANGE,
+    ],
+};
+const CPU: TableClass = TableClass {
+    name: "cpu",
+    title: "Who ran before, when threads waited for a CPU",
+    columns: &[
+        THREAD,
+        Column::new("behind", "Left the CPU to it", Kind::Process),
+        COUNT,
+        TOTAL,
+        MEAN,
+        LONGEST,
+        LONGEST_RANGE,
+    ],
+};
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&BLOCKED, &CPU];
+
+/// A thread, the system call that it was in, and what woke it.
+type Blocked = (u32, Option<u32>, Waker);
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct Dependency {
+    options: Rc<ReportOptions>,
+    begin_ns: i64,
+    blocked: Ordered<Blocked, Stretches>,
+    /// A thread, and who ran before it on its CPU.
+    waited: Ordered<(u32, u32), Stretches>,
+}
+
+impl Dependency {
+    pub fn new(options: Rc<ReportOptions>, begin_ns: i64) -> Dependency {
+        Dependency {
+            options,
+            begin_ns,
+            blocked: Ordered::default(),
+            waited: Ordered::default(),
+        }
+    }
+
+    fn wants(&self, kernel: &Kernel, id: ProcId, begin_ns: i64) -> bool {
+        let process = kernel.process(id);
+        process.tid != 0
+            && self.options.wants_process(process)
+            && self.options.wants_duration(kernel.now_ns() - begin_ns)
+    }
+}
+
+/// The longest first.
+fn by_total<'a, K>(
+    waits: &'a Ordered<K, Stretches>,
+    options: &ReportOptions,
+) -> Vec<(&'a K, &'a Stretches)> {
+    let mut rows: Vec<_> = waits.iter().collect();
+    rows.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.summary.total_ns));
+    if options.limit > 0 {
+        rows.truncate(options.limit);
+    }
+    rows
+}
+
+impl Question for Dependency {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let now_ns = kernel.now_ns();
+        match *change {
+            Change::Woken {
+                process,
+                by,
+                blocked_since_ns: Some(since_ns),
+                ..
+            } => {
+                let begin_ns = since_ns.max(self.begin_ns);
+                if self.wants(kernel, process, begin_ns) {
+                    let call = kernel.process(process).call.as_ref().map(|call| call.call);
+                    let waits = self.blocked.entry((process.0, call, by)).or_default();
+                    waits.add(begin_ns, now_ns);
+                }
+            }
+            Change::Switch {
+                prev,
+                next,
+                waited_since_ns: Some(since_ns),
+                ..
+            } => {
+                let begin_ns = since_ns.max(self.begin_ns);
+                if self.wants(kernel, next, begin_ns) {
+                    let waits = self.waited.entry((next.0, prev.0)).or_default();
+                    waits.add(begin_ns, now_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        let mut blocked = span.table(&BLOCKED);
+        for ((id, call, by), waits) in by_total(&self.blocked, &self.options) {
+            let call = call.map_or(Cell::Empty, |call| {
+                Cell::Syscall(kernel.call_name(call).to_owned())
+            });
+            let by = Cell::Text(kernel.waker_text(*by));
+            let mut row = vec![process_cell(kernel, ProcId(*id)), call, by];
+            row.push(Cell::Count(waits.summary.count));
+            row.extend(waits.cells());
+            blocked.rows.push(row);
+        }
+        let mut cpu = span.table(&CPU);
+        for ((next, prev), waits) in by_total(&self.waited, &self.options) {
+            let mut row = vec![
+                process_cell(kernel, ProcId(*next)),
+                process_cell(kernel, ProcId(*prev)),
+            ];
+            row.push(Cell::Count(waits.summary.count));
+            row.extend(waits.cells());
+            cpu.rows.push(row);
+        }
+        vec![blocked, cpu]
+    }
+}

@@ -1,0 +1,136 @@
+//! Interrupts as LTTV shows them: how often, how regular, how long at worst and when.
+
+use std::rc::Rc;
+
+use super::columns::{CPU_ID, INTERRUPT, LONGEST, LONGEST_RANGE};
+use super::irq::softirq_name;
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::statistics::Summary;
+use super::stretches::Stretches;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::window::Question;
+use kernel_state::{Change, Kernel};
+
+const IRQS: TableClass = TableClass {
+    name: "irqs",
+    title: "Interrupts and softirqs by CPU",
+    columns: &[
+        INTERRUPT,
+        CPU_ID,
+        Column::count("count", "Count", "interrupts"),
+        Column::count("frequency", "Frequency", "Hz"),
+        Column::new("avg_period", "Mean period", Kind::Duration),
+        Column::new("stdev_period", "Period deviation", Kind::Duration),
+        Column::new("max_period", "Longest period", Kind::Duration),
+        Column::new("total", "Handling in all", Kind::Duration),
+        LONGEST,
+        LONGEST_RANGE,
+    ],
+};
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&IRQS];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    soft: bool,
+    nr: i64,
+    cpu: u32,
+}
+
+#[derive(Debug, Default)]
+struct Source {
+    last_begin_ns: Option<i64>,
+    periods: Summary,
+    handling: Stretches,
+}
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct Irqs {
+    options: Rc<ReportOptions>,
+    sources: Ordered<Key, Source>,
+}
+
+impl Irqs {
+    pub fn new(options: Rc<ReportOptions>) -> Irqs {
+        Irqs {
+            options,
+            sources: Ordered::default(),
+        }
+    }
+
+    fn handled(&mut self, key: Key, begin_ns: i64, end_ns: i64) {
+        if !self.options.wants_cpu(key.cpu) || !self.options.wants_irq(!key.soft, key.nr) {
+            return;
+        }
+        let source = self.sources.entry(key).or_default();
+        if let Some(last_ns) = source.last_begin_ns.replace(begin_ns) {
+            source.periods.add(begin_ns - last_ns);
+        }
+        source.handling.add(begin_ns, end_ns);
+    }
+}
+
+fn row(kernel: &Kernel, span: Span, key: &Key, source: &Source) -> Vec<Cell> {
+    let name = match key.soft {
+        true => softirq_name(key.nr),
+        false => kernel.irq_name(key.nr).to_owned(),
+    };
+    let (handling, periods) = (&source.handling, &source.periods);
+    let [longest, longest_range] = handling.longest_cells();
+    let seconds = span.duration_ns() as f64 / 1e9;
+    let frequency = match seconds > 0.0 {
+        true => Cell::Float(handling.summary.count as f64 / seconds),
+        false => Cell::Unknown,
+    };
+    let known = |cell: Cell| match periods.count {
+        0 => Cell::Unknown,
+        _ => cell,
+    };
+    vec![
+        Cell::Irq {
+            hard: !key.soft,
+            nr: key.nr,
+            name,
+        },
+        Cell::Cpu(key.cpu),
+        Cell::Count(handling.summary.count),
+        frequency,
+        known(Cell::DurationFloat(periods.mean_ns())),
+        Cell::duration_or_unknown(periods.deviation_ns()),
+        known(Cell::Duration(periods.max_ns)),
+        Cell::Duration(handling.total_ns()),
+        longest,
+        longest_range,
+    ]
+}
+
+impl Question for Irqs {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let (key, begin_ns) = match *change {
+            Change::IrqExit { cpu, irq, begin_ns } => {
+                let soft = false;
+                (Key { soft, nr: irq, cpu }, begin_ns)
+            }
+            Change::SoftirqExit {
+                cpu, vec, begin_ns, ..
+            } => {
+                let soft = true;
+                (Key { soft, nr: vec, cpu }, begin_ns)
+            }
+            _ => return,
+        };
+        self.handled(key, begin_ns, kernel.now_ns());
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        self.sources.sort_unstable_keys();
+        let mut table = span.table(&IRQS);
+        let rows = self.sources.iter();
+        table.rows = rows
+            .map(|(key, source)| row(kernel, span, key, source))
+            .collect();
+        vec![table]
+    }
+}

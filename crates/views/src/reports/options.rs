@@ -1,0 +1,210 @@
+//! What a report is asked: which tables, of what time, of which tasks.
+
+use expr::Expr;
+use expr::period::Periods;
+
+use super::code::CodeNames;
+use super::histogram::Bins;
+use super::spill::Spill;
+use kernel_state::Process;
+
+/// What reports are about; each family has tables of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Who used the CPUs.
+    Cpu,
+    /// From wake-ups to switches.
+    Sched,
+    /// Interrupts and softirqs.
+    Irq,
+    /// Files, disks and network.
+    Io,
+    /// Pages taken and given back.
+    Memory,
+    /// System calls.
+    Syscalls,
+    /// Periods that were defined.
+    Periods,
+    /// The time between successive events.
+    Intervals,
+    /// Interrupts: how often, how regular.
+    Irqs,
+    /// What threads waited for.
+    Dependency,
+    /// What a task's time went to, through whoever woke it.
+    CriticalPath,
+    /// Who waited for whom at futexes.
+    Futexes,
+    /// Tasks that do not get enough of a CPU within their period.
+    RtCheck,
+    /// What threads and CPUs did with their time.
+    States,
+    /// Call stacks.
+    Flame,
+    /// How busy CPUs, interrupts and softirqs were.
+    Resources,
+    /// Packets between hosts, and how far apart the hosts' clocks are.
+    Hosts,
+}
+
+/// Which tables of a family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Views {
+    /// All, in order.
+    pub log: bool,
+    /// The greatest.
+    pub top: bool,
+    /// Least, mean, greatest, deviation.
+    pub stats: bool,
+    /// Frequency distributions.
+    pub freq: bool,
+    /// Sums by process, file, disk and interface.
+    pub usage: bool,
+}
+
+/// By what wake-ups are grouped, for statistics and distributions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// All in one.
+    pub total: bool,
+    /// By thread.
+    pub per_tid: bool,
+    /// By priority.
+    pub per_prio: bool,
+}
+
+impl Default for Groups {
+    fn default() -> Groups {
+        Groups {
+            total: false,
+            per_tid: true,
+            per_prio: false,
+        }
+    }
+}
+
+/// A report that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What it is about.
+    pub family: Family,
+    /// Its tables, where its family has a choice.
+    pub views: Views,
+}
+
+/// What holds for all reports of a pass. Instants are nanoseconds since 1970 (UTC).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportOptions {
+    /// From the first event at or after this. The state is followed from the trace's begin.
+    pub begin_ns: Option<i64>,
+    /// Up to the last event at or before this.
+    pub end_ns: Option<i64>,
+    /// A result after each period of this length.
+    pub refresh_ns: Option<i64>,
+    /// Only on these; empty: on all.
+    pub cpus: Vec<u32>,
+    /// Only threads of these names; empty: all.
+    pub names: Vec<String>,
+    /// Only these threads; empty: all.
+    pub tids: Vec<i32>,
+    /// Only what lasted as long.
+    pub min_ns: Option<i64>,
+    /// Only what lasted no longer.
+    pub max_ns: Option<i64>,
+    /// Only requests of as many bytes.
+    pub min_size: Option<u64>,
+    /// Only requests of no more bytes.
+    pub max_size: Option<u64>,
+    /// Only these interrupts.
+    pub irqs: Vec<i64>,
+    /// Only softirqs of these vectors.
+    pub softirqs: Vec<i64>,
+    /// At most so many rows of a top; zero: all.
+    pub limit: usize,
+    /// How distributions are cut.
+    pub bins: Bins,
+    /// How wake-ups are grouped.
+    pub groups: Groups,
+    /// A result for each of these periods instead of one for all time; what [`Family::Periods`]
+    /// is about.
+    pub periods: Periods,
+    /// Only periods as long.
+    pub min_period_ns: Option<i64>,
+    /// Only periods no longer.
+    pub max_period_ns: Option<i64>,
+    /// Only periods of these names, in tops, statistics and distributions; empty: all.
+    pub select: Vec<String>,
+    /// Only what is inside periods of this name, in statistics by parent.
+    pub aggregate_by: Option<String>,
+    /// Statistics and distributions for each value that was kept: a period's name and a capture's.
+    pub group_by: Vec<(String, String)>,
+    /// A log in which children follow their parents.
+    pub by_hierarchy: bool,
+    /// The events that [`Family::Intervals`] is about; none: all.
+    pub events: Option<Expr>,
+    /// What [`Family::RtCheck`] checks.
+    pub rt_rules: Vec<RtRule>,
+    /// Names functions of applications in [`Family::Flame`], their locks in [`Family::Futexes`].
+    pub code: CodeNames,
+    /// Keeps what logs hold beyond their last rows.
+    pub spill: Spill,
+}
+
+/// A task needs so much of a CPU in each period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtRule {
+    /// The name of its threads.
+    pub task: String,
+    /// The period, above zero, in nanoseconds.
+    pub period_ns: i64,
+    /// What it needs in each.
+    pub needed_ns: i64,
+}
+
+impl ReportOptions {
+    /// Whether a duration is wanted.
+    pub(crate) fn wants_duration(&self, ns: i64) -> bool {
+        self.min_ns.is_none_or(|min| ns >= min) && self.max_ns.is_none_or(|max| ns <= max)
+    }
+
+    /// Whether a request of this size is wanted; one without a size always is.
+    pub(crate) fn wants_size(&self, bytes: Option<i64>) -> bool {
+        let Some(bytes) = bytes.and_then(|bytes| u64::try_from(bytes).ok()) else {
+            return true;
+        };
+        self.min_size.is_none_or(|min| bytes >= min) && self.max_size.is_none_or(|max| bytes <= max)
+    }
+
+    /// Whether what happens on a CPU is wanted.
+    pub(crate) fn wants_cpu(&self, cpu: u32) -> bool {
+        self.cpus.is_empty() || self.cpus.contains(&cpu)
+    }
+
+    /// Whether a thread is wanted.
+    pub(crate) fn wants_process(&self, process: &Process) -> bool {
+        let named = |name: &String| name.as_bytes() == process.comm.bytes();
+        (self.names.is_empty() || self.names.iter().any(named)) && self.wants_tid(process.tid)
+    }
+
+    /// Whether a thread of this id is wanted.
+    pub(crate) fn wants_tid(&self, tid: i32) -> bool {
+        self.tids.is_empty() || self.tids.contains(&tid)
+    }
+
+    /// Whether an interrupt was asked for, or any when none was.
+    pub(crate) fn wants_irq(&self, hard: bool, nr: i64) -> bool {
+        let (wanted, others) = match hard {
+            true => (&self.irqs, &self.softirqs),
+            false => (&self.softirqs, &self.irqs),
+        };
+        match wanted.is_empty() {
+            true => others.is_empty(),
+            false => wanted.contains(&nr),
+        }
+    }
+
+    /// Whether a top with so many rows is full.
+    pub(crate) fn is_full(&self, rows: usize) -> bool {
+        self.limit > 0 && rows >= self.limit
+    }
+}

@@ -1,0 +1,185 @@
+//! How busy CPUs, interrupts and softirqs were, over time.
+
+use std::rc::Rc;
+
+use super::columns::{LONGEST, LONGEST_RANGE, SHARE, TIME_RANGE, TIMES};
+use super::cputop::share;
+use super::irq::softirq_name;
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::stretches::Stretches;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::time_bins::{Merge, TimeBins};
+use super::window::Question;
+use kernel_state::{Change, CpuWhat, Kernel};
+
+const RESOURCE: Column = Column::new("resource", "Resource", Kind::Text);
+const RESOURCES: TableClass = TableClass {
+    name: "resources",
+    title: "Resources",
+    columns: &[
+        RESOURCE,
+        Column::new("busy", "Busy", Kind::Duration),
+        SHARE,
+        TIMES,
+        LONGEST,
+        LONGEST_RANGE,
+    ],
+};
+/// One row per stretch of time and resource, for pictures.
+const BUSY: TableClass = TableClass {
+    name: "busy",
+    title: "Resources over time",
+    columns: &[RESOURCE, TIME_RANGE, SHARE],
+};
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&RESOURCES, &BUSY];
+
+/// A thing that is busy or not, in the order of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Resource {
+    Cpu(u32),
+    Irq(i64),
+    Softirq(i64),
+}
+
+#[derive(Debug, Default)]
+struct BusyNs(i64);
+
+impl Merge for BusyNs {
+    fn merge(&mut self, next: BusyNs) {
+        self.0 += next.0;
+    }
+}
+
+#[derive(Debug)]
+struct Usage {
+    busy: Stretches,
+    bins: TimeBins<BusyNs>,
+}
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct Resources {
+    options: Rc<ReportOptions>,
+    begin_ns: i64,
+    /// Since when each CPU is busy without a pause.
+    busy_since_ns: Ordered<u32, i64>,
+    all: Ordered<Resource, Usage>,
+}
+
+impl Resources {
+    pub fn new(options: Rc<ReportOptions>, begin_ns: i64) -> Resources {
+        Resources {
+            options,
+            begin_ns,
+            busy_since_ns: Ordered::default(),
+            all: Ordered::default(),
+        }
+    }
+
+    fn used(&mut self, resource: Resource, from_ns: i64, to_ns: i64) {
+        let from_ns = from_ns.max(self.begin_ns);
+        if to_ns < from_ns {
+            return;
+        }
+        let begin_ns = self.begin_ns;
+        let usage = self.all.entry(resource).or_insert_with(|| Usage {
+            busy: Stretches::default(),
+            bins: TimeBins::new(begin_ns),
+        });
+        usage.busy.add(from_ns, to_ns);
+        usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
+    }
+
+    /// A CPU did something until now.
+    fn cpu_stayed(&mut self, cpu: u32, what: CpuWhat, since_ns: i64, now_ns: i64) {
+        if !self.options.wants_cpu(cpu) {
+            return;
+        }
+        match what {
+            CpuWhat::Idle | CpuWhat::Unknown if now_ns > since_ns => {
+                self.cpu_paused(cpu, since_ns);
+            }
+            // What lasted no time is no pause.
+            CpuWhat::Idle | CpuWhat::Unknown => {}
+            CpuWhat::Task | CpuWhat::Call | CpuWhat::Irq | CpuWhat::Softirq => {
+                self.busy_since_ns.entry(cpu).or_insert(since_ns);
+            }
+        }
+    }
+
+    fn cpu_paused(&mut self, cpu: u32, at_ns: i64) {
+        if let Some(since_ns) = self.busy_since_ns.shift_remove(&cpu) {
+            self.used(Resource::Cpu(cpu), since_ns, at_ns);
+        }
+    }
+}
+
+fn name(kernel: &Kernel, resource: Resource) -> String {
+    match resource {
+        Resource::Cpu(cpu) => format!("CPU {cpu}"),
+        Resource::Irq(irq) => match kernel.irq_name(irq) {
+            "" => format!("IRQ {irq}"),
+            name => format!("IRQ {irq} {name}"),
+        },
+        Resource::Softirq(vec) => softirq_name(vec),
+    }
+}
+
+impl Question for Resources {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let now_ns = kernel.now_ns();
+        match *change {
+            Change::CpuStayed {
+                cpu,
+                what,
+                since_ns,
+                ..
+            } => self.cpu_stayed(cpu, what, since_ns, now_ns),
+            Change::IrqExit { cpu, irq, begin_ns } if self.options.wants_cpu(cpu) => {
+                self.used(Resource::Irq(irq), begin_ns, now_ns);
+            }
+            Change::SoftirqExit {
+                cpu, vec, begin_ns, ..
+            } if self.options.wants_cpu(cpu) => {
+                self.used(Resource::Softirq(vec), begin_ns, now_ns);
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        for (cpu, what, _, since_ns) in kernel.cpu_states() {
+            self.cpu_stayed(cpu, what, since_ns, span.end_ns);
+            self.cpu_paused(cpu, span.end_ns);
+        }
+        self.all.sort_unstable_keys();
+        let mut resources = span.table(&RESOURCES);
+        let mut busy = span.table(&BUSY);
+        for (resource, usage) in &self.all {
+            let name = name(kernel, *resource);
+            let total_ns = usage.busy.total_ns();
+            let [longest, longest_range] = usage.busy.longest_cells();
+            resources.rows.push(vec![
+                Cell::Text(name.clone()),
+                Cell::Duration(total_ns),
+                Cell::Ratio(share(total_ns, span)),
+                Cell::Count(usage.busy.summary.count),
+                longest,
+                longest_range,
+            ]);
+            for (begin_ns, end_ns, bin) in usage.bins.iter(span.end_ns) {
+                let width = Span { begin_ns, end_ns };
+                if bin.0 > 0 {
+                    busy.rows.push(vec![
+                        Cell::Text(name.clone()),
+                        Cell::Range(begin_ns, end_ns),
+                        Cell::Ratio(share(bin.0, width)),
+                    ]);
+                }
+            }
+        }
+        vec![resources, busy]
+    }
+}

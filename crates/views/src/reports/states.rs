@@ -1,0 +1,231 @@
+//! What threads and CPUs did with their time.
+
+use std::rc::Rc;
+
+use super::columns::{CPU_ID, THREAD};
+use super::options::ReportOptions;
+use super::ordered::Ordered;
+use super::sched::process_cell;
+use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::window::Question;
+use kernel_state::{Change, CpuWhat, Kernel, ProcId};
+
+const fn duration(key: &'static str, title: &'static str) -> Column {
+    Column::new(key, title, Kind::Duration)
+}
+const THREADS: TableClass = TableClass {
+    name: "threads",
+    title: "States of threads",
+    columns: &[
+        THREAD,
+        duration("run", "Own run"),
+        duration("call", "System calls"),
+        duration("interrupted", "Interrupted"),
+        duration("waiting", "Waits for a CPU"),
+        duration("blocked", "Blocked"),
+        duration("unknown", "Unknown"),
+        Column::count("runs", "Runs", "runs"),
+    ],
+};
+const CPUS: TableClass = TableClass {
+    name: "cpus",
+    title: "States of CPUs",
+    columns: &[
+        CPU_ID,
+        duration("idle", "Idle"),
+        duration("run", "Own run"),
+        duration("call", "System calls"),
+        duration("irq", "Interrupts"),
+        duration("softirq", "Softirqs"),
+        duration("unknown", "Unknown"),
+    ],
+};
+/// All tables of the report.
+pub(super) const CLASSES: &[&TableClass] = &[&THREADS, &CPUS];
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    run_ns: i64,
+    call_ns: i64,
+    interrupted_ns: i64,
+    waiting_ns: i64,
+    blocked_ns: i64,
+    runs: u64,
+}
+
+impl Thread {
+    fn known_ns(&self) -> i64 {
+        let ran_ns = self.run_ns + self.call_ns + self.interrupted_ns;
+        ran_ns + self.waiting_ns + self.blocked_ns
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    idle_ns: i64,
+    run_ns: i64,
+    call_ns: i64,
+    irq_ns: i64,
+    softirq_ns: i64,
+}
+
+/// The question over one window.
+#[derive(Debug)]
+pub(super) struct States {
+    options: Rc<ReportOptions>,
+    begin_ns: i64,
+    threads: Ordered<u32, Thread>,
+    cpus: Ordered<u32, Cpu>,
+}
+
+impl States {
+    pub fn new(options: Rc<ReportOptions>, begin_ns: i64) -> States {
+        States {
+            options,
+            begin_ns,
+            threads: Ordered::default(),
+            cpus: Ordered::default(),
+        }
+    }
+
+    fn thread(&mut self, kernel: &Kernel, id: ProcId) -> Option<&mut Thread> {
+        let process = kernel.process(id);
+        let wanted = process.tid != 0 && self.options.wants_process(process);
+        wanted.then(|| self.threads.entry(id.0).or_default())
+    }
+
+    /// How much of what began at `since_ns` lies in the window.
+    fn inside_ns(&self, since_ns: i64, now_ns: i64) -> i64 {
+        (now_ns - since_ns.max(self.begin_ns)).max(0)
+    }
+
+    fn cpu_stayed(
+        &mut self,
+        kernel: &Kernel,
+        cpu: u32,
+        what: CpuWhat,
+        process: Option<ProcId>,
+        ns: i64,
+    ) {
+        if !self.options.wants_cpu(cpu) {
+            return;
+        }
+        let states = self.cpus.entry(cpu).or_default();
+        match what {
+            CpuWhat::Unknown => {}
+            CpuWhat::Idle => states.idle_ns += ns,
+            CpuWhat::Task => states.run_ns += ns,
+            CpuWhat::Call => states.call_ns += ns,
+            CpuWhat::Irq => states.irq_ns += ns,
+            CpuWhat::Softirq => states.softirq_ns += ns,
+        }
+        let thread = process.and_then(|id| self.thread(kernel, id));
+        let Some(thread) = thread else { return };
+        match what {
+            CpuWhat::Unknown | CpuWhat::Idle => {}
+            CpuWhat::Task => thread.run_ns += ns,
+            CpuWhat::Call => thread.call_ns += ns,
+            CpuWhat::Irq | CpuWhat::Softirq => thread.interrupted_ns += ns,
+        }
+    }
+
+    /// What is still open when the window ends.
+    fn close(&mut self, kernel: &Kernel, end_ns: i64) {
+        for (cpu, what, process, since_ns) in kernel.cpu_states() {
+            let ns = self.inside_ns(since_ns, end_ns);
+            self.cpu_stayed(kernel, cpu, what, process, ns);
+        }
+        for (id, process) in kernel.processes() {
+            let waits = process.runnable_since_ns.map(|ns| (ns, false));
+            let open = waits.or(process.blocked_since_ns.map(|ns| (ns, true)));
+            let Some((since_ns, blocked)) = open else {
+                continue;
+            };
+            let ns = self.inside_ns(since_ns, end_ns);
+            if let Some(thread) = self.thread(kernel, id) {
+                match blocked {
+                    true => thread.blocked_ns += ns,
+                    false => thread.waiting_ns += ns,
+                }
+            }
+        }
+    }
+}
+
+impl Question for States {
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let now_ns = kernel.now_ns();
+        match *change {
+            Change::CpuStayed {
+                cpu,
+                what,
+                process,
+                since_ns,
+            } => {
+                let ns = self.inside_ns(since_ns, now_ns);
+                self.cpu_stayed(kernel, cpu, what, process, ns);
+            }
+            Change::Woken {
+                process,
+                blocked_since_ns: Some(since_ns),
+                ..
+            } => {
+                let ns = self.inside_ns(since_ns, now_ns);
+                if let Some(thread) = self.thread(kernel, process) {
+                    thread.blocked_ns += ns;
+                }
+            }
+            Change::Switch {
+                next,
+                waited_since_ns,
+                ..
+            } => {
+                let ns = waited_since_ns.map_or(0, |since_ns| self.inside_ns(since_ns, now_ns));
+                if let Some(thread) = self.thread(kernel, next) {
+                    thread.waiting_ns += ns;
+                    thread.runs += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        self.close(kernel, span.end_ns);
+        let whole_ns = span.duration_ns();
+        let unknown = |known_ns: i64| Cell::Duration((whole_ns - known_ns).max(0));
+        let mut threads = span.table(&THREADS);
+        let mut rows: Vec<_> = self.threads.iter().collect();
+        rows.sort_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
+        for (id, thread) in rows {
+            if self.options.is_full(threads.rows.len()) {
+                break;
+            }
+            threads.rows.push(vec![
+                process_cell(kernel, ProcId(*id)),
+                Cell::Duration(thread.run_ns),
+                Cell::Duration(thread.call_ns),
+                Cell::Duration(thread.interrupted_ns),
+                Cell::Duration(thread.waiting_ns),
+                Cell::Duration(thread.blocked_ns),
+                unknown(thread.known_ns()),
+                Cell::Count(thread.runs),
+            ]);
+        }
+        let mut cpus = span.table(&CPUS);
+        self.cpus.sort_unstable_keys();
+        for (cpu, states) in &self.cpus {
+            let busy_ns = states.run_ns + states.call_ns + states.irq_ns + states.softirq_ns;
+            cpus.rows.push(vec![
+                Cell::Cpu(*cpu),
+                Cell::Duration(states.idle_ns),
+                Cell::Duration(states.run_ns),
+                Cell::Duration(states.call_ns),
+                Cell::Duration(states.irq_ns),
+                Cell::Duration(states.softirq_ns),
+                unknown(states.idle_ns + busy_ns),
+            ]);
+        }
+        vec![threads, cpus]
+    }
+}

@@ -1,0 +1,508 @@
+//! One pass over a trace, with all reports asked at once, window by window.
+
+use std::rc::Rc;
+
+use event::{Cpu, Result, TimeRange};
+use expr::Filter;
+use trace::{EventView, Item, Trace};
+
+use super::cputop::CpuTop;
+use super::critical::{Across, Begin, CriticalPath};
+use super::dependency::Dependency;
+use super::flame::Flame;
+use super::futex::Futexes;
+use super::hosts;
+use super::intervals::Intervals;
+use super::io::Io;
+use super::irq::Irq;
+use super::irqs::Irqs;
+use super::memtop::MemTop;
+use super::options::{Family, Report, ReportOptions, Views};
+use super::ordered::Ordered;
+use super::periods::PeriodLog;
+use super::resources::Resources;
+use super::rtcheck::RtCheck;
+use super::sched::Sched;
+use super::states::States;
+use super::syscalls::SyscallStats;
+use super::table::{Span, Table};
+use crate::hosts::Packets;
+use crate::periods::{Matcher, Turn};
+use kernel_state::bind::one_machine;
+use kernel_state::{Change, Kernel, Sink};
+
+/// A question over one window: it is told what changes, and answers in tables.
+pub(super) trait Question {
+    /// Takes in a change.
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>);
+    /// The window ends.
+    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table>;
+    /// What is left when the last table that was given is not whole: its next part, and what
+    /// comes behind it.
+    fn more(&mut self, _kernel: &Kernel, _span: Span) -> Option<Vec<Table>> {
+        None
+    }
+}
+
+/// What one report found in one window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// Which of the reports that were asked for.
+    pub report: usize,
+    /// The window's first instant, in nanoseconds since 1970 (UTC).
+    pub begin_ns: i64,
+    /// Its last.
+    pub end_ns: i64,
+    /// Its tables, in the order of the report's kind; also empty ones.
+    pub tables: Vec<Table>,
+    /// Its first table goes on with the last one of the tick before, in the same window: a log
+    /// comes in parts.
+    pub continues: bool,
+    /// Its last table goes on in the next tick.
+    pub goes_on: bool,
+}
+
+/// What limits all that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Events that were walked over.
+    pub events: u64,
+    /// Those of them that lie in the range that was asked for; the others only make the state.
+    pub events_in_range: u64,
+    /// Events that the tracer lost in that time, as far as it counted.
+    pub lost: u64,
+    /// Places at which events are missing.
+    pub holes: u64,
+    /// Places that could not be read.
+    pub damages: u64,
+    /// Periods that were not followed because too many were open.
+    pub periods_refused: u64,
+    /// Periods that began.
+    pub periods_begun: u64,
+    /// Periods that came to their end by themselves.
+    pub periods_completed: u64,
+    /// Where nothing was found: the names and ids that were asked for and that no thread has at the
+    /// end of the walk.
+    pub strangers: Vec<String>,
+}
+
+/// A window that is open.
+struct Window<'a> {
+    begin_ns: i64,
+    /// With the place of the report that asks.
+    questions: Vec<(usize, Box<dyn Question + 'a>)>,
+}
+
+/// All windows that are open, in the order of their begins: one for all time, or one per period.
+#[derive(Default)]
+struct Windows<'a>(Ordered<u64, Window<'a>>);
+
+impl Sink for Windows<'_> {
+    #[inline]
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        for window in self.0.values_mut() {
+            for (_, question) in &mut window.questions {
+                question.change(kernel, change);
+            }
+        }
+    }
+}
+
+/// Walks over a trace once and hands out what each report finds in each window, as windows end.
+///
+/// # Errors
+/// As [`trace::Cursor::next`]; a trace of several machines; what `found` returns; a filter of
+/// events that makes no sense in this trace.
+pub fn run_reports(
+    trace: &Trace,
+    reports: &[Report],
+    options: &ReportOptions,
+    mut found: impl FnMut(Tick) -> Result<()>,
+) -> Result<Pass> {
+    let mut walk = Walk::new(trace, reports, Rc::new(options.clone()))?;
+    let mut pass = Pass::default();
+    let mut rows = 0;
+    let mut found = |tick: Tick| {
+        rows += tick
+            .tables
+            .iter()
+            .map(|table| table.rows.len())
+            .sum::<usize>();
+        found(tick)
+    };
+    let offset_ns = trace.info().wall_offset.as_ns();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next()? {
+        match item {
+            Item::Event(event) => {
+                let now_ns = event.time().as_ns().saturating_add(offset_ns);
+                if options.end_ns.is_some_and(|end_ns| now_ns > end_ns) {
+                    break;
+                }
+                walk.event(&event, now_ns, &mut found)?;
+            }
+            Item::Lost(lost) => {
+                walk.lost(lost.cpu);
+                pass.holes += 1;
+                pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
+            }
+            Item::Damage(_) => pass.damages += 1,
+        }
+    }
+    walk.finish(&mut found)?;
+    pass.events = walk.events;
+    pass.events_in_range = walk.events_in_range;
+    (pass.periods_begun, pass.periods_completed) = walk.periods;
+    if rows == 0 {
+        pass.strangers = strangers(&walk.kernel, options);
+    }
+    pass.periods_refused = walk.matcher.map_or(0, |matcher| matcher.refused);
+    Ok(pass)
+}
+
+/// What was asked for by name or id and no thread has.
+fn strangers(kernel: &Kernel, options: &ReportOptions) -> Vec<String> {
+    let rules = options.rt_rules.iter().map(|rule| &rule.task);
+    let names = options.names.iter().chain(rules);
+    let is_called = |name: &str| {
+        let mut all = kernel.processes();
+        all.any(|(_, process)| process.comm.bytes() == name.as_bytes())
+    };
+    let names = names.filter(|name| !is_called(name)).cloned();
+    let tids = options.tids.iter();
+    let tids = tids.filter(|tid| kernel.find(**tid).is_none());
+    names.chain(tids.map(i32::to_string)).collect()
+}
+
+/// The events that were asked for; none: all.
+struct Events(Option<Filter>);
+
+impl Events {
+    fn new(options: &ReportOptions, trace: &Trace) -> Result<Events> {
+        let filter = options.events.as_ref();
+        let filter = filter.map(|expr| Filter::new(expr, trace.classes()));
+        Ok(Events(filter.transpose()?))
+    }
+
+    fn matches(&mut self, event: &EventView<'_>) -> bool {
+        self.0.as_mut().is_none_or(|filter| filter.matches(event))
+    }
+}
+
+/// Whether these reports can be asked of several hosts at once: a path goes from one to the other,
+/// in one window.
+fn goes_across(reports: &[Report], options: &ReportOptions) -> bool {
+    let crosses = |report: &Report| matches!(report.family, Family::CriticalPath | Family::Hosts);
+    let one_window = options.periods.list().is_empty() && options.refresh_ns.is_none();
+    one_window && reports.iter().all(crosses)
+}
+
+/// The one window when no period was defined.
+const WHOLE: u64 = 0;
+
+struct Walk<'a> {
+    trace: &'a Trace,
+    reports: &'a [Report],
+    options: Rc<ReportOptions>,
+    kernel: Kernel,
+    windows: Windows<'a>,
+    matcher: Option<Matcher>,
+    /// The events that intervals are between, when a report is about them.
+    filter: Option<Events>,
+    /// When a report is about the periods themselves.
+    log: Option<PeriodLog>,
+    /// The packets of several hosts, when a report is about them.
+    packets: Option<Packets>,
+    /// The kernels of several hosts, when the critical path is asked for across them.
+    across: Option<Across>,
+    /// Whether a report follows the kernel, which is of one host then.
+    follows_kernel: bool,
+    /// From the first event to the last one so far.
+    seen: Option<Span>,
+    events: u64,
+    events_in_range: u64,
+    /// How many began, and how many completed.
+    periods: (u64, u64),
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        trace: &'a Trace,
+        reports: &'a [Report],
+        options: Rc<ReportOptions>,
+    ) -> Result<Walk<'a>> {
+        let about_hosts = reports.iter().all(|report| report.family == Family::Hosts);
+        let several = one_machine(trace).err().filter(|_| !about_hosts);
+        let across = match several {
+            Some(refusal) if !goes_across(reports, &options) => return Err(refusal),
+            Some(_) => Some(Across::new(options.clone(), trace)?),
+            None => None,
+        };
+        let follows_kernel = !about_hosts && across.is_none();
+        let asks = |family| reports.iter().any(|report| report.family == family);
+        let periods = &options.periods;
+        let matcher = !periods.list().is_empty();
+        let of_periods = |report: &&Report| report.family == Family::Periods;
+        let periods_views = reports.iter().filter(of_periods);
+        let periods_views: Vec<Views> = periods_views.map(|report| report.views).collect();
+        let follows = asks(Family::States) || asks(Family::Resources);
+        let filter = match asks(Family::Intervals) {
+            true => Some(Events::new(&options, trace)?),
+            false => None,
+        };
+        let packets = asks(Family::Hosts)
+            .then(|| Packets::new(trace))
+            .transpose()?;
+        Ok(Walk {
+            trace,
+            reports,
+            kernel: Kernel::new(trace, follows),
+            filter,
+            windows: Windows::default(),
+            matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
+            packets,
+            across,
+            follows_kernel,
+            log: (!periods_views.is_empty())
+                .then(|| PeriodLog::new(options.clone(), &periods_views)),
+            seen: None,
+            events: 0,
+            events_in_range: 0,
+            periods: (0, 0),
+            options,
+        })
+    }
+
+    fn lost(&mut self, cpu: Option<Cpu>) {
+        if let Some(Events(Some(filter))) = &mut self.filter {
+            filter.lost(cpu);
+        }
+    }
+
+    /// Windows open and close before an event takes effect.
+    fn event(
+        &mut self,
+        event: &EventView<'_>,
+        now_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let begin_ns = self.seen.map_or(now_ns, |seen| seen.begin_ns);
+        self.seen = Some(Span {
+            begin_ns,
+            end_ns: now_ns,
+        });
+        if self
+            .options
+            .begin_ns
+            .is_none_or(|begin_ns| now_ns >= begin_ns)
+        {
+            self.events_in_range += 1;
+            if let Some(packets) = &mut self.packets {
+                packets.event(event, now_ns);
+            }
+            match self.matcher.take() {
+                Some(mut matcher) => {
+                    let mut result = Ok(());
+                    matcher.event(event, |turn| {
+                        if result.is_ok() {
+                            result = self.turn(&turn, now_ns, found);
+                        }
+                    });
+                    self.matcher = Some(matcher);
+                    result?;
+                }
+                None => self.refresh(now_ns, found)?,
+            }
+        }
+        if let Some(across) = &mut self.across {
+            let begin_ns = self.options.begin_ns;
+            let in_range = begin_ns.is_none_or(|begin_ns| now_ns >= begin_ns);
+            across.event(event, now_ns, in_range);
+        }
+        if self.follows_kernel {
+            self.kernel.event(event, now_ns, &mut self.windows);
+        }
+        self.events += 1;
+        if let Some(filter) = &mut self.filter
+            && filter.matches(event)
+        {
+            let cpu = event.cpu().map_or(0, |cpu| cpu.0);
+            self.windows.change(&self.kernel, &Change::Matched { cpu });
+        }
+        Ok(())
+    }
+
+    /// One window after the other, or only one.
+    fn refresh(&mut self, now_ns: i64, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let begin_ns = self.windows.0.get(&WHOLE).map(|window| window.begin_ns);
+        let Some(begin_ns) = begin_ns else {
+            self.open(WHOLE, now_ns);
+            return Ok(());
+        };
+        let over = |refresh_ns| now_ns >= begin_ns.saturating_add(refresh_ns);
+        if self.options.refresh_ns.is_some_and(over) {
+            self.close(WHOLE, now_ns, found)?;
+            self.open(WHOLE, now_ns);
+        }
+        Ok(())
+    }
+
+    /// A window for each period.
+    fn turn(
+        &mut self,
+        turn: &Turn<'_>,
+        now_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        if let Some(log) = &mut self.log {
+            log.turn(turn, now_ns);
+        }
+        match turn {
+            Turn::Begin { id, .. } => {
+                self.periods.0 += 1;
+                self.open(*id, now_ns);
+            }
+            Turn::End { id, completed, .. } => {
+                self.periods.1 += u64::from(*completed);
+                self.close(*id, now_ns, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, id: u64, begin_ns: i64) {
+        let reports = self.reports.iter().enumerate();
+        let questions = reports.filter_map(|(place, report)| {
+            let question = self.question(report, begin_ns)?;
+            Some((place, question))
+        });
+        let questions: Vec<_> = questions.collect();
+        if questions.is_empty() {
+            return;
+        }
+        let window = Window {
+            begin_ns,
+            questions,
+        };
+        self.windows.0.insert(id, window);
+    }
+
+    /// The question of a report over one window; none when it is about all windows.
+    fn question(&self, report: &Report, begin_ns: i64) -> Option<Box<dyn Question + 'a>> {
+        let options = self.options.clone();
+        Some(match report.family {
+            Family::Cpu => Box::new(CpuTop::new(options, begin_ns)),
+            Family::Sched => Box::new(Sched::new(options, report.views)),
+            Family::Irq => Box::new(Irq::new(options, report.views)),
+            Family::Io => Box::new(Io::new(options, report.views, begin_ns)),
+            Family::Memory => Box::new(MemTop::new(options)),
+            Family::Syscalls => Box::new(SyscallStats::new(options)),
+            Family::Periods | Family::Hosts => return None,
+            Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
+            Family::Irqs => Box::new(Irqs::new(options)),
+            Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
+            Family::CriticalPath if self.across.is_some() => return None,
+            Family::CriticalPath => {
+                let begin = Begin {
+                    ns: begin_ns,
+                    event: self.events,
+                };
+                Box::new(CriticalPath::new(options, self.trace, begin))
+            }
+            Family::Futexes => Box::new(Futexes::new(options)),
+            Family::RtCheck => Box::new(RtCheck::new(options)),
+            Family::States => Box::new(States::new(options, begin_ns)),
+            Family::Flame => Box::new(Flame::new(options)),
+            Family::Resources => Box::new(Resources::new(options, begin_ns)),
+        })
+    }
+
+    fn close(
+        &mut self,
+        id: u64,
+        end_ns: i64,
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let Some(window) = self.windows.0.shift_remove(&id) else {
+            return Ok(());
+        };
+        let begin_ns = window.begin_ns;
+        let span = Span { begin_ns, end_ns };
+        for (report, mut question) in window.questions {
+            let first = question.finish(&self.kernel, span);
+            let more = || question.more(&self.kernel, span);
+            self.hand_out(report, span, (first, more), found)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out the tables of a report, which may come in parts.
+    fn hand_out(
+        &self,
+        report: usize,
+        span: Span,
+        (first, mut more): (Vec<Table>, impl FnMut() -> Option<Vec<Table>>),
+        found: &mut impl FnMut(Tick) -> Result<()>,
+    ) -> Result<()> {
+        let (mut next, mut continues) = (Some(first), false);
+        while let Some(tables) = next {
+            next = more();
+            // What could not be read again is missing.
+            self.options.spill.check()?;
+            found(Tick {
+                report,
+                begin_ns: span.begin_ns,
+                end_ns: span.end_ns,
+                tables,
+                continues,
+                goes_on: next.is_some(),
+            })?;
+            continues = true;
+        }
+        Ok(())
+    }
+
+    /// The trace ends, and with it all windows.
+    fn finish(&mut self, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let Some(seen) = self.seen else { return Ok(()) };
+        match self.matcher.take() {
+            Some(mut matcher) => {
+                let mut result = Ok(());
+                matcher.finish(|turn| {
+                    if result.is_ok() {
+                        result = self.turn(&turn, seen.end_ns, found);
+                    }
+                });
+                self.matcher = Some(matcher);
+                result?;
+            }
+            None => self.close(WHOLE, seen.end_ns, found)?,
+        }
+        self.whole(seen, found)
+    }
+
+    /// The reports that are about all windows.
+    fn whole(&mut self, seen: Span, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
+        let mut log = self.log.take();
+        for (report, asked) in self.reports.iter().enumerate() {
+            let tables = match (asked.family, &mut log, &self.packets) {
+                (Family::Periods, Some(log), _) => {
+                    let first = log.finish(asked.views, seen);
+                    let more = || log.more(asked.views, seen);
+                    self.hand_out(report, seen, (first, more), found)?;
+                    continue;
+                }
+                (Family::Hosts, _, Some(packets)) => {
+                    hosts::tables(&packets.finish(), &self.options, seen)
+                }
+                (Family::CriticalPath, ..) => match &self.across {
+                    Some(across) => across.tables(seen),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            self.hand_out(report, seen, (tables, || None), found)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What traces say about budgets.
+
+use event::TimeRange;
+use testkit::{SyntheticTrace, Task};
+use views::{Judgement, Rules, check_budgets};
+
+const WORK: Task = Task::rt(7, "work", 60);
+const HOG: Task = Task::rt(8, "hog", 80);
+
+/// The task is woken every 10 ms, on CPU 0, and comes on so many microseconds later; what is late
+/// waits behind the hog.
+fn wake_ups(delays_us: &[i64]) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(0).run(HOG);
+    for (turn, delay_us) in (1..).zip(delays_us) {
+        trace = trace
+            .at(turn * 10_000)
+            .timer_irq()
+            .waking(WORK, 0)
+            .timer_irq_end();
+        trace = trace
+            .after(*delay_us)
+            .block(HOG, WORK)
+            .after(100)
+            .block(WORK, Task::IDLE);
+        trace = trace
+            .after(100)
+            .timer_irq()
+            .waking(HOG, 0)
+            .timer_irq_end()
+            .run(HOG);
+    }
+    trace
+}
+
+#[track_caller]
+fn check(trace: SyntheticTrace, rule: &str, expect: &str) {
+    let rules = Rules::parse(rule).expect("a rule");
+    let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
+    let finding = &checked.findings[0];
+    let found = match &finding.judgement {
+        Judgement::Held => "held",
+        Judgement::Broken => "broken",
+        Judgement::Inconclusive(why) => why.as_str(),
+    };
+    assert_eq!(found, expect, "{finding:?}");
+}
+
+#[test]
+fn a_budget_for_all_is_broken_by_one_and_held_up_to_its_limit() {
+    check(
+        wake_ups(&[5, 50, 20]),
+        "wake-up of work within 50us",
+        "held",
+    );
+    check(
+        wake_ups(&[5, 51, 20]),
+        "wake-up of work within 50us",
+        "broken",
+    );
+    check(
+        wake_ups(&[]),
+        "wake-up of work within 50us",
+        "there is no sample",
+    );
+}
+
+#[test]
+fn a_budget_for_a_share_allows_that_share_and_wants_enough_samples() {
+    let one_of_ten = [5, 5, 5, 500, 5, 5, 5, 5, 5, 5];
+    check(
+        wake_ups(&one_of_ten),
+        "wake-up of work within 50us p90",
+        "held",
+    );
+    check(
+        wake_ups(&one_of_ten[..5]),
+        "wake-up of work within 50us p80",
+        "held",
+    );
+    check(
+        wake_ups(&one_of_ten[..4]),
+        "wake-up of work within 50us p70",
+        "held",
+    );
+    check(
+        wake_ups(&[500, 500, 5, 5]),
+        "wake-up of work within 50us p70",
+        "broken",
+    );
+    let few = "it takes 10 samples to tell";
+    check(
+        wake_ups(&one_of_ten[..4]),
+        "wake-up of work within 50us p90",
+        few,
+    );
+    // Six more could not mend it: ten allow one.
+    check(
+        wake_ups(&[500, 5, 500, 5]),
+        "wake-up of work within 50us p90",
+        "broken",
+    );
+}
+
+#[test]
+fn a_thread_that_is_woken_and_never_comes_on_a_cpu_is_over_when_the_limit_has_passed() {
+    let starved = |after_us: i64| {
+        let trace = wake_ups(&[5, 5]).at(50_000).timer_irq().waking(WORK, 0);
+        trace.timer_irq_end().after(after_us).nmi(1)
+    };
+    let rule = "wake-up of work within 50us";
+    check(starved(60), rule, "broken");
+    check(starved(40), rule, "held");
+    let never_ran = SyntheticTrace::new().at(0).run(HOG).at(100);
+    let never_ran = never_ran.timer_irq().waking(WORK, 0).timer_irq_end();
+    check(never_ran.at(900).nmi(1), rule, "broken");
+}
+
+#[test]
+fn a_run_whose_begin_was_not_recorded_ends_the_wait_before_it() {
+    let trace = wake_ups(&[5]).at(20_000).timer_irq().waking(WORK, 0);
+    // It is on a CPU all at once, and goes.
+    let trace = trace.timer_irq_end().at(20_500).block(WORK, HOG);
+    let trace = trace.at(30_000).timer_irq().waking(WORK, 0);
+    let trace = trace.timer_irq_end().after(5).block(HOG, WORK);
+    check(trace, "wake-up of work within 50us", "held");
+}
+
+#[test]
+fn what_is_lost_forbids_to_say_held_but_not_to_say_broken() {
+    let lost = "events are missing in 1 place";
+    let trace = || wake_ups(&[5, 60, 5]).lost(31_000, 32_000);
+    check(trace(), "wake-up of work within 70us", lost);
+    check(trace(), "wake-up of work within 50us", "broken");
+    check(trace(), "wake-up of work within 50us p60", lost);
+}
+
+#[test]
+fn a_period_that_the_end_cuts_off_is_over_only_when_it_is_over_already() {
+    let rules = |limit: &str| {
+        format!(
+            "period idle : $evt.$name == \"sched_switch\" && $evt.next_tid == 0 :\n  \
+             $evt.$name == \"sched_switch\" && $evt.prev_tid == 0\nidle within {limit}"
+        )
+    };
+    let trace = || {
+        wake_ups(&[5, 5])
+            .after(100)
+            .block(HOG, Task::IDLE)
+            .after(900)
+            .nmi(1)
+    };
+    check(trace(), &rules("800us"), "broken");
+    check(trace(), &rules("1ms"), "held");
+}
