@@ -217,7 +217,7 @@ mod tests {
             "diagnosis",
             "ctf",
             Kind::Normal,
-            &["analysis may not depend on ctf"],
+            &["diagnosis may not depend on ctf"],
         );
         check(
             "event",

@@ -1,7 +1,7 @@
 //! Views of a trace: reports, periods, packets between hosts, budgets.
 //!
 //! # Design constraints
-//! - Pure: events in, tables out. No clock, no printing, no file but the one that its caller lends it.
+//! - Pure: events in, tables out. No clock, no printing; no file but one that its caller lends it.
 //! - All reports that are asked for are answered in one pass, by observing [`kernel_state`].
 
 mod budgets;
