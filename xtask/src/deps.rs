@@ -25,7 +25,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("measure", &["event"]),
     (
         "report",
-        &["event", "trace", "diagnosis", "views", "measure", "symbols"],
+        &[
+            "event",
+            "trace",
+            "kernel-state",
+            "diagnosis",
+            "views",
+            "measure",
+            "symbols",
+        ],
     ),
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),

@@ -20,6 +20,7 @@ pub fn words(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     }
     if let Some((report, lami)) = by_link {
         all.extend(["report".into(), report.into()]);
+        all.extend(AS_PEER.map(OsString::from));
         all.extend(lami.then(|| "--lami".into()));
         all.extend(words);
         return all;
@@ -31,6 +32,7 @@ pub fn words(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         match word.to_str().and_then(report) {
             Some((report, lami)) => {
                 all.push(report.into());
+                all.extend(AS_PEER.map(OsString::from));
                 all.extend(lami.then(|| "--lami".into()));
             }
             None => all.push(word),
@@ -39,6 +41,9 @@ pub fn words(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     all.extend(words);
     all
 }
+
+/// Who uses the peer's name wants the peer's text.
+const AS_PEER: [&str; 2] = ["--as", "lttng-analyses"];
 
 /// The report that a command of lttng-analyses stands for, and whether it prints LAMI.
 fn report(name: &str) -> Option<(String, bool)> {
@@ -64,16 +69,16 @@ mod tests {
         let link = "/usr/bin/lttng-cputop";
         check(
             &format!("{link} --gmt t"),
-            &format!("{link} report cputop --gmt t"),
+            &format!("{link} report cputop --as lttng-analyses --gmt t"),
         );
         let link = "lttng-schedtop-mi";
         check(
             &format!("{link} t"),
-            &format!("{link} report schedtop --lami t"),
+            &format!("{link} report schedtop --as lttng-analyses --lami t"),
         );
         check(
             "rtscope report lttng-iolog-mi t",
-            "rtscope report iolog --lami t",
+            "rtscope report iolog --as lttng-analyses --lami t",
         );
         check("rtscope report iolog t", "rtscope report iolog t");
         check("rtscope cat lttng-trace", "rtscope cat lttng-trace");

@@ -42,7 +42,8 @@ fn report(command: &[String], trace: &Path) -> String {
         word => word.into(),
     });
     let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    rtscope.arg("report").args(words).env("TZ", "UTC");
+    rtscope.arg("report").args(words);
+    rtscope.args(["--as", "lttng-analyses"]).env("TZ", "UTC");
     let output = rtscope.output().expect("rtscope starts");
     String::from_utf8(output.stdout).expect("utf-8")
 }

@@ -13,7 +13,8 @@ fn corpus(test: &str) -> Option<PathBuf> {
 
 fn report(words: &[&str], trace: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    command.arg("report").args(words).arg("--gmt").arg(trace);
+    command.arg("report").args(words);
+    command.args(["--as", "lttng-analyses", "--gmt"]).arg(trace);
     command.output().expect("rtscope starts")
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::functions::FunctionId;
 use super::process::ProcId;
+use super::run::Holder;
 use super::syscalls::Request;
 use super::waker::{CpuWhat, Waker};
 use crate::bind::FutexCommand;
@@ -40,16 +41,79 @@ pub enum Change<'a> {
         /// Since when it waited, if it was seen to.
         blocked_since_ns: Option<i64>,
     },
-    /// A CPU does something else now; only told when [`super::Kernel::new`] was asked to follow.
-    CpuStayed {
+    /// A task is scheduled in: by a switch that was recorded, or by one that was inferred.
+    ScheduledIn {
         /// The CPU.
         cpu: u32,
-        /// What the CPU did.
-        what: CpuWhat,
-        /// The task on it.
-        process: Option<ProcId>,
-        /// Since when.
+        /// The task.
+        process: ProcId,
+        /// When; not later than now.
+        at_ns: i64,
+        /// When it was woken, if it was since it ran last.
+        woken_ns: Option<i64>,
+        /// Who woke it.
+        waker: Option<ProcId>,
+        /// Since when it waited for a CPU, if it was seen to.
+        waited_since_ns: Option<i64>,
+        /// Whether events were lost while it waited: it may have run meanwhile.
+        lossy: bool,
+        /// Whether the switch was not recorded.
+        inferred: bool,
+    },
+    /// A task waited for a CPU; told where queues are followed, and no event was lost meanwhile.
+    Waited {
+        /// The task.
+        process: ProcId,
+        /// From when.
         since_ns: i64,
+        /// Until when.
+        until_ns: i64,
+        /// Who had its CPU, and for how long: together the whole wait.
+        behind: &'a [(Holder, i64)],
+    },
+    /// Who had a CPU; told when it is over and known.
+    Ran {
+        /// The CPU.
+        cpu: u32,
+        /// Who had it.
+        holder: Holder,
+        /// From when.
+        from_ns: i64,
+        /// Until when.
+        until_ns: i64,
+        /// Whether its begin was not recorded, but follows from other events.
+        inferred: bool,
+    },
+    /// The same with handlers and system calls told apart; only told when [`super::Kernel::new`]
+    /// was asked to follow.
+    Stayed {
+        /// The CPU.
+        cpu: u32,
+        /// What it did.
+        what: CpuWhat,
+        /// The task on it, where one is known.
+        process: Option<ProcId>,
+        /// From when.
+        from_ns: i64,
+        /// Until when.
+        until_ns: i64,
+    },
+    /// What a task does is not known from then on, until another event says it: it had a CPU, and
+    /// the switch away from it was not recorded.
+    Unknown {
+        /// The task.
+        process: ProcId,
+        /// From when.
+        from_ns: i64,
+    },
+    /// Events were lost: what was under way there is not known any more.
+    Lost {
+        /// On this CPU; on any when nobody knows.
+        cpu: Option<u32>,
+        /// From when.
+        from_ns: i64,
+        /// Until when.
+        until_ns: i64,
     },
     /// An event that was asked for happened.
     Matched {

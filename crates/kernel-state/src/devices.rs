@@ -131,6 +131,9 @@ impl Kernel {
             return;
         };
         self.disks.pending.remove(&(dev, at.1));
+        if !self.is_known_since(block.begin_ns) {
+            return;
+        }
         block.end_ns = self.now_ns;
         let change = Change::BlockDone {
             dev,

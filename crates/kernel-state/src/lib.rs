@@ -9,11 +9,12 @@
 pub mod bind;
 mod change;
 mod devices;
-mod follow;
 mod functions;
 mod irq;
 mod loss;
 mod process;
+mod queue;
+mod run;
 mod sched;
 mod statedump;
 mod syscalls;
@@ -36,6 +37,7 @@ pub use change::{Block, Change, Sink};
 pub use functions::FunctionId;
 pub use loss::places;
 pub use process::{Comm, FileKind, ProcId, Process};
+pub use run::Holder;
 pub use syscalls::Request;
 pub use task_filter::{TaskFilter, passes_work_on};
 pub use vectors::{softirq_name, vector_name};
@@ -55,9 +57,21 @@ struct CpuState {
     irq: Option<(i64, i64)>,
     softirqs: irq::Softirqs,
     handlers: waker::Handlers,
-    /// A switch was seen.
-    switched: bool,
-    stretch: follow::Stretch,
+    run: run::Run,
+    queue: queue::Queue,
+    /// A switch out of idle was recorded here.
+    left_idle: bool,
+    /// So many runs were not, and were inferred.
+    inferred: u64,
+}
+
+/// What few questions want, and all would pay for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Follow {
+    /// What each CPU does, stretch by stretch: [`Change::Stayed`].
+    pub stretches: bool,
+    /// Who had the CPU while a task waited for it: [`Change::Waited`].
+    pub queues: bool,
 }
 
 /// The state.
@@ -79,13 +93,16 @@ pub struct Kernel {
     has_wakeup: bool,
     /// Interrupts of timers are shown, or their expiries.
     sees_timers: bool,
-    follows: bool,
+    follows: Follow,
+    /// Nothing that was open before this is known: events were lost until then.
+    lost_until_ns: i64,
+    /// Tasks left CPUs that, by the events, others had.
+    contradictions: u64,
 }
 
 impl Kernel {
-    /// Nothing is known yet. Whether it `follows` what each CPU does, stretch by stretch, is up to
-    /// the questions.
-    pub fn new(trace: &Trace, follows: bool) -> Kernel {
+    /// Nothing is known yet. What it `follows` besides is up to the questions.
+    pub fn new(trace: &Trace, follows: Follow) -> Kernel {
         let binding = Binding::new(trace);
         let families = binding.families();
         Kernel {
@@ -95,6 +112,8 @@ impl Kernel {
             binding,
             irq_names: HashMap::new(),
             follows,
+            lost_until_ns: i64::MIN,
+            contradictions: 0,
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
@@ -135,6 +154,11 @@ impl Kernel {
     /// The name of a system call.
     pub fn call_name(&self, call: u32) -> &str {
         self.binding.calls.get(call)
+    }
+
+    /// How many runs on CPUs contradict the switch before them.
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions
     }
 
     /// How many CPUs events spoke of.
@@ -181,6 +205,9 @@ impl Kernel {
         let Some(cpu) = cpu.filter(|cpu| *cpu < CPUS_MAX) else {
             return;
         };
+        if !matches!(bound.known, Known::Function(_) | Known::Evidence(_)) {
+            self.begin_recording(cpu);
+        }
         match bound.known {
             Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),
             Known::Life(life) => self.life(event, life, sink),
@@ -191,8 +218,8 @@ impl Kernel {
             Known::Function(function) => self.function(event, cpu, function, sink),
             Known::Evidence(_) => {}
         }
-        if self.follows {
-            self.settle(cpu, sink);
+        if self.follows.stretches {
+            self.follow(cpu, sink);
         }
     }
 }

@@ -1,9 +1,49 @@
 //! Places at which a trace does not say what happened.
 
+use super::waker::Handlers;
+use super::{Change, Kernel, Sink};
+
 /// "1 place", "2 places".
 pub fn places(count: u64) -> String {
     match count {
         1 => "1 place".to_owned(),
         count => format!("{count} places"),
+    }
+}
+
+impl Kernel {
+    /// Events were lost between two instants of the wall clock, on one CPU or nobody knows on
+    /// which. Nothing that was under way when they were is known any more.
+    pub fn lost<S: Sink>(&mut self, cpu: Option<u32>, from_ns: i64, until_ns: i64, sink: &mut S) {
+        let until_ns = until_ns.max(from_ns);
+        self.now_ns = self.now_ns.max(from_ns);
+        self.lost_until_ns = self.lost_until_ns.max(until_ns);
+        let all = match cpu {
+            Some(cpu) => cpu..cpu.saturating_add(1),
+            None => 0..self.cpus.len() as u32,
+        };
+        for cpu in all {
+            let Some(state) = self.cpus.get_mut(cpu as usize) else {
+                continue;
+            };
+            state.handlers = Handlers::default();
+            state.irq = None;
+            state.softirqs = Default::default();
+            self.lose_run(cpu, from_ns, sink);
+        }
+        sink.change(
+            self,
+            &Change::Lost {
+                cpu,
+                from_ns,
+                until_ns,
+            },
+        );
+    }
+
+    /// Whether something that began at `since_ns` and is still open is known: no event was lost
+    /// since.
+    pub fn is_known_since(&self, since_ns: i64) -> bool {
+        since_ns > self.lost_until_ns
     }
 }

@@ -110,6 +110,10 @@ pub struct Process {
     pub blocked_since_ns: Option<i64>,
     /// Since when it waits for a CPU.
     pub runnable_since_ns: Option<i64>,
+    /// On which CPU's run queue it came last, and when, while it waits for a CPU.
+    pub arrived: Option<(u32, i64)>,
+    /// The CPU on whose run queue it waits, where queues are followed.
+    pub queued_on: Option<u32>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
     pub pending: Option<Waker>,
 }

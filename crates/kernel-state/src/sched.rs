@@ -5,8 +5,19 @@ use trace::EventView;
 
 use super::process::{Comm, Process};
 use super::waker::{Handlers, Waker};
-use super::{Change, Kernel, ProcId, Sink};
+use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
 use crate::bind::{Life, Sched, SwitchFields, TaskFields, WakeKind};
+
+/// A wait for a CPU that is over.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    at_ns: i64,
+    woken_ns: Option<i64>,
+    waker: Option<ProcId>,
+    waited_since_ns: Option<i64>,
+    lossy: bool,
+    inferred: bool,
+}
 
 impl Kernel {
     pub(super) fn scheduling<S: Sink>(
@@ -29,6 +40,9 @@ impl Kernel {
                         ..Process::default()
                     }),
                 };
+                if let Some(to) = fields.cpu(event) {
+                    self.arrive(process, to);
+                }
                 sink.change(self, &Change::Migrate { process, cpu });
                 self.prio(process, fields.prio(event), sink);
             }
@@ -64,41 +78,94 @@ impl Kernel {
         let (prev_tid, next_tid) = (fields.prev.tid(event), fields.next.tid(event));
         let prev = self.processes.find_or_add(prev_tid);
         let next = self.processes.find_or_add(next_tid);
-        let Some(state) = self.cpu(cpu) else { return };
-        state.current = (next_tid != 0).then_some(next);
-        state.switched = true;
-        state.handlers = Handlers::default();
+        if cpu >= CPUS_MAX {
+            return;
+        }
+        self.prio(prev, fields.prev.prio(event), sink);
+        self.end_run(cpu, prev, sink);
+        self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
         let left = self.processes.get_mut(prev);
         (left.woken_ns, left.waker) = (None, None);
-        self.prio(prev, fields.prev.prio(event), sink);
         self.prio(next, fields.next.prio(event), sink);
-        // Its wake-up was not seen, and how long it waited for the CPU is not known.
-        let unseen = self.processes.get(next).blocked_since_ns.is_some();
-        if unseen {
-            self.woken(next, Waker::Unknown, sink);
-        }
-        let woken = self.processes.get_mut(next);
-        let (woken_ns, waker) = (woken.woken_ns.take(), woken.waker.take());
-        let waited_since_ns = woken.runnable_since_ns.take().filter(|_| !unseen);
+        self.begin_run(cpu, next);
+        let wait = self.end_wait(next, self.now_ns, sink);
         let prev_runnable = fields.stays_runnable(event);
         let change = Change::Switch {
             cpu,
             prev,
             prev_runnable,
-            waited_since_ns,
+            waited_since_ns: wait.waited_since_ns,
             prev_comm: fields.prev.comm(event),
             next,
-            woken_ns,
-            waker: waker.and_then(|waker| self.processes.find(waker)),
+            woken_ns: wait.woken_ns,
+            waker: wait.waker,
         };
         sink.change(self, &change);
-        self.leave(prev, prev_runnable, sink);
+        self.tell_scheduled_in(cpu, next, wait, sink);
+        self.leave(cpu, prev, prev_runnable, sink);
+    }
+
+    /// A task came on a CPU, which was not recorded.
+    pub(super) fn scheduled_in<S: Sink>(&mut self, cpu: u32, id: ProcId, at_ns: i64, sink: &mut S) {
+        let wait = self.end_wait(id, at_ns, sink);
+        let wait = Wait {
+            inferred: true,
+            ..wait
+        };
+        self.tell_scheduled_in(cpu, id, wait, sink);
+    }
+
+    /// What a task waited for ends, as it is scheduled in.
+    fn end_wait<S: Sink>(&mut self, id: ProcId, at_ns: i64, sink: &mut S) -> Wait {
+        // Its wake-up was not seen, and how long it waited for the CPU is not known.
+        let unseen = self.processes.get(id).blocked_since_ns.is_some();
+        if unseen {
+            self.woken(id, Waker::Unknown, sink);
+        }
+        let lost_until_ns = self.lost_until_ns;
+        let task = self.processes.get_mut(id);
+        task.arrived = None;
+        let (woken_ns, waker) = (task.woken_ns.take(), task.waker.take());
+        let waited_since_ns = task.runnable_since_ns.take().filter(|_| !unseen);
+        let since_ns = woken_ns.or(waited_since_ns);
+        Wait {
+            at_ns,
+            woken_ns,
+            waker: waker.and_then(|waker| self.processes.find(waker)),
+            waited_since_ns,
+            lossy: since_ns.is_some_and(|since_ns| since_ns <= lost_until_ns),
+            inferred: false,
+        }
+    }
+
+    fn tell_scheduled_in<S: Sink>(&mut self, cpu: u32, process: ProcId, wait: Wait, sink: &mut S) {
+        let Wait {
+            at_ns,
+            woken_ns,
+            waker,
+            waited_since_ns,
+            lossy,
+            inferred,
+        } = wait;
+        let change = Change::ScheduledIn {
+            cpu,
+            process,
+            at_ns,
+            woken_ns,
+            waker,
+            waited_since_ns,
+            lossy,
+            inferred,
+        };
+        sink.change(self, &change);
+        let waited = waited_since_ns.filter(|_| !lossy);
+        self.tell_behind(process, waited.map(|since_ns| (since_ns, at_ns)), sink);
     }
 
     /// A task has left its CPU.
-    fn leave<S: Sink>(&mut self, id: ProcId, runnable: bool, sink: &mut S) {
+    fn leave<S: Sink>(&mut self, cpu: u32, id: ProcId, runnable: bool, sink: &mut S) {
         let (now_ns, has_wakeup) = (self.now_ns, self.has_wakeup);
         let process = self.processes.get_mut(id);
         if process.tid == 0 {
@@ -107,9 +174,13 @@ impl Kernel {
         let pending = process.pending.take().filter(|_| has_wakeup);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);
+        process.arrived = None;
         // Woken between its decision to block and this switch.
         if let Some(by) = pending.filter(|_| !runnable) {
             self.woken(id, by, sink);
+        }
+        if self.processes.get(id).runnable_since_ns.is_some() {
+            self.queue(id, cpu);
         }
     }
 
@@ -162,6 +233,17 @@ impl Kernel {
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
+        self.arrive(id, fields.cpu(event).unwrap_or(cpu));
+    }
+
+    /// A task comes on the run queue of a CPU.
+    fn arrive(&mut self, id: ProcId, cpu: u32) {
+        let now_ns = self.now_ns;
+        let process = self.processes.get_mut(id);
+        if process.runnable_since_ns.is_some() {
+            process.arrived = Some((cpu, now_ns));
+            self.queue(id, cpu);
+        }
     }
 
     /// A task waits for something no more; it waits for a CPU instead.
@@ -172,10 +254,13 @@ impl Kernel {
             return;
         }
         process.runnable_since_ns = Some(now_ns);
+        let lost_until_ns = self.lost_until_ns;
+        let process = self.processes.get_mut(id);
+        let blocked_since_ns = process.blocked_since_ns.take();
         let change = Change::Woken {
             process: id,
             by,
-            blocked_since_ns: process.blocked_since_ns.take(),
+            blocked_since_ns: blocked_since_ns.filter(|since_ns| *since_ns > lost_until_ns),
         };
         sink.change(self, &change);
     }

@@ -189,6 +189,10 @@ impl Kernel {
         let Some(call) = self.processes.get_mut(id).call.take() else {
             return;
         };
+        if !self.is_known_since(call.begin_ns) {
+            // Its own exit may be lost, and this that of another call.
+            return;
+        }
         let change = Change::CallExit {
             process: id,
             cpu,

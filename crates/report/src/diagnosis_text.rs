@@ -58,6 +58,18 @@ impl TextStyle {
     }
 }
 
+/// That nothing was late can be said only of what was recorded.
+fn nothing_late(diagnosis: &Diagnosis) -> String {
+    let basis = &diagnosis.basis;
+    match basis.holes + basis.damaged {
+        0 => "Nothing was late.".to_owned(),
+        places => format!(
+            "Nothing that was recorded was late. What is missing in {} is not judged.",
+            kernel_state::places(places)
+        ),
+    }
+}
+
 /// A diagnosis as text, with a newline at its end.
 pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut lines = Vec::new();
@@ -66,7 +78,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
             0 => "Nothing to judge: no task that was asked for was activated there (without \
                   --task: no real-time task)."
                 .to_owned(),
-            _ => "Nothing was late.".to_owned(),
+            _ => nothing_late(diagnosis),
         });
     }
     for group in &diagnosis.groups {

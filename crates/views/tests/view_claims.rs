@@ -358,9 +358,9 @@ fn rtcheck_counts_the_periods_in_which_a_task_ran_too_little() {
     };
     let found = rows(&trace, "rtcheck", &options, "checks");
     // 20, 5, 15, 0, 29 us.
-    let counts = [Cell::Count(5), Cell::Count(2), Cell::Count(1)];
-    assert_eq!(found[0][3..6], counts);
-    assert_eq!(found[0][6..], [us(0), range(300, 400)]);
+    let counts = [5, 0, 2, 1].map(Cell::Count);
+    assert_eq!(found[0][3..7], counts);
+    assert_eq!(found[0][7..], [us(0), range(300, 400)]);
 }
 
 #[test]

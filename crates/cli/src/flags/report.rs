@@ -55,6 +55,12 @@ pub struct Report {
     #[arg(long)]
     #[arg(hide_short_help = true)]
     pub no_intersection: bool,
+    /// Names, rows and sums as this program has them, also where it errs
+    ///
+    /// docs/reports.md lists the differences.
+    #[arg(long = "as", value_name = "PROGRAM", value_parser = ["lttng-analyses"])]
+    #[arg(overrides_with = "as_program", hide_short_help = true)]
+    pub as_program: Option<String>,
     /// JSON, schema rtscope.report version 1
     #[arg(long)]
     pub json: bool,

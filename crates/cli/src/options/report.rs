@@ -278,6 +278,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         .map(Cpu::parse_list)
         .transpose()?;
     Ok(ReportOptions {
+        as_lttng_analyses: typed.as_program.is_some(),
         code: CodeNames::default(),
         spill: Spill::default(),
         begin_ns: None,

@@ -357,8 +357,8 @@ fn warn(pass: &Pass) {
     };
     if pass.holes > 0 {
         eprintln!(
-            "warning: {} events were lost in {}: counts are lower bounds, durations across them \
-             are too long",
+            "warning: {} events were lost in {}: counts are lower bounds, and what crosses such a \
+             place is not counted",
             pass.lost,
             places(pass.holes)
         );

@@ -59,6 +59,9 @@ impl ReportText {
             Family::Periods => periods_text::write(&page, &mut out),
             _ => views_text::write(&page, &mut self.log, &mut out),
         }
+        for table in tick.tables.iter().filter(|table| table.is_unknown_time()) {
+            unknown(table, &mut out);
+        }
         out
     }
 }
@@ -186,6 +189,22 @@ fn cpu(page: &Page<'_>, out: &mut String) {
     if let Some(row) = page.rows("total").first() {
         let _ = writeln!(out, "\nTotal CPU Usage: {:.2}%\n", percent(&row[0]));
     }
+}
+
+/// One line a CPU: what the tables above do not cover.
+fn unknown(table: &Table, out: &mut String) {
+    let _ = writeln!(out, "{}:", table.class.title);
+    for row in &table.rows {
+        let (Cell::Cpu(cpu), share) = (&row[0], percent(&row[2])) else {
+            continue;
+        };
+        let _ = writeln!(
+            out,
+            "  CPU {cpu}: {:.3} ms, {share:.2} %",
+            ns(&row[1]) / 1e6
+        );
+    }
+    let _ = writeln!(out);
 }
 
 fn memory(page: &Page<'_>, out: &mut String) {

@@ -20,6 +20,8 @@ pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
         match table.class.name {
             "series" => plot(table, out),
             "busy" => strips(table, out),
+            // It stands behind the tables of every report.
+            _ if table.is_unknown_time() => {}
             "stacks" => collapsed(table, out),
             _ => {
                 let ends = (page.begins(table), page.ends(table));

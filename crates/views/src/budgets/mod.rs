@@ -15,7 +15,7 @@ pub use rules::{Budget, Rules, Subject};
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
 use kernel_state::places;
-use kernel_state::{Change, Comm, Kernel, Sink};
+use kernel_state::{Change, Comm, Follow, Kernel, Sink};
 
 /// What a trace says about a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
     one_machine(trace)?;
     let mut checker = Checker::new(trace, rules);
     let mut checked = Checked::default();
-    let mut kernel = Kernel::new(trace, false);
+    let mut kernel = Kernel::new(trace, Follow::default());
     let mut cursor = trace.cursor(range);
     while let Some(item) = cursor.next()? {
         match item {
@@ -89,14 +89,18 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
             Item::Lost(lost) => {
                 checked.holes += 1;
                 checked.lost = checked.lost.saturating_add(lost.count.unwrap_or(0));
-                checker.hole_end_ns = checker.hole_end_ns.max(lost.range.end.as_ns());
+                let TimeRange { begin, end } = lost.range;
+                let cpu = lost.cpu.map(|cpu| cpu.0);
+                kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
             }
             Item::Damage(_) => {
                 checked.holes += 1;
-                checker.hole_end_ns = checker.now_ns;
+                let now_ns = checker.now_ns;
+                kernel.lost(None, now_ns, now_ns, &mut checker);
             }
         }
     }
+    kernel.finish(checker.now_ns, &mut checker);
     checker.periods_end();
     checker.wake_ups_end(&kernel);
     let tallies = checker.tallies.into_iter();
@@ -220,18 +224,18 @@ impl<'a> Checker<'a> {
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-        self.sample(is_it, begin_ns);
+        self.sample(is_it, begin_ns, self.now_ns);
     }
 
-    /// Something that began then ends now.
-    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64) {
+    /// Something lasted from an instant to another.
+    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end_ns: i64) {
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
             match begin_ns <= self.hole_end_ns {
                 true => tally.unsure += 1,
-                false => tally.add(begin_ns, self.now_ns, budget.limit.as_ns()),
+                false => tally.add(begin_ns, end_ns, budget.limit.as_ns()),
             }
         }
     }
@@ -294,14 +298,20 @@ fn is_wake_up_of(subject: &Subject, comm: &Comm) -> bool {
 
 impl Sink for Checker<'_> {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        if let Change::Switch {
-            next,
-            woken_ns: Some(woken_ns),
-            ..
-        } = *change
-        {
-            let comm = kernel.process(next).comm;
-            self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns);
+        match *change {
+            Change::ScheduledIn {
+                process,
+                at_ns,
+                woken_ns: Some(woken_ns),
+                ..
+            } => {
+                let comm = kernel.process(process).comm;
+                self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns, at_ns);
+            }
+            Change::Lost { until_ns, .. } => {
+                self.hole_end_ns = self.hole_end_ns.max(until_ns);
+            }
+            _ => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use super::ordered::Ordered;
 use super::prios::Prios;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
-use kernel_state::{Change, Comm, Kernel, ProcId, Process};
+use kernel_state::{Change, Comm, Holder, Kernel, ProcId, Process};
 
 const PER_PROCESS: TableClass = TableClass {
     name: "per-process",
@@ -81,6 +81,8 @@ pub(super) struct CpuTop {
     begin_ns: i64,
     threads: Ordered<u32, Thread>,
     cpus: Ordered<u32, Busy>,
+    /// Some thread had a CPU, nobody knows which.
+    some_ns: i64,
 }
 
 impl CpuTop {
@@ -90,6 +92,7 @@ impl CpuTop {
             begin_ns,
             threads: Ordered::default(),
             cpus: Ordered::default(),
+            some_ns: 0,
         }
     }
 
@@ -98,6 +101,40 @@ impl CpuTop {
         process.tid != 0 && self.options.wants_process(process)
     }
 
+    /// A CPU was had from an instant to another.
+    fn ran(&mut self, kernel: &Kernel, cpu: u32, holder: Holder, from_ns: i64, until_ns: i64) {
+        let ns = until_ns - from_ns.max(self.begin_ns);
+        if !self.options.wants_cpu(cpu) || ns <= 0 {
+            return;
+        }
+        let wanted = match holder {
+            Holder::Task(id) => self.wants(kernel.process(id)),
+            Holder::SomeTask => self.options.wants_all_processes(),
+            Holder::Idle | Holder::Unknown => false,
+        };
+        let busy = self.cpus.entry(cpu).or_insert(Busy {
+            total_ns: 0,
+            since_ns: None,
+        });
+        if !wanted {
+            return;
+        }
+        busy.total_ns += ns;
+        match holder {
+            Holder::Task(id) => {
+                let process = kernel.process(id);
+                let thread = self.threads.entry(id.0).or_insert_with(|| {
+                    let mut thread = Thread::new(process.tid, process.comm);
+                    thread.prios.add(process.prio);
+                    thread
+                });
+                thread.total_ns += ns;
+            }
+            _ => self.some_ns += ns,
+        }
+    }
+
+    /// Who used the CPU, as lttng-analyses counts: whatever the last switch said goes on.
     fn switch(&mut self, kernel: &Kernel, cpu: u32, prev: (ProcId, &[u8]), next: ProcId) {
         if !self.options.wants_cpu(cpu) {
             return;
@@ -140,6 +177,9 @@ impl CpuTop {
         let mut threads: Vec<&Thread> = self.threads.values().collect();
         threads.sort_by(|a, b| share(b).total_cmp(&share(a)));
         for thread in threads {
+            if self.options.is_full(table.rows.len()) {
+                break;
+            }
             table.rows.push(vec![
                 Cell::Process {
                     name: Some(thread.comm.text()),
@@ -150,9 +190,18 @@ impl CpuTop {
                 Cell::Text(thread.prios.to_string()),
                 Cell::Ratio(share(thread)),
             ]);
-            if self.options.is_full(table.rows.len()) {
-                break;
-            }
+        }
+        if self.some_ns > 0 {
+            table.rows.push(vec![
+                Cell::Process {
+                    name: None,
+                    pid: None,
+                    tid: None,
+                },
+                Cell::Count(0),
+                Cell::Text(String::new()),
+                Cell::Ratio(self::share(self.some_ns, span)),
+            ]);
         }
         table
     }
@@ -175,7 +224,18 @@ impl Question for CpuTop {
                 prev_comm,
                 next,
                 ..
-            } => self.switch(kernel, *cpu, (*prev, prev_comm), *next),
+            } if self.options.as_lttng_analyses => {
+                self.switch(kernel, *cpu, (*prev, prev_comm), *next);
+            }
+            Change::Ran {
+                cpu,
+                holder,
+                from_ns,
+                until_ns,
+                ..
+            } if !self.options.as_lttng_analyses => {
+                self.ran(kernel, *cpu, *holder, *from_ns, *until_ns);
+            }
             Change::Migrate { process, cpu } => {
                 let (id, process) = (process, kernel.process(*process));
                 if self.wants(process) && self.options.wants_cpu(*cpu) {
@@ -195,6 +255,15 @@ impl Question for CpuTop {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        if !self.options.as_lttng_analyses {
+            for (cpu, holder, since_ns) in kernel.open_runs() {
+                self.ran(kernel, cpu, holder, since_ns, span.end_ns);
+            }
+            for (id, thread) in &mut self.threads {
+                // One thread has one name: its last.
+                thread.comm = kernel.process(ProcId(*id)).comm;
+            }
+        }
         for thread in self.threads.values_mut() {
             if let Some(since_ns) = thread.since_ns {
                 thread.total_ns += span.end_ns - since_ns;

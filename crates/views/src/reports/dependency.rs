@@ -9,7 +9,7 @@ use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
-use kernel_state::{Change, Kernel, ProcId, Waker};
+use kernel_state::{Change, Holder, Kernel, ProcId, Waker};
 
 const COUNT: Column = Column::count("count", "Times", "waits");
 const BLOCKED: TableClass = TableClass {
@@ -28,10 +28,10 @@ const BLOCKED: TableClass = TableClass {
 };
 const CPU: TableClass = TableClass {
     name: "cpu",
-    title: "Who ran before, when threads waited for a CPU",
+    title: "Who had the CPU while threads waited for it",
     columns: &[
         THREAD,
-        Column::new("behind", "Left the CPU to it", Kind::Process),
+        Column::new("behind", "Who had it", Kind::Process),
         COUNT,
         TOTAL,
         MEAN,
@@ -51,8 +51,8 @@ pub(super) struct Dependency {
     options: Rc<ReportOptions>,
     begin_ns: i64,
     blocked: Ordered<Blocked, Stretches>,
-    /// A thread, and who ran before it on its CPU.
-    waited: Ordered<(u32, u32), Stretches>,
+    /// A thread, and who had its CPU meanwhile.
+    waited: Ordered<(u32, Holder), Stretches>,
 }
 
 impl Dependency {
@@ -62,6 +62,19 @@ impl Dependency {
             begin_ns,
             blocked: Ordered::default(),
             waited: Ordered::default(),
+        }
+    }
+
+    /// What ran before the window began is cut off.
+    fn waited(&mut self, id: ProcId, span: (i64, i64), behind: &[(Holder, i64)]) {
+        let mut left_ns = span.1 - span.0;
+        for (holder, ns) in behind.iter().rev() {
+            let ns = (*ns).min(left_ns);
+            left_ns -= ns;
+            if ns > 0 {
+                let waits = self.waited.entry((id.0, *holder)).or_default();
+                waits.add_part(ns, span);
+            }
         }
     }
 
@@ -103,16 +116,15 @@ impl Question for Dependency {
                     waits.add(begin_ns, now_ns);
                 }
             }
-            Change::Switch {
-                prev,
-                next,
-                waited_since_ns: Some(since_ns),
-                ..
+            Change::Waited {
+                process,
+                since_ns,
+                until_ns,
+                behind,
             } => {
-                let begin_ns = since_ns.max(self.begin_ns);
-                if self.wants(kernel, next, begin_ns) {
-                    let waits = self.waited.entry((next.0, prev.0)).or_default();
-                    waits.add(begin_ns, now_ns);
+                let span = (since_ns.max(self.begin_ns), until_ns);
+                if self.wants(kernel, process, span.0) {
+                    self.waited(process, span, behind);
                 }
             }
             _ => {}
@@ -132,11 +144,14 @@ impl Question for Dependency {
             blocked.rows.push(row);
         }
         let mut cpu = span.table(&CPU);
-        for ((next, prev), waits) in by_total(&self.waited, &self.options) {
-            let mut row = vec![
-                process_cell(kernel, ProcId(*next)),
-                process_cell(kernel, ProcId(*prev)),
-            ];
+        for ((id, holder), waits) in by_total(&self.waited, &self.options) {
+            let holder = match holder {
+                Holder::Task(holder) => process_cell(kernel, *holder),
+                Holder::Idle => Cell::Text("idle".to_owned()),
+                Holder::SomeTask => Cell::Text("some task".to_owned()),
+                Holder::Unknown => Cell::Unknown,
+            };
+            let mut row = vec![process_cell(kernel, ProcId(*id)), holder];
             row.push(Cell::Count(waits.summary.count));
             row.extend(waits.cells());
             cpu.rows.push(row);

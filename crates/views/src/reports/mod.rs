@@ -39,6 +39,7 @@ mod syscalls;
 mod table;
 mod time_bins;
 mod top;
+mod unknown;
 mod window;
 
 pub use catalog::{Named, REPORTS, Summary};

@@ -146,6 +146,9 @@ pub struct ReportOptions {
     pub rt_rules: Vec<RtRule>,
     /// Names functions of applications in [`Family::Flame`], their locks in [`Family::Futexes`].
     pub code: CodeNames,
+    /// Names, rows and sums as lttng-analyses 0.6 has them, also where it errs; `docs/reports.md`
+    /// lists each difference.
+    pub as_lttng_analyses: bool,
     /// Keeps what logs hold beyond their last rows.
     pub spill: Spill,
 }
@@ -184,6 +187,11 @@ impl ReportOptions {
     pub(crate) fn wants_process(&self, process: &Process) -> bool {
         let named = |name: &String| name.as_bytes() == process.comm.bytes();
         (self.names.is_empty() || self.names.iter().any(named)) && self.wants_tid(process.tid)
+    }
+
+    /// Whether all threads are.
+    pub(crate) fn wants_all_processes(&self) -> bool {
+        self.names.is_empty() && self.tids.is_empty()
     }
 
     /// Whether a thread of this id is wanted.

@@ -92,7 +92,7 @@ impl Resources {
         usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
     }
 
-    /// A CPU did something until now.
+    /// A CPU did something from an instant to another.
     fn cpu_stayed(&mut self, cpu: u32, what: CpuWhat, since_ns: i64, now_ns: i64) {
         if !self.options.wants_cpu(cpu) {
             return;
@@ -131,12 +131,13 @@ impl Question for Resources {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {
-            Change::CpuStayed {
+            Change::Stayed {
                 cpu,
                 what,
-                since_ns,
+                from_ns,
+                until_ns,
                 ..
-            } => self.cpu_stayed(cpu, what, since_ns, now_ns),
+            } => self.cpu_stayed(cpu, what, from_ns, until_ns),
             Change::IrqExit { cpu, irq, begin_ns } if self.options.wants_cpu(cpu) => {
                 self.used(Resource::Irq(irq), begin_ns, now_ns);
             }
@@ -150,8 +151,11 @@ impl Question for Resources {
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
-        for (cpu, what, _, since_ns) in kernel.cpu_states() {
-            self.cpu_stayed(cpu, what, since_ns, span.end_ns);
+        kernel.open_stretches(span.end_ns, |cpu, what, _, from_ns, until_ns| {
+            self.cpu_stayed(cpu, what, from_ns, until_ns);
+        });
+        let busy: Vec<u32> = self.busy_since_ns.keys().copied().collect();
+        for cpu in busy {
             self.cpu_paused(cpu, span.end_ns);
         }
         self.all.sort_unstable_keys();

@@ -18,6 +18,7 @@ const CHECKS: TableClass = TableClass {
         Column::new("period", "Period", Kind::Duration),
         Column::new("needed", "Needed", Kind::Duration),
         Column::count("periods", "Periods", "periods"),
+        Column::count("not_judged", "Not judged", "periods"),
         Column::count("short", "Too short", "periods"),
         Column::count("starved", "Of these starved", "periods"),
         Column::new("least", "Least run", Kind::Duration),
@@ -35,10 +36,12 @@ struct Watched {
     /// In the period that begins at `begin_ns`.
     ran_ns: i64,
     waited_ns: i64,
+    unknown_ns: i64,
     /// Up to when `ran_ns` and `waited_ns` are counted.
     since_ns: i64,
     doing: Doing,
     periods: u64,
+    not_judged: u64,
     short: u64,
     starved: u64,
     /// The least run, and its period's begin.
@@ -50,6 +53,8 @@ enum Doing {
     Runs,
     Waits,
     Sleeps,
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Watched {
@@ -59,9 +64,11 @@ impl Watched {
             begin_ns,
             ran_ns: 0,
             waited_ns: 0,
+            unknown_ns: 0,
             since_ns: begin_ns,
             doing: Doing::Runs,
             periods: 0,
+            not_judged: 0,
             short: 0,
             starved: 0,
             worst: None,
@@ -77,6 +84,7 @@ impl Watched {
             match self.doing {
                 Doing::Runs => self.ran_ns += ns,
                 Doing::Waits => self.waited_ns += ns,
+                Doing::Unknown => self.unknown_ns += ns,
                 Doing::Sleeps => {}
             }
             self.since_ns = until_ns;
@@ -92,7 +100,13 @@ impl Watched {
 
     fn judge(&mut self, rule: &RtRule) {
         self.periods += 1;
-        if self.ran_ns < rule.needed_ns {
+        let is_short = self.ran_ns < rule.needed_ns;
+        if is_short && self.ran_ns + self.unknown_ns >= rule.needed_ns {
+            self.not_judged += 1;
+            self.next_period(rule);
+            return;
+        }
+        if is_short {
             self.short += 1;
             // With the time that it waited it would have had enough.
             self.starved += u64::from(self.ran_ns + self.waited_ns >= rule.needed_ns);
@@ -100,8 +114,12 @@ impl Watched {
         if self.worst.is_none_or(|(ran_ns, _)| self.ran_ns < ran_ns) {
             self.worst = Some((self.ran_ns, self.begin_ns));
         }
+        self.next_period(rule);
+    }
+
+    fn next_period(&mut self, rule: &RtRule) {
         self.begin_ns += rule.period_ns;
-        (self.ran_ns, self.waited_ns) = (0, 0);
+        (self.ran_ns, self.waited_ns, self.unknown_ns) = (0, 0, 0);
     }
 
     /// Whole periods of sleep are alike: they are counted at once.
@@ -134,8 +152,8 @@ impl RtCheck {
         }
     }
 
-    fn now(&mut self, kernel: &Kernel, id: ProcId, doing: Doing) {
-        let now_ns = kernel.now_ns();
+    /// A thread does something else from an instant on.
+    fn from(&mut self, kernel: &Kernel, id: ProcId, now_ns: i64, doing: Doing) {
         let process = kernel.process(id);
         let rules = &self.options.rt_rules;
         if !self.watched.contains_key(&id.0) {
@@ -158,23 +176,44 @@ impl RtCheck {
     }
 }
 
+impl RtCheck {
+    /// What a thread has done since its last change is not known.
+    fn doubt(&mut self, id: ProcId) {
+        for watched in self.watched.get_mut(&id.0).into_iter().flatten() {
+            watched.doing = Doing::Unknown;
+        }
+    }
+
+    /// Events were lost: whatever a thread did, it may have stopped.
+    fn lost(&mut self, from_ns: i64) {
+        for watched in self.watched.values_mut().flatten() {
+            watched.advance(from_ns, &self.options.rt_rules[watched.rule]);
+            watched.doing = Doing::Unknown;
+        }
+    }
+}
+
 impl Question for RtCheck {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let now_ns = kernel.now_ns();
         match *change {
-            Change::Woken { process, .. } => self.now(kernel, process, Doing::Waits),
+            Change::Woken { process, .. } => self.from(kernel, process, now_ns, Doing::Waits),
+            Change::ScheduledIn { process, at_ns, .. } => {
+                self.from(kernel, process, at_ns, Doing::Runs);
+            }
             Change::Switch {
                 prev,
                 prev_runnable,
-                next,
                 ..
             } => {
                 let doing = match prev_runnable {
                     true => Doing::Waits,
                     false => Doing::Sleeps,
                 };
-                self.now(kernel, prev, doing);
-                self.now(kernel, next, Doing::Runs);
+                self.from(kernel, prev, now_ns, doing);
             }
+            Change::Unknown { process, .. } => self.doubt(process),
+            Change::Lost { from_ns, .. } => self.lost(from_ns),
             _ => {}
         }
     }
@@ -197,6 +236,7 @@ impl Question for RtCheck {
                     Cell::Duration(rule.period_ns),
                     Cell::Duration(rule.needed_ns),
                     Cell::Count(watched.periods),
+                    Cell::Count(watched.not_judged),
                     Cell::Count(watched.short),
                     Cell::Count(watched.starved),
                     least,

@@ -384,22 +384,32 @@ fn row(kernel: &Kernel, wake: &Wake) -> Vec<Cell> {
 impl Question for Sched {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match change {
-            Change::Switch {
+            Change::ScheduledIn {
                 cpu,
-                next,
+                process,
+                at_ns,
                 woken_ns: Some(woken_ns),
                 waker,
+                lossy,
+                inferred,
                 ..
             } => {
+                // lttng-analyses knows no losses, and no switches but those that were recorded.
+                let wanted = match self.options.as_lttng_analyses {
+                    true => !inferred,
+                    false => !lossy,
+                };
                 let wake = Wake {
                     woken_ns: *woken_ns,
-                    switch_ns: kernel.now_ns(),
-                    prio: kernel.process(*next).prio.unwrap_or(0),
+                    switch_ns: *at_ns,
+                    prio: kernel.process(*process).prio.unwrap_or(0),
                     cpu: *cpu,
-                    wakee: *next,
+                    wakee: *process,
                     waker: *waker,
                 };
-                self.wake(kernel, wake);
+                if wanted {
+                    self.wake(kernel, wake);
+                }
             }
             Change::Prio { process, prio } => {
                 if let Some(thread) = self.threads.get_mut(&process.0) {

@@ -69,6 +69,19 @@ struct Cpu {
     softirq_ns: i64,
 }
 
+/// The row of what ran where nobody knows which thread it was.
+fn some_thread(thread: &Thread) -> Vec<Cell> {
+    let nobody = Cell::Process {
+        name: None,
+        pid: None,
+        tid: None,
+    };
+    let mut row = vec![nobody, Cell::Duration(thread.run_ns)];
+    row.extend([const { Cell::Unknown }; 5]);
+    row.push(Cell::Unknown);
+    row
+}
+
 /// The question over one window.
 #[derive(Debug)]
 pub(super) struct States {
@@ -76,6 +89,8 @@ pub(super) struct States {
     begin_ns: i64,
     threads: Ordered<u32, Thread>,
     cpus: Ordered<u32, Cpu>,
+    /// A thread ran, nobody knows which.
+    some: Thread,
 }
 
 impl States {
@@ -85,6 +100,7 @@ impl States {
             begin_ns,
             threads: Ordered::default(),
             cpus: Ordered::default(),
+            some: Thread::default(),
         }
     }
 
@@ -119,6 +135,9 @@ impl States {
             CpuWhat::Irq => states.irq_ns += ns,
             CpuWhat::Softirq => states.softirq_ns += ns,
         }
+        if process.is_none() && matches!(what, CpuWhat::Task | CpuWhat::Call) {
+            self.some.run_ns += ns;
+        }
         let thread = process.and_then(|id| self.thread(kernel, id));
         let Some(thread) = thread else { return };
         match what {
@@ -131,14 +150,15 @@ impl States {
 
     /// What is still open when the window ends.
     fn close(&mut self, kernel: &Kernel, end_ns: i64) {
-        for (cpu, what, process, since_ns) in kernel.cpu_states() {
-            let ns = self.inside_ns(since_ns, end_ns);
+        kernel.open_stretches(end_ns, |cpu, what, process, from_ns, until_ns| {
+            let ns = self.inside_ns(from_ns, until_ns);
             self.cpu_stayed(kernel, cpu, what, process, ns);
-        }
+        });
         for (id, process) in kernel.processes() {
             let waits = process.runnable_since_ns.map(|ns| (ns, false));
             let open = waits.or(process.blocked_since_ns.map(|ns| (ns, true)));
-            let Some((since_ns, blocked)) = open else {
+            let known = open.filter(|(since_ns, _)| kernel.is_known_since(*since_ns));
+            let Some((since_ns, blocked)) = known else {
                 continue;
             };
             let ns = self.inside_ns(since_ns, end_ns);
@@ -156,13 +176,14 @@ impl Question for States {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {
-            Change::CpuStayed {
+            Change::Stayed {
                 cpu,
                 what,
                 process,
-                since_ns,
+                from_ns,
+                until_ns,
             } => {
-                let ns = self.inside_ns(since_ns, now_ns);
+                let ns = self.inside_ns(from_ns, until_ns);
                 self.cpu_stayed(kernel, cpu, what, process, ns);
             }
             Change::Woken {
@@ -175,13 +196,16 @@ impl Question for States {
                     thread.blocked_ns += ns;
                 }
             }
-            Change::Switch {
-                next,
+            Change::ScheduledIn {
+                process,
+                at_ns,
                 waited_since_ns,
+                lossy,
                 ..
             } => {
-                let ns = waited_since_ns.map_or(0, |since_ns| self.inside_ns(since_ns, now_ns));
-                if let Some(thread) = self.thread(kernel, next) {
+                let since_ns = waited_since_ns.filter(|_| !lossy);
+                let ns = since_ns.map_or(0, |since_ns| self.inside_ns(since_ns, at_ns));
+                if let Some(thread) = self.thread(kernel, process) {
                     thread.waiting_ns += ns;
                     thread.runs += 1;
                 }
@@ -197,6 +221,9 @@ impl Question for States {
         let mut threads = span.table(&THREADS);
         let mut rows: Vec<_> = self.threads.iter().collect();
         rows.sort_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
+        if self.some.run_ns > 0 && self.options.wants_all_processes() {
+            threads.rows.push(some_thread(&self.some));
+        }
         for (id, thread) in rows {
             if self.options.is_full(threads.rows.len()) {
                 break;

@@ -20,6 +20,14 @@ impl Stretches {
         self.summary.add(ns);
     }
 
+    /// Adds a part of a stretch, which has no place of its own in it.
+    pub fn add_part(&mut self, ns: i64, whole: (i64, i64)) {
+        if self.summary.count == 0 || ns > self.summary.max_ns {
+            self.longest = whole;
+        }
+        self.summary.add(ns);
+    }
+
     /// Their sum in nanoseconds.
     pub fn total_ns(&self) -> i64 {
         i64::try_from(self.summary.total_ns).unwrap_or(i64::MAX)

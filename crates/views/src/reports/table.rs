@@ -177,6 +177,14 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
+impl Table {
+    /// Whether it tells the time of which nobody knows who had a CPU. It stands behind the tables
+    /// of every report where there is such time.
+    pub fn is_unknown_time(&self) -> bool {
+        std::ptr::eq(self.class, &super::unknown::UNKNOWN)
+    }
+}
+
 /// The window that a table speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use event::{Cpu, Result, TimeRange};
+use event::{Instant, Result, TimeRange};
 use expr::Filter;
-use trace::{EventView, Item, Trace};
+use trace::{EventView, Item, Lost, Trace};
 
 use super::cputop::CpuTop;
 use super::critical::{Across, Begin, CriticalPath};
@@ -26,10 +26,11 @@ use super::sched::Sched;
 use super::states::States;
 use super::syscalls::SyscallStats;
 use super::table::{Span, Table};
+use super::unknown::Unknown;
 use crate::hosts::Packets;
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
-use kernel_state::{Change, Kernel, Sink};
+use kernel_state::{Change, Follow, Kernel, Sink};
 
 /// A question over one window: it is told what changes, and answers in tables.
 pub(super) trait Question {
@@ -89,6 +90,7 @@ pub struct Pass {
 /// A window that is open.
 struct Window<'a> {
     begin_ns: i64,
+    unknown: Unknown,
     /// With the place of the report that asks.
     questions: Vec<(usize, Box<dyn Question + 'a>)>,
 }
@@ -101,6 +103,7 @@ impl Sink for Windows<'_> {
     #[inline]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         for window in self.0.values_mut() {
+            window.unknown.change(window.begin_ns, change);
             for (_, question) in &mut window.questions {
                 question.change(kernel, change);
             }
@@ -142,11 +145,14 @@ pub fn run_reports(
                 walk.event(&event, now_ns, &mut found)?;
             }
             Item::Lost(lost) => {
-                walk.lost(lost.cpu);
+                walk.lost(&lost, offset_ns);
                 pass.holes += 1;
                 pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
             }
-            Item::Damage(_) => pass.damages += 1,
+            Item::Damage(_) => {
+                pass.damages += 1;
+                walk.damaged();
+            }
         }
     }
     walk.finish(&mut found)?;
@@ -245,7 +251,10 @@ impl<'a> Walk<'a> {
         let of_periods = |report: &&Report| report.family == Family::Periods;
         let periods_views = reports.iter().filter(of_periods);
         let periods_views: Vec<Views> = periods_views.map(|report| report.views).collect();
-        let follows = asks(Family::States) || asks(Family::Resources);
+        let follows = Follow {
+            stretches: asks(Family::States) || asks(Family::Resources),
+            queues: asks(Family::Dependency),
+        };
         let filter = match asks(Family::Intervals) {
             true => Some(Events::new(&options, trace)?),
             false => None,
@@ -273,10 +282,21 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn lost(&mut self, cpu: Option<Cpu>) {
+    fn lost(&mut self, lost: &Lost, offset_ns: i64) {
         if let Some(Events(Some(filter))) = &mut self.filter {
-            filter.lost(cpu);
+            filter.lost(lost.cpu);
         }
+        let wall_ns = |instant: Instant| instant.as_ns().saturating_add(offset_ns);
+        let (from_ns, until_ns) = (wall_ns(lost.range.begin), wall_ns(lost.range.end));
+        let cpu = lost.cpu.map(|cpu| cpu.0);
+        let windows = &mut self.windows;
+        self.kernel.lost(cpu, from_ns, until_ns, windows);
+    }
+
+    /// Nobody knows what stood in bytes that could not be read, nor of which CPU.
+    fn damaged(&mut self) {
+        let now_ns = self.kernel.now_ns();
+        self.kernel.lost(None, now_ns, now_ns, &mut self.windows);
     }
 
     /// Windows open and close before an event takes effect.
@@ -382,6 +402,7 @@ impl<'a> Walk<'a> {
         }
         let window = Window {
             begin_ns,
+            unknown: Unknown::default(),
             questions,
         };
         self.windows.0.insert(id, window);
@@ -428,9 +449,25 @@ impl<'a> Walk<'a> {
         };
         let begin_ns = window.begin_ns;
         let span = Span { begin_ns, end_ns };
+        let shown = !self.options.as_lttng_analyses;
+        let unknown = shown.then(|| window.unknown.table(&self.kernel, &self.options, span));
+        let unknown = unknown.flatten();
         for (report, mut question) in window.questions {
-            let first = question.finish(&self.kernel, span);
-            let more = || question.more(&self.kernel, span);
+            let mut unknown = unknown.clone();
+            let mut first = question.finish(&self.kernel, span);
+            let mut next = question.more(&self.kernel, span);
+            if next.is_none() {
+                first.extend(unknown.take());
+            }
+            // What nobody knows stands behind the last part of a log.
+            let more = || {
+                let mut part = next.take()?;
+                next = question.more(&self.kernel, span);
+                if next.is_none() {
+                    part.extend(unknown.take());
+                }
+                Some(part)
+            };
             self.hand_out(report, span, (first, more), found)?;
         }
         Ok(())
@@ -465,6 +502,7 @@ impl<'a> Walk<'a> {
     /// The trace ends, and with it all windows.
     fn finish(&mut self, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
         let Some(seen) = self.seen else { return Ok(()) };
+        self.kernel.finish(seen.end_ns, &mut self.windows);
         match self.matcher.take() {
             Some(mut matcher) => {
                 let mut result = Ok(());

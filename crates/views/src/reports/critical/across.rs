@@ -20,7 +20,7 @@ use crate::reports::options::ReportOptions;
 use crate::reports::ordered::Ordered;
 use crate::reports::sched::process_cell;
 use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Waker};
 
 const HOST: Column = Column::new("host", "Host", Kind::Text);
 pub(super) const SUMS: TableClass = TableClass {
@@ -99,7 +99,7 @@ impl Across {
     pub fn new(options: Rc<ReportOptions>, trace: &Trace) -> Result<Across> {
         let packets = Packets::new(trace)?;
         let host = |_| Host {
-            kernel: Kernel::new(trace, false),
+            kernel: Kernel::new(trace, Follow::default()),
             watch: Watch::new(),
         };
         Ok(Across {

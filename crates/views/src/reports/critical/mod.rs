@@ -159,6 +159,8 @@ impl Question for CriticalPath<'_> {
 
 #[cfg(test)]
 mod tests {
+    use kernel_state::Follow;
+
     use super::*;
     use event::TimeRange;
     use testkit::{SyntheticTrace, Task};
@@ -203,7 +205,7 @@ mod tests {
         };
         let begin = Begin { ns: 0, event: 0 };
         let mut question = CriticalPath::keeping(nodes_max, Rc::new(options), trace, begin);
-        let mut kernel = Kernel::new(trace, false);
+        let mut kernel = Kernel::new(trace, Follow::default());
         let mut cursor = trace.cursor(TimeRange::ALL);
         while let Some(item) = cursor.next().expect("a trace in memory can be walked") {
             if let Item::Event(event) = item {

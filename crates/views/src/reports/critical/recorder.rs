@@ -8,7 +8,7 @@ use trace::{Item, Trace};
 
 use super::history::{Doing, History, Link, Node, Place};
 use crate::reports::ordered::Ordered;
-use kernel_state::{Change, Kernel, ProcId, Sink, Waker};
+use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Waker};
 
 /// Where a window begins.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +136,7 @@ pub(super) fn record_again(
     nodes_max: usize,
     last: u64,
 ) -> Option<Recorder> {
-    let mut kernel = Kernel::new(trace, false);
+    let mut kernel = Kernel::new(trace, Follow::default());
     let mut before = Ignore;
     let mut recorder = Recorder::new(begin.ns, nodes_max);
     let offset_ns = trace.info().wall_offset.as_ns();

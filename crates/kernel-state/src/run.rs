@@ -1,0 +1,445 @@
+//! Who had each CPU, from one switch to the next.
+//!
+//! A run is told when the switch that ends it has shown who had the CPU: some kernels do not record
+//! what some tasks do themselves, their switch away from the CPU among it, and events can be lost.
+//! What nobody knows is told as unknown; it is never given to the task that was seen last.
+
+use event::Prio;
+
+use super::process::ProcId;
+use super::waker::CpuWhat;
+use super::{Change, Kernel, Sink};
+
+/// A run with more stretches than this is told before it is over, as what it is so far.
+const STRETCHES_MAX: usize = 1 << 14;
+
+/// Who has a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// Nobody: it idles.
+    Idle,
+    /// This task.
+    Task(ProcId),
+    /// A task; nobody knows which.
+    SomeTask,
+}
+
+impl Holder {
+    /// The task, where it is known.
+    pub fn task(self) -> Option<ProcId> {
+        match self {
+            Holder::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// What the CPU does for it outside of handlers.
+    fn work(self, seen: CpuWhat) -> CpuWhat {
+        match (self, seen) {
+            (Holder::Unknown, _) => CpuWhat::Unknown,
+            (Holder::Idle, _) => CpuWhat::Idle,
+            (Holder::Task(_), CpuWhat::Call) => CpuWhat::Call,
+            (Holder::Task(_) | Holder::SomeTask, _) => CpuWhat::Task,
+        }
+    }
+}
+
+/// What is believed of a run that is not over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Belief {
+    /// The CPU has had no event.
+    #[default]
+    Unseen,
+    /// It had no switch: who leaves it first has had it since its first event.
+    UntilFirstSwitch,
+    /// Events were lost since the last switch.
+    Lost,
+    /// The last switch said so.
+    Switched(Holder),
+}
+
+/// What a CPU does from one switch to the next.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    belief: Belief,
+    begin_ns: i64,
+    /// What it does, and since when; only where stretches are followed.
+    stretches: Vec<(i64, CpuWhat)>,
+}
+
+impl Run {
+    /// The task that is believed to have the CPU.
+    pub fn task(&self) -> Option<ProcId> {
+        match self.belief {
+            Belief::Switched(holder) => holder.task(),
+            _ => None,
+        }
+    }
+
+    /// What the CPU does outside of handlers, as far as the last switch says.
+    pub fn idles(&self) -> bool {
+        self.belief == Belief::Switched(Holder::Idle)
+    }
+}
+
+/// A part of a run that is known to be of one kind.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    holder: Holder,
+    begin_ns: i64,
+    end_ns: i64,
+    inferred: bool,
+}
+
+impl Kernel {
+    /// The CPU has an event: its recording has begun.
+    #[inline]
+    pub(super) fn begin_recording(&mut self, cpu: u32) {
+        let now_ns = self.now_ns;
+        let Some(state) = self.cpu(cpu) else { return };
+        if state.run.belief == Belief::Unseen {
+            state.run.belief = Belief::UntilFirstSwitch;
+            state.run.begin_ns = now_ns;
+        }
+    }
+
+    /// Who is on a CPU, as the model sees it.
+    fn holder(&self, id: ProcId) -> Holder {
+        match self.process(id).tid {
+            0 => Holder::Idle,
+            _ => Holder::Task(id),
+        }
+    }
+
+    /// `prev` leaves the CPU now: what it did since the switch before is known.
+    pub(super) fn end_run<S: Sink>(&mut self, cpu: u32, prev: ProcId, sink: &mut S) {
+        let (now_ns, holder) = (self.now_ns, self.holder(prev));
+        let Some(state) = self.cpu(cpu) else { return };
+        state.left_idle |= holder == Holder::Idle;
+        let run = std::mem::take(&mut state.run);
+        let whole = |holder| Part {
+            holder,
+            begin_ns: run.begin_ns,
+            end_ns: now_ns,
+            inferred: false,
+        };
+        match run.belief {
+            Belief::Unseen => {}
+            Belief::UntilFirstSwitch => self.tell(cpu, &run, whole(holder), sink),
+            Belief::Lost => self.tell(cpu, &run, whole(Holder::Unknown), sink),
+            Belief::Switched(believed) if believed == holder => {
+                self.tell(cpu, &run, whole(holder), sink);
+            }
+            Belief::Switched(believed) => {
+                self.contradicted(cpu, &run, (believed, holder), now_ns, sink);
+            }
+        }
+        self.recycle(cpu, run);
+    }
+
+    /// `next` has the CPU from now on.
+    pub(super) fn begin_run(&mut self, cpu: u32, next: ProcId) {
+        let (now_ns, holder) = (self.now_ns, self.holder(next));
+        let Some(state) = self.cpu(cpu) else { return };
+        state.run.belief = Belief::Switched(holder);
+        state.run.begin_ns = now_ns;
+        state.current = holder.task();
+    }
+
+    /// A switch was not recorded: by the last one `believed` has the CPU, and `holder` leaves it or
+    /// has it at the end. Only switches away from such a task can be missing, so that nobody else
+    /// had the CPU in between.
+    fn contradicted<S: Sink>(
+        &mut self,
+        cpu: u32,
+        run: &Run,
+        (believed, holder): (Holder, Holder),
+        end_ns: i64,
+        sink: &mut S,
+    ) {
+        let part = |holder, begin_ns, end_ns, inferred| Part {
+            holder,
+            begin_ns,
+            end_ns,
+            inferred,
+        };
+        self.contradictions += 1;
+        let arrived_ns = holder.task().and_then(|task| {
+            let at_once = believed == Holder::Idle || self.outranks(task, believed);
+            self.arrived_ns(cpu, task).filter(|_| at_once)
+        });
+        if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
+            let from_ns = arrived_ns.max(run.begin_ns);
+            self.tell(cpu, run, part(believed, run.begin_ns, from_ns, false), sink);
+            self.lose_sight(believed, from_ns, sink);
+            self.cpus[cpu as usize].inferred += 1;
+            self.scheduled_in(cpu, task, from_ns, sink);
+            self.tell(cpu, run, part(holder, from_ns, end_ns, true), sink);
+            return;
+        }
+        self.lose_sight(believed, run.begin_ns, sink);
+        let idles = believed == Holder::Idle || holder == Holder::Idle;
+        let hides_idle = !self.cpus[cpu as usize].left_idle;
+        let between = match idles || hides_idle {
+            true => Holder::Unknown,
+            false => Holder::SomeTask,
+        };
+        self.tell(cpu, run, part(between, run.begin_ns, end_ns, false), sink);
+    }
+
+    /// Whether a task takes a CPU from who has it at once: a real-time task of a higher priority.
+    fn outranks(&self, task: ProcId, believed: Holder) -> bool {
+        let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
+        match (prio(task), believed.task().and_then(prio)) {
+            (Some(task), Some(believed)) => task.is_real_time() && task.beats(believed),
+            _ => false,
+        }
+    }
+
+    /// When a runnable task came on the run queue of `cpu`, if it was not seen to run since.
+    fn arrived_ns(&self, cpu: u32, id: ProcId) -> Option<i64> {
+        let process = self.process(id);
+        let (on, at_ns) = process.arrived?;
+        (on == cpu && process.runnable_since_ns.is_some()).then_some(at_ns)
+    }
+
+    /// Nobody knows what became of a task that had a CPU.
+    fn lose_sight<S: Sink>(&mut self, holder: Holder, from_ns: i64, sink: &mut S) {
+        let Some(id) = holder.task() else { return };
+        let process = self.processes.get_mut(id);
+        process.pending = None;
+        (process.blocked_since_ns, process.runnable_since_ns) = (None, None);
+        sink.change(
+            self,
+            &Change::Unknown {
+                process: id,
+                from_ns,
+            },
+        );
+    }
+
+    /// Events were lost on a CPU: what it did up to then is told, and nothing from there on.
+    pub(super) fn lose_run<S: Sink>(&mut self, cpu: u32, from_ns: i64, sink: &mut S) {
+        let Some(state) = self.cpus.get_mut(cpu as usize) else {
+            return;
+        };
+        if let Some(task) = state.current.take() {
+            self.processes.get_mut(task).pending = None;
+        }
+        let state = &mut self.cpus[cpu as usize];
+        let run = std::mem::take(&mut state.run);
+        let end_ns = from_ns.max(run.begin_ns);
+        let (belief, begin_ns) = (run.belief, run.begin_ns);
+        if belief == Belief::Unseen {
+            return;
+        }
+        // Who had it before the hole is known only where a switch before said it.
+        let holder = match belief {
+            Belief::Switched(holder) => holder,
+            _ => Holder::Unknown,
+        };
+        let part = Part {
+            holder,
+            begin_ns,
+            end_ns,
+            inferred: false,
+        };
+        self.tell(cpu, &run, part, sink);
+        self.recycle(cpu, run);
+        let state = &mut self.cpus[cpu as usize];
+        state.run.belief = Belief::Lost;
+        state.run.begin_ns = end_ns;
+        state.run.stretches.push((end_ns, CpuWhat::Unknown));
+    }
+
+    /// The room of a run's stretches serves the next run.
+    fn recycle(&mut self, cpu: u32, run: Run) {
+        let mut stretches = run.stretches;
+        stretches.clear();
+        self.cpus[cpu as usize].run.stretches = stretches;
+    }
+
+    /// The trace ends: what every CPU did until now is told. Who was the first to come on a CPU
+    /// that hides where it stops to idle is on it; one of a higher priority would have preempted
+    /// it, which is recorded.
+    pub fn finish<S: Sink>(&mut self, end_ns: i64, sink: &mut S) {
+        self.now_ns = self.now_ns.max(end_ns);
+        for cpu in 0..self.cpus.len() as u32 {
+            let state = &mut self.cpus[cpu as usize];
+            let hides_idle = state.hides_idle();
+            let run = std::mem::take(&mut state.run);
+            let part = |holder| Part {
+                holder,
+                begin_ns: run.begin_ns,
+                end_ns,
+                inferred: false,
+            };
+            match run.belief {
+                Belief::Unseen => continue,
+                Belief::UntilFirstSwitch | Belief::Lost => {
+                    self.tell(cpu, &run, part(Holder::Unknown), sink);
+                }
+                Belief::Switched(Holder::Idle) if hides_idle => {
+                    let all = self.processes.iter().map(|(id, _)| id);
+                    let came = all.filter_map(|id| Some((self.arrived_ns(cpu, id)?, id)));
+                    match came.min_by_key(|(at_ns, _)| *at_ns) {
+                        Some((_, id)) => {
+                            let both = (Holder::Idle, Holder::Task(id));
+                            self.contradicted(cpu, &run, both, end_ns, sink);
+                        }
+                        None => self.tell(cpu, &run, part(Holder::Idle), sink),
+                    }
+                }
+                Belief::Switched(holder) => self.tell(cpu, &run, part(holder), sink),
+            }
+        }
+    }
+
+    /// Who has each CPU, and what it does, since when: as far as the trace says yet. A window that
+    /// ends before the trace takes it for what it is so far.
+    pub fn open_runs(&self) -> impl Iterator<Item = (u32, Holder, i64)> {
+        let seen = self.cpus.iter().enumerate();
+        let seen = seen.filter(|(_, state)| state.run.belief != Belief::Unseen);
+        seen.map(|(cpu, state)| (cpu as u32, state.believed(), state.run.begin_ns))
+    }
+
+    /// The stretches of the runs that are open: CPU, what, task, from, until.
+    pub fn open_stretches(
+        &self,
+        end_ns: i64,
+        mut each: impl FnMut(u32, CpuWhat, Option<ProcId>, i64, i64),
+    ) {
+        for (cpu, holder, begin_ns) in self.open_runs() {
+            let run = &self.cpus[cpu as usize].run;
+            let part = Part {
+                holder,
+                begin_ns,
+                end_ns,
+                inferred: false,
+            };
+            stretches(run, part, |what, from_ns, until_ns| {
+                each(cpu, what, holder.task(), from_ns, until_ns);
+            });
+        }
+    }
+
+    /// Tells a part of a run.
+    fn tell<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
+        if part.end_ns <= part.begin_ns {
+            return;
+        }
+        let change = Change::Ran {
+            cpu,
+            holder: part.holder,
+            from_ns: part.begin_ns,
+            until_ns: part.end_ns,
+            inferred: part.inferred,
+        };
+        sink.change(self, &change);
+        if self.follows.queues {
+            let queue = &mut self.cpus[cpu as usize].queue;
+            queue.ran(part.holder, part.begin_ns, part.end_ns);
+        }
+        if !self.follows.stretches {
+            return;
+        }
+        stretches(run, part, |what, from_ns, until_ns| {
+            let change = Change::Stayed {
+                cpu,
+                what,
+                process: part.holder.task(),
+                from_ns,
+                until_ns,
+            };
+            sink.change(self, &change);
+        });
+    }
+
+    /// Notes what a CPU does now.
+    pub(super) fn follow<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let Some(state) = self.cpus.get(cpu as usize) else {
+            return;
+        };
+        let task = || match state.run.task() {
+            Some(id) if self.processes.get(id).call.is_some() => CpuWhat::Call,
+            Some(_) => CpuWhat::Task,
+            None if state.run.idles() => CpuWhat::Idle,
+            None => CpuWhat::Unknown,
+        };
+        let what = state.handlers.what().unwrap_or_else(task);
+        let stretches = &mut self.cpus[cpu as usize].run.stretches;
+        if stretches.last().is_some_and(|(_, last)| *last == what) {
+            return;
+        }
+        stretches.push((now_ns, what));
+        if stretches.len() > STRETCHES_MAX {
+            self.tell_early(cpu, what, sink);
+        }
+    }
+
+    /// Tells a run that goes on as what it is so far, so that memory is bounded.
+    fn tell_early<S: Sink>(&mut self, cpu: u32, what: CpuWhat, sink: &mut S) {
+        let end_ns = self.now_ns;
+        let state = &mut self.cpus[cpu as usize];
+        let holder = state.believed();
+        let run = std::mem::take(&mut state.run);
+        let (belief, begin_ns) = (run.belief, run.begin_ns);
+        let part = Part {
+            holder,
+            begin_ns,
+            end_ns,
+            inferred: false,
+        };
+        self.tell(cpu, &run, part, sink);
+        self.recycle(cpu, run);
+        let run = &mut self.cpus[cpu as usize].run;
+        (run.belief, run.begin_ns) = (belief, end_ns);
+        run.stretches.push((end_ns, what));
+    }
+}
+
+impl super::CpuState {
+    /// Whether the kernel does not record where this CPU stops to idle.
+    fn hides_idle(&self) -> bool {
+        self.inferred > 0 && !self.left_idle
+    }
+
+    /// Who is believed to have the CPU, and since when.
+    pub(super) fn open_run(&self) -> (Holder, i64) {
+        (self.believed(), self.run.begin_ns)
+    }
+
+    /// Who is believed to have the CPU before its run is over.
+    fn believed(&self) -> Holder {
+        match self.run.belief {
+            Belief::Switched(Holder::Idle) if self.hides_idle() => Holder::Unknown,
+            Belief::Switched(holder) => holder,
+            _ => Holder::Unknown,
+        }
+    }
+}
+
+/// What a CPU did in a part of a run. Handlers are certain: their own events say so.
+fn stretches(run: &Run, part: Part, mut each: impl FnMut(CpuWhat, i64, i64)) {
+    let mut told_ns = part.begin_ns;
+    let mut emit = |what: CpuWhat, until_ns: i64| {
+        let until_ns = until_ns.min(part.end_ns);
+        if until_ns > told_ns {
+            each(what, told_ns, until_ns);
+            told_ns = until_ns;
+        }
+    };
+    let mut now = part.holder.work(CpuWhat::Unknown);
+    for &(since_ns, what) in &run.stretches {
+        emit(now, since_ns);
+        now = match what {
+            CpuWhat::Irq | CpuWhat::Softirq => what,
+            seen => part.holder.work(seen),
+        };
+    }
+    emit(now, part.end_ns);
+}
