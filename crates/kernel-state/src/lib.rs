@@ -37,7 +37,7 @@ pub use change::{Block, Change, Sink};
 pub use functions::FunctionId;
 pub use loss::places;
 pub use process::{Comm, FileKind, ProcId, Process};
-pub use run::Holder;
+pub use run::{Holder, preempts_at_once};
 pub use syscalls::Request;
 pub use task_filter::{TaskFilter, passes_work_on};
 pub use vectors::{softirq_name, vector_name};
@@ -72,6 +72,9 @@ pub struct Follow {
     pub stretches: bool,
     /// Who had the CPU while a task waited for it: [`Change::Waited`].
     pub queues: bool,
+    /// Names as lttng-analyses takes them: only from who is scheduled in, not from who leaves a
+    /// CPU or runs another program.
+    pub stale_names: bool,
 }
 
 /// The state.

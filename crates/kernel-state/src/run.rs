@@ -85,6 +85,15 @@ impl Run {
     }
 }
 
+/// Whether a task that comes on the run queue of a CPU takes it at once from the task that has it:
+/// a real-time task of a higher priority does. An idle CPU takes any task at once.
+pub fn preempts_at_once(task: Option<Prio>, running: Option<Prio>) -> bool {
+    match (task, running) {
+        (Some(task), Some(running)) => task.is_real_time() && task.beats(running),
+        _ => false,
+    }
+}
+
 /// A part of a run that is known to be of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -168,8 +177,8 @@ impl Kernel {
         };
         self.contradictions += 1;
         let arrived_ns = holder.task().and_then(|task| {
-            let at_once = believed == Holder::Idle || self.outranks(task, believed);
-            self.arrived_ns(cpu, task).filter(|_| at_once)
+            self.arrived_ns(cpu, task)
+                .filter(|_| self.takes_at_once(task, believed))
         });
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
             let from_ns = arrived_ns.max(run.begin_ns);
@@ -190,12 +199,11 @@ impl Kernel {
         self.tell(cpu, run, part(between, run.begin_ns, end_ns, false), sink);
     }
 
-    /// Whether a task takes a CPU from who has it at once: a real-time task of a higher priority.
-    fn outranks(&self, task: ProcId, believed: Holder) -> bool {
+    fn takes_at_once(&self, task: ProcId, believed: Holder) -> bool {
         let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-        match (prio(task), believed.task().and_then(prio)) {
-            (Some(task), Some(believed)) => task.is_real_time() && task.beats(believed),
-            _ => false,
+        match believed {
+            Holder::Idle => true,
+            _ => preempts_at_once(prio(task), believed.task().and_then(prio)),
         }
     }
 

@@ -58,10 +58,11 @@ impl Kernel {
     pub(super) fn life<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {
         match life {
             Life::Fork { .. } => self.fork(event, life, sink),
-            Life::Exec { tid, procname } => {
-                let process = self.processes.find_or_add(event.i64(tid) as i32);
-                if let Some(procname) = procname {
-                    self.processes.get_mut(process).comm = Comm::new(event.text(procname));
+            Life::Exec(fields) => {
+                let process = self.processes.find_or_add(fields.tid(event));
+                let stale = self.follows.stale_names && !fields.has_context();
+                if let Some(comm) = fields.comm(event).filter(|_| !stale) {
+                    self.processes.get_mut(process).comm = Comm::new(comm);
                 }
                 self.close_on_exec(process, sink);
             }
@@ -86,8 +87,12 @@ impl Kernel {
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
+        let stale_names = self.follows.stale_names;
         let left = self.processes.get_mut(prev);
         (left.woken_ns, left.waker) = (None, None);
+        if !stale_names {
+            left.comm = Comm::new(fields.prev.comm(event));
+        }
         self.prio(next, fields.next.prio(event), sink);
         self.begin_run(cpu, next);
         let wait = self.end_wait(next, self.now_ns, sink);

@@ -15,7 +15,7 @@ use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
-use kernel_state::bind::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
+use kernel_state::bind::{self, Families, Known, Life, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +161,14 @@ impl Builder {
         match known {
             Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
             Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
+            Known::Life(Life::Exec(fields)) => {
+                if let (Some(task), Some(comm)) =
+                    (self.tasks.find(fields.tid(event), cpu), fields.comm(event))
+                {
+                    self.tasks.rename(task, comm);
+                    self.mark(cpu, time_ns, false);
+                }
+            }
             Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
             _ => {}
         }
@@ -587,6 +595,6 @@ impl Builder {
 fn is_followed(known: Known) -> bool {
     matches!(
         known,
-        Known::Sched(_) | Known::Handler(_) | Known::Evidence(_)
+        Known::Sched(_) | Known::Life(_) | Known::Handler(_) | Known::Evidence(_)
     )
 }

@@ -4,6 +4,8 @@
 //! it: the idle task's on all CPUs but the first, and others'. Only switches away from such a task
 //! can be missing, so that nothing else ran between it and the next task that the trace shows.
 
+use kernel_state::preempts_at_once;
+
 use super::build::Builder;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex};
 
@@ -20,11 +22,7 @@ impl Builder {
                 .version(self.tasks.states[task.0 as usize].version);
             version.map(|version| version.prio)
         };
-        let outranks = match (prio(prev), prio(current)) {
-            (Some(prev), Some(current)) => prev.is_real_time() && prev.beats(current),
-            _ => false,
-        };
-        let at_once = outranks || self.is_idle(current);
+        let at_once = self.is_idle(current) || preempts_at_once(prio(prev), prio(current));
         match self.arrived_ns(cpu, prev).filter(|_| at_once) {
             Some(arrived_ns) => self.infer(cpu, current, prev, arrived_ns),
             None => self.cpu(cpu).timeline.doubt_run(),

@@ -175,6 +175,18 @@ impl Tasks {
         }
     }
 
+    /// The task has another name from here on, as when it runs another program.
+    pub fn rename(&mut self, task: TaskIndex, comm: &[u8]) {
+        let Some(version) = self.version(self.states[task.0 as usize].version).copied() else {
+            return;
+        };
+        let cut = &comm[..comm.len().min(16)];
+        if version.comm() != cut {
+            let version = self.add_version(version.tid, cut, version.prio);
+            self.states[task.0 as usize].version = version;
+        }
+    }
+
     pub fn find(&self, tid: i32, cpu: u32) -> Option<TaskIndex> {
         self.by_tid.get(&key(tid, cpu)).copied()
     }

@@ -34,10 +34,40 @@ pub enum Life {
         child_pid: FieldId,
         child_comm: FieldId,
     },
-    Exec {
-        tid: FieldId,
-        procname: Option<FieldId>,
-    },
+    Exec(ExecFields),
+}
+
+/// Fields of `sched_process_exec`.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecFields {
+    tid: FieldId,
+    procname: Option<FieldId>,
+    filename: Option<FieldId>,
+}
+
+impl ExecFields {
+    /// The thread that runs another program now.
+    pub fn tid(&self, event: &EventView<'_>) -> i32 {
+        event.i64(self.tid) as i32
+    }
+
+    /// Whether a context says its name.
+    pub fn has_context(&self) -> bool {
+        self.procname.is_some()
+    }
+
+    /// Its name from now on: a context says it, or it is the program's file's, cut as the kernel
+    /// cuts it (`begin_new_exec` in `fs/exec.c`).
+    pub fn comm<'a>(&self, event: &EventView<'a>) -> Option<&'a [u8]> {
+        const COMM_BYTES: usize = 15;
+        if let Some(procname) = self.procname {
+            return Some(event.text(procname));
+        }
+        let path = event.text(self.filename?);
+        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        let name = &name[..name.len().min(COMM_BYTES)];
+        (!name.is_empty()).then_some(name)
+    }
 }
 
 /// Fields of an event about one task.
@@ -142,10 +172,11 @@ pub(super) fn life(class: &EventClass) -> Option<Life> {
             child_pid: field("child_pid")?,
             child_comm: field("child_comm")?,
         },
-        "sched_process_exec" => Life::Exec {
+        "sched_process_exec" => Life::Exec(ExecFields {
             tid: tid(class, "")?,
             procname: field("procname"),
-        },
+            filename: field("filename"),
+        }),
         _ => return None,
     })
 }

@@ -254,6 +254,7 @@ impl<'a> Walk<'a> {
         let follows = Follow {
             stretches: asks(Family::States) || asks(Family::Resources),
             queues: asks(Family::Dependency),
+            stale_names: options.as_lttng_analyses,
         };
         let filter = match asks(Family::Intervals) {
             true => Some(Events::new(&options, trace)?),
