@@ -10,7 +10,7 @@ use crate::naming::{self, Key};
 use crate::phases::Chain;
 use crate::public;
 use event::evidence::PreemptionModel;
-use event::evidence::Step;
+use event::evidence::{Step, StepKind};
 
 use crate::term::{Reason, Term, TermKind};
 
@@ -161,7 +161,7 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         end: account.end,
     };
     let edge = TermKind::Unexplained(Reason::WindowEdge);
-    let grade = if model.is_lossy(range, cpus) {
+    let grade = if model.is_lossy(range, cpus) || model.has_loss(last_wait(account)) {
         Grade::Lossy
     } else if account.waiting
         || model.has_edge(account.origin.as_ns(), account.end.as_ns())
@@ -175,5 +175,15 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         terms,
         total: account.end - account.origin,
         grade,
+    }
+}
+
+/// The target's own wait for a CPU, to its end.
+fn last_wait(account: &Account<'_>) -> TimeRange {
+    let wakes_it = |step: &&Step| step.kind == StepKind::Waking && step.id == account.target;
+    let wake_up = account.steps.iter().rev().find(wakes_it);
+    TimeRange {
+        begin: wake_up.map_or(account.end, |step| step.time),
+        end: account.end,
     }
 }

@@ -55,9 +55,10 @@ pub enum Change<'a> {
         waker: Option<ProcId>,
         /// Since when it waited for a CPU, if it was seen to.
         waited_since_ns: Option<i64>,
-        /// Whether events were lost while it waited: it may have run meanwhile.
+        /// Nobody knows how long it waited: events were lost meanwhile, or the switch was not
+        /// recorded.
         lossy: bool,
-        /// Whether the switch was not recorded.
+        /// The switch was not recorded: it came on the CPU at `at_ns` at the earliest.
         inferred: bool,
     },
     /// A task waited for a CPU; told where queues are followed, and no event was lost meanwhile.
@@ -81,7 +82,7 @@ pub enum Change<'a> {
         from_ns: i64,
         /// Until when.
         until_ns: i64,
-        /// Whether its begin was not recorded, but follows from other events.
+        /// Its begin was not recorded: it had the CPU for so long at most.
         inferred: bool,
     },
     /// The same with handlers and system calls told apart; only told when [`super::Kernel::new`]
@@ -91,8 +92,10 @@ pub enum Change<'a> {
         cpu: u32,
         /// What it did.
         what: CpuWhat,
-        /// The task on it, where one is known.
-        process: Option<ProcId>,
+        /// Who had it: handlers ran on their time.
+        holder: Holder,
+        /// As in [`Change::Ran`].
+        inferred: bool,
         /// From when.
         from_ns: i64,
         /// Until when.

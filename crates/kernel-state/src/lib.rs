@@ -59,6 +59,10 @@ struct CpuState {
     handlers: waker::Handlers,
     run: run::Run,
     queue: queue::Queue,
+    /// Up to the loss after which nothing is known; told at the next switch.
+    before_loss: Option<(run::Run, run::Part)>,
+    /// Up to its first switch; told at the trace's end.
+    first_run: Option<(run::Run, run::Part)>,
     /// A switch out of idle was recorded here.
     left_idle: bool,
     /// So many runs were not, and were inferred.
@@ -101,6 +105,15 @@ pub struct Kernel {
     lost_until_ns: i64,
     /// Tasks left CPUs that, by the events, others had.
     contradictions: u64,
+    /// The first event.
+    first_ns: i64,
+    /// CPUs that the trace has streams of: as many as the greatest number and one.
+    cpus_of_trace: u32,
+}
+
+fn cpus_of(trace: &Trace) -> u32 {
+    let last = trace.info().cpus.last();
+    last.map_or(0, |cpu| cpu.0.saturating_add(1).min(CPUS_MAX))
 }
 
 impl Kernel {
@@ -117,6 +130,8 @@ impl Kernel {
             follows,
             lost_until_ns: i64::MIN,
             contradictions: 0,
+            first_ns: i64::MAX,
+            cpus_of_trace: cpus_of(trace),
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
@@ -164,6 +179,11 @@ impl Kernel {
         self.contradictions
     }
 
+    /// How many CPUs the trace has: it has streams of them, or events spoke of them.
+    pub fn cpus(&self) -> usize {
+        self.cpus_seen().max(self.cpus_of_trace as usize)
+    }
+
     /// How many CPUs events spoke of.
     pub fn cpus_seen(&self) -> usize {
         self.cpus.iter().filter(|cpu| cpu.seen).count()
@@ -197,6 +217,7 @@ impl Kernel {
     #[inline]
     pub fn event<S: Sink>(&mut self, event: &EventView<'_>, now_ns: i64, sink: &mut S) {
         self.now_ns = now_ns;
+        self.first_ns = self.first_ns.min(now_ns);
         let Some(bound) = self.binding.get(event.class()) else {
             return;
         };
@@ -209,7 +230,7 @@ impl Kernel {
             return;
         };
         if !matches!(bound.known, Known::Function(_) | Known::Evidence(_)) {
-            self.begin_recording(cpu);
+            self.begin_recording(cpu, sink);
         }
         match bound.known {
             Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),

@@ -29,7 +29,7 @@ impl Kernel {
             state.handlers = Handlers::default();
             state.irq = None;
             state.softirqs = Default::default();
-            self.lose_run(cpu, from_ns, sink);
+            self.lose_run(cpu, from_ns);
         }
         sink.change(
             self,

@@ -84,6 +84,17 @@ pub struct File {
     pub cloexec: bool,
 }
 
+/// A task came on a run queue. However often it is woken while it waits, it stays there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The run queue's CPU.
+    pub cpu: u32,
+    /// When.
+    pub at_ns: i64,
+    /// It is on the way: the event was that of the waker.
+    pub under_way: bool,
+}
+
 /// A thread.
 #[derive(Debug, Default)]
 pub struct Process {
@@ -111,7 +122,9 @@ pub struct Process {
     /// Since when it waits for a CPU.
     pub runnable_since_ns: Option<i64>,
     /// On which CPU's run queue it came last, and when, while it waits for a CPU.
-    pub arrived: Option<(u32, i64)>,
+    pub arrived: Option<Arrival>,
+    /// Where it waits may lie outside of what was recorded: it may have run there unseen.
+    pub doubtful: bool,
     /// The CPU on whose run queue it waits, where queues are followed.
     pub queued_on: Option<u32>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
@@ -145,6 +158,11 @@ impl Processes {
     pub fn iter(&self) -> impl Iterator<Item = (ProcId, &Process)> {
         let all = self.all.iter().enumerate();
         all.map(|(place, process)| (ProcId(place as u32), process))
+    }
+
+    /// All, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        self.all.iter_mut()
     }
 
     /// The thread, a new one when it was not seen before.

@@ -96,7 +96,7 @@ pub fn preempts_at_once(task: Option<Prio>, running: Option<Prio>) -> bool {
 
 /// A part of a run that is known to be of one kind.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+pub(super) struct Part {
     holder: Holder,
     begin_ns: i64,
     end_ns: i64,
@@ -104,15 +104,27 @@ struct Part {
 }
 
 impl Kernel {
-    /// The CPU has an event: its recording has begun.
+    /// The CPU has an event: its recording has begun. What it did before nobody knows.
     #[inline]
-    pub(super) fn begin_recording(&mut self, cpu: u32) {
+    pub(super) fn begin_recording<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         if state.run.belief == Belief::Unseen {
             state.run.belief = Belief::UntilFirstSwitch;
             state.run.begin_ns = now_ns;
+            self.tell_unseen(cpu, now_ns, sink);
         }
+    }
+
+    /// Tells what a CPU did before its first event.
+    fn tell_unseen<S: Sink>(&mut self, cpu: u32, end_ns: i64, sink: &mut S) {
+        let part = Part {
+            holder: Holder::Unknown,
+            begin_ns: self.first_ns,
+            end_ns,
+            inferred: false,
+        };
+        self.tell(cpu, &Run::default(), part, sink);
     }
 
     /// Who is on a CPU, as the model sees it.
@@ -137,8 +149,15 @@ impl Kernel {
         };
         match run.belief {
             Belief::Unseen => {}
-            Belief::UntilFirstSwitch => self.tell(cpu, &run, whole(holder), sink),
-            Belief::Lost => self.tell(cpu, &run, whole(Holder::Unknown), sink),
+            Belief::UntilFirstSwitch => {
+                let part = whole(holder);
+                self.cpus[cpu as usize].first_run = Some((run, part));
+                return;
+            }
+            Belief::Lost => {
+                self.tell_before_loss(cpu, sink);
+                self.tell(cpu, &run, whole(Holder::Unknown), sink);
+            }
             Belief::Switched(believed) if believed == holder => {
                 self.tell(cpu, &run, whole(holder), sink);
             }
@@ -182,7 +201,14 @@ impl Kernel {
         });
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
             let from_ns = arrived_ns.max(run.begin_ns);
-            self.tell(cpu, run, part(believed, run.begin_ns, from_ns, false), sink);
+            // Another task that hides its switches may have come between the two.
+            let doubtful = believed != Holder::Idle;
+            self.tell(
+                cpu,
+                run,
+                part(believed, run.begin_ns, from_ns, doubtful),
+                sink,
+            );
             self.lose_sight(believed, from_ns, sink);
             self.cpus[cpu as usize].inferred += 1;
             self.scheduled_in(cpu, task, from_ns, sink);
@@ -197,6 +223,15 @@ impl Kernel {
             false => Holder::SomeTask,
         };
         self.tell(cpu, run, part(between, run.begin_ns, end_ns, false), sink);
+        if let Some(task) = holder.task().filter(|task| self.waits(*task)) {
+            self.scheduled_in(cpu, task, end_ns, sink);
+        }
+    }
+
+    /// Whether a task was seen to wait for a CPU.
+    fn waits(&self, id: ProcId) -> bool {
+        let process = self.process(id);
+        process.woken_ns.is_some() || process.runnable_since_ns.is_some()
     }
 
     fn takes_at_once(&self, task: ProcId, believed: Holder) -> bool {
@@ -210,8 +245,8 @@ impl Kernel {
     /// When a runnable task came on the run queue of `cpu`, if it was not seen to run since.
     fn arrived_ns(&self, cpu: u32, id: ProcId) -> Option<i64> {
         let process = self.process(id);
-        let (on, at_ns) = process.arrived?;
-        (on == cpu && process.runnable_since_ns.is_some()).then_some(at_ns)
+        let arrival = process.arrived?;
+        (arrival.cpu == cpu && process.runnable_since_ns.is_some()).then_some(arrival.at_ns)
     }
 
     /// Nobody knows what became of a task that had a CPU.
@@ -230,7 +265,7 @@ impl Kernel {
     }
 
     /// Events were lost on a CPU: what it did up to then is told, and nothing from there on.
-    pub(super) fn lose_run<S: Sink>(&mut self, cpu: u32, from_ns: i64, sink: &mut S) {
+    pub(super) fn lose_run(&mut self, cpu: u32, from_ns: i64) {
         let Some(state) = self.cpus.get_mut(cpu as usize) else {
             return;
         };
@@ -255,12 +290,31 @@ impl Kernel {
             end_ns,
             inferred: false,
         };
-        self.tell(cpu, &run, part, sink);
-        self.recycle(cpu, run);
         let state = &mut self.cpus[cpu as usize];
         state.run.belief = Belief::Lost;
         state.run.begin_ns = end_ns;
         state.run.stretches.push((end_ns, CpuWhat::Unknown));
+        if belief != Belief::Lost {
+            state.before_loss = Some((run, part));
+            return;
+        }
+        // Losses come in the order of their ends: this one began before, or after, the last.
+        let begin_ns = begin_ns.min(from_ns);
+        state.run.begin_ns = begin_ns;
+        if let Some((_, before)) = &mut state.before_loss {
+            before.end_ns = before.end_ns.min(from_ns);
+            state.run.begin_ns = begin_ns.max(before.begin_ns);
+        }
+        // Handlers between the two are certain.
+        state.run.stretches = run.stretches;
+        state.run.stretches.push((end_ns, CpuWhat::Unknown));
+    }
+
+    /// Tells what a CPU did up to the loss after which nothing is known of it.
+    fn tell_before_loss<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        if let Some((run, part)) = self.cpus[cpu as usize].before_loss.take() {
+            self.tell(cpu, &run, part, sink);
+        }
     }
 
     /// The room of a run's stretches serves the next run.
@@ -275,7 +329,10 @@ impl Kernel {
     /// it, which is recorded.
     pub fn finish<S: Sink>(&mut self, end_ns: i64, sink: &mut S) {
         self.now_ns = self.now_ns.max(end_ns);
+        self.tell_first_runs(sink);
+        self.cpu(self.cpus_of_trace.saturating_sub(1));
         for cpu in 0..self.cpus.len() as u32 {
+            self.tell_before_loss(cpu, sink);
             let state = &mut self.cpus[cpu as usize];
             let hides_idle = state.hides_idle();
             let run = std::mem::take(&mut state.run);
@@ -286,7 +343,8 @@ impl Kernel {
                 inferred: false,
             };
             match run.belief {
-                Belief::Unseen => continue,
+                Belief::Unseen if cpu < self.cpus_of_trace => self.tell_unseen(cpu, end_ns, sink),
+                Belief::Unseen => {}
                 Belief::UntilFirstSwitch | Belief::Lost => {
                     self.tell(cpu, &run, part(Holder::Unknown), sink);
                 }
@@ -301,7 +359,27 @@ impl Kernel {
                         None => self.tell(cpu, &run, part(Holder::Idle), sink),
                     }
                 }
-                Belief::Switched(holder) => self.tell(cpu, &run, part(holder), sink),
+                Belief::Switched(holder) => {
+                    self.tell(cpu, &run, part(holder), sink);
+                    if holder == Holder::Idle {
+                        // An idle CPU takes a task at once: it may have, unrecorded.
+                        self.doubt_waits_on(cpu);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Who left each CPU first has had it since its first event, if the trace holds all switches;
+    /// where one is seen to be missing, there may be one more.
+    fn tell_first_runs<S: Sink>(&mut self, sink: &mut S) {
+        for cpu in 0..self.cpus.len() as u32 {
+            if let Some((run, part)) = self.cpus[cpu as usize].first_run.take() {
+                let holder = match self.contradictions {
+                    0 => part.holder,
+                    _ => Holder::Unknown,
+                };
+                self.tell(cpu, &run, Part { holder, ..part }, sink);
             }
         }
     }
@@ -314,11 +392,11 @@ impl Kernel {
         seen.map(|(cpu, state)| (cpu as u32, state.believed(), state.run.begin_ns))
     }
 
-    /// The stretches of the runs that are open: CPU, what, task, from, until.
+    /// The stretches of the runs that are open: CPU, what, who, from, until.
     pub fn open_stretches(
         &self,
         end_ns: i64,
-        mut each: impl FnMut(u32, CpuWhat, Option<ProcId>, i64, i64),
+        mut each: impl FnMut(u32, CpuWhat, Holder, i64, i64),
     ) {
         for (cpu, holder, begin_ns) in self.open_runs() {
             let run = &self.cpus[cpu as usize].run;
@@ -329,7 +407,7 @@ impl Kernel {
                 inferred: false,
             };
             stretches(run, part, |what, from_ns, until_ns| {
-                each(cpu, what, holder.task(), from_ns, until_ns);
+                each(cpu, what, holder, from_ns, until_ns);
             });
         }
     }
@@ -358,7 +436,8 @@ impl Kernel {
             let change = Change::Stayed {
                 cpu,
                 what,
-                process: part.holder.task(),
+                holder: part.holder,
+                inferred: part.inferred,
                 from_ns,
                 until_ns,
             };
@@ -411,6 +490,11 @@ impl Kernel {
 }
 
 impl super::CpuState {
+    /// Whether it had no event.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.run.belief == Belief::Unseen
+    }
+
     /// Whether the kernel does not record where this CPU stops to idle.
     fn hides_idle(&self) -> bool {
         self.inferred > 0 && !self.left_idle

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use trace::EventView;
 
-use super::process::{Comm, Process};
+use super::process::{Arrival, Comm, Process};
 use super::waker::{Handlers, Waker};
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
 use crate::bind::{Life, Sched, SwitchFields, TaskFields, WakeKind};
@@ -41,7 +41,7 @@ impl Kernel {
                     }),
                 };
                 if let Some(to) = fields.cpu(event) {
-                    self.arrive(process, to);
+                    self.arrive(process, to, false);
                 }
                 sink.change(self, &Change::Migrate { process, cpu });
                 self.prio(process, fields.prio(event), sink);
@@ -115,8 +115,10 @@ impl Kernel {
     /// A task came on a CPU, which was not recorded.
     pub(super) fn scheduled_in<S: Sink>(&mut self, cpu: u32, id: ProcId, at_ns: i64, sink: &mut S) {
         let wait = self.end_wait(id, at_ns, sink);
+        // It came on the CPU then at the earliest.
         let wait = Wait {
             inferred: true,
+            lossy: true,
             ..wait
         };
         self.tell_scheduled_in(cpu, id, wait, sink);
@@ -132,6 +134,7 @@ impl Kernel {
         let lost_until_ns = self.lost_until_ns;
         let task = self.processes.get_mut(id);
         task.arrived = None;
+        let doubtful = std::mem::take(&mut task.doubtful);
         let (woken_ns, waker) = (task.woken_ns.take(), task.waker.take());
         let waited_since_ns = task.runnable_since_ns.take().filter(|_| !unseen);
         let since_ns = woken_ns.or(waited_since_ns);
@@ -140,7 +143,7 @@ impl Kernel {
             woken_ns,
             waker: waker.and_then(|waker| self.processes.find(waker)),
             waited_since_ns,
-            lossy: since_ns.is_some_and(|since_ns| since_ns <= lost_until_ns),
+            lossy: doubtful || since_ns.is_some_and(|since_ns| since_ns <= lost_until_ns),
             inferred: false,
         }
     }
@@ -230,6 +233,7 @@ impl Kernel {
             }),
         };
         self.prio(id, fields.prio(event), sink);
+        self.wake_again(id, kind, sink);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
         let process = self.processes.get_mut(id);
         // Only the first of several wake-ups counts.
@@ -238,16 +242,56 @@ impl Kernel {
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
-        self.arrive(id, fields.cpu(event).unwrap_or(cpu));
+        self.arrive(
+            id,
+            fields.cpu(event).unwrap_or(cpu),
+            kind == WakeKind::Waking,
+        );
+    }
+
+    /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
+    /// that seems to wait for a CPU since its last wake-up has run meanwhile.
+    fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
+        let process = self.processes.get(id);
+        let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
+        if !ran || self.follows.stale_names {
+            return;
+        }
+        let cpu = process.arrived.map_or(0, |arrival| arrival.cpu);
+        self.scheduled_in(cpu, id, self.now_ns, sink);
     }
 
     /// A task comes on the run queue of a CPU.
-    fn arrive(&mut self, id: ProcId, cpu: u32) {
-        let now_ns = self.now_ns;
+    fn arrive(&mut self, id: ProcId, cpu: u32, under_way: bool) {
+        let at_ns = self.now_ns;
         let process = self.processes.get_mut(id);
-        if process.runnable_since_ns.is_some() {
-            process.arrived = Some((cpu, now_ns));
+        if process.runnable_since_ns.is_none() {
+            return;
+        }
+        // It may run there unseen.
+        let unseen = self
+            .cpus
+            .get(cpu as usize)
+            .is_none_or(|state| state.is_unseen());
+        let process = self.processes.get_mut(id);
+        process.doubtful |= unseen;
+        let is_there = |arrival: Arrival| arrival.cpu == cpu && (!arrival.under_way || under_way);
+        if !process.arrived.is_some_and(is_there) {
+            process.arrived = Some(Arrival {
+                cpu,
+                at_ns,
+                under_way,
+            });
             self.queue(id, cpu);
+        }
+    }
+
+    /// Who waits for a CPU that seems to idle may have run there unseen.
+    pub(super) fn doubt_waits_on(&mut self, cpu: u32) {
+        let now_ns = self.now_ns;
+        for process in self.processes.iter_mut() {
+            let is_here = |arrival: Arrival| arrival.cpu == cpu && arrival.at_ns < now_ns;
+            process.doubtful |= process.arrived.is_some_and(is_here);
         }
     }
 

@@ -312,7 +312,7 @@ fn a_long_log_comes_in_parts_that_are_all_of_it() {
         .iter()
         .map(|tick| (tick.continues, tick.goes_on, names(tick)))
         .collect();
-    let (head, tail) = (vec!["per_tid_stats", "log"], vec!["log", "top"]);
+    let (head, tail) = (vec!["per_tid_stats", "log"], vec!["log", "top", "unknown"]);
     let expect = [
         (false, true, head),
         (true, true, vec!["log"]),

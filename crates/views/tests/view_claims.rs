@@ -107,7 +107,16 @@ fn states_of_a_thread_and_of_its_cpu_add_up_to_the_window() {
         .find(|row| row[0] == process(A))
         .expect("a is there");
     // Own run 0 to 20 and 95 to 100, in the call 20 to 30, 66 to 70 and 90 to 95.
-    let expect = [us(25), us(19), us(0), us(24), us(32), us(0), Cell::Count(3)];
+    let expect = [
+        us(25),
+        us(19),
+        us(0),
+        us(24),
+        us(32),
+        us(0),
+        us(0),
+        Cell::Count(3),
+    ];
     assert_eq!(a[1..], expect);
     let b = threads
         .iter()
@@ -116,8 +125,9 @@ fn states_of_a_thread_and_of_its_cpu_add_up_to_the_window() {
     assert_eq!(b[1], us(20));
     assert_eq!(b[4], us(2), "woken at 68, on the CPU at 70");
     let cpus = rows(&trace, "states", &options, "cpus");
-    let expect = [Cell::Cpu(0), us(32), us(45), us(19), us(4), us(0), us(0)];
-    assert_eq!(cpus, [expect]);
+    let busy = [Cell::Cpu(0), us(32), us(45), us(19), us(4), us(0), us(0)];
+    let unseen = [Cell::Cpu(1), us(0), us(0), us(0), us(0), us(0), us(100)];
+    assert_eq!(cpus, [busy, unseen]);
 }
 
 #[test]

@@ -278,7 +278,8 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         .map(Cpu::parse_list)
         .transpose()?;
     Ok(ReportOptions {
-        as_lttng_analyses: typed.as_program.is_some(),
+        // Who reads LAMI knows the columns of lttng-analyses.
+        as_lttng_analyses: typed.as_program.is_some() || typed.lami,
         code: CodeNames::default(),
         spill: Spill::default(),
         begin_ns: None,

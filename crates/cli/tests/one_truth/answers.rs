@@ -27,6 +27,8 @@ pub struct ThreadStates {
     pub waiting_ns: i64,
     pub blocked_ns: i64,
     pub unknown_ns: i64,
+    /// At most so much less on a CPU: a switch was not recorded.
+    pub inferred_ns: i64,
     /// Rows of this id: threads had it one after the other.
     pub rows: i64,
 }
@@ -274,6 +276,7 @@ impl Answers {
             states.waiting_ns += row.ns("waiting")?;
             states.blocked_ns += row.ns("blocked")?;
             states.unknown_ns += row.ns("unknown")?;
+            states.inferred_ns += row.ns("inferred")?;
             states.rows += 1;
             Ok(())
         })

@@ -19,12 +19,10 @@ pub fn no_thread_had_a_cpu_for_longer_than_in_truth(recording: &Recording) -> Cl
     for tid in recording.truth.tids() {
         let true_ns = recording.truth.task_ns(tid, answers.window, runs);
         let true_ns = true_ns + exits_ns.get(&tid).copied().unwrap_or(0);
-        let top_ns = answers.top_ns.get(&tid).copied().unwrap_or(0);
+        let states = answers.threads.get(&tid).copied().unwrap_or_default();
+        let top_ns = answers.top_ns.get(&tid).copied().unwrap_or(0) - states.inferred_ns;
         at_most(&format!("thread {tid} in cputop"), top_ns, true_ns)?;
-        let states_ns = answers
-            .threads
-            .get(&tid)
-            .map_or(0, |states| states.on_cpu_ns());
+        let states_ns = states.on_cpu_ns() - states.inferred_ns;
         at_most(&format!("thread {tid} in states"), states_ns, true_ns)?;
     }
     Ok(())

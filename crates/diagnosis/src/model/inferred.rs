@@ -61,10 +61,26 @@ impl Builder {
             );
             arrives && moment.cpu == cpu
         };
-        let runnable = matches!(state.run, Run::Woken | Run::Preempted);
-        // The wake-up's arrival on the run queue is its last moment; without one, its begin.
-        let last = state.log.last().filter(|_| runnable);
-        last.filter(is_arrival).map(|moment| moment.time_ns)
+        if !matches!(state.run, Run::Woken | Run::Preempted) {
+            return None;
+        }
+        // Woken again while it waits, it stays where it is; its own event of the arrival counts
+        // before that of the waker.
+        let mut arrived: Option<&Moment> = None;
+        // A wake-up from before the one that counts led nowhere.
+        let since_ns = match state.run {
+            Run::Woken => state.woken_ns,
+            _ => i64::MIN,
+        };
+        let counts = |moment: &&Moment| is_arrival(moment) && moment.time_ns >= since_ns;
+        for moment in state.log.iter().rev().take_while(counts) {
+            let is_waker_s = moment.kind == MomentKind::Waking;
+            if is_waker_s && arrived.is_some_and(|later| later.kind != MomentKind::Waking) {
+                continue;
+            }
+            arrived = Some(moment);
+        }
+        arrived.map(|moment| moment.time_ns)
     }
 
     fn infer(&mut self, cpu: u32, current: TaskIndex, task: TaskIndex, arrived_ns: i64) {

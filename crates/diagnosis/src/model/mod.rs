@@ -124,12 +124,18 @@ impl Model {
         })
     }
 
+    /// Whether events were lost on any CPU inside `range`: a task may have run there.
+    pub fn has_loss(&self, range: TimeRange) -> bool {
+        let mut losses = self.losses.iter();
+        losses.any(|lost| lost.range.begin < range.end && range.begin <= lost.range.end)
+    }
+
     /// Whether a CPU's first event lies between two instants: what it did before is not known, and
     /// a task that seems to wait may have run there.
     pub fn has_edge(&self, begin_ns: i64, end_ns: i64) -> bool {
         self.begins_ns
             .iter()
-            .any(|first_ns| begin_ns < *first_ns && *first_ns < end_ns)
+            .any(|first_ns| begin_ns < *first_ns && *first_ns <= end_ns)
     }
 
     /// How many page faults a task had in this time. Only their begin is an event.

@@ -174,7 +174,11 @@ fn cpu(page: &Page<'_>, out: &mut String) {
     };
     let threads = page.rows("per-process").iter().map(|row| {
         let migrations = count(&row[1]).to_string();
-        percent_bar(&row[3], label(&thread(&row[0]), &migrations, name(&row[2])))
+        let mut bar = percent_bar(&row[3], label(&thread(&row[0]), &migrations, name(&row[2])));
+        if let Some(inferred) = row.get(4).map(percent).filter(|share| *share >= 0.005) {
+            let _ = write!(bar.label, "  inferred: {inferred:.2} %");
+        }
+        bar
     });
     let header = label("Process", "Migrations", "Priorities");
     bars("Per-TID Usage", &header, &threads.collect::<Vec<_>>(), out);

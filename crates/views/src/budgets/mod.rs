@@ -141,8 +141,16 @@ impl Tally {
             // One is enough, whatever is missing.
             return Judgement::Broken;
         }
-        if self.samples == 0 {
+        if self.samples + self.unsure == 0 {
             return inconclusive("there is no sample".to_owned());
+        }
+        let unsure = u128::from(self.unsure + self.open);
+        let all = u128::from(self.samples) + unsure;
+        let may_break =
+            (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
+        if holes == 0 && self.unsure > 0 && may_break {
+            let unsure = self.unsure;
+            return inconclusive(format!("nobody knows how long {unsure} of them lasted"));
         }
         if holes > 0 {
             return inconclusive(format!("events are missing in {}", places(holes)));
@@ -224,16 +232,22 @@ impl<'a> Checker<'a> {
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-        self.sample(is_it, begin_ns, self.now_ns);
+        self.sample(is_it, begin_ns, self.now_ns, false);
     }
 
     /// Something lasted from an instant to another.
-    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end_ns: i64) {
+    fn sample(
+        &mut self,
+        is_it: impl Fn(&Subject) -> bool,
+        begin_ns: i64,
+        end_ns: i64,
+        lossy: bool,
+    ) {
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
-            match begin_ns <= self.hole_end_ns {
+            match lossy || begin_ns <= self.hole_end_ns {
                 true => tally.unsure += 1,
                 false => tally.add(begin_ns, end_ns, budget.limit.as_ns()),
             }
@@ -245,7 +259,7 @@ impl<'a> Checker<'a> {
         for (def, begin_ns) in std::mem::take(&mut self.open).into_values() {
             let name = self.rules.periods.list()[def].name.clone();
             let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-            self.still_open(is_it, begin_ns);
+            self.still_open(is_it, begin_ns, false);
         }
     }
 
@@ -261,20 +275,21 @@ impl<'a> Checker<'a> {
             };
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
-                self.still_open(|subject| is_wake_up_of(subject, &comm), begin_ns);
+                let is_it = |subject: &Subject| is_wake_up_of(subject, &comm);
+                self.still_open(is_it, begin_ns, process.doubtful);
             }
         }
     }
 
     /// What is still open when the trace ends is over if it is over already; else nobody knows.
-    fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64) {
+    fn still_open(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, doubtful: bool) {
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
             let limit_ns = budget.limit.as_ns();
             let is_over = self.now_ns - begin_ns > limit_ns;
-            match is_over && begin_ns > self.hole_end_ns {
+            match is_over && !doubtful && begin_ns > self.hole_end_ns {
                 true => tally.add(begin_ns, self.now_ns, limit_ns),
                 false => tally.open += 1,
             }
@@ -303,10 +318,12 @@ impl Sink for Checker<'_> {
                 process,
                 at_ns,
                 woken_ns: Some(woken_ns),
+                lossy,
                 ..
             } => {
                 let comm = kernel.process(process).comm;
-                self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns, at_ns);
+                let is_it = |subject: &Subject| is_wake_up_of(subject, &comm);
+                self.sample(is_it, woken_ns, at_ns, lossy);
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);

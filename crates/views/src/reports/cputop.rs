@@ -20,6 +20,18 @@ const PER_PROCESS: TableClass = TableClass {
         Column::new("usage", "CPU usage", Kind::Ratio),
     ],
 };
+/// The same with how much is inferred, which the peer does not know.
+const PER_PROCESS_GRADED: TableClass = TableClass {
+    name: "per-process",
+    title: "Per-TID top CPU usage",
+    columns: &[
+        PROCESS,
+        Column::count("migrations", "Migration count", "migrations"),
+        PRIO_LIST,
+        Column::new("usage", "CPU usage", Kind::Ratio),
+        Column::new("inferred", "Of it inferred", Kind::Ratio),
+    ],
+};
 const PER_CPU: TableClass = TableClass {
     name: "per-cpu",
     title: "Per-CPU top CPU usage",
@@ -48,6 +60,8 @@ struct Thread {
     tid: i32,
     comm: Comm,
     total_ns: i64,
+    /// At most so much less of it: a switch was not recorded.
+    inferred_ns: i64,
     /// It runs since.
     since_ns: Option<i64>,
     migrations: u64,
@@ -60,6 +74,7 @@ impl Thread {
             tid,
             comm,
             total_ns: 0,
+            inferred_ns: 0,
             since_ns: None,
             migrations: 0,
             prios: Prios::default(),
@@ -102,9 +117,15 @@ impl CpuTop {
     }
 
     /// A CPU was had from an instant to another.
-    fn ran(&mut self, kernel: &Kernel, cpu: u32, holder: Holder, from_ns: i64, until_ns: i64) {
+    fn ran(
+        &mut self,
+        kernel: &Kernel,
+        cpu: u32,
+        (holder, inferred): (Holder, bool),
+        (from_ns, until_ns): (i64, i64),
+    ) {
         let ns = until_ns - from_ns.max(self.begin_ns);
-        if !self.options.wants_cpu(cpu) || ns <= 0 {
+        if !self.options.wants_cpu(cpu) || ns <= 0 || holder == Holder::Unknown {
             return;
         }
         let wanted = match holder {
@@ -129,6 +150,7 @@ impl CpuTop {
                     thread
                 });
                 thread.total_ns += ns;
+                thread.inferred_ns += if inferred { ns } else { 0 };
             }
             _ => self.some_ns += ns,
         }
@@ -172,7 +194,11 @@ impl CpuTop {
     }
 
     fn per_process(&self, span: Span) -> Table {
-        let mut table = span.table(&PER_PROCESS);
+        let graded = !self.options.as_lttng_analyses;
+        let mut table = span.table(match graded {
+            true => &PER_PROCESS_GRADED,
+            false => &PER_PROCESS,
+        });
         let share = |thread: &Thread| share(thread.total_ns, span);
         let mut threads: Vec<&Thread> = self.threads.values().collect();
         threads.sort_by(|a, b| share(b).total_cmp(&share(a)));
@@ -190,6 +216,9 @@ impl CpuTop {
                 Cell::Text(thread.prios.to_string()),
                 Cell::Ratio(share(thread)),
             ]);
+            if graded && let Some(row) = table.rows.last_mut() {
+                row.push(Cell::Ratio(self::share(thread.inferred_ns, span)));
+            }
         }
         if self.some_ns > 0 {
             table.rows.push(vec![
@@ -201,6 +230,7 @@ impl CpuTop {
                 Cell::Count(0),
                 Cell::Text(String::new()),
                 Cell::Ratio(self::share(self.some_ns, span)),
+                Cell::Ratio(0.0),
             ]);
         }
         table
@@ -232,9 +262,10 @@ impl Question for CpuTop {
                 holder,
                 from_ns,
                 until_ns,
-                ..
+                inferred,
             } if !self.options.as_lttng_analyses => {
-                self.ran(kernel, *cpu, *holder, *from_ns, *until_ns);
+                let span = (*from_ns, *until_ns);
+                self.ran(kernel, *cpu, (*holder, *inferred), span);
             }
             Change::Migrate { process, cpu } => {
                 let (id, process) = (process, kernel.process(*process));
@@ -257,7 +288,7 @@ impl Question for CpuTop {
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
         if !self.options.as_lttng_analyses {
             for (cpu, holder, since_ns) in kernel.open_runs() {
-                self.ran(kernel, cpu, holder, since_ns, span.end_ns);
+                self.ran(kernel, cpu, (holder, false), (since_ns, span.end_ns));
             }
             for (id, thread) in &mut self.threads {
                 // One thread has one name: its last.
@@ -283,8 +314,13 @@ impl Question for CpuTop {
             per_cpu.rows.push(vec![Cell::Cpu(*cpu), Cell::Ratio(share)]);
         }
         let mut total = span.table(&TOTAL);
-        if kernel.cpus_seen() > 0 {
-            let usage = usage / kernel.cpus_seen() as f64;
+        let cpus = match (self.options.as_lttng_analyses, self.options.cpus.len()) {
+            (true, _) => kernel.cpus_seen(),
+            (false, 0) => kernel.cpus(),
+            (false, asked) => asked,
+        };
+        if cpus > 0 {
+            let usage = usage / cpus as f64;
             total.rows.push(vec![Cell::Ratio(usage)]);
         }
         vec![self.per_process(span), per_cpu, total]

@@ -99,6 +99,20 @@ fn by_total<'a, K>(
     rows
 }
 
+fn holder_cell(kernel: &Kernel, holder: Holder) -> Cell {
+    let task = |name: Option<&str>, tid| Cell::Process {
+        name: name.map(str::to_owned),
+        pid: tid,
+        tid,
+    };
+    match holder {
+        Holder::Task(id) => process_cell(kernel, id),
+        Holder::Idle => task(Some("idle"), Some(0)),
+        Holder::SomeTask => task(None, None),
+        Holder::Unknown => Cell::Unknown,
+    }
+}
+
 impl Question for Dependency {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
@@ -145,12 +159,7 @@ impl Question for Dependency {
         }
         let mut cpu = span.table(&CPU);
         for ((id, holder), waits) in by_total(&self.waited, &self.options) {
-            let holder = match holder {
-                Holder::Task(holder) => process_cell(kernel, *holder),
-                Holder::Idle => Cell::Text("idle".to_owned()),
-                Holder::SomeTask => Cell::Text("some task".to_owned()),
-                Holder::Unknown => Cell::Unknown,
-            };
+            let holder = holder_cell(kernel, *holder);
             let mut row = vec![process_cell(kernel, ProcId(*id)), holder];
             row.push(Cell::Count(waits.summary.count));
             row.extend(waits.cells());

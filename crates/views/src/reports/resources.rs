@@ -63,8 +63,8 @@ struct Usage {
 pub(super) struct Resources {
     options: Rc<ReportOptions>,
     begin_ns: i64,
-    /// Since when each CPU is busy without a pause.
-    busy_since_ns: Ordered<u32, i64>,
+    /// From when to when each CPU was busy without a pause, the last time.
+    busy: Ordered<u32, (i64, i64)>,
     all: Ordered<Resource, Usage>,
 }
 
@@ -73,7 +73,7 @@ impl Resources {
         Resources {
             options,
             begin_ns,
-            busy_since_ns: Ordered::default(),
+            busy: Ordered::default(),
             all: Ordered::default(),
         }
     }
@@ -92,27 +92,19 @@ impl Resources {
         usage.bins.spread(from_ns, to_ns, |bin, ns| bin.0 += ns);
     }
 
-    /// A CPU did something from an instant to another.
-    fn cpu_stayed(&mut self, cpu: u32, what: CpuWhat, since_ns: i64, now_ns: i64) {
-        if !self.options.wants_cpu(cpu) {
+    /// A CPU did something from an instant to another. What it did first is told last.
+    fn cpu_stayed(&mut self, cpu: u32, what: CpuWhat, from_ns: i64, until_ns: i64) {
+        let is_busy = !matches!(what, CpuWhat::Idle | CpuWhat::Unknown);
+        if !is_busy || !self.options.wants_cpu(cpu) {
             return;
         }
-        match what {
-            CpuWhat::Idle | CpuWhat::Unknown if now_ns > since_ns => {
-                self.cpu_paused(cpu, since_ns);
-            }
-            // What lasted no time is no pause.
-            CpuWhat::Idle | CpuWhat::Unknown => {}
-            CpuWhat::Task | CpuWhat::Call | CpuWhat::Irq | CpuWhat::Softirq => {
-                self.busy_since_ns.entry(cpu).or_insert(since_ns);
-            }
+        let busy = self.busy.entry(cpu).or_insert((from_ns, from_ns));
+        if busy.1 == from_ns {
+            busy.1 = until_ns;
+            return;
         }
-    }
-
-    fn cpu_paused(&mut self, cpu: u32, at_ns: i64) {
-        if let Some(since_ns) = self.busy_since_ns.shift_remove(&cpu) {
-            self.used(Resource::Cpu(cpu), since_ns, at_ns);
-        }
+        let (begin_ns, end_ns) = std::mem::replace(busy, (from_ns, until_ns));
+        self.used(Resource::Cpu(cpu), begin_ns, end_ns);
     }
 }
 
@@ -154,9 +146,9 @@ impl Question for Resources {
         kernel.open_stretches(span.end_ns, |cpu, what, _, from_ns, until_ns| {
             self.cpu_stayed(cpu, what, from_ns, until_ns);
         });
-        let busy: Vec<u32> = self.busy_since_ns.keys().copied().collect();
-        for cpu in busy {
-            self.cpu_paused(cpu, span.end_ns);
+        let busy: Vec<_> = self.busy.iter().map(|(cpu, span)| (*cpu, *span)).collect();
+        for (cpu, (begin_ns, end_ns)) in busy {
+            self.used(Resource::Cpu(cpu), begin_ns, end_ns);
         }
         self.all.sort_unstable_keys();
         let mut resources = span.table(&RESOURCES);

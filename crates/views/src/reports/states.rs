@@ -8,7 +8,7 @@ use super::ordered::Ordered;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::window::Question;
-use kernel_state::{Change, CpuWhat, Kernel, ProcId};
+use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId};
 
 const fn duration(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Kind::Duration)
@@ -24,6 +24,7 @@ const THREADS: TableClass = TableClass {
         duration("waiting", "Waits for a CPU"),
         duration("blocked", "Blocked"),
         duration("unknown", "Unknown"),
+        duration("inferred", "Inferred"),
         Column::count("runs", "Runs", "runs"),
     ],
 };
@@ -50,6 +51,8 @@ struct Thread {
     interrupted_ns: i64,
     waiting_ns: i64,
     blocked_ns: i64,
+    /// Of the first three: at most so much less, as a switch was not recorded.
+    inferred_ns: i64,
     runs: u64,
 }
 
@@ -67,19 +70,6 @@ struct Cpu {
     call_ns: i64,
     irq_ns: i64,
     softirq_ns: i64,
-}
-
-/// The row of what ran where nobody knows which thread it was.
-fn some_thread(thread: &Thread) -> Vec<Cell> {
-    let nobody = Cell::Process {
-        name: None,
-        pid: None,
-        tid: None,
-    };
-    let mut row = vec![nobody, Cell::Duration(thread.run_ns)];
-    row.extend([const { Cell::Unknown }; 5]);
-    row.push(Cell::Unknown);
-    row
 }
 
 /// The question over one window.
@@ -120,7 +110,7 @@ impl States {
         kernel: &Kernel,
         cpu: u32,
         what: CpuWhat,
-        process: Option<ProcId>,
+        (holder, inferred): (Holder, bool),
         ns: i64,
     ) {
         if !self.options.wants_cpu(cpu) {
@@ -135,11 +125,13 @@ impl States {
             CpuWhat::Irq => states.irq_ns += ns,
             CpuWhat::Softirq => states.softirq_ns += ns,
         }
-        if process.is_none() && matches!(what, CpuWhat::Task | CpuWhat::Call) {
-            self.some.run_ns += ns;
-        }
-        let thread = process.and_then(|id| self.thread(kernel, id));
+        let thread = match holder {
+            Holder::Task(id) => self.thread(kernel, id),
+            Holder::SomeTask => Some(&mut self.some),
+            Holder::Idle | Holder::Unknown => None,
+        };
         let Some(thread) = thread else { return };
+        thread.inferred_ns += if inferred { ns } else { 0 };
         match what {
             CpuWhat::Unknown | CpuWhat::Idle => {}
             CpuWhat::Task => thread.run_ns += ns,
@@ -150,14 +142,16 @@ impl States {
 
     /// What is still open when the window ends.
     fn close(&mut self, kernel: &Kernel, end_ns: i64) {
-        kernel.open_stretches(end_ns, |cpu, what, process, from_ns, until_ns| {
+        kernel.open_stretches(end_ns, |cpu, what, holder, from_ns, until_ns| {
             let ns = self.inside_ns(from_ns, until_ns);
-            self.cpu_stayed(kernel, cpu, what, process, ns);
+            self.cpu_stayed(kernel, cpu, what, (holder, false), ns);
         });
         for (id, process) in kernel.processes() {
             let waits = process.runnable_since_ns.map(|ns| (ns, false));
             let open = waits.or(process.blocked_since_ns.map(|ns| (ns, true)));
-            let known = open.filter(|(since_ns, _)| kernel.is_known_since(*since_ns));
+            let known = open.filter(|(since_ns, blocked)| {
+                kernel.is_known_since(*since_ns) && (*blocked || !process.doubtful)
+            });
             let Some((since_ns, blocked)) = known else {
                 continue;
             };
@@ -179,12 +173,13 @@ impl Question for States {
             Change::Stayed {
                 cpu,
                 what,
-                process,
+                holder,
+                inferred,
                 from_ns,
                 until_ns,
             } => {
                 let ns = self.inside_ns(from_ns, until_ns);
-                self.cpu_stayed(kernel, cpu, what, process, ns);
+                self.cpu_stayed(kernel, cpu, what, (holder, inferred), ns);
             }
             Change::Woken {
                 process,
@@ -221,21 +216,31 @@ impl Question for States {
         let mut threads = span.table(&THREADS);
         let mut rows: Vec<_> = self.threads.iter().collect();
         rows.sort_by_key(|(_, thread)| -(thread.run_ns + thread.call_ns));
-        if self.some.run_ns > 0 && self.options.wants_all_processes() {
-            threads.rows.push(some_thread(&self.some));
+        let nobody = Cell::Process {
+            name: None,
+            pid: None,
+            tid: None,
+        };
+        let rows = rows.into_iter();
+        let mut rows: Vec<_> = rows
+            .map(|(id, thread)| (process_cell(kernel, ProcId(*id)), thread))
+            .collect();
+        if self.some.known_ns() > 0 && self.options.wants_all_processes() {
+            rows.push((nobody, &self.some));
         }
-        for (id, thread) in rows {
+        for (cell, thread) in rows {
             if self.options.is_full(threads.rows.len()) {
                 break;
             }
             threads.rows.push(vec![
-                process_cell(kernel, ProcId(*id)),
+                cell,
                 Cell::Duration(thread.run_ns),
                 Cell::Duration(thread.call_ns),
                 Cell::Duration(thread.interrupted_ns),
                 Cell::Duration(thread.waiting_ns),
                 Cell::Duration(thread.blocked_ns),
                 unknown(thread.known_ns()),
+                Cell::Duration(thread.inferred_ns),
                 Cell::Count(thread.runs),
             ]);
         }
