@@ -8,7 +8,7 @@ use trace::{Trace, TraceInfo};
 use crate::crosscheck::align;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
-use crate::model::{Candidate, Model, Version, What};
+use crate::model::{Candidate, End, Model, Version, What};
 use crate::query::Query;
 use crate::verdict;
 use event::evidence::PreemptionModel;
@@ -167,7 +167,7 @@ fn from_candidate(
     let mut steps = model.steps(late.node);
     let origin = steps.first()?.time;
     let (end, cpu) = (Instant::from_ns(late.end_ns), Cpu(late.cpu));
-    if !late.waiting {
+    if late.end != End::Waiting {
         let (kind, id, comm) = (StepKind::SwitchIn, task.tid.0, task.comm.clone());
         let prio: Prio = task.prio;
         steps.push(Step {
@@ -188,10 +188,14 @@ fn from_candidate(
         steps: &steps,
         times_ns: &times_ns,
         end_ns: late.end_ns,
-        waiting: late.waiting,
+        waiting: late.end == End::Waiting,
         preemption,
     };
-    let ledger = ledger(model, &account);
+    let mut ledger = ledger(model, &account);
+    if late.end == End::Inferred {
+        // It waited for as long at least.
+        ledger.grade = ledger.grade.max(Grade::Lossy);
+    }
     let (hit, checks, steps_left_out) = (None, vec![], 0);
     let range = TimeRange { begin: origin, end };
     let stolen_max = stolen_max(model, range, cpu, &steps);

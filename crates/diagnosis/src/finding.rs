@@ -12,7 +12,7 @@ pub enum Grade {
     Complete,
     /// It was still open at an edge of the window, or begins before the window.
     Censored,
-    /// Events were lost inside it.
+    /// Events were lost inside it, or the switch that ends it was not recorded.
     Lossy,
 }
 

@@ -160,6 +160,11 @@ impl Processes {
         all.map(|(place, process)| (ProcId(place as u32), process))
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
     /// All, to change them.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Process> {
         self.all.iter_mut()

@@ -195,10 +195,14 @@ impl Kernel {
             inferred,
         };
         self.contradictions += 1;
-        let arrived_ns = holder.task().and_then(|task| {
-            self.arrived_ns(cpu, task)
-                .filter(|_| self.takes_at_once(task, believed))
-        });
+        let first_ns = self.doubt_earlier(cpu, holder);
+        let arrived_ns = holder
+            .task()
+            .filter(|_| first_ns.is_none())
+            .and_then(|task| {
+                self.arrived_ns(cpu, task)
+                    .filter(|_| self.takes_at_once(task, believed))
+            });
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
             let from_ns = arrived_ns.max(run.begin_ns);
             // Another task that hides its switches may have come between the two.
@@ -216,16 +220,44 @@ impl Kernel {
             return;
         }
         self.lose_sight(believed, run.begin_ns, sink);
+        // Others came before it: up to then the CPU was what it seemed.
+        let (mut run_begin_ns, first_ns) = (run.begin_ns, first_ns.unwrap_or(run.begin_ns));
+        if believed == Holder::Idle && first_ns > run_begin_ns {
+            self.tell(
+                cpu,
+                run,
+                part(believed, run_begin_ns, first_ns, false),
+                sink,
+            );
+            run_begin_ns = first_ns;
+        }
         let idles = believed == Holder::Idle || holder == Holder::Idle;
         let hides_idle = !self.cpus[cpu as usize].left_idle;
         let between = match idles || hides_idle {
             true => Holder::Unknown,
             false => Holder::SomeTask,
         };
-        self.tell(cpu, run, part(between, run.begin_ns, end_ns, false), sink);
+        self.tell(cpu, run, part(between, run_begin_ns, end_ns, false), sink);
         if let Some(task) = holder.task().filter(|task| self.waits(*task)) {
             self.scheduled_in(cpu, task, end_ns, sink);
         }
+    }
+
+    /// When the first of those came on the run queue of a CPU that wait there for longer than who
+    /// has it: they may have run before it.
+    fn doubt_earlier(&mut self, cpu: u32, holder: Holder) -> Option<i64> {
+        let task = holder.task()?;
+        let arrived_ns = self.arrived_ns(cpu, task)?;
+        let mut first_ns = None;
+        for id in (0..self.processes.len() as u32).map(ProcId) {
+            let earlier_ns = self.arrived_ns(cpu, id).filter(|at_ns| *at_ns < arrived_ns);
+            let Some(at_ns) = earlier_ns.filter(|_| id != task) else {
+                continue;
+            };
+            self.processes.get_mut(id).doubtful = true;
+            first_ns = Some(first_ns.map_or(at_ns, |first: i64| first.min(at_ns)));
+        }
+        first_ns
     }
 
     /// Whether a task was seen to wait for a CPU.

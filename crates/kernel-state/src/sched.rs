@@ -254,10 +254,17 @@ impl Kernel {
     fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
         let process = self.processes.get(id);
         let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
-        if !ran || self.follows.stale_names {
+        let since_ns = process.woken_ns.or(process.runnable_since_ns);
+        let lost = since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns));
+        if !(ran || lost) || self.follows.stale_names {
             return;
         }
-        let cpu = process.arrived.map_or(0, |arrival| arrival.cpu);
+        let arrived = process.arrived;
+        if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
+            // Whoever seemed to have that CPU had it up to then at most.
+            self.lose_run(cpu, at_ns);
+        }
+        let cpu = arrived.map_or(0, |arrival| arrival.cpu);
         self.scheduled_in(cpu, id, self.now_ns, sink);
     }
 

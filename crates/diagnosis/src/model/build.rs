@@ -6,7 +6,7 @@ use event::{Cpu, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
 use super::Model;
-use super::candidates::{Candidate, Candidates};
+use super::candidates::{Candidate, Candidates, End};
 use super::chain::{Arena, NewNode, NodeId};
 use super::handlers::LeftHandler;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
@@ -343,14 +343,20 @@ impl Builder {
     }
 
     /// `task` comes on the CPU.
-    pub(super) fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
+    fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
+        self.enter_at(cpu, now_ns, task, false);
+    }
+
+    /// The same for a switch that may not have been recorded: it came then at the earliest.
+    pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, inferred: bool) {
         let state = self.tasks.state(task);
         let was = std::mem::replace(&mut state.run, Run::On(cpu));
         let (chain, version) = (state.chain, state.version);
         state.pending = NodeId::NONE;
         match was {
             Run::Woken => {
-                self.candidate(cpu, now_ns, task, false);
+                let end = if inferred { End::Inferred } else { End::Seen };
+                self.candidate(cpu, now_ns, task, end);
                 let id = self
                     .tasks
                     .version(version)
@@ -537,7 +543,7 @@ impl Builder {
     }
 
     /// Offers an activation of a task that is asked for.
-    fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, waiting: bool) {
+    fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
         let state = &self.tasks.states[task.0 as usize];
         let (node, version) = (state.chain, state.version);
         let wanted = self
@@ -554,7 +560,7 @@ impl Builder {
             end_ns,
             cpu,
             version,
-            waiting,
+            end,
         });
     }
 
@@ -565,7 +571,7 @@ impl Builder {
             let state = &self.tasks.states[place as usize];
             if state.run == Run::Woken {
                 let cpu = state.log.last().map_or(0, |moment| moment.cpu);
-                self.candidate(cpu, end_ns, TaskIndex(place), true);
+                self.candidate(cpu, end_ns, TaskIndex(place), End::Waiting);
             }
         }
         for state in &mut self.cpus {

@@ -18,8 +18,18 @@ pub(crate) struct Candidate {
     pub end_ns: i64,
     pub cpu: u32,
     pub version: VersionId,
+    pub end: End,
+}
+
+/// How an activation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The task came on a CPU.
+    Seen,
+    /// The same, but its switch was not recorded: it came then at the earliest.
+    Inferred,
     /// The task still waited at the end of the trace.
-    pub waiting: bool,
+    Waiting,
 }
 
 /// Keeps as many candidates as the query wants, the worst ones.

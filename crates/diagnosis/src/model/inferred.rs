@@ -23,11 +23,28 @@ impl Builder {
             version.map(|version| version.prio)
         };
         let at_once = self.is_idle(current) || preempts_at_once(prio(prev), prio(current));
-        match self.arrived_ns(cpu, prev).filter(|_| at_once) {
-            Some(arrived_ns) => self.infer(cpu, current, prev, arrived_ns),
-            None => self.cpu(cpu).timeline.doubt_run(),
+        match self.arrived_ns(cpu, prev) {
+            Some(arrived_ns) if at_once && !self.forget_earlier(cpu, prev, arrived_ns) => {
+                self.infer(cpu, current, prev, arrived_ns);
+            }
+            _ => self.cpu(cpu).timeline.doubt_run(),
         }
         self.forget(current);
+    }
+
+    /// Forgets those that wait for the CPU for longer than `task`, which leaves it: they may have
+    /// run before it. Whether there are such.
+    fn forget_earlier(&mut self, cpu: u32, task: TaskIndex, arrived_ns: i64) -> bool {
+        let all = (0..self.tasks.states.len() as u32).map(TaskIndex);
+        let earlier: Vec<TaskIndex> = all
+            .filter(|other| *other != task)
+            .filter(|other| {
+                self.arrived_ns(cpu, *other)
+                    .is_some_and(|at| at < arrived_ns)
+            })
+            .collect();
+        earlier.iter().for_each(|other| self.forget(*other));
+        !earlier.is_empty()
     }
 
     /// The same for who still runs when the trace ends, on CPUs of which nothing else is known: the
@@ -88,7 +105,7 @@ impl Builder {
         let since_ns = self.cpu(cpu).timeline.run_begin_ns(current);
         let begin_ns = arrived_ns.max(since_ns);
         let version = self.tasks.state(task).version;
-        self.enter(cpu, begin_ns, task);
+        self.enter_at(cpu, begin_ns, task, true);
         let state = self.cpu(cpu);
         state.timeline.split_run(current, begin_ns, version);
         state.inferred += 1;

@@ -23,7 +23,7 @@ use event::evidence::Step;
 use kernel_state::bind::{Binding, Families};
 use kernel_state::vector_name;
 
-pub(crate) use candidates::Candidate;
+pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId};
 use forget::RECORDS_MIN;
 pub(crate) use stillness::Span;
