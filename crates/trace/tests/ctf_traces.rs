@@ -62,7 +62,10 @@ fn walk(trace: &Trace, range: TimeRange) -> Vec<String> {
             }
             Item::Lost(lost) => {
                 let (begin, end) = (lost.range.begin.as_ns(), lost.range.end.as_ns());
-                format!("lost {} {begin}-{end}", lost.count.unwrap())
+                match lost.count {
+                    Some(count) => format!("lost {count} {begin}-{end}"),
+                    None => format!("{:?} {begin}-{end}", lost.cause),
+                }
             }
             Item::Damage(damage) => format!("damage {}", damage.file),
         });
@@ -236,7 +239,7 @@ fn a_cut_stream_gives_its_whole_events_then_names_its_file() {
     let trace = Trace::open(root.path()).unwrap();
     assert_eq!(
         walk(&trace, TimeRange::ALL),
-        ["0@1", "damage kernel/channel0_0", "1@2", "1@9"]
+        ["0@1", "damage kernel/channel0_0", "Cut 1-10", "1@2", "1@9"]
     );
 }
 

@@ -67,8 +67,8 @@ fn a_text_becomes_events_with_typed_fields_and_losses_at_their_place() {
          prev_prio=Signed(20) prev_state=Signed(0) next_comm=Text(\"my task\") \
          next_tid=Signed(172) next_prio=Signed(-51)",
         "8911300000 0 172 tracing_mark_write msg=Text(\"hello = world\")",
-        "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8911300000), \
-         end: Instant(8911300000) }, count: Some(12), cause: Unknown })",
+        "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8910849000), \
+         end: Instant(8912000000) }, count: Some(12), cause: Unknown })",
         "8912000000 1 1 kernel_stack msg=Text(\"<stack trace>\")",
     ];
     assert_eq!(found, expect);

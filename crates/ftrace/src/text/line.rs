@@ -132,6 +132,26 @@ pub(super) fn lost(line: &str) -> Option<(u32, Option<u64>)> {
     Some((cpu.parse().ok().filter(|cpu| *cpu < CPUS_MAX)?, count))
 }
 
+/// Whether a line that is no event looks as if it had been one: it has a CPU in brackets, or a time.
+pub(super) fn is_like_an_event(line: &str) -> bool {
+    if line.starts_with('#') || line.trim_start().starts_with("=>") {
+        return false;
+    }
+    let has_cpu = line.match_indices('[').any(|(at, _)| {
+        let digits = line[at + 1..].split_once(']').map(|(digits, _)| digits);
+        digits.is_some_and(|digits| digits.len() >= 3 && is_number(digits))
+    });
+    let is_time = |word: &str| {
+        let parts = word.strip_suffix(':').and_then(|word| word.split_once('.'));
+        parts.is_some_and(|(seconds, fraction)| is_number(seconds) && is_number(fraction))
+    };
+    has_cpu || line.split_ascii_whitespace().any(is_time)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The `key=value` pairs of a text: a value ends where the next key begins.
 pub(super) fn pairs(text: &str) -> Vec<(&str, &str)> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
