@@ -71,9 +71,9 @@ impl WholePage {
         self.paused = None;
     }
 
-    /// Reads a page up to its end, or to the first record that makes no sense: it leaves the page or
-    /// the bounds, is too short, or has a number that is not known, and there are no `strangers` or
-    /// it looks like no event.
+    /// Reads a page up to its end, or to the first record that makes no sense: it leaves the page
+    /// or the bounds, is too short, or has a number that is not known, and there are no
+    /// `strangers` or it looks like no event.
     pub fn read(
         &mut self,
         page: &Page<'_>,

@@ -80,6 +80,8 @@ pub struct Trace {
     symbols: OnceLock<Symbols>,
     /// What was opened: the symbols may lie there.
     roots: Vec<PathBuf>,
+    /// See [`Trace::classes_with_events`].
+    with_events: OnceLock<Vec<bool>>,
     source: Source,
 }
 
@@ -165,6 +167,27 @@ impl Trace {
     /// All event classes; a [`event::ClassId`] is an index into this list.
     pub fn classes(&self) -> &[EventClass] {
         &self.classes
+    }
+
+    /// Which classes have events, by their ids: a trace declares more than it has, trace-cmd all of
+    /// the kernel's. Learned by a walk over the whole trace when this is first asked for.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    pub fn classes_with_events(&self) -> event::Result<&[bool]> {
+        if let Some(known) = self.with_events.get() {
+            return Ok(known);
+        }
+        let mut has_events = vec![false; self.classes.len()];
+        self.cursor(TimeRange::ALL).each(|item| {
+            if let Item::Event(event) = item
+                && let Some(has) = has_events.get_mut(event.class().0 as usize)
+            {
+                *has = true;
+            }
+            Ok(())
+        })?;
+        Ok(self.with_events.get_or_init(|| has_events))
     }
 
     /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.

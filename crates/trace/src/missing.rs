@@ -12,7 +12,8 @@ const EVERY_CPU: &str = "lttng-modules";
 const CPUS_MAX: u32 = 8192;
 
 /// The CPUs of streams that are missing, each as often as it is: a link that leads nowhere, an
-/// empty file where others are not, a CPU that other channels have. None is a CPU that nobody knows.
+/// empty file where others are not, a CPU that other channels have. None is a CPU that
+/// nobody knows.
 pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
     let files = part.files.streams().iter().zip(part.files.indexes());
     let known: Vec<(&str, u32)> = files
@@ -75,10 +76,10 @@ impl Spelling {
 
     fn cpu(self, name: &str) -> Option<u32> {
         let is_digit = |c: char| c.is_ascii_digit();
-        let numbers = name
+        let mut numbers = name
             .rsplit(|c| !is_digit(c))
             .filter(|word| !word.is_empty());
-        numbers.skip(self.0).next()?.parse().ok()
+        numbers.nth(self.0)?.parse().ok()
     }
 }
 

@@ -1,5 +1,5 @@
-//! What damage takes away is said: whatever is cut off or overwritten, a loss covers each event that
-//! the whole recording has and the damaged one has not.
+//! What damage takes away is said: whatever is cut off or overwritten, a loss covers each event
+//! that the whole recording has and the damaged one has not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
