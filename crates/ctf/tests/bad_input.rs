@@ -44,7 +44,7 @@ fn walk(schema: &Schema, bytes: &[u8]) -> (Vec<String>, Vec<String>) {
                 let first = event.value(FieldId(0));
                 events.push(format!("{:?}@{}", first.as_u64(), reader.time_ns()));
             }
-            Step::Lost(_) => {}
+            Step::Lost(_) | Step::Unread(_) => {}
             Step::Damage(damage) => {
                 damages.push(format!("{}: {}", damage.offset_bytes, damage.reason));
             }

@@ -61,7 +61,7 @@ fn walk(schema: &Schema, bytes: &[u8]) -> u64 {
                 let fields = schema.classes[event.class().0 as usize].fields.len();
                 (0..fields).for_each(|place| drop(event.value(FieldId(place as u16))));
             }
-            Step::Lost(_) | Step::Damage(_) => {}
+            Step::Lost(_) | Step::Damage(_) | Step::Unread(_) => {}
         }
         steps += 1;
     }

@@ -199,6 +199,7 @@ fn check(bytes: &[u8], dialect: Dialect) {
                     assert_eq!(reader.cpu(), (!declared.has_no_cpu).then_some(5));
                 }
                 Step::Lost(loss) => discarded += loss.events.unwrap(),
+                Step::Unread(hole) => panic!("{hole:?}"),
                 Step::Damage(damage) => {
                     let path = root.path().join("metadata");
                     panic!("{damage:?}\n{}", std::fs::read_to_string(path).unwrap())

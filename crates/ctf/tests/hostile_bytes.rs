@@ -71,7 +71,7 @@ fn walk(schema: &Schema, bytes: &[u8]) -> (u64, Vec<(u64, String)>) {
                     let _ = (event.i64(id), event.text(id).len(), event.value(id));
                 }
             }
-            Step::Lost(_) => {}
+            Step::Lost(_) | Step::Unread(_) => {}
             Step::Damage(damage) => damages.push((damage.offset_bytes, damage.reason)),
             Step::End => return (events, damages),
         }

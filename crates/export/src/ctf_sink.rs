@@ -29,6 +29,8 @@ pub(crate) struct CtfSink {
     parts: Vec<Part>,
     /// Where the events of each class go.
     homes: Vec<Home>,
+    /// Where each class has the packet context's fields that the caller sets.
+    contexts: Vec<Vec<FieldId>>,
     /// To add to each instant, so that none is before the clock's origin.
     shift: Duration,
 }
@@ -51,8 +53,8 @@ struct Part {
 
 struct Stream {
     writer: StreamWriter,
-    /// Fields of the packet's context that the caller sets.
-    context: Vec<FieldId>,
+    /// Whether its packets have a context that the caller sets.
+    has_context: bool,
     latest: Instant,
     discarded: u64,
     /// A loss that ends here has been counted; what comes next begins after it.
@@ -92,9 +94,18 @@ impl CtfSink {
             dir,
             parts,
             homes,
+            contexts: trace.classes().iter().map(packet_context).collect(),
             shift,
         })
     }
+}
+
+/// The fields of the packet's context that the writer does not fill by itself: each class has them
+/// behind its own.
+fn packet_context(class: &EventClass) -> Vec<FieldId> {
+    let fields = class.fields.iter().enumerate();
+    let own = fields.filter(|(_, f)| f.scope == Scope::PacketContext && !is_packet_bookkeeping(f));
+    own.map(|(place, _)| FieldId(place as u16)).collect()
 }
 
 /// The kernel's symbols, so that an analysis of what is written finds them too.
@@ -266,19 +277,12 @@ impl Part {
                 Some(cpu) => self.writer.stream(place, cpu)?,
                 None => self.writer.stream_file(place, &meta.name, Cpu(0))?,
             };
-            let class = meta.classes.first();
-            let fields = class
-                .map_or(&[][..], |class| &class.fields)
-                .iter()
-                .enumerate();
-            let own = fields
-                .filter(|(_, f)| f.scope == Scope::PacketContext && !is_packet_bookkeeping(f));
-            let context = own.map(|(place, _)| FieldId(place as u16)).collect();
+            let has_context = !meta.packet_context.is_empty();
             self.streams.insert(
                 key,
                 Stream {
                     writer,
-                    context,
+                    has_context,
                     latest: Instant::default(),
                     discarded: 0,
                     gap_end: None,
@@ -324,7 +328,7 @@ impl Stream {
     }
 
     fn covers(&mut self, time: Instant) -> Result<()> {
-        if time >= self.latest && self.context.is_empty() {
+        if time >= self.latest && !self.has_context {
             self.latest = time;
             self.writer.covers(time)?;
         }
@@ -357,9 +361,10 @@ impl Sink for CtfSink {
             true => event.time() + self.shift,
             false => stream.latest,
         };
-        if !stream.context.is_empty() {
+        if stream.has_context {
             let value = |field: &FieldId| owned(&Record::value(event, *field));
-            let values: Vec<Value<'static>> = stream.context.iter().map(value).collect();
+            let context = self.contexts.get(event.class().0 as usize);
+            let values: Vec<Value<'static>> = context.into_iter().flatten().map(value).collect();
             stream.writer.packet_context(&values)?;
         }
         stream.advance(time, is_vague)?;

@@ -211,3 +211,52 @@ fn real_traces_are_the_same_after_a_round_trip() {
     println!("{tried} traces");
     assert!(tried > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Classes of different lengths, with a field of the packet's context behind their own.
+#[test]
+fn the_packets_context_is_taken_from_each_classs_own_places() {
+    let metadata = "/* CTF 1.8 */
+        typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
+        typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
+        typealias integer { size = 64; align = 8; signed = false; } := uint64_t;
+        trace { major = 1; minor = 8; byte_order = le; packet.header := struct {
+          uint32_t magic; uint32_t stream_id; }; };
+        clock { name = c; freq = 1000000000; offset = 0; };
+        typealias integer { size = 64; align = 8; signed = false; map = clock.c.value; } := ts_t;
+        stream { id = 0; packet.context := struct {
+            uint32_t content_size; uint32_t packet_size; uint32_t tenant; };
+          event.header := struct { uint8_t id; ts_t timestamp; }; };
+        event { id = 0; name = a; stream_id = 0; fields := struct { uint32_t x; }; };
+        event { id = 1; name = b; stream_id = 0;
+          fields := struct { uint32_t x; uint32_t y; uint32_t z; }; };\n";
+    let packet = |tenant: u32, id: u8, time: u64, fields: &[u32]| {
+        let fields: Vec<u8> = fields.iter().flat_map(|f| f.to_le_bytes()).collect();
+        let bits = (29 + fields.len() as u32) * 8;
+        let words = [0xc1fc_1fc1, 0, bits, bits, tenant];
+        let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        bytes.push(id);
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(fields);
+        bytes
+    };
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (root.path().join("from"), root.path().join("to"));
+    std::fs::create_dir(&from).unwrap();
+    std::fs::write(from.join("metadata"), metadata).unwrap();
+    let stream = [packet(777, 0, 10, &[1]), packet(888, 1, 20, &[2, 3, 4])].concat();
+    std::fs::write(from.join("s_0"), stream).unwrap();
+    for format in [Format::Ctf1, Format::Ctf2] {
+        let copy = to.join(format!("{format:?}"));
+        convert(&from, &copy, format).unwrap();
+        let trace = Trace::open(&copy).unwrap();
+        let (mut cursor, mut tenants) = (trace.cursor(TimeRange::ALL), Vec::new());
+        while let Some(item) = cursor.next().unwrap() {
+            let Item::Event(event) = item else {
+                panic!("{item:?}");
+            };
+            let class = &trace.classes()[event.class().0 as usize];
+            tenants.push(event.u64(class.field("tenant").unwrap()));
+        }
+        assert_eq!(tenants, [777, 888]);
+    }
+}

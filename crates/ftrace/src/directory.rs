@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
 
-use crate::recording::{Facts, Parts, Recording, SymbolSource, Tables};
+use crate::recording::{Facts, Parts, Recording, SymbolSource, Tables, left_out};
 use crate::stream::{PageStream, Place};
-use crate::{EventFormat, Formats, PageLayout};
+use crate::{CpuStatistics, EventFormat, Formats, PageLayout};
 
 /// No text of tracefs is larger, not even the symbols of a kernel with many modules.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -42,7 +42,7 @@ impl Recording {
             }
         };
         let formats = formats(&path.join("events"), layout, &mut notes)?;
-        let streams = streams(&path.join("per_cpu"), &layout)?;
+        let (streams, missing) = streams(&path.join("per_cpu"), &layout)?;
         if formats.iter().next().is_none() || streams.is_empty() {
             let found = match streams.len() {
                 0 => "no file per_cpu/cpuN/trace_pipe_raw",
@@ -67,6 +67,8 @@ impl Recording {
                 wall_offset_ns: 0,
                 environment: environment(&optional("uname")),
                 notes,
+                missing,
+                broken_formats: 0,
             },
             formats,
             tables: Tables::parse(&optional("saved_cmdlines"), &optional("printk_formats")),
@@ -101,13 +103,13 @@ pub(crate) fn text(path: &Path) -> Result<String> {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The directories inside of one, in the order of their names; links are not followed.
+/// The directories inside of one, in the order of their names, also those that links lead to.
 fn directories(path: &Path) -> Result<Vec<(String, PathBuf)>> {
     let failed = |cause| Error::io(format!("cannot read {}", path.display()), cause);
     let mut found = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if entry.path().is_dir() {
             let name = entry.file_name().to_string_lossy().into_owned();
             found.push((name, entry.path()));
         }
@@ -139,28 +141,53 @@ fn formats(events: &Path, layout: PageLayout, notes: &mut Vec<String>) -> Result
     Ok(Formats::new(layout, formats))
 }
 
-fn streams(per_cpu: &Path, layout: &PageLayout) -> Result<Vec<PageStream>> {
-    let mut streams = Vec::new();
-    for (name, path) in directories(per_cpu)? {
+/// The pages of each CPU, and the CPUs whose pages should be there and are not.
+fn streams(per_cpu: &Path, layout: &PageLayout) -> Result<(Vec<PageStream>, Vec<Cpu>)> {
+    let (mut streams, mut missing) = (Vec::new(), Vec::new());
+    for (name, dir) in directories(per_cpu)? {
         let number = name.strip_prefix("cpu").and_then(|cpu| cpu.parse().ok());
-        let path = path.join("trace_pipe_raw");
-        let (Some(cpu), true) = (number, path.is_file()) else {
+        let Some(cpu) = number.map(Cpu) else {
             continue;
         };
+        let path = dir.join("trace_pipe_raw");
+        if !path.is_file() {
+            missing.push(cpu);
+            continue;
+        }
         let failed = |cause| Error::io(format!("cannot read {}", path.display()), cause);
         let file = File::open(&path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
+        if size == 0 && !was_silent(&dir, cpu) {
+            missing.push(cpu);
+        }
         let place = Place { at: 0, size };
         let page_bytes = layout.page_size_bytes();
         let name = format!("per_cpu/{name}/trace_pipe_raw");
         streams.push(PageStream::new(
             Arc::new(file),
             name,
-            Cpu(cpu),
+            cpu,
             place,
             page_bytes,
         ));
     }
     streams.sort_by_key(PageStream::cpu);
-    Ok(streams)
+    // Where no file has anything, none is missing anything.
+    if streams.iter().all(|stream| stream.size_bytes() == 0) {
+        missing.clear();
+    }
+    let mut known: Vec<Cpu> = streams.iter().map(PageStream::cpu).collect();
+    known.extend(&missing);
+    missing.extend(left_out(&known));
+    missing.sort_unstable();
+    Ok((streams, missing))
+}
+
+/// Whether the kernel's counters, kept beside the pages, say that a CPU never had an event.
+fn was_silent(dir: &Path, cpu: Cpu) -> bool {
+    let text = fs::read_to_string(dir.join("stats"));
+    text.is_ok_and(|text| {
+        let counted = CpuStatistics::parse(cpu, &text);
+        text.contains("entries:") && counted.offered() == 0
+    })
 }

@@ -32,6 +32,7 @@ mod stream;
 mod task_names;
 mod text;
 mod tracefs;
+mod whole_page;
 
 pub use bytes::Order;
 pub use dat::is_trace_dat;
@@ -44,7 +45,7 @@ pub use leftovers::Leftover;
 pub use lttng::RecordRef;
 pub use page::{Page, PageDamage, PageEvents, RawEvent};
 pub use pipe::PagePipe;
-pub use reader::{Halt, Loss, PageReader};
+pub use reader::{Halt, Hole, Loss, PageReader};
 pub use recording::{Facts, Recording};
 pub use select::EventName;
 pub use stats::CpuStatistics;

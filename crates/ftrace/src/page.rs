@@ -110,6 +110,24 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Whether the kernel wrote it: zeros are no page.
+    pub(crate) fn is_written(&self) -> bool {
+        self.time_ns > 0 || !self.records.is_empty()
+    }
+
+    pub(crate) fn records(&self) -> &'a [u8] {
+        self.records
+    }
+
+    /// Where the records begin.
+    pub(crate) fn offset_bytes(&self) -> usize {
+        self.offset_bytes
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
     /// Bytes of records on this page.
     pub fn size_bytes(&self) -> usize {
         self.records.len()

@@ -1,8 +1,8 @@
 //! A recording of ftrace's rings, wherever it was found: its classes, its tables, its pages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use event::{ClassId, EventClass, Result};
+use event::{ClassId, Cpu, EventClass, Result};
 
 use crate::dat::DatSymbols;
 use crate::lttng::{self, Reading};
@@ -29,7 +29,22 @@ pub struct Facts {
     pub environment: Vec<(String, String)>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+    /// CPUs whose pages should be there and are not.
+    pub missing: Vec<Cpu>,
+    /// Formats of events that could not be understood.
+    pub broken_formats: u64,
 }
+
+/// The CPUs that lie between others and are not among them.
+pub(crate) fn left_out(cpus: &[Cpu]) -> Vec<Cpu> {
+    let cpus: BTreeSet<u32> = cpus.iter().map(|cpu| cpu.0).collect();
+    let last = cpus.last().copied().unwrap_or(0).min(CPUS_MAX);
+    let missing = (0..last).filter(|cpu| !cpus.contains(cpu));
+    missing.map(Cpu).collect()
+}
+
+/// More CPUs than a kernel can be built for.
+const CPUS_MAX: u32 = 8192;
 
 /// Names of tasks, and texts that records point to.
 #[derive(Debug, Default)]
@@ -193,6 +208,12 @@ impl Recording {
         &self.layout
     }
 
+    /// Whether it may have events that no format tells of: trace-cmd keeps the formats of all that
+    /// it records, in a directory some may be left out.
+    pub(crate) fn has_strangers(&self) -> bool {
+        self.facts.format != crate::dat::FORMAT || self.facts.broken_formats > 0
+    }
+
     /// The class of the kernel's event number.
     #[inline]
     pub(crate) fn class_of(&self, id: u16) -> Option<ClassId> {
@@ -204,6 +225,18 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_between_others_are_left_out() {
+        let check = |cpus: &[u32], expect: &[u32]| {
+            let cpus: Vec<Cpu> = cpus.iter().copied().map(Cpu).collect();
+            let expect: Vec<Cpu> = expect.iter().copied().map(Cpu).collect();
+            assert_eq!(left_out(&cpus), expect);
+        };
+        check(&[0, 1, 2], &[]);
+        check(&[3, 1], &[0, 2]);
+        check(&[], &[]);
+    }
 
     #[test]
     fn tables_keep_what_makes_sense() {

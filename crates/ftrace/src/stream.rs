@@ -1,6 +1,7 @@
 //! The pages of one CPU: where they are in a file, plain or compressed in chunks.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -193,10 +194,24 @@ impl PageStream {
             first_page += pages;
             at = at.saturating_add(8 + u64::from(packed_bytes));
         }
-        Ok(match count > CHUNKS_MAX {
-            true => Err((at, format!("at most {CHUNKS_MAX} chunks, found {count}"))),
-            false => Ok(()),
+        Ok(if count > CHUNKS_MAX {
+            Err((at, format!("at most {CHUNKS_MAX} chunks, found {count}")))
+        } else if at < end {
+            let left = end - at;
+            Err((
+                at,
+                format!("chunks up to the end of the data, found {left} bytes more"),
+            ))
+        } else {
+            Ok(())
         })
+    }
+
+    /// The pages that were compressed together with this one; none where pages are plain.
+    pub(crate) fn chunk(&self, index: u64) -> Option<Range<u64>> {
+        let chunk = self.chunks.as_ref()?.find(index)?;
+        let pages = u64::from(chunk.bytes) / self.page_bytes as u64;
+        Some(chunk.first_page..chunk.first_page + pages)
     }
 
     /// Fills the buffer; false when the file ends before.
@@ -242,7 +257,7 @@ impl PageBuffer {
         }
     }
 
-    fn holds(&self, index: u64) -> bool {
+    pub fn holds(&self, index: u64) -> bool {
         index
             .checked_sub(self.first_page)
             .is_some_and(|at| at < self.pages)

@@ -2,7 +2,9 @@
 //!
 //! The layouts are those of trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5).
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 /// How the parts of a version 7 are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,10 +144,10 @@ impl SyntheticDat {
     }
 
     /// `sample:tick`: a task, a long and a text of any length.
-    fn formats(&self) -> Vec<u8> {
+    fn format(&self) -> String {
         let long = self.long_bytes;
         let text_at = 8 + long;
-        let format = format!(
+        format!(
             "name: tick\nID: {TICK}\nformat:\n\
              \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
              \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -154,7 +156,11 @@ impl SyntheticDat {
              \tfield:long number;\toffset:8;\tsize:{long};\tsigned:1;\n\
              \tfield:__data_loc char[] text;\toffset:{text_at};\tsize:4;\tsigned:0;\n\n\
              print fmt: \"%ld %s\", REC->number, __get_str(text)\n"
-        );
+        )
+    }
+
+    fn formats(&self) -> Vec<u8> {
+        let format = self.format();
         let mut out = Vec::new();
         self.u32(&mut out, 1);
         out.extend(b"sample\0");
@@ -201,6 +207,22 @@ impl SyntheticDat {
             false => kind | delta << 5,
         };
         self.u32(out, word);
+    }
+
+    /// Writes the same events as a directory of raw pages.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn write_directory(&self, dir: &Path) -> std::io::Result<()> {
+        let event = dir.join("events/sample/tick");
+        fs::create_dir_all(&event)?;
+        fs::write(event.join("format"), self.format())?;
+        for (cpu, events) in self.cpus.iter().enumerate() {
+            let cpu = dir.join(format!("per_cpu/cpu{cpu}"));
+            fs::create_dir_all(&cpu)?;
+            fs::write(cpu.join("trace_pipe_raw"), self.pages(events))?;
+        }
+        Ok(())
     }
 
     /// The pages of one CPU.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctf::reader::{BadBytes, Loss, Step, StreamReader};
+use ctf::reader::{BadBytes, Hole, Loss, Step, StreamReader};
 use event::{Cpu, Instant, TimeRange};
 
 use crate::ctf_trace::{CtfTrace, Part};
@@ -21,11 +21,23 @@ struct CtfLane<'a> {
     others: TimeRange,
     /// Its name relative to the root.
     file: String,
+    /// The CPU of all its packets.
+    cpu: Option<Cpu>,
+    /// From the trace's begin to its end.
+    whole: TimeRange,
+    /// Of other streams, which are missing; they come first, the last of them at first.
+    missing: Vec<Lost>,
     /// What the reader stands on, when it stands on no event.
-    other: Option<Box<Step>>,
+    other: Option<Box<Other>>,
     /// The time of the last event.
     latest_ns: i64,
     events_back_in_time: u64,
+}
+
+/// What is no event.
+enum Other {
+    Lost(Lost),
+    Damage(Damage),
 }
 
 /// The walk over CTF streams.
@@ -86,9 +98,14 @@ impl<'a> CtfCursor<'a> {
                 }
             };
             let file = format!("{}{}", part.prefix, part.files.streams()[place].name());
+            let index = &part.files.indexes()[place];
+            let cpu = index.cpu.filter(|_| !index.has_several_cpus).map(Cpu);
             let readers = part.files.readers_from(place, begin_ns).into_iter();
             lanes.extend(readers.map(|reader| CtfLane {
                 reader: narrow(reader.with_first_class(part.first_class)),
+                cpu,
+                whole: ctf.whole(),
+                missing: Vec::new(),
                 part,
                 shift_ns: part.shift_ns,
                 range,
@@ -98,6 +115,9 @@ impl<'a> CtfCursor<'a> {
                 latest_ns: i64::MIN,
                 events_back_in_time: 0,
             }));
+        }
+        if let Some(first) = lanes.first_mut() {
+            first.begin_with(ctf.missing());
         }
         let lanes = lanes.into_iter().skip(share.first).step_by(share.of);
         CtfCursor {
@@ -179,11 +199,10 @@ impl Lane for CtfLane<'_> {
             let time_ns = self.reader.time_ns().saturating_add(self.shift_ns);
             let time = Instant::from_ns(time_ns);
             if let Err(step) = step {
-                if self.meet(&step, time)? {
-                    self.other = Some(step);
-                    return Some(time_ns);
+                match self.meet(&step, time_ns)? {
+                    Some(time_ns) => return Some(time_ns),
+                    None => continue,
                 }
-                continue;
             }
             self.events_back_in_time += u64::from(time_ns < self.latest_ns);
             self.latest_ns = time_ns;
@@ -200,17 +219,54 @@ impl Lane for CtfLane<'_> {
 }
 
 impl CtfLane<'_> {
-    /// Whether a step that is no event belongs to the range; none at the end.
+    /// Hands out the losses of streams that are missing before anything else.
+    fn begin_with(&mut self, missing: &[Lost]) {
+        let hole = Step::Unread(Hole {
+            begin_ns: i64::MIN,
+            end_ns: i64::MAX,
+            is_cut: false,
+        });
+        self.missing.extend(missing.iter().rev());
+        let reader = std::mem::replace(&mut self.reader, self.part.files.no_reader());
+        self.reader = reader.after(vec![hole; missing.len()]);
+    }
+
+    /// When a step that is no event stands, if it belongs to the range; the outer none is the end.
     #[cold]
-    fn meet(&self, step: &Step, time: Instant) -> Option<bool> {
-        match step {
-            Step::End => None,
-            _ if time < self.others.begin => Some(false),
-            _ if time >= self.others.end && self.others.end < Instant::MAX => Some(false),
-            Step::Lost(_) if time >= self.range.end => None,
-            Step::Lost(loss) => Some(self.loss_range(loss).end >= self.range.begin),
-            _ => Some(true),
+    fn meet(&mut self, step: &Step, time_ns: i64) -> Option<Option<i64>> {
+        let (other, time_ns) = match step {
+            // A lane that has ended is not asked again.
+            Step::Event | Step::End => return None,
+            Step::Lost(loss) if Instant::from_ns(time_ns) >= self.range.end => {
+                // One that begins in the range ends behind it.
+                let lost = self.lost(loss);
+                match lost.range.begin < self.range.end {
+                    true => (Other::Lost(lost), time_ns),
+                    false => return None,
+                }
+            }
+            Step::Lost(loss) => (Other::Lost(self.lost(loss)), time_ns),
+            Step::Unread(hole) => {
+                let lost = self.missing.pop().unwrap_or_else(|| self.unread(hole));
+                let begin_ns = lost.range.begin.as_ns().max(self.latest_ns);
+                (Other::Lost(lost), begin_ns)
+            }
+            Step::Damage(damage) => (Other::Damage(self.damage(damage)), time_ns),
+        };
+        let time = Instant::from_ns(time_ns);
+        let is_outside = match &other {
+            Other::Lost(Lost { range, .. }) => {
+                range.end < self.range.begin || range.begin >= self.range.end
+            }
+            Other::Damage(_) => false,
+        };
+        let of_other_slice =
+            time < self.others.begin || time >= self.others.end && self.others.end < Instant::MAX;
+        if is_outside || of_other_slice {
+            return Some(None);
         }
+        self.other = Some(Box::new(other));
+        Some(Some(time_ns))
     }
 
     #[inline]
@@ -229,13 +285,37 @@ impl CtfLane<'_> {
     #[inline(never)]
     fn other_item(&self) -> Item<'_> {
         match self.other.as_deref() {
-            Some(Step::Lost(loss)) => Item::Lost(self.lost(loss)),
-            Some(Step::Damage(damage)) => Item::Damage(self.damage(damage)),
-            step => Item::Damage(Damage {
+            Some(Other::Lost(lost)) => Item::Lost(*lost),
+            Some(Other::Damage(damage)) => Item::Damage(damage.clone()),
+            None => Item::Damage(Damage {
                 file: self.file.clone(),
                 offset_bytes: 0,
-                reason: format!("no event at {step:?}"),
+                reason: "no event".to_owned(),
             }),
+        }
+    }
+
+    /// What could not be read: from the trace's begin or to its end, where the stream has none.
+    fn unread(&self, hole: &Hole) -> Lost {
+        let begin = match hole.begin_ns {
+            i64::MIN => self.whole.begin,
+            begin_ns => self.part.shifted(begin_ns),
+        };
+        let end = match hole.end_ns {
+            i64::MAX => self.whole.end,
+            end_ns => self.part.shifted(end_ns),
+        };
+        Lost {
+            cpu: self.cpu,
+            range: TimeRange {
+                begin,
+                end: end.max(begin),
+            },
+            count: None,
+            cause: match hole.is_cut {
+                true => LossCause::Cut,
+                false => LossCause::Damaged,
+            },
         }
     }
 

@@ -2,21 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use ctf::reader::{ClockInfo, PacketIndex, StreamFile, TraceFiles};
 use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
-use crate::{ClassFacts, ClockFacts, OpenOptions, PartInfo, StreamInfo, TraceInfo};
+use crate::{
+    ClassFacts, ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo,
+};
 
 /// The CTF traces of one root, the kernel's first.
 pub(crate) struct CtfTrace {
     pub parts: Vec<Part>,
     /// Ends walks once it is raised.
     pub stop: Option<Arc<AtomicBool>>,
+    /// See [`CtfTrace::whole`].
+    whole: OnceLock<TimeRange>,
+    /// See [`CtfTrace::missing`].
+    missing: OnceLock<Vec<Lost>>,
 }
 
 /// One CTF trace with what places it among the others.
@@ -94,7 +100,12 @@ impl CtfTrace {
             first_class += part.files.schema().classes.len() as u32;
             part.shift_ns = part.wall_offset_ns().saturating_sub(base_ns);
         }
-        Ok(CtfTrace { parts, stop: None })
+        Ok(CtfTrace {
+            parts,
+            stop: None,
+            whole: OnceLock::new(),
+            missing: OnceLock::new(),
+        })
     }
 
     /// Every stream file, as its part's place and its own in that, in the order that events of one
@@ -170,6 +181,32 @@ impl CtfTrace {
         Some(TimeRange {
             begin: ranges().map(|range| range.begin).min()?,
             end: ranges().map(|range| range.end).max()?,
+        })
+    }
+
+    /// The same, kept; no time at all when nobody says.
+    pub fn whole(&self) -> TimeRange {
+        let none = TimeRange {
+            begin: Instant::from_ns(0),
+            end: Instant::from_ns(0),
+        };
+        *self.whole.get_or_init(|| self.range().unwrap_or(none))
+    }
+
+    /// The streams that are missing, as losses of all the time.
+    pub fn missing(&self) -> &[Lost] {
+        self.missing.get_or_init(|| {
+            let streams = self.parts.iter().flat_map(crate::missing::streams);
+            let lost = |cpu| Lost {
+                cpu,
+                range: self.whole(),
+                count: None,
+                cause: LossCause::Missing,
+            };
+            let mut cpus: Vec<Option<Cpu>> = streams.collect();
+            cpus.sort_unstable();
+            cpus.dedup();
+            cpus.into_iter().map(lost).collect()
         })
     }
 

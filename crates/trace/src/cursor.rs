@@ -17,14 +17,21 @@ pub enum LossCause {
     Overrun,
     /// The packet's counters do not say.
     Unknown,
+    /// Bytes could not be understood: an [`Item::Damage`] names them.
+    Damaged,
+    /// The file ends inside of a packet, a page or a line.
+    Cut,
+    /// A stream has no file, an empty one, or a link that leads nowhere.
+    Missing,
 }
 
-/// Events that the tracer knows it lost. Overwritten history before the window is no loss.
+/// Time of which events are not known: the tracer lost them, they cannot be read, or their stream
+/// is missing. Overwritten history before the window is no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The CPU, when its stream has one.
+    /// The CPU, when its stream has one; else events of any CPU may be missing.
     pub cpu: Option<Cpu>,
-    /// They were lost inside this range.
+    /// They were lost inside this range, with both of its ends.
     pub range: TimeRange,
     /// How many, when the tracer counted them.
     pub count: Option<u64>,
@@ -50,7 +57,8 @@ pub enum Item<'a> {
     Event(EventView<'a>),
     /// Events are missing here.
     Lost(Lost),
-    /// The rest of a packet or stream could not be read.
+    /// The rest of a packet or stream could not be read: where, and why. An [`Item::Lost`] says
+    /// which time that concerns.
     Damage(Damage),
 }
 
@@ -290,6 +298,24 @@ impl Trace {
                 })
             }
         })
+    }
+}
+
+impl Trace {
+    /// All losses that touch `range`, by a walk that hands out no event.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    pub fn losses(&self, range: TimeRange) -> Result<Vec<Lost>> {
+        let mut losses = Vec::new();
+        let mut cursor = self.walk(range, vec![false; self.classes().len()]);
+        cursor.each(|item| {
+            if let Item::Lost(lost) = item {
+                losses.push(*lost);
+            }
+            Ok(())
+        })?;
+        Ok(losses)
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use event::{ClassId, Cpu, FieldId, Instant, TimeRange, Value};
-use ftrace::Halt;
+use ftrace::{Halt, Hole};
 
 use crate::cursor::Payload;
-use crate::ftrace_trace::{self, FtracePart, FtraceTrace};
+use crate::ftrace_trace::{FtracePart, FtraceTrace};
 use crate::merge::{Lane, Merge};
 use crate::recorded::{Reader, Record};
-use crate::{Damage, Disorder, EventView, Item};
+use crate::{Damage, Disorder, EventView, Item, Lost};
 
 /// Events that are passed over between two looks at whether to stop.
 const LOOK_EVENTS: u32 = 1 << 12;
@@ -20,17 +20,26 @@ pub(crate) struct FtraceCursor<'a>(Merge<FtraceLane<'a>>);
 /// One stream.
 struct FtraceLane<'a> {
     reader: Reader<'a>,
+    trace: &'a FtraceTrace,
     part: &'a FtracePart,
+    /// Of other streams, which are missing; they come first, the last of them at first.
+    missing: Vec<Lost>,
     range: TimeRange,
     /// By class of the part; empty when all are wanted.
     wanted: Vec<bool>,
     /// Ends the walk once it is raised.
     stop: Option<&'a AtomicBool>,
     /// What the reader stands on, when it is no event.
-    other: Option<Box<Halt>>,
+    other: Option<Box<Other>>,
     /// The time of the last event.
     latest_ns: i64,
     events_back_in_time: u64,
+}
+
+/// What is no event.
+enum Other {
+    Lost(Lost),
+    Damage(Damage),
 }
 
 /// One event of a recording.
@@ -50,13 +59,25 @@ impl<'a> FtraceCursor<'a> {
             let range = part.inside(range);
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let wanted = wanted.get(part.classes()).unwrap_or_default().to_vec();
+            let mut missing = trace.missing(part);
+            missing.reverse();
             for mut reader in part.recording.readers() {
                 if range.begin > Instant::MIN {
                     reader.seek(begin_ns);
                 }
+                let missing = std::mem::take(&mut missing);
+                let hole = Halt::Unread(Hole {
+                    begin_ns: i64::MIN,
+                    end_ns: i64::MAX,
+                    is_cut: false,
+                    is_of_any_cpu: false,
+                });
+                reader.after(vec![hole; missing.len()]);
                 lanes.push(FtraceLane {
                     reader,
+                    trace,
                     part,
+                    missing,
                     range,
                     wanted: wanted.clone(),
                     stop: trace.stop.as_deref(),
@@ -117,11 +138,10 @@ impl Lane for FtraceLane<'_> {
             let time_ns = self.reader.time_ns().saturating_add(self.part.shift_ns);
             let time = Instant::from_ns(time_ns);
             if let Err(halt) = step {
-                if self.meet(&halt)? {
-                    self.other = Some(halt);
-                    return Some(time_ns.max(self.latest_ns));
+                match self.meet(*halt, time_ns)? {
+                    Some(time_ns) => return Some(time_ns),
+                    None => continue,
                 }
-                continue;
             }
             self.other = None;
             self.events_back_in_time += u64::from(time_ns < self.latest_ns);
@@ -154,21 +174,44 @@ impl FtraceLane<'_> {
         wanted.is_none_or(|wanted| *wanted)
     }
 
-    /// Whether what is no event belongs to the range; none at the end.
+    /// When what is no event stands, if it belongs to the range; the outer none is the end.
     #[cold]
-    fn meet(&self, halt: &Halt) -> Option<bool> {
-        match halt {
-            Halt::End => None,
-            Halt::Lost(loss) => {
-                let range = ftrace_trace::lost(self.part, self.cpu(), loss).range;
-                (range.begin < self.range.end).then_some(range.end >= self.range.begin)
+    fn meet(&mut self, halt: Halt, time_ns: i64) -> Option<Option<i64>> {
+        let latest_ns = time_ns.max(self.latest_ns);
+        let (other, time_ns) = match halt {
+            Halt::End => return None,
+            Halt::Damage {
+                offset_bytes,
+                reason,
+            } => {
+                let file = format!("{}{}", self.part.prefix, self.reader.name());
+                let damage = Damage {
+                    file,
+                    offset_bytes,
+                    reason,
+                };
+                (Other::Damage(damage), latest_ns)
             }
-            Halt::Damage { .. } => Some(true),
-        }
-    }
-
-    fn cpu(&self) -> Cpu {
-        self.reader.cpu()
+            Halt::Unread(_) | Halt::Lost(_) | Halt::LostOn(..) => {
+                let of_stream = || self.trace.lost(self.part, self.reader.cpu(), &halt);
+                let lost = match self.missing.pop() {
+                    Some(missing) => missing,
+                    None => of_stream()?,
+                };
+                let TimeRange { begin, end } = lost.range;
+                if begin >= self.range.end || end < self.range.begin {
+                    let is_behind = begin >= self.range.end && matches!(halt, Halt::Lost(_));
+                    return if is_behind { None } else { Some(None) };
+                }
+                let stands_ns = match halt {
+                    Halt::Unread(_) => begin.as_ns().max(self.latest_ns),
+                    _ => latest_ns,
+                };
+                (Other::Lost(lost), stands_ns)
+            }
+        };
+        self.other = Some(Box::new(other));
+        Some(Some(time_ns))
     }
 
     #[inline]
@@ -182,27 +225,11 @@ impl FtraceLane<'_> {
                     first_class: self.part.first_class,
                 }),
             }),
-            Some(halt) => self.other_item(halt),
+            Some(other) => match &**other {
+                Other::Lost(lost) => Item::Lost(*lost),
+                Other::Damage(damage) => Item::Damage(damage.clone()),
+            },
         }
-    }
-
-    #[cold]
-    fn other_item(&self, halt: &Halt) -> Item<'_> {
-        let (offset_bytes, reason) = match halt {
-            Halt::Lost(loss) => {
-                return Item::Lost(ftrace_trace::lost(self.part, self.cpu(), loss));
-            }
-            Halt::Damage {
-                offset_bytes,
-                reason,
-            } => (*offset_bytes, reason.clone()),
-            Halt::End => (0, "no event at the end".to_owned()),
-        };
-        Item::Damage(Damage {
-            file: format!("{}{}", self.part.prefix, self.reader.name()),
-            offset_bytes,
-            reason,
-        })
     }
 }
 

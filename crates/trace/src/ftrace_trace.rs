@@ -1,19 +1,22 @@
 //! All recordings of ftrace below the given roots, as one trace.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
+use ftrace::Halt;
+
 use crate::recorded::{Recorded, StreamFacts};
-use crate::{ClockFacts, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
+use crate::{ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
 
 /// The recordings, in the order in which they were given.
 pub(crate) struct FtraceTrace {
     pub parts: Vec<FtracePart>,
     /// Ends walks once it is raised.
     pub stop: Option<Arc<AtomicBool>>,
+    whole: OnceLock<TimeRange>,
 }
 
 /// One recording with what places it among the others.
@@ -163,7 +166,11 @@ impl FtraceTrace {
         {
             first.shift_ns = 0;
         }
-        FtraceTrace { parts, stop: None }
+        FtraceTrace {
+            parts,
+            stop: None,
+            whole: OnceLock::new(),
+        }
     }
 
     /// Classes of all parts, numbered through.
@@ -218,6 +225,15 @@ impl FtraceTrace {
         })
     }
 
+    /// The same, kept; no time at all when nobody says.
+    pub fn whole(&self) -> TimeRange {
+        let none = TimeRange {
+            begin: Instant::from_ns(0),
+            end: Instant::from_ns(0),
+        };
+        *self.whole.get_or_init(|| self.range().unwrap_or(none))
+    }
+
     pub fn environment_of(&self, class: ClassId) -> Option<&BTreeMap<String, String>> {
         let part = self.parts.get(self.part_index(class)?);
         part.map(|part| &part.environment)
@@ -263,15 +279,62 @@ fn intersection(recording: &Recorded) -> TimeRange {
     }
 }
 
-/// A loss of a recording, in the words of this room.
-pub(crate) fn lost(part: &FtracePart, cpu: Cpu, loss: &ftrace::Loss) -> Lost {
-    Lost {
-        cpu: Some(cpu),
-        range: TimeRange {
-            begin: part.shifted(loss.begin_ns),
-            end: part.shifted(loss.end_ns),
-        },
-        count: loss.count,
-        cause: crate::LossCause::Unknown,
+impl FtraceTrace {
+    /// What a reader of `cpu` met, in the words of this room; none when it is no loss.
+    pub fn lost(&self, part: &FtracePart, cpu: Cpu, halt: &Halt) -> Option<Lost> {
+        let begin = |ns| match ns {
+            i64::MIN => self.whole().begin,
+            ns => part.shifted(ns),
+        };
+        let end = |ns| match ns {
+            i64::MAX => self.whole().end,
+            ns => part.shifted(ns),
+        };
+        let (cpu, range, count, cause) = match halt {
+            Halt::Lost(loss) => (
+                Some(cpu),
+                (loss.begin_ns, loss.end_ns),
+                loss.count,
+                LossCause::Unknown,
+            ),
+            Halt::LostOn(cpu, loss) => (
+                Some(Cpu(*cpu)),
+                (loss.begin_ns, loss.end_ns),
+                loss.count,
+                LossCause::Unknown,
+            ),
+            Halt::Unread(hole) => (
+                (!hole.is_of_any_cpu).then_some(cpu),
+                (hole.begin_ns, hole.end_ns),
+                None,
+                match hole.is_cut {
+                    true => LossCause::Cut,
+                    false => LossCause::Damaged,
+                },
+            ),
+            Halt::Damage { .. } | Halt::End => return None,
+        };
+        let begin = begin(range.0);
+        Some(Lost {
+            cpu,
+            range: TimeRange {
+                begin,
+                end: end(range.1).max(begin),
+            },
+            count,
+            cause,
+        })
+    }
+
+    /// The CPUs of a part that are missing, as losses of all the time.
+    pub fn missing(&self, part: &FtracePart) -> Vec<Lost> {
+        let cpus = part.recording.facts().missing.iter();
+        let lost = |cpu: &Cpu| Lost {
+            cpu: Some(*cpu),
+            range: self.whole(),
+            count: None,
+            cause: LossCause::Missing,
+        };
+        cpus.map(lost).collect()
     }
 }

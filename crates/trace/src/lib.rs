@@ -10,6 +10,25 @@
 //! - Readers never panic, loop or allocate without bound on hostile bytes: what was understood is
 //!   returned, what was not is an [`Item::Damage`] that names file and offset.
 //! - A lost event is data: [`Item::Lost`] stands at its place in time.
+//!
+//! # Losses
+//! Whatever is not known is an [`Item::Lost`] with a CPU (none: any), a range and a
+//! [cause](LossCause): events that the tracer discarded or overwrote; packets that are missing by
+//! their sequence numbers; bytes, pages, packets and lines that make no sense; a file that ends
+//! inside of one of these; a stream of which there is no file, an empty one, or a link that leads
+//! nowhere. Each [`Item::Damage`] has a loss beside it, so who only wants to know which time is
+//! unknown looks at losses alone.
+//!
+//! - A loss stands before the first event of its stream behind it. What could not be read stands at
+//!   its begin, and streams that are missing stand before all events.
+//! - A range reaches from the last event, or packet, before it to the first behind it. Where a
+//!   stream has none, it is the begin or the end of the trace.
+//! - Bytes are not guarded by sums. A packet of CTF, or a compressed chunk of pages, in which
+//!   something makes no sense is doubted from its begin: such a loss begins before events that were
+//!   handed out. Who cannot take them back asks [`Trace::losses`] before the walk. Plain pages and
+//!   lines are looked at before any of their events is handed out.
+//! - What cannot be seen is not said: another value in a field, a file that ends exactly where a
+//!   packet, a page or a line does, a CPU that trace-cmd left out of its table.
 
 mod ctf_cursor;
 mod ctf_trace;
@@ -18,6 +37,7 @@ mod ftrace_cursor;
 mod ftrace_trace;
 mod memory;
 mod merge;
+mod missing;
 mod open;
 mod options;
 mod recorded;
@@ -60,6 +80,8 @@ pub struct Trace {
     symbols: OnceLock<Symbols>,
     /// What was opened: the symbols may lie there.
     roots: Vec<PathBuf>,
+    /// See [`Trace::classes_with_events`].
+    with_events: OnceLock<Vec<bool>>,
     source: Source,
 }
 
@@ -145,6 +167,27 @@ impl Trace {
     /// All event classes; a [`event::ClassId`] is an index into this list.
     pub fn classes(&self) -> &[EventClass] {
         &self.classes
+    }
+
+    /// Which classes have events, by their ids: a trace declares more than it has, trace-cmd all of
+    /// the kernel's. Learned by a walk over the whole trace when this is first asked for.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    pub fn classes_with_events(&self) -> event::Result<&[bool]> {
+        if let Some(known) = self.with_events.get() {
+            return Ok(known);
+        }
+        let mut has_events = vec![false; self.classes.len()];
+        self.cursor(TimeRange::ALL).each(|item| {
+            if let Item::Event(event) = item
+                && let Some(has) = has_events.get_mut(event.class().0 as usize)
+            {
+                *has = true;
+            }
+            Ok(())
+        })?;
+        Ok(self.with_events.get_or_init(|| has_events))
     }
 
     /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.

@@ -1,6 +1,8 @@
 //! Finds out what lies at a path, by content, and opens it.
 
+use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -74,6 +76,7 @@ impl Trace {
             classes,
             symbols: OnceLock::new(),
             roots: roots.iter().map(|root| root.path.clone()).collect(),
+            with_events: OnceLock::new(),
             source,
         })
     }
@@ -148,8 +151,9 @@ fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
         };
     }
     let mut found = Vec::new();
-    let mut entries = 0;
-    find_traces(path, prefix, 0, &mut found, &mut entries)?;
+    let mut search = Search::default();
+    search.find(path, prefix, 0, &mut found)?;
+    let entries = search.entries;
     if found.is_empty() {
         let found = match entries {
             0 => "an empty directory".to_owned(),
@@ -169,40 +173,57 @@ fn no_trace(path: &Path, found: String) -> Error {
     .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
 }
 
-/// CTF traces and recordings of ftrace, at `dir` or below, in the order of their names.
-fn find_traces(
-    dir: &Path,
-    prefix: String,
-    depth: u32,
-    found: &mut Vec<Found>,
-    entries: &mut u64,
-) -> Result<()> {
-    if dir.join("metadata").is_file() {
-        found.push(Found::Ctf(dir.to_owned(), prefix));
-        return Ok(());
-    }
-    if ftrace::is_page_directory(dir) {
-        found.push(Found::Ftrace(Recorded::open_directory(dir)?, prefix));
-        return Ok(());
-    }
-    let unreadable = |cause| Error::io(format!("cannot read {}", dir.display()), cause);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        *entries += 1;
-        // Links are not followed: they may lead around in a circle.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            names.push(entry.file_name());
+/// A search for traces. Links are followed, each directory is entered once: they may lead around in
+/// a circle.
+#[derive(Default)]
+struct Search {
+    /// Files and directories that were met.
+    entries: u64,
+    /// Device and number of the directories that were entered.
+    entered: HashSet<(u64, u64)>,
+}
+
+impl Search {
+    /// CTF traces and recordings of ftrace, at `dir` or below, in the order of their names.
+    fn find(
+        &mut self,
+        dir: &Path,
+        prefix: String,
+        depth: u32,
+        found: &mut Vec<Found>,
+    ) -> Result<()> {
+        let status = fs::metadata(dir);
+        if let Ok(status) = status
+            && !self.entered.insert((status.dev(), status.ino()))
+        {
+            return Ok(());
         }
-    }
-    names.sort();
-    if depth < DEPTH_MAX {
-        for name in names {
-            let prefix = format!("{prefix}{}/", name.to_string_lossy());
-            find_traces(&dir.join(name), prefix, depth + 1, found, entries)?;
+        if dir.join("metadata").is_file() {
+            found.push(Found::Ctf(dir.to_owned(), prefix));
+            return Ok(());
         }
+        if ftrace::is_page_directory(dir) {
+            found.push(Found::Ftrace(Recorded::open_directory(dir)?, prefix));
+            return Ok(());
+        }
+        let unreadable = |cause| Error::io(format!("cannot read {}", dir.display()), cause);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            self.entries += 1;
+            if entry.path().is_dir() {
+                names.push(entry.file_name());
+            }
+        }
+        names.sort();
+        if depth < DEPTH_MAX {
+            for name in names {
+                let prefix = format!("{prefix}{}/", name.to_string_lossy());
+                self.find(&dir.join(name), prefix, depth + 1, found)?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The kernel's symbols, kept below the root or beside the part that was opened; empty when the

@@ -186,6 +186,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Hands out these before the first event.
+    pub fn after(&mut self, halts: Vec<Halt>) {
+        match self {
+            Reader::Pages(pages) => pages.after(halts),
+            Reader::Text(text) => text.after(halts),
+        }
+    }
+
     /// The CPU of its stream, or of its last line.
     pub fn cpu(&self) -> Cpu {
         match self {

@@ -62,7 +62,10 @@ fn walk(trace: &Trace, range: TimeRange) -> Vec<String> {
             }
             Item::Lost(lost) => {
                 let (begin, end) = (lost.range.begin.as_ns(), lost.range.end.as_ns());
-                format!("lost {} {begin}-{end}", lost.count.unwrap())
+                match lost.count {
+                    Some(count) => format!("lost {count} {begin}-{end}"),
+                    None => format!("{:?} {begin}-{end}", lost.cause),
+                }
             }
             Item::Damage(damage) => format!("damage {}", damage.file),
         });
@@ -236,7 +239,7 @@ fn a_cut_stream_gives_its_whole_events_then_names_its_file() {
     let trace = Trace::open(root.path()).unwrap();
     assert_eq!(
         walk(&trace, TimeRange::ALL),
-        ["0@1", "damage kernel/channel0_0", "1@2", "1@9"]
+        ["0@1", "damage kernel/channel0_0", "Cut 1-10", "1@2", "1@9"]
     );
 }
 
@@ -452,4 +455,36 @@ fn a_float_is_loaded_as_itself_and_every_field_through_the_common_face() {
         Some(Item::Event(event)) => claims(&event, &trace.classes()[0]),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_class_that_is_declared_and_never_happens_has_no_events() {
+    let root = tempfile::tempdir().unwrap();
+    let value = Field::payload("value", FieldType::Integer(Integer::le(64, true)));
+    let class = |id, name: &str| event_class(id, name, vec![value.clone()]);
+    let meta = one_stream_class(vec![class(0, "never"), class(1, "once")], 0);
+    let mut trace = TraceWriter::create(root.path(), &meta).unwrap();
+    let mut stream = trace.stream(0, Cpu(0)).unwrap();
+    let mut payload = PayloadWriter::new();
+    stream
+        .event(1, Instant::from_ns(1), payload.i64(1).bytes())
+        .unwrap();
+    stream.finish().unwrap();
+    let trace = Trace::open(root.path()).unwrap();
+    assert_eq!(trace.classes_with_events().unwrap(), [false, true]);
+}
+
+#[test]
+fn linked_folders_are_opened_once_each_also_in_a_circle() {
+    let root = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    write(elsewhere.path(), 0, "kernel", &[(0, &[1, 5])]);
+    let folder = root.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, folder.join(name)).unwrap();
+    link(elsewhere.path(), "a-trace");
+    link(elsewhere.path(), "same-again");
+    link(root.path(), "circle");
+    let trace = Trace::open(root.path()).unwrap();
+    assert_eq!(walk(&trace, TimeRange::ALL), ["0@1", "0@5"]);
 }

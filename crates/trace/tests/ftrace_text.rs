@@ -67,8 +67,8 @@ fn a_text_becomes_events_with_typed_fields_and_losses_at_their_place() {
          prev_prio=Signed(20) prev_state=Signed(0) next_comm=Text(\"my task\") \
          next_tid=Signed(172) next_prio=Signed(-51)",
         "8911300000 0 172 tracing_mark_write msg=Text(\"hello = world\")",
-        "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8911300000), \
-         end: Instant(8911300000) }, count: Some(12), cause: Unknown })",
+        "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8910849000), \
+         end: Instant(8912000000) }, count: Some(12), cause: Unknown })",
         "8912000000 1 1 kernel_stack msg=Text(\"<stack trace>\")",
     ];
     assert_eq!(found, expect);
@@ -137,4 +137,42 @@ fn a_walk_over_a_text_that_is_asked_to_stop_ends_also_where_it_hands_out_nothing
     assert_eq!(count(), 1);
     stop.store(true, Ordering::Relaxed);
     assert_eq!(count(), 0);
+}
+
+#[test]
+fn what_perf_script_prints_is_read_as_ftraces_text_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let perf = "\
+         swapper     0 [001]    10.000000:       sched:sched_waking: comm=hog pid=700 prio=19 \
+target_cpu=001\n\
+\tffffffff8120 try_to_wake_up+0x3b ([kernel.kallsyms])\n\n\
+         my task   690/700 [001]    10.000020:  1 sched:sched_switch: prev_comm=my task \
+prev_pid=700 prev_prio=19 prev_state=S ==> next_comm=burn next_pid=500 next_prio=120\n";
+    let found = lines(&open(dir.path(), perf).expect("a text"));
+    let expect = [
+        "10000000000 1 700 sched_waking comm=Text(\"hog\") tid=Signed(700) prio=Signed(-81) \
+         target_cpu=Signed(1)",
+        "10000020000 1 700 sched_switch prev_comm=Text(\"my task\") prev_tid=Signed(700) \
+         prev_prio=Signed(-81) prev_state=Signed(1) next_comm=Text(\"burn\") \
+         next_tid=Signed(500) next_prio=Signed(20)",
+    ];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn letters_before_the_time_are_the_flags_of_the_record() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trace = open(dir.path(), TRACE).expect("a text");
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    let Some(Item::Event(event)) = cursor.next().expect("readable") else {
+        panic!("an event");
+    };
+    let class = &trace.classes()[event.class().0 as usize];
+    let number = |name: &str| event.u64(class.field(name).expect("a flag"));
+    assert_eq!(
+        number("common_flags"),
+        0x09,
+        "interrupts off, in a hard interrupt"
+    );
+    assert_eq!(number("common_preempt_count"), 1);
 }

@@ -50,7 +50,6 @@ use crate::generate::Kind;
     version,
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
-    after_help = EXAMPLES,
     after_long_help = CONTRACT,
     disable_help_subcommand = true,
     max_term_width = 100
@@ -98,10 +97,8 @@ pub enum Command {
     /// Until a time, a command's end or Ctrl-C, as CTF.
     Record(Record),
     /// What the rings of applications hold now, as a trace
-    #[command(hide = true)]
     Snapshot(Snapshot),
     /// What processes that are gone left in their rings, as a trace
-    #[command(hide = true)]
     Recover(Recover),
     /// Print the events of a trace, a line each, in time order
     Cat(Cat),
@@ -132,9 +129,6 @@ pub enum Color {
     /// Never.
     Never,
 }
-
-const EXAMPLES: &str = "\
-Example: sudo rtscope demo makes a task late, and says who did it";
 
 const CONTRACT: &str = "\
 Examples:

@@ -90,6 +90,13 @@ impl<'a> Ahead<'a> {
         self.fill_by(manner, bytes, reached, slots)
     }
 
+    /// Drops the events from the first on that is behind `end`, in ticks.
+    #[cold]
+    pub fn drop_behind(&mut self, end: u64) {
+        let late = self.heads.iter().position(|head| head.ticks > end);
+        self.heads.truncate(late.unwrap_or(self.heads.len()));
+    }
+
     /// Whether nothing is left to take.
     pub fn is_empty(&self) -> bool {
         self.next >= self.heads.len()

@@ -26,6 +26,8 @@ pub struct TraceFiles {
     dir: PathBuf,
     schema: Schema,
     streams: Vec<StreamFile>,
+    /// Links of the directory that lead nowhere.
+    dangling: Vec<String>,
     indexes: OnceLock<Vec<PacketIndex>>,
 }
 
@@ -66,16 +68,23 @@ impl TraceFiles {
     pub fn open(dir: &Path) -> Result<TraceFiles> {
         let schema = read_schema(&dir.join("metadata"))?;
         let entries = fs::read_dir(dir).map_err(|cause| read_error(dir, cause))?;
-        let mut paths = Vec::new();
+        let (mut paths, mut dangling) = (Vec::new(), Vec::new());
         for entry in entries {
             let entry = entry.map_err(|cause| read_error(dir, cause))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let hidden = name.starts_with('.') || name == "metadata";
-            if !hidden && entry.path().is_file() {
-                paths.push((name, entry.path()));
+            if hidden {
+                continue;
+            }
+            let path = entry.path();
+            if path.is_file() {
+                paths.push((name, path));
+            } else if entry.file_type().is_ok_and(|kind| kind.is_symlink()) && !path.exists() {
+                dangling.push(name);
             }
         }
         paths.sort();
+        dangling.sort();
         let open = |(place, (name, path)): (usize, (String, PathBuf))| {
             let file = File::open(&path).map_err(|cause| read_error(&path, cause))?;
             let status = file.metadata().map_err(|cause| read_error(&path, cause))?;
@@ -91,6 +100,7 @@ impl TraceFiles {
             dir: dir.to_owned(),
             schema,
             streams: streams.collect::<Result<_>>()?,
+            dangling,
             indexes: OnceLock::new(),
         })
     }
@@ -108,6 +118,11 @@ impl TraceFiles {
     /// The stream files, by name.
     pub fn streams(&self) -> &[StreamFile] {
         &self.streams
+    }
+
+    /// The names of links in the directory that lead nowhere: streams that are missing.
+    pub fn dangling(&self) -> &[String] {
+        &self.dangling
     }
 
     /// The packets of all stream files, in the order of [`TraceFiles::streams`]. Their headers are
@@ -144,6 +159,11 @@ impl TraceFiles {
     /// A reader at the start of a stream file, in the order of its packets.
     pub fn reader<'a>(&'a self, stream: &'a StreamFile) -> StreamReader<'a> {
         StreamReader::from_source(&self.schema, stream.source(), self.piece_bytes())
+    }
+
+    /// A reader of nothing.
+    pub fn no_reader(&self) -> StreamReader<'_> {
+        StreamReader::new(&self.schema, &[])
     }
 
     /// Readers of the stream file at `place` from the packets on that do not end before

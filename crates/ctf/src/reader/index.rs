@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use super::packet::{self, Packet, PacketFacts, Refusal};
+use super::resume;
 use super::scale::TimeScale;
 use super::schema::Schema;
 use super::walk::State;
@@ -65,6 +66,8 @@ impl Edge {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub offset_bytes: u64,
+    /// Where the bytes before it begin that are no packet; else its own begin.
+    pub from_bytes: u64,
     /// The clock at the begin; without it reading can only come here from the packet before.
     pub begin_ticks: Option<u64>,
     pub begin_ns: i64,
@@ -101,8 +104,12 @@ pub struct PacketIndex {
     pub discarded: u64,
     /// Holes in the packets' sequence numbers.
     pub packet_gaps: u64,
+    /// Whether bytes between packets could not be understood.
+    pub is_damaged: bool,
     /// The CPU of the first packet that has one.
     pub cpu: Option<u32>,
+    /// Whether packets are of several CPUs.
+    pub has_several_cpus: bool,
     /// The id of the stream class, when packets say it.
     pub stream_class: Option<u64>,
     /// Which of the streams of that class.
@@ -112,8 +119,8 @@ pub struct PacketIndex {
 }
 
 impl PacketIndex {
-    /// Reads the headers of all packets. It ends where one cannot be understood; the reader that
-    /// comes there says why.
+    /// Reads the headers of all packets. What cannot be understood between them is left to the
+    /// reader that comes there, which says why.
     pub(crate) fn build(schema: &Schema, source: Source<'_>) -> PacketIndex {
         let mut window = Window::new(source, HEADER_BYTES);
         let mut index = PacketIndex::default();
@@ -124,17 +131,30 @@ impl PacketIndex {
         // More packets in one run when there are too many; a power of two.
         let mut in_run = 0u64;
         let mut run_packets = 1u64;
-        while index.end_offset < size {
-            let rest = size - index.end_offset;
-            let at = index.end_offset;
-            let Some(packet) = header(schema, &mut window, at, rest, &mut state, &mut positions)
-            else {
-                break;
+        let mut at = 0;
+        while at < size {
+            let rest = size - at;
+            let packet = header(schema, &mut window, at, rest, &mut state, &mut positions);
+            let is_whole = packet
+                .as_ref()
+                .is_some_and(|packet| packet.size_bytes <= rest);
+            let next = match is_whole {
+                true => None,
+                false => resume::next_packet(&mut window, schema, at),
+            };
+            let packet = match (packet, next) {
+                (Some(packet), None) => packet,
+                (_, Some(next)) => {
+                    (at, index.is_damaged) = (next, true);
+                    continue;
+                }
+                (None, None) => break,
             };
             let scale = TimeScale::new(schema, packet.layout);
             index.note(&packet, &scale, before.as_ref());
-            let run = run(&packet, &scale, at, before.as_ref());
-            if in_run == 0 || !index.extend(&run) {
+            let mut run = run(&packet, &scale, at, before.as_ref());
+            run.from_bytes = index.end_offset;
+            if in_run == 0 || run.from_bytes < at || !index.extend(&run) {
                 index.push(run);
                 in_run = 0;
             }
@@ -146,7 +166,8 @@ impl PacketIndex {
             }
             before = Some(run.edge);
             state.clock = state.clock.max(packet.facts.end.unwrap_or(0));
-            index.end_offset = at.saturating_add(packet.size_bytes);
+            at = at.saturating_add(packet.size_bytes);
+            index.end_offset = at;
         }
         index.make_chains();
         index
@@ -158,6 +179,7 @@ impl PacketIndex {
         self.packets += 1;
         self.discarded = self.discarded.saturating_add(discarded);
         self.packet_gaps += u64::from(gap);
+        self.has_several_cpus |= self.cpu.is_some() && facts.cpu != self.cpu;
         self.cpu = self.cpu.or(facts.cpu);
         self.stream_class = self.stream_class.or(facts.stream_class);
         self.stream = self.stream.or(facts.stream);
@@ -258,7 +280,8 @@ impl PacketIndex {
     /// `size_bytes` is no packet.
     pub fn cuts(&self, size_bytes: u64) -> Option<Vec<(i64, u64)>> {
         let is_timed = |run: &Run| run.begin_ticks.is_some();
-        let is_whole = self.end_offset >= size_bytes && self.chains.len() <= 1;
+        let is_whole = self.end_offset == size_bytes && !self.is_damaged;
+        let is_whole = is_whole && self.chains.len() <= 1;
         if self.packets_back_in_time > 0 || !is_whole || !self.runs.iter().all(is_timed) {
             return None;
         }
@@ -338,6 +361,7 @@ fn run(packet: &Packet<'_>, scale: &TimeScale<'_>, offset: u64, before: Option<&
     let begin_ns = facts.begin.map_or(earlier_ns, |begin| scale.ns(begin));
     Run {
         offset_bytes: offset,
+        from_bytes: offset,
         begin_ticks: facts.begin,
         begin_ns,
         end_ns: facts

@@ -44,4 +44,4 @@ pub use metadata::text as metadata_text;
 pub(crate) use references::absolute;
 pub use schema::{ClassRemarks, ClockInfo, Schema};
 pub(crate) use stream::cut_at;
-pub use stream::{BadBytes, Loss, Step, StreamReader};
+pub use stream::{BadBytes, Hole, Loss, Step, StreamReader};

@@ -24,6 +24,9 @@ use options::Buffer;
 pub(crate) use options::{Tsc, chosen_clock};
 use pack::Packing;
 
+/// What such recordings are called.
+pub(crate) const FORMAT: &str = "trace.dat";
+
 /// Whether a file that begins with `bytes` is a trace.dat.
 pub fn is_trace_dat(bytes: &[u8]) -> bool {
     bytes.starts_with(head::MAGIC)
@@ -42,7 +45,7 @@ impl Recording {
         let file = File::open(path);
         let file = file.map_err(|cause| Error::io(format!("cannot open {name}"), cause))?;
         let mut head = head::read(Input::file(&file, &name)?)?;
-        let formats = formats(&mut head)?;
+        let (formats, broken_formats) = formats(&mut head)?;
         let file = Arc::new(file);
         let streams = streams(&file, &name, &mut head, &formats.layout)?;
         let kallsyms = head.kallsyms.map(|place| DatSymbols {
@@ -53,7 +56,10 @@ impl Recording {
             packing: head.packing.unwrap_or(Packing::None),
         });
         Ok(Recording::new(Parts {
-            facts: facts(&head),
+            facts: Facts {
+                broken_formats,
+                ..facts(&head)
+            },
             formats,
             tables: Tables::parse(&head.saved_cmdlines, &head.printk_formats),
             streams,
@@ -88,7 +94,7 @@ impl DatSymbols {
 }
 
 /// The formats that make sense; those that do not are counted.
-fn formats(head: &mut Head) -> Result<Formats> {
+fn formats(head: &mut Head) -> Result<(Formats, u64)> {
     let layout = PageLayout::parse(&head.header_page)?.with_order(head.order);
     let mut broken = 0u64;
     let mut events = Vec::with_capacity(head.formats.len());
@@ -102,7 +108,7 @@ fn formats(head: &mut Head) -> Result<Formats> {
         let note = format!("{broken} formats of events could not be understood");
         head.notes.push(note);
     }
-    Ok(Formats::new(layout, events))
+    Ok((Formats::new(layout, events), broken))
 }
 
 fn streams(
@@ -179,7 +185,7 @@ fn facts(head: &Head) -> Facts {
     add("kernel_release", words.next());
     let clock = options.clock.clone().unwrap_or_default();
     Facts {
-        format: "trace.dat",
+        format: FORMAT,
         version: if head.version == 6 { "6" } else { "7" },
         clock: match clock.as_str() {
             "" => "local".to_owned(),
@@ -188,5 +194,8 @@ fn facts(head: &Head) -> Facts {
         wall_offset_ns: options.date_ns.unwrap_or(0),
         environment,
         notes: head.notes.iter().chain(&options.notes).cloned().collect(),
+        // trace-cmd leaves CPUs without events out of its table.
+        missing: Vec::new(),
+        broken_formats: 0,
     }
 }

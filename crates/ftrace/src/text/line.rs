@@ -1,7 +1,9 @@
 //! One line of ftrace's text, taken apart.
 //!
 //! `comm-tid (tgid) [cpu] flags seconds.fraction: event: fields`, where the thread group and the
-//! flags may be missing (`Documentation/trace/ftrace.rst` of the kernel).
+//! flags may be missing (`Documentation/trace/ftrace.rst` of the kernel). `perf script` writes
+//! `comm  tid [cpu] seconds.fraction: period system:event: fields`, with `pid/tid` when it is asked
+//! to, and the period when it has one.
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +68,15 @@ fn task(text: &str) -> Option<(&str, i32)> {
         Some(open) => open.rsplit_once('(')?.0.trim_end(),
         None => text,
     };
-    let (comm, tid) = text.rsplit_once('-')?;
-    Some((comm.trim(), tid.parse().ok().filter(|tid: &i32| *tid >= 0)?))
+    let number = |tid: &str| tid.parse().ok().filter(|tid: &i32| *tid >= 0);
+    if let Some((comm, tid)) = text.rsplit_once('-')
+        && let Some(tid) = number(tid)
+    {
+        return Some((comm.trim(), tid));
+    }
+    let (comm, tid) = text.rsplit_once([' ', '\t'])?;
+    let tid = tid.rsplit_once('/').map_or(tid, |(_, tid)| tid);
+    Some((comm.trim(), number(tid)?))
 }
 
 /// Flags, time and the rest.
@@ -100,6 +109,11 @@ fn time_ns(text: &str) -> Option<i64> {
 
 fn event_column(event: &str) -> Option<(&str, Rest<'_>)> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let event = match event.split_once([' ', '\t']) {
+        Some((period, event)) if is_number(period) => event.trim_start(),
+        _ => event,
+    };
+    let event = without_system(event).unwrap_or(event);
     let end = event.find(|c| !is_letter(c)).unwrap_or(event.len());
     let (name, rest) = event.split_at(end);
     (!name.is_empty()).then_some(())?;
@@ -119,6 +133,17 @@ fn event_column(event: &str) -> Option<(&str, Rest<'_>)> {
     Some((name, Rest::Function(caller)))
 }
 
+/// `sched:sched_switch: …` without its first word.
+fn without_system(event: &str) -> Option<&str> {
+    let (system, event) = event.split_once(':')?;
+    let is_word = |word: &str| {
+        let is_letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        !word.is_empty() && word.bytes().all(is_letter)
+    };
+    let name = event.split_once(':').map(|(name, _)| name);
+    (is_word(system) && name.is_some_and(is_word)).then_some(event)
+}
+
 /// `CPU:1 [LOST 12 EVENTS]`, `CPU:1 [12 EVENTS DROPPED]`, `CPU:1 [EVENTS DROPPED]`: the CPU, and
 /// the number when the line says it.
 pub(super) fn lost(line: &str) -> Option<(u32, Option<u64>)> {
@@ -130,6 +155,27 @@ pub(super) fn lost(line: &str) -> Option<(u32, Option<u64>)> {
         _ => return None,
     };
     Some((cpu.parse().ok().filter(|cpu| *cpu < CPUS_MAX)?, count))
+}
+
+/// Whether a line that is no event looks as if it had been one: it has a CPU in
+/// brackets, or a time.
+pub(super) fn is_like_an_event(line: &str) -> bool {
+    if line.starts_with('#') || line.trim_start().starts_with("=>") {
+        return false;
+    }
+    let has_cpu = line.match_indices('[').any(|(at, _)| {
+        let digits = line[at + 1..].split_once(']').map(|(digits, _)| digits);
+        digits.is_some_and(|digits| digits.len() >= 3 && is_number(digits))
+    });
+    let is_time = |word: &str| {
+        let parts = word.strip_suffix(':').and_then(|word| word.split_once('.'));
+        parts.is_some_and(|(seconds, fraction)| is_number(seconds) && is_number(fraction))
+    };
+    has_cpu || line.split_ascii_whitespace().any(is_time)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The `key=value` pairs of a text: a value ends where the next key begins.
@@ -219,8 +265,21 @@ mod tests {
             "sh-9 [000] 93252222292: sys_read -> 0x5",
             Some(("sh", 9, 0, 93_252_222_292, "sys_read")),
         );
+        check(
+            "a b  77 [001]  5678.123456:       sched:sched_switch: prev_comm=a b",
+            Some(("a b", 77, 1, 5_678_123_456_000, "sched_switch")),
+        );
+        check(
+            ":-1  12/77 [001]  5678.123456:   1 irq:irq_handler_exit: irq=1 ret=handled",
+            Some((":-1", 77, 1, 5_678_123_456_000, "irq_handler_exit")),
+        );
+        check(
+            "swapper     0 [001]  5678.1: 250000 cpu-clock:  ffffffff81 x+0x1 ([kernel])",
+            Some(("swapper", 0, 1, 5_678_100_000_000, "cpu-clock")),
+        );
         for line in [
             "",
+            "\tffffffff8120 do_syscall_64+0x3b ([kernel.kallsyms])",
             "# tracer: nop",
             " => do_syscall_64",
             "cpus=8",

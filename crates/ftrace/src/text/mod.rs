@@ -2,28 +2,27 @@
 //!
 //! A text is read twice: at open, to learn which shapes its lines have and what their values are;
 //! then line by line. Lines that are no event (comments, stacks below an event, the page around a
-//! systrace) are passed over.
+//! systrace) are passed over; of what was an event and cannot be read, the time is said.
 
+mod flags;
 mod line;
+mod lines;
+mod reader;
 mod shape;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use event::{ClassId, Cpu, Error, ErrorKind, EventClass, Result, Value};
 
 use crate::recording::Facts;
-use crate::{Halt, Loss};
+use lines::Lines;
+pub use reader::TextReader;
 use shape::Shape;
 
-/// Longer lines are no events of ftrace, which prints them in a page.
-const LINE_BYTES_MAX: usize = 64 << 10;
 /// Shapes of one text; events of further ones keep their message only.
 const SHAPES_MAX: usize = 4096;
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 128 << 10;
 /// Lines of a text's begin that may be something else before the first event.
 const HEAD_LINES_MAX: usize = 64;
 
@@ -107,10 +106,14 @@ impl TextRecording {
         let mut lines = Lines::new(&self.file, path)?;
         let mut cpus = BTreeSet::new();
         let mut left_out = 0u64;
-        while let Some(text) = lines.next() {
-            let Some(line) = line::parse(text) else {
+        while lines.next() {
+            let Some(line) = line::parse(lines.text()) else {
                 continue;
             };
+            // Nothing is learned from what was garbled.
+            if !lines.is_clean() {
+                continue;
+            }
             cpus.insert(Cpu(line.cpu));
             let (first, last) = self.range_ns.get_or_insert((line.time_ns, line.time_ns));
             *first = line.time_ns.min(*first);
@@ -131,7 +134,7 @@ impl TextRecording {
             };
             self.shapes[place].learn(&pairs);
         }
-        if let Some(cause) = lines.error {
+        if let Some(cause) = lines.take_error() {
             return Err(Error::io(format!("cannot read {}", path.display()), cause));
         }
         if left_out > 0 {
@@ -180,162 +183,4 @@ impl TextRecording {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-/// The lines of a file, none longer than an event may be.
-struct Lines {
-    file: BufReader<File>,
-    line: String,
-    bytes: Vec<u8>,
-    /// Offset of the line that was handed out.
-    at: u64,
-    next: u64,
-    error: Option<std::io::Error>,
-}
-
-impl Lines {
-    /// From the begin of a file; through a descriptor of its own, so that walks do not meet.
-    fn new(file: &File, path: &Path) -> Result<Lines> {
-        let failed = |cause| Error::io(format!("cannot read {}", path.display()), cause);
-        // The same file, should its name have gone or been given to another.
-        let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-        let mut file = File::open(own)
-            .or_else(|_| File::open(path))
-            .map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        Ok(Lines {
-            file: BufReader::with_capacity(PIECE_BYTES, file),
-            line: String::new(),
-            bytes: Vec::new(),
-            at: 0,
-            next: 0,
-            error: None,
-        })
-    }
-
-    /// The next line without its end; none at the file's end.
-    fn next(&mut self) -> Option<&str> {
-        self.at = self.next;
-        self.bytes.clear();
-        loop {
-            let piece = match self.file.fill_buf() {
-                Ok(piece) => piece,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    self.error = Some(error);
-                    return None;
-                }
-            };
-            let end = piece.iter().position(|byte| *byte == b'\n');
-            let taken = end.unwrap_or(piece.len());
-            let room = LINE_BYTES_MAX - self.bytes.len();
-            self.bytes.extend_from_slice(&piece[..taken.min(room)]);
-            let is_last = piece.is_empty();
-            let taken = taken + usize::from(end.is_some());
-            self.file.consume(taken);
-            self.next += taken as u64;
-            if end.is_some() || is_last && self.next > self.at {
-                break;
-            }
-            if is_last {
-                return None;
-            }
-        }
-        self.line.clear();
-        self.line.push_str(&String::from_utf8_lossy(&self.bytes));
-        let line = self.line.trim_end_matches('\r');
-        // An older systrace keeps its lines in a script's string.
-        Some(line.strip_suffix("\\n\\").unwrap_or(line))
-    }
-}
-
-/// A walk over the events of a text, in the order of its lines.
-pub struct TextReader<'a> {
-    recording: &'a TextRecording,
-    lines: Option<Lines>,
-    class: ClassId,
-    event: TextEvent,
-    time_ns: i64,
-}
-
-impl<'a> TextReader<'a> {
-    /// Before the first event.
-    pub fn new(recording: &'a TextRecording) -> Self {
-        TextReader {
-            recording,
-            lines: Lines::new(&recording.file, Path::new(&recording.name)).ok(),
-            class: ClassId(0),
-            event: TextEvent::default(),
-            time_ns: i64::MIN,
-        }
-    }
-
-    /// The file's name.
-    pub fn name(&self) -> &str {
-        &self.recording.name
-    }
-
-    /// The time of what it stands on.
-    pub fn time_ns(&self) -> i64 {
-        self.time_ns
-    }
-
-    /// The class of the event that it stands on.
-    pub fn class(&self) -> ClassId {
-        self.class
-    }
-
-    /// The event that it stands on.
-    pub fn event(&self) -> &TextEvent {
-        &self.event
-    }
-
-    /// Goes to the next event.
-    ///
-    /// # Errors
-    /// What stands there instead. After [`Halt::End`] it stays at the end.
-    pub fn advance(&mut self) -> std::result::Result<(), Box<Halt>> {
-        let Some(lines) = &mut self.lines else {
-            return Err(Box::new(Halt::End));
-        };
-        while let Some(text) = lines.next() {
-            let Some(line) = line::parse(text) else {
-                if let Some((cpu, count)) = line::lost(text) {
-                    self.event.cpu = cpu;
-                    return Err(Box::new(lost(self.time_ns, count)));
-                }
-                continue;
-            };
-            let pairs = shape::fields(&line);
-            let Some(place) = self.recording.places.get(&shape::key(&line, &pairs)) else {
-                continue;
-            };
-            self.time_ns = line.time_ns;
-            self.class = ClassId(*place as u32);
-            self.event = TextEvent {
-                cpu: line.cpu,
-                values: self.recording.shapes[*place].values(&line, &pairs),
-            };
-            return Ok(());
-        }
-        let error = lines.error.take();
-        let at = lines.at;
-        self.lines = None;
-        Err(Box::new(match error {
-            Some(error) => Halt::Damage {
-                offset_bytes: at,
-                reason: format!("expected a line, found {error}"),
-            },
-            None => Halt::End,
-        }))
-    }
-}
-
-/// Events are missing after the last one; until when, the text does not say.
-fn lost(time_ns: i64, count: Option<u64>) -> Halt {
-    Halt::Lost(Loss {
-        count,
-        begin_ns: time_ns.max(0),
-        end_ns: time_ns.max(0),
-    })
 }

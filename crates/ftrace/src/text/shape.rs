@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use event::{ClassId, EventClass, Field, FieldType, Integer, Scope, Value};
 
+use super::flags::Flags;
 use super::line::{self, Line, Rest};
 use crate::lttng::names::{self, FieldWriting};
 
@@ -42,6 +43,8 @@ enum Kind {
 pub(super) struct Shape {
     name: String,
     columns: Vec<Column>,
+    /// Whether its lines have flags.
+    has_flags: bool,
 }
 
 /// What tells shapes apart: the text's name of the event, and its keys.
@@ -53,6 +56,9 @@ pub(super) fn key(line: &Line<'_>, pairs: &[(Cow<'_, str>, &str)]) -> String {
         Rest::Return(_) => '>',
         Rest::Function(_) => '<',
     });
+    if line.flags.is_empty() {
+        key.push('-');
+    }
     for (name, _) in pairs {
         key.push_str(name);
         key.push('=');
@@ -147,7 +153,15 @@ impl Shape {
         Shape {
             name,
             columns: pairs.iter().map(column).collect(),
+            has_flags: !line.flags.is_empty(),
         }
+    }
+
+    /// Whether all values of a line that was not learned from are what those of the others are.
+    pub fn fits(&self, pairs: &[(Cow<'_, str>, &str)]) -> bool {
+        let mut columns = self.columns.iter().zip(pairs);
+        columns
+            .all(|(column, (_, text))| column.kind == Kind::Text || column.number(text).is_some())
     }
 
     /// Learns from a line of this shape what its values are.
@@ -173,13 +187,28 @@ impl Shape {
             (Scope::PacketContext, "cpu_id", integer(32, false)),
             (Scope::StreamContext, "tid", integer(32, true)),
             (Scope::StreamContext, "procname", comm),
-            (Scope::StreamContext, "flags", FieldType::String),
         ];
-        fields.extend(context.map(|(scope, name, ty)| Field {
-            name: name.into(),
-            scope,
-            ty,
-        }));
+        // As the records of the ring have them.
+        let hex = FieldType::Integer(Integer::hex(8));
+        let flags = [
+            (Scope::StreamContext, "common_flags", hex),
+            (
+                Scope::StreamContext,
+                "common_preempt_count",
+                integer(8, false),
+            ),
+        ];
+        let flags = flags.into_iter().filter(|_| self.has_flags);
+        fields.extend(
+            context
+                .into_iter()
+                .chain(flags)
+                .map(|(scope, name, ty)| Field {
+                    name: name.into(),
+                    scope,
+                    ty,
+                }),
+        );
         EventClass {
             id,
             name: self.name.clone(),
@@ -196,8 +225,14 @@ impl Shape {
             Value::Unsigned(u64::from(line.cpu)),
             Value::Signed(i64::from(line.tid)),
             text(line.comm),
-            text(line.flags),
         ]);
+        if self.has_flags {
+            let Flags {
+                bits,
+                preempt_count,
+            } = Flags::parse(line.flags);
+            values.extend([bits, preempt_count].map(|byte| Value::Unsigned(u64::from(byte))));
+        }
         values
     }
 }

@@ -1,12 +1,15 @@
 //! One stream file, packet by packet and event by event.
 
 mod cut;
+mod hole;
 mod packets;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use self::cut::cut_at;
+pub use self::hole::Hole;
 use self::packets::Route;
 use super::ahead::{Ahead, Head, Manner, Reached};
 use super::bits::align_up;
@@ -30,6 +33,8 @@ pub enum Step {
     Lost(Loss),
     /// Bytes that could not be understood; what can be read after them follows.
     Damage(BadBytes),
+    /// The time of events that could not be read: after each damage there is one.
+    Unread(Hole),
     /// No more data.
     End,
 }
@@ -63,6 +68,8 @@ enum BadEvent {
     Empty,
     /// The clock, in ticks, at which no instant can be.
     Time(u64),
+    /// The clock, in ticks, behind the end of the packet.
+    Late(u64),
 }
 
 impl From<Stop> for BadEvent {
@@ -80,6 +87,10 @@ impl std::fmt::Display for BadEvent {
             BadEvent::Time(ticks) => {
                 write!(f, "an event at {ticks} ticks of its clock, beyond all time")
             }
+            BadEvent::Late(ticks) => write!(
+                f,
+                "an event at {ticks} ticks of its clock, behind the end of its packet"
+            ),
         }
     }
 }
@@ -124,6 +135,14 @@ pub struct StreamReader<'a> {
     /// The integers among them, which are asked for with each event; zero for others.
     packet_numbers: Vec<u64>,
     time_ns: i64,
+    /// When the open packet begins.
+    packet_begin_ns: i64,
+    /// No event of the open packet is later, in ticks.
+    packet_end_ticks: u64,
+    /// What could not be read and whose end is not known yet.
+    hole: Option<Hole>,
+    /// What is to be handed out before reading goes on.
+    waiting: VecDeque<Step>,
     /// The CPU of the open packet.
     cpu: Option<u32>,
     /// What is added to the numbers of classes.
@@ -168,6 +187,10 @@ impl<'a> StreamReader<'a> {
             packet_positions: Vec::new(),
             packet_numbers: Vec::new(),
             time_ns: 0,
+            packet_begin_ns: i64::MIN,
+            packet_end_ticks: u64::MAX,
+            hole: None,
+            waiting: VecDeque::new(),
             cpu: None,
             first_class: 0,
             passing: None,
@@ -205,6 +228,13 @@ impl<'a> StreamReader<'a> {
             true => StreamReader { until_ns, ..self },
             false => self,
         }
+    }
+
+    /// The same that hands out these steps first.
+    #[must_use]
+    pub fn after(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.waiting.extend(steps);
+        self
     }
 
     /// The same that ends early once `stop` is raised, which is looked at for each packet and each
@@ -275,11 +305,18 @@ impl<'a> StreamReader<'a> {
     #[inline(never)]
     fn advance_far(&mut self) -> Result<(), Box<Step>> {
         loop {
+            if !self.waiting.is_empty() {
+                return Err(Box::new(self.next_waiting()));
+            }
             if self.read_ahead() {
                 return self.advance();
             }
             if self.passing.is_some() {
                 self.pass_over();
+            }
+            if self.state.clock > self.packet_end_ticks && self.packet.is_some() {
+                let late = BadEvent::Late(self.state.clock);
+                return Err(Box::new(self.give_up_packet(&late)));
             }
             if self.position < self.content_end {
                 match self.read_event() {
@@ -433,6 +470,9 @@ impl<'a> StreamReader<'a> {
         let reached = self.ahead.fill(manner, bytes, Reached { at, ticks }, slots);
         self.position = reached.at as u64 * 8;
         self.state.clock = reached.ticks;
+        if reached.ticks > self.packet_end_ticks {
+            self.ahead.drop_behind(self.packet_end_ticks);
+        }
         !self.ahead.is_empty()
     }
 
@@ -477,6 +517,10 @@ impl<'a> StreamReader<'a> {
         if self.time_ns == i64::MAX {
             self.position = start;
             return Err(BadEvent::Time(ticks));
+        }
+        if ticks > self.packet_end_ticks {
+            self.position = start;
+            return Err(BadEvent::Late(ticks));
         }
         // Far less is in memory than what 32 bits count.
         let body_at = u32::try_from(body_bits / 8).map_err(|_| Stop::Truncated)?;

@@ -5,7 +5,7 @@ use super::super::packet::{self, Packet, Refusal};
 use super::super::resume;
 use super::super::scale::TimeScale;
 use super::super::walk::Stop;
-use super::{BadBytes, BadEvent, ByteHeader, Loss, Step, StreamReader};
+use super::{BadBytes, ByteHeader, Hole, Loss, Step, StreamReader};
 
 /// The packets that a reader visits, when not all in the order of the file.
 #[derive(Debug)]
@@ -61,9 +61,9 @@ impl<'a> StreamReader<'a> {
     #[cold]
     pub(super) fn step_packet(&mut self) -> Option<Step> {
         if self.is_stopped() {
-            self.ahead.set_current(None);
-            (self.packet, self.done) = (None, true);
-            return Some(Step::End);
+            self.packet = None;
+            self.hole = None;
+            return Some(self.end());
         }
         if let Some(packet) = self.packet.take() {
             self.ahead.set_current(None);
@@ -74,6 +74,11 @@ impl<'a> StreamReader<'a> {
             self.packet_offset = begin.saturating_add(packet.size_bytes);
             if self.rest_bytes(begin, packet.size_bytes) < packet.size_bytes {
                 self.done = true;
+                self.unread(Hole {
+                    begin_ns: self.known_until(),
+                    end_ns: i64::MAX,
+                    is_cut: true,
+                });
                 let had = self.size_bytes.saturating_sub(begin);
                 return Some(Step::Damage(BadBytes {
                     offset_bytes: self.size_bytes,
@@ -84,28 +89,58 @@ impl<'a> StreamReader<'a> {
         self.take_route();
         let rest = self.rest_bytes(self.packet_offset, HEADER_BYTES as u64);
         if self.done || rest == 0 {
-            self.done = true;
-            return Some(Step::End);
+            return Some(self.end());
         }
         self.state.event_id = 0;
-        match self.read_packet(rest) {
-            Ok(packet) => self.open_packet(packet),
+        let begin = self.packet_offset;
+        let (offset, reason, next) = match self.read_packet(rest) {
+            Ok(packet) => match self.packet_inside(&packet) {
+                None => return self.open_packet(packet),
+                Some((reason, next)) => (0, reason, Some(next)),
+            },
             Err((offset, reason)) => {
-                let offset_bytes = self.packet_offset.saturating_add(offset);
-                let next = resume::next_packet(&mut self.window, self.schema, self.packet_offset);
-                self.done = next.is_none();
-                self.packet_offset = next.unwrap_or(self.packet_offset);
-                Some(Step::Damage(BadBytes {
-                    offset_bytes,
-                    reason,
-                }))
+                let next = resume::next_packet(&mut self.window, self.schema, begin);
+                (offset, reason, next)
             }
+        };
+        self.unread(Hole {
+            begin_ns: self.known_until(),
+            end_ns: i64::MAX,
+            is_cut: next.is_none() && rest < HEADER_BYTES as u64,
+        });
+        self.done = next.is_none();
+        self.packet_offset = next.unwrap_or(begin);
+        Some(Step::Damage(BadBytes {
+            offset_bytes: begin.saturating_add(offset),
+            reason,
+        }))
+    }
+
+    /// Another packet inside of one that goes on behind the end of the file: then its size is
+    /// wrong. Without one the file was cut.
+    fn packet_inside(&mut self, packet: &Packet<'a>) -> Option<(String, u64)> {
+        let begin = self.packet_offset;
+        if self.rest_bytes(begin, packet.size_bytes) >= packet.size_bytes {
+            return None;
         }
+        let next = resume::next_packet(&mut self.window, self.schema, begin)?;
+        // Looking for it moved the window.
+        let size = packet.size_bytes;
+        let reason = format!("a packet of {size} bytes, though one begins at byte {next}");
+        Some((reason, next))
+    }
+
+    /// Up to when all events of the stream were read; from then on none were.
+    fn known_until(&self) -> i64 {
+        let end_ns = self
+            .previous
+            .map(|edge| edge.end_ns.unwrap_or(self.time_ns));
+        end_ns.unwrap_or(i64::MIN)
     }
 
     /// Bytes from `offset` to the end of the file. Asks again when fewer are known than `wanted`:
     /// it may have grown meanwhile.
-    fn rest_bytes(&mut self, offset: u64, wanted: u64) -> u64 {
+    pub(super) fn rest_bytes(&mut self, offset: u64, wanted: u64) -> u64 {
         if self.size_bytes.saturating_sub(offset) < wanted {
             self.size_bytes = self.window.size_bytes().unwrap_or(0);
         }
@@ -134,8 +169,8 @@ impl<'a> StreamReader<'a> {
             return;
         };
         let after = route.index.runs.get(place + 1);
-        route.run_end = after.map_or(route.index.end_offset, |run| run.offset_bytes);
-        self.packet_offset = run.offset_bytes;
+        route.run_end = after.map_or(route.index.end_offset, |run| run.from_bytes);
+        self.packet_offset = run.from_bytes;
         self.previous = route.index.edge_before(place);
         self.state.clock = run.begin_ticks.unwrap_or(self.state.clock);
     }
@@ -160,18 +195,22 @@ impl<'a> StreamReader<'a> {
 
     fn open_packet(&mut self, packet: Packet<'a>) -> Option<Step> {
         let scale = TimeScale::new(self.schema, packet.layout);
-        if packet
-            .facts
-            .begin
-            .is_some_and(|begin| scale.ns(begin) >= self.until_ns)
+        if let Some(begin) = packet.facts.begin.map(|begin| scale.ns(begin))
+            && begin >= self.until_ns
         {
             self.done = true;
-            return Some(Step::End);
+            let hole = self.close_hole(begin);
+            return Some(hole.unwrap_or_else(|| self.end()));
         }
         let wanted = usize::try_from(packet.content_bits.div_ceil(8)).unwrap_or(usize::MAX);
         let wanted = wanted.min(self.window.piece_bytes());
         if let Err(cause) = self.window.load(self.packet_offset, wanted) {
             self.done = true;
+            self.unread(Hole {
+                begin_ns: self.known_until(),
+                end_ns: i64::MAX,
+                is_cut: false,
+            });
             return Some(Step::Damage(BadBytes {
                 offset_bytes: self.packet_offset,
                 reason: cause.to_string(),
@@ -199,7 +238,17 @@ impl<'a> StreamReader<'a> {
         if let Some(begin) = facts.begin {
             self.time_ns = self.scale.ns(begin);
         }
-        self.loss(&packet).map(Step::Lost)
+        self.packet_begin_ns = match facts.begin {
+            Some(begin) => self.scale.ns(begin),
+            None => self.scale.ns(self.state.clock),
+        };
+        let begin = facts.begin.unwrap_or(0);
+        // An end before the begin is none: some tracers leave it out.
+        self.packet_end_ticks = facts.end.filter(|end| *end >= begin).unwrap_or(u64::MAX);
+        let loss = self.loss(&packet).map(Step::Lost);
+        let hole = self.close_hole(self.packet_begin_ns);
+        self.waiting.extend(hole.into_iter().chain(loss));
+        (!self.waiting.is_empty()).then(|| self.next_waiting())
     }
 
     /// Positions count from `base` on, from where `content_bits` are left.
@@ -264,24 +313,6 @@ impl<'a> StreamReader<'a> {
             packet_begin_ns: ns(facts.begin),
             packet_end_ns: ns(facts.end),
             events: (discarded > 0 && !packets).then_some(discarded),
-        })
-    }
-
-    /// The rest of a packet cannot be read, because one event in it could not.
-    #[cold]
-    pub(super) fn give_up_packet(&mut self, bad: &BadEvent) -> Step {
-        let offset_bytes = self.base + self.position / 8;
-        self.position = self.content_end;
-        self.ahead.set_current(None);
-        let size_bytes = self.packet.as_ref().map_or(0, |packet| packet.size_bytes);
-        // Asked anew: the file may have been cut while it was read.
-        if self.rest_bytes(self.packet_offset, u64::MAX) < size_bytes {
-            self.done = true;
-            self.packet = None;
-        }
-        Step::Damage(BadBytes {
-            offset_bytes,
-            reason: bad.to_string(),
         })
     }
 }

@@ -1,0 +1,126 @@
+//! Streams of a CTF trace that should be there and are not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use event::Cpu;
+
+use crate::ctf_trace::Part;
+
+/// LTTng's kernel tracer writes a stream of each channel for each CPU.
+const EVERY_CPU: &str = "lttng-modules";
+/// More CPUs than a kernel can be built for.
+const CPUS_MAX: u32 = 8192;
+
+/// The CPUs of streams that are missing, each as often as it is: a link that leads nowhere, an
+/// empty file where others are not, a CPU that other channels have. None is a CPU that
+/// nobody knows.
+pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
+    let files = part.files.streams().iter().zip(part.files.indexes());
+    let known: Vec<(&str, u32)> = files
+        .clone()
+        .filter_map(|(file, index)| Some((file.name(), index.cpu?)))
+        .collect();
+    let spelling = Spelling::of(&known);
+    let cpu = |name: &str| spelling.and_then(|spelling| spelling.cpu(name)).map(Cpu);
+    let mut missing: Vec<_> = part.files.dangling().iter().map(|name| cpu(name)).collect();
+    let has_bytes = part
+        .files
+        .streams()
+        .iter()
+        .any(|file| file.size_bytes() > 0);
+    let empty = files.clone().filter(|(file, _)| file.size_bytes() == 0);
+    if has_bytes {
+        missing.extend(empty.map(|(file, _)| cpu(file.name())));
+    }
+    if part
+        .environment
+        .get("tracer_name")
+        .is_some_and(|name| name == EVERY_CPU)
+    {
+        let known = files.filter_map(|(_, index)| Some((index.stream_class, index.cpu?)));
+        missing.extend(left_out(known).into_iter().map(|cpu| Some(Cpu(cpu))));
+    }
+    missing
+}
+
+/// CPUs that have no stream of a channel, although they lie between others or another channel has
+/// them.
+fn left_out(streams: impl Iterator<Item = (Option<u64>, u32)>) -> Vec<u32> {
+    let mut channels: BTreeMap<Option<u64>, BTreeSet<u32>> = BTreeMap::new();
+    for (channel, cpu) in streams.filter(|(_, cpu)| *cpu < CPUS_MAX) {
+        channels.entry(channel).or_default().insert(cpu);
+    }
+    let last = channels.values().filter_map(BTreeSet::last).max().copied();
+    let all = || (0..=last.unwrap_or(0)).filter(|_| last.is_some());
+    let missing = channels
+        .values()
+        .flat_map(|cpus| all().filter(|cpu| !cpus.contains(cpu)));
+    missing.collect()
+}
+
+/// How names of files spell their CPU: by which number from the end, as in `channel0_3` or, when
+/// the tracer rotated them, `channel0_3_12`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spelling(usize);
+
+impl Spelling {
+    /// The one that is right for all.
+    fn of(known: &[(&str, u32)]) -> Option<Spelling> {
+        let is_right = |spelling: &Spelling| {
+            let mut known = known.iter();
+            known.all(|(name, cpu)| spelling.cpu(name) == Some(*cpu))
+        };
+        let mut all = [Spelling(0), Spelling(1)].into_iter().filter(is_right);
+        all.next().filter(|_| !known.is_empty())
+    }
+
+    fn cpu(self, name: &str) -> Option<u32> {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let mut numbers = name
+            .rsplit(|c| !is_digit(c))
+            .filter(|word| !word.is_empty());
+        numbers.nth(self.0)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_of_a_file_is_spelled_as_those_of_the_others_are() {
+        let check = |known: &[(&str, u32)], name: &str, expect: Option<u32>| {
+            let spelling = Spelling::of(known);
+            assert_eq!(
+                spelling.and_then(|spelling| spelling.cpu(name)),
+                expect,
+                "{name}"
+            );
+        };
+        check(
+            &[("channel0_0", 0), ("channel0_2", 2)],
+            "channel0_1",
+            Some(1),
+        );
+        check(
+            &[("channel0_0_7", 0), ("channel0_2_7", 2)],
+            "channel0_1_7",
+            Some(1),
+        );
+        check(&[("stream", 0)], "other", None);
+        check(&[("a_1", 0)], "a_2", None);
+        check(&[], "a_2", None);
+    }
+
+    #[test]
+    fn a_cpu_is_left_out_between_others_and_where_another_channel_has_it() {
+        let check = |streams: &[(u64, u32)], expect: &[u32]| {
+            let streams = streams.iter().map(|(channel, cpu)| (Some(*channel), *cpu));
+            assert_eq!(left_out(streams), expect);
+        };
+        check(&[(0, 0), (0, 1)], &[]);
+        check(&[(0, 0), (0, 2)], &[1]);
+        check(&[(0, 0), (0, 1), (1, 0)], &[1]);
+        check(&[], &[]);
+    }
+}
