@@ -5,12 +5,14 @@
 mod compare;
 mod html;
 mod junit;
+mod loads;
 mod series;
 mod svg;
 mod text;
 
 use event::Duration;
 use measure::cyclic::Reading;
+use measure::load::Proof;
 use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
@@ -23,7 +25,8 @@ pub use series::Series;
 pub use text::eval_text;
 
 const SCHEMA: &str = "rtscope.eval";
-const SCHEMA_VERSION: u32 = 1;
+/// 2: `loads` are objects.
+const SCHEMA_VERSION: u32 = 2;
 /// The percentiles of the summary.
 const PERCENTILES: [(f64, &str); 5] = [
     (0.5, "p50"),
@@ -40,10 +43,8 @@ pub struct Evaluation<'a> {
     pub began: &'a str,
     /// The machine, as `doctor` knows it, and what it doubts.
     pub machine: Value,
-    /// What ran beside it, a line each.
-    pub loads: &'a [String],
-    /// What should have run, and why it did not.
-    pub loads_missing: &'a [String],
+    /// What was to run beside it, and whether it did.
+    pub loads: &'a [Proof],
     /// The threads that slept until an instant.
     pub readings: &'a [Reading],
     /// The longest latency of each stretch, a series for each of them.
@@ -60,13 +61,14 @@ pub struct Evaluation<'a> {
     pub complete: bool,
 }
 
-/// The evaluation as JSON, schema rtscope.eval version 1.
+/// The evaluation as JSON, schema rtscope.eval version 2.
 pub fn eval_json(evaluation: &Evaluation) -> Value {
     let threads = evaluation.readings.iter().zip(evaluation.series);
     let threads: Vec<Value> = threads
         .map(|(reading, series)| thread(reading, series))
         .collect();
     let budget_ns = evaluation.budget.map(Duration::as_ns);
+    let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     json!({
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
@@ -76,27 +78,28 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "budget_ns": budget_ns,
         "verdict": verdict(evaluation),
         "machine": evaluation.machine,
-        "loads": evaluation.loads,
-        "loads_missing": evaluation.loads_missing,
+        "loads": loads,
         "threads": threads,
         "worst": evaluation.worst,
         "hw": evaluation.hw,
     })
 }
 
-/// `pass`, `fail`, or `none` without a budget. What was not measured passes nothing.
+/// `fail` where a sample broke the budget, whatever else there was; else `inconclusive` where not
+/// all was measured, or not under all loads; else `pass`, or `none` without a budget.
 fn verdict(evaluation: &Evaluation) -> &'static str {
-    let Some(budget) = evaluation.budget else {
-        return "none";
-    };
-    let longest = evaluation.readings.iter().map(|one| one.latency.extremes);
-    let within = |found: Option<measure::histogram::Extremes>| {
-        found.is_some_and(|extremes| extremes.max <= budget)
-    };
-    let mut longest = longest.peekable();
-    match longest.peek().is_some() && longest.all(within) {
-        true => "pass",
-        false => "fail",
+    let readings = evaluation.readings;
+    let longest = readings.iter().filter_map(|one| one.latency.extremes);
+    let is_over = |budget| longest.clone().any(|extremes| extremes.max > budget);
+    if evaluation.budget.is_some_and(is_over) {
+        return "fail";
+    }
+    let is_whole = |one: &Reading| one.latency.samples > 0 && !one.lost_cpu;
+    let all = evaluation.complete && !readings.is_empty() && readings.iter().all(is_whole);
+    match evaluation.budget {
+        _ if !all || !loads::all_ran(evaluation.loads) => "inconclusive",
+        Some(_) => "pass",
+        None => "none",
     }
 }
 
@@ -179,7 +182,7 @@ fn cpu(thread: &Value) -> String {
     number.map_or("any CPU".to_owned(), |number| format!("CPU {number}"))
 }
 
-/// Why there is less than was asked for, a line each.
+/// Why nothing is proved, or less than was asked for, a line each.
 fn interruptions(evaluation: &Value) -> Vec<String> {
     let lost = threads(evaluation).iter();
     let lost = lost.filter(|thread| thread["lost_cpu"] == true);
@@ -189,6 +192,7 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
             format!("{cpu} was taken from its thread (offline, or no longer allowed)")
         })
         .collect();
+    lines.extend(loads::loads(evaluation).iter().filter_map(loads::complaint));
     if evaluation["complete"] != true {
         lines.push("interrupted: what stands here was measured until then".to_owned());
     }
@@ -212,6 +216,7 @@ fn verdict_sentence(evaluation: &Value) -> String {
     match evaluation["verdict"].as_str() {
         Some("pass") => format!("pass: no sample exceeded the budget of {budget} us; {longest}"),
         Some("fail") => format!("fail: the budget was {budget} us; {longest}"),
+        Some("inconclusive") => format!("inconclusive: nothing is proved; {longest}"),
         _ => format!("no budget was given; {longest}"),
     }
 }
@@ -248,8 +253,10 @@ mod tests {
         let mut readings = [reading([1, 1, 3]), reading([2, 900])];
         readings[0].plan.cpu = Some(event::Cpu(0));
         let series = [Series::default(), Series::default()];
-        let loads = ["hackbench".to_owned()];
-        let missing = ["there is no <stress-ng>".to_owned()];
+        let loads = [Proof::missing(
+            measure::load::Load::StressNg,
+            "there is no <stress-ng>".to_owned(),
+        )];
         eval_json(&Evaluation {
             began: "Fri, 20 Nov 2026 14:00:00 +0000",
             machine: json!({
@@ -257,7 +264,6 @@ mod tests {
                 "doubts": [{"what": "slow", "found": "governor <powersave>", "mend": "be quick"}],
             }),
             loads: &loads,
-            loads_missing: &missing,
             readings: &readings,
             series: &series,
             elapsed: Duration::from_ms(10_000),
@@ -280,5 +286,46 @@ mod tests {
             reason.is_some_and(|reason| reason.contains("too few")),
             "{found}"
         );
+    }
+
+    #[test]
+    fn what_did_not_run_under_all_its_loads_is_never_a_pass() {
+        use measure::load::{Load, State};
+        let load = |state: State| Proof {
+            load: Load::Compile,
+            state,
+            looks: vec![],
+        };
+        let check = |samples: &[i64], budget_us: Option<i64>, loads: &[Proof], expect: &str| {
+            let found = verdict(&Evaluation {
+                began: "",
+                machine: Value::Null,
+                loads,
+                readings: &[reading(samples.iter().copied())],
+                series: &[],
+                elapsed: Duration::ZERO,
+                worst: vec![],
+                hw: None,
+                budget: budget_us.map(Duration::from_us),
+                complete: true,
+            });
+            assert_eq!(found, expect, "{samples:?} {budget_us:?} {loads:?}");
+        };
+        let why = || "why".to_owned();
+        check(&[3], Some(5), &[load(State::Ran)], "pass");
+        check(&[3], Some(5), &[], "pass");
+        check(&[3], None, &[load(State::Ran)], "none");
+        for state in [
+            State::Missing(why()),
+            State::Died(why()),
+            State::Idle(why()),
+        ] {
+            let loads = [load(State::Ran), load(state)];
+            check(&[3], Some(5), &loads, "inconclusive");
+            check(&[3], None, &loads, "inconclusive");
+            // Who is late without a load is late.
+            check(&[9], Some(5), &loads, "fail");
+        }
+        check(&[], Some(5), &[], "inconclusive");
     }
 }
