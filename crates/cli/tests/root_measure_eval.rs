@@ -167,3 +167,35 @@ fn a_load_runs_in_the_control_group_that_was_named_and_leaves_it_empty() {
     assert!(text.contains("cannot join this control group"), "{text}");
     assert!(text.contains(&format!("sudo mkdir {gone}")), "{text}");
 }
+
+#[test]
+fn the_worst_samples_have_a_ledger_not_the_first() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    // Each sample is longer than a microsecond: all are candidates.
+    let words = "--for 4s --no-hw --load none --cpu 0 --budget 1us -o a --json";
+    let output = eval(words, folder.path());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let found = json(&output);
+    let worst = found["worst"].as_array().expect("the worst");
+    assert_eq!(worst.len(), 20);
+    let latencies: Vec<i64> = worst
+        .iter()
+        .filter_map(|one| one["diagnosis"]["activations"][0]["latency_ns"].as_i64())
+        .collect();
+    assert!(
+        latencies.len() >= 15,
+        "most windows hold their samples: {latencies:?}"
+    );
+    let ids = worst.iter().filter_map(|one| one["hit"]["id"].as_u64());
+    assert!(ids.max() > Some(20), "later ones are among them: {found}");
+    let of = |key: &str| found["exceedances"][key].as_u64().unwrap_or(0);
+    assert!(of("seen") > 3_000, "{}", found["exceedances"]);
+    assert_eq!(of("samples"), of("explained") + of("unexplained"));
+    // Those that fell out of the list went with their snapshots.
+    let snapshots = std::fs::read_dir(folder.path().join("a/snapshots")).expect("a folder");
+    let hits = snapshots
+        .flatten()
+        .filter(|one| one.file_name().to_string_lossy().starts_with("hit-"));
+    assert!((1..=20).contains(&hits.count()));
+}

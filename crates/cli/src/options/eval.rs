@@ -43,7 +43,7 @@ pub struct EvalOptions {
     pub rests: Vec<Duration>,
     /// How long each rest is.
     pub rest: Duration,
-    /// Samples that are longer are explained.
+    /// The worst of the samples that are longer are explained; the budget where nothing was said.
     pub over: Option<Duration>,
     /// What no sample may exceed.
     pub budget: Option<Duration>,
@@ -93,14 +93,15 @@ impl EvalOptions {
         let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
         let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
         let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
+        let budget = optional("--budget", &typed.budget)?;
         let stretch_ns = (run_for.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
         Ok(EvalOptions {
             cyclic: cyclic_options(&cpus, typed.prio, interval, run_for),
             gaps,
             rests: rests(goes, run_for),
             rest: Duration::from_ns(hw_ns / goes.max(1)),
-            over: optional("--over", &typed.over)?,
-            budget: optional("--budget", &typed.budget)?,
+            over: optional("--over", &typed.over)?.or(budget),
+            budget,
             loads: loads(&typed.load),
             loads_named: !typed.load.is_empty(),
             load_plan: LoadPlan {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{
-    PERCENTILES, cpu, interruptions, loads, svg, tail_sentence, threads, us, verdict_sentence,
+    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, svg, tail_sentence, threads, us,
+    verdict_sentence,
 };
 
 /// Follows the reader's choice of light or dark.
@@ -173,6 +174,9 @@ fn worst(evaluation: &Value) -> String {
         .collect();
     hits.sort_by_key(|hit| std::cmp::Reverse(latency_ns(hit)));
     let mut text = String::from("<h2>The longest that were explained</h2>\n");
+    if let Some(sentence) = exceedances_sentence(evaluation) {
+        let _ = writeln!(text, "<p>{}</p>", escaped(&sentence));
+    }
     if hits.is_empty() {
         return text
             + "<p class=\"soft\">None: no sample was over the limit, or none was asked for.</p>\n";

@@ -12,11 +12,12 @@ mod text;
 
 use event::Duration;
 use measure::cyclic::Reading;
+use measure::histogram::Histogram;
 use measure::load::Proof;
 use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
-use crate::cyclic::latency_json;
+use crate::cyclic::{Late, latency_json};
 
 pub use compare::{compare_html, compare_text};
 pub use html::eval_html;
@@ -51,8 +52,9 @@ pub struct Evaluation<'a> {
     pub series: &'a [Series],
     /// How long they measured.
     pub elapsed: Duration,
-    /// Late samples with their explanation, as `watch --json` gives them.
-    pub worst: Vec<Value>,
+    /// The worst late samples with their explanation, as `watch --json` gives them, and how many
+    /// there were; none when nothing was to be explained.
+    pub late: Option<Late>,
     /// What `measure hw` found, as its JSON; none when it was not run.
     pub hw: Option<Value>,
     /// What no sample may exceed, when that was asked.
@@ -68,6 +70,8 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         .map(|(reading, series)| thread(reading, series))
         .collect();
     let budget_ns = evaluation.budget.map(Duration::as_ns);
+    let worst = evaluation.late.as_ref();
+    let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
     let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     json!({
         "schema": SCHEMA,
@@ -80,7 +84,8 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "machine": evaluation.machine,
         "loads": loads,
         "threads": threads,
-        "worst": evaluation.worst,
+        "exceedances": evaluation.late.as_ref().map(|late| exceedances(late, evaluation.readings)),
+        "worst": worst,
         "hw": evaluation.hw,
     })
 }
@@ -101,6 +106,35 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
         Some(_) => "pass",
         None => "none",
     }
+}
+
+/// How many samples were over the limit, and of how many the cause is known. The kernel's side may
+/// see fewer: a thread that was late only after it was switched in.
+fn exceedances(late: &Late, readings: &[Reading]) -> Value {
+    let seen = late.explained + late.suppressed + late.lost;
+    let samples = readings
+        .iter()
+        .map(|one| samples_over(&one.latency, late.over));
+    let samples = samples.sum::<u64>().max(seen);
+    let conclusive = |hit: &&Value| hit["diagnosis"]["verdict"]["conclusive"] == true;
+    let explained = late.samples.iter().filter(conclusive).count() as u64;
+    json!({
+        "over_ns": late.over.as_ns(),
+        "samples": samples,
+        "seen": seen,
+        "explained": explained,
+        "unexplained": samples.saturating_sub(explained),
+        "lost": late.lost,
+        "cost_ns": late.cost.as_ns(),
+    })
+}
+
+/// Samples over the limit, to a bucket.
+fn samples_over(latency: &Histogram, over: Duration) -> u64 {
+    let first = over.as_ns() / latency.width.as_ns().max(1);
+    let first = usize::try_from(first).unwrap_or(usize::MAX);
+    let kept = latency.buckets.iter().skip(first).sum::<u64>();
+    kept + latency.overflows
 }
 
 fn thread(reading: &Reading, series: &Series) -> Value {
@@ -199,6 +233,19 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
     lines
 }
 
+/// How many were late, and of how many the cause is known.
+fn exceedances_sentence(evaluation: &Value) -> Option<String> {
+    let found = evaluation["exceedances"].as_object()?;
+    let number = |key: &str| found.get(key).and_then(Value::as_u64).unwrap_or(0);
+    Some(format!(
+        "{} samples were over {} us: {} explained, {} not explained",
+        number("samples"),
+        us(&evaluation["exceedances"]["over_ns"]),
+        number("explained"),
+        number("unexplained")
+    ))
+}
+
 /// The verdict as a sentence.
 fn verdict_sentence(evaluation: &Value) -> String {
     let budget = us(&evaluation["budget_ns"]);
@@ -267,7 +314,7 @@ mod tests {
             readings: &readings,
             series: &series,
             elapsed: Duration::from_ms(10_000),
-            worst: vec![],
+            late: None,
             hw: None,
             budget: Some(Duration::from_us(5)),
             complete: true,
@@ -289,6 +336,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_over_the_limit_is_explained_or_counted_as_not_explained() {
+        let conclusive = |one: bool| json!({"diagnosis": {"verdict": {"conclusive": one}}});
+        let late = Late {
+            over: Duration::from_us(5),
+            explained: 2,
+            suppressed: 1,
+            lost: 0,
+            cost: Duration::ZERO,
+            samples: vec![conclusive(true), conclusive(false), json!({})],
+        };
+        let check = |samples: &[i64], expect: [u64; 3]| {
+            let found = exceedances(&late, &[reading(samples.iter().copied())]);
+            let keys = ["samples", "explained", "unexplained"];
+            assert_eq!(
+                keys.map(|key| found[key].as_u64()),
+                expect.map(Some),
+                "{found}"
+            );
+        };
+        // Two in buckets, two beyond the last one.
+        check(&[1, 5, 6, 9, 900], [4, 1, 3]);
+        // The kernel's side saw more of them.
+        check(&[1], [3, 1, 2]);
+    }
+
+    #[test]
     fn what_did_not_run_under_all_its_loads_is_never_a_pass() {
         use measure::load::{Load, State};
         let load = |state: State| Proof {
@@ -304,7 +377,7 @@ mod tests {
                 readings: &[reading(samples.iter().copied())],
                 series: &[],
                 elapsed: Duration::ZERO,
-                worst: vec![],
+                late: None,
                 hw: None,
                 budget: budget_us.map(Duration::from_us),
                 complete: true,

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{PERCENTILES, cpu, interruptions, loads, tail_sentence, threads, us, verdict_sentence};
+use super::{
+    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, tail_sentence, threads, us,
+    verdict_sentence,
+};
 
 /// The latencies of each CPU, what the run shows of the tail, the verdict, the doubts.
 pub fn eval_text(evaluation: &Value) -> String {
@@ -26,6 +29,9 @@ pub fn eval_text(evaluation: &Value) -> String {
         text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
     }
     text += &format!("\n{}\n", verdict_sentence(evaluation));
+    if let Some(sentence) = exceedances_sentence(evaluation) {
+        text += &format!("{sentence}\n");
+    }
     for line in interruptions(evaluation) {
         text += &format!("{line}\n");
     }

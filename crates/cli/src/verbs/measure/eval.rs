@@ -9,14 +9,16 @@ use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
-    Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
-    gaps_json,
+    Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,
+    eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
 use super::cyclic::{Found, Session};
+use super::explained::Explain;
 use super::gaps::Search;
 use super::loads::Loads;
+use super::worst::WorstHits;
 use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -34,7 +36,7 @@ const COMPARISON: &str = "compare.html";
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 /// Explained samples that the report has room for.
-const WORST_MAX: usize = 20;
+pub(super) const WORST_MAX: usize = 20;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
@@ -48,10 +50,13 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         &machine.cpus_allowed,
         &machine.cpus_isolated,
     ];
-    let options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
+    let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
     facts.require(Verb::Measure)?;
-    if options.over.is_some() {
+    if typed.over.is_some() {
         facts.require(Verb::Watch)?;
+    }
+    if facts.stand(Verb::Watch).rung.is_none() && options.over.take().is_some() {
+        eprintln!("samples over the budget will not be explained: rtscope doctor says why");
     }
     // Nobody waits for minutes to learn that the report has no place.
     make_folder(&typed.output)?;
@@ -94,15 +99,14 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
     let mut loads = Loads::start(options)?;
     let plan = options.gaps.as_ref();
     let mut search = plan.map(|plan| Search::new(plan, facts)).transpose()?;
-    let mut hits = Vec::new();
+    let mut hits = WorstHits::default();
     let beside = (&mut loads, search.as_mut());
-    let (found, series) = cyclic(options, facts, output, &mut hits, beside)?;
+    let (found, series, late) = cyclic(options, facts, output, &mut hits, beside)?;
     // What follows takes its time.
     let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
-    hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
-    let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();
+    let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
     Ok(eval_json(&Evaluation {
         began,
         machine: json!({ "facts": facts, "doubts": facts.doubts() }),
@@ -110,7 +114,10 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
         readings: &found.readings,
         series: &series,
         elapsed: found.elapsed,
-        worst,
+        late: late.map(|late| Late {
+            samples: worst,
+            ..late
+        }),
         hw,
         budget: options.budget,
         complete: found.complete,
@@ -125,9 +132,9 @@ fn cyclic(
     options: &EvalOptions,
     facts: &Facts,
     output: &Path,
-    hits: &mut Vec<HitReport>,
+    hits: &mut WorstHits,
     beside: Beside,
-) -> Result<(Found, Vec<Series>)> {
+) -> Result<(Found, Vec<Series>, Option<Late>)> {
     let mut session = Session::start(&options.cyclic, facts)?;
     let (reader, pauser) = (session.run.reader(), session.run.pauser());
     let over = AtomicBool::new(false);
@@ -145,9 +152,9 @@ fn cyclic(
         over.store(true, Ordering::Release);
         (watched, sampler.join())
     });
-    watched?;
+    let late = watched?;
     let series = sampled.unwrap_or_else(|_| Err(panicked()))?;
-    Ok((session.finish(), series))
+    Ok((session.finish(), series, late))
 }
 
 fn panicked() -> Error {
@@ -160,23 +167,22 @@ fn until_over(
     options: &EvalOptions,
     facts: &Facts,
     output: &Path,
-    hits: &mut Vec<HitReport>,
-) -> Result<()> {
+    hits: &mut WorstHits,
+) -> Result<Option<Late>> {
     let Some(over) = options.over else {
         session.until_over(|_| ());
-        return Ok(());
+        return Ok(None);
     };
-    // Explained afterwards: that takes seconds, and the time of the run is not ours.
     let mut keep = |report: &HitReport| {
-        hits.push(HitReport {
-            hit: report.hit.clone(),
-            snapshot: report.snapshot.clone(),
-            failure: report.failure.clone(),
-        });
+        hits.add(report);
         Ok(())
     };
-    let explain = (over, output.join("snapshots"));
-    explained::watch(session, &explain, facts, &mut keep).map(drop)
+    let explain = Explain {
+        over,
+        output: output.join("snapshots"),
+        worst: Some(WORST_MAX),
+    };
+    explained::watch(session, &explain, facts, &mut keep).map(Some)
 }
 
 /// Looks at the figures at the end of each stretch, and for gaps when it is time, until it is over.

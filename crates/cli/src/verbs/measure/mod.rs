@@ -12,6 +12,7 @@ mod looping;
 mod max_rate;
 mod phases;
 mod preempting;
+mod worst;
 
 use event::Result;
 
