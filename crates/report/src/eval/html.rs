@@ -17,7 +17,8 @@ pub(super) const STYLE: &str = "\
 --good:#56d364}}body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);\
 background:var(--paper);max-width:1340px;margin:2rem auto;padding:0 1.5rem}h1{\
 font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;\
-margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}.fail,.inconclusive{color:var(--bad)}\
+margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}\
+.fail,.inconclusive{color:var(--bad)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
 text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\

@@ -91,7 +91,7 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
 }
 
 /// `fail` where a sample broke the budget, whatever else there was; else `inconclusive` where not
-/// all was measured, or not under all loads; else `pass`, or `none` without a budget.
+/// all was measured, or not under all loads, or not for as long as a budget is to hold; else `pass`, or `none` without a budget.
 fn verdict(evaluation: &Evaluation) -> &'static str {
     let readings = evaluation.readings;
     let longest = readings.iter().filter_map(|one| one.latency.extremes);
@@ -100,9 +100,10 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
         return "fail";
     }
     let is_whole = |one: &Reading| one.latency.samples > 0 && !one.lost_cpu;
-    let all = evaluation.complete && !readings.is_empty() && readings.iter().all(is_whole);
+    let all = !readings.is_empty() && readings.iter().all(is_whole);
     match evaluation.budget {
         _ if !all || !loads::all_ran(evaluation.loads) => "inconclusive",
+        Some(_) if !evaluation.complete => "inconclusive",
         Some(_) => "pass",
         None => "none",
     }
