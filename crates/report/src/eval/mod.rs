@@ -71,6 +71,7 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         .collect();
     let budget_ns = evaluation.budget.map(Duration::as_ns);
     let worst = evaluation.late.as_ref();
+    let over = worst.map(|late| exceedances(late, evaluation.readings));
     let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
     let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     json!({
@@ -84,14 +85,15 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "machine": evaluation.machine,
         "loads": loads,
         "threads": threads,
-        "exceedances": evaluation.late.as_ref().map(|late| exceedances(late, evaluation.readings)),
+        "exceedances": over,
         "worst": worst,
         "hw": evaluation.hw,
     })
 }
 
 /// `fail` where a sample broke the budget, whatever else there was; else `inconclusive` where not
-/// all was measured, or not under all loads, or not for as long as a budget is to hold; else `pass`, or `none` without a budget.
+/// all was measured, or not under all loads, or not for as long as a budget is to hold; else
+/// `pass`, or `none` without a budget.
 fn verdict(evaluation: &Evaluation) -> &'static str {
     let readings = evaluation.readings;
     let longest = readings.iter().filter_map(|one| one.latency.extremes);
