@@ -45,20 +45,24 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 		counters->worst_ns = latency_ns;
 }
 
-// Whether this hit may go out: a new worst if asked for, no more than one per interval, not too
-// many. Two CPUs that race for the same place: one wins, the other is counted as suppressed.
+// Whether this hit may go out: longer than the floor, a new worst if asked for, no more than one
+// per interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
+// as suppressed; without an interval there is no such race.
 static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
 {
 	rts_u64 worst_ns = totals->worst_hit_ns;
 	rts_u64 next_ns = totals->next_hit_ns;
+	rts_u64 *floor_ns = LOOKUP(watch_floor, 0);
 
+	if (floor_ns && latency_ns <= *floor_ns)
+		return false;
 	if (config.hits_max && totals->hits >= config.hits_max)
 		return false;
 	if (config.new_worst_only && latency_ns <= worst_ns)
 		return false;
 	if (now_ns < next_ns)
 		return false;
-	if (__sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
+	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
 					now_ns + config.rate_limit_ns) != next_ns)
 		return false;
 	if (config.new_worst_only)

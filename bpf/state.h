@@ -156,6 +156,15 @@ struct {
 	__type(value, struct totals);
 } watch_totals SEC(".maps");
 
+// User space raises it meanwhile: only what is longer is sent. Apart from the totals, which the
+// kernel writes.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, rts_u64);
+} watch_floor SEC(".maps");
+
 // By CPU number: another CPU may set need-resched. User space sets max_entries of these two.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

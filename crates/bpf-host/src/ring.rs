@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use event::evidence::{Hit, StepKind};
 use event::{Duration, Result};
-use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 
 use crate::{kernel, object};
 
@@ -14,6 +14,7 @@ pub struct HitRing {
     ring: RingBuffer<'static>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
     threshold: Duration,
+    floor: MapHandle,
 }
 
 // SAFETY: libbpf's ring buffer is bound to no thread, and its only callback owns an Arc<Mutex>.
@@ -30,6 +31,8 @@ impl HitRing {
             0
         };
         let refused = |error| object::explain("read", &error);
+        let floor = object::map(object, "watch_floor")?;
+        let floor = MapHandle::try_from(&floor).map_err(refused)?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, keep).map_err(refused)?;
         let ring = builder.build().map_err(refused)?;
@@ -37,7 +40,18 @@ impl HitRing {
             ring,
             received,
             threshold,
+            floor,
         })
+    }
+
+    /// From now on only latencies that are longer come through; the others are counted.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn raise_floor(&self, floor: Duration) -> Result<()> {
+        let (key, value) = (0u32.to_ne_bytes(), floor.as_ns_unsigned().to_ne_bytes());
+        let raised = self.floor.update(&key, &value, MapFlags::ANY);
+        raised.map_err(|error| object::explain("raise the threshold of", &error))
     }
 
     /// Readable while the ring holds hits: for a caller that waits for something else too.

@@ -25,6 +25,8 @@ pub enum Kind {
     Session,
     /// A trace that was never finished.
     HalfWrittenTrace,
+    /// A process or a folder of a load, beside which somebody measured. `measure` finds them.
+    Load,
 }
 
 /// One thing that a dead process left.
@@ -153,8 +155,10 @@ impl Leftover {
         let removed = match self.kind {
             Kind::TracefsInstance => return self.remove_instance(),
             Kind::DynamicEvent => return self.remove_dynamic_event(),
-            Kind::HalfWrittenTrace if path.is_dir() => fs::remove_dir_all(path),
-            Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace => fs::remove_file(path),
+            Kind::HalfWrittenTrace | Kind::Load if path.is_dir() => fs::remove_dir_all(path),
+            Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace | Kind::Load => {
+                fs::remove_file(path)
+            }
         };
         self.unless_gone(removed)
     }

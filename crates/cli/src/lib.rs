@@ -53,5 +53,6 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Diff(typed)) => verbs::diff::run(&typed),
         Some(Command::Report(report)) => verbs::report::run(&report),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
+        Some(Command::LoadPart(part)) => verbs::measure::load_part(&part),
     }
 }

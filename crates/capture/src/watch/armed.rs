@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use bpf_host::{EvidenceRings, HitRing};
 use event::evidence::{Evidence, Hit};
-use event::{Cpu, Error, ErrorKind, Instant, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use crate::pages::Pages;
@@ -52,6 +52,7 @@ impl Armed {
     pub(super) fn start(
         ring: HitRing,
         recorder: Option<(Recorder, EvidenceRings)>,
+        worst: Option<Worst>,
         cpus: &[Cpu],
         sender: Sender<Caught>,
     ) -> Result<Armed> {
@@ -69,7 +70,7 @@ impl Armed {
             .spawn(move || {
                 housekeeping::pin(&cpus);
                 housekeeping::be_prompt();
-                wait_and_catch(ring, recorder, &bell, &sender)
+                wait_and_catch(ring, recorder, worst, &bell, &sender)
             })
             .map_err(refused)?;
         Ok(Armed { thread, wake, over })
@@ -91,6 +92,33 @@ impl Armed {
     }
 }
 
+/// The longest latencies so far: what is shorter than all of them need not come.
+#[derive(Debug)]
+pub(super) struct Worst {
+    count: usize,
+    /// The longest first.
+    latencies: Vec<Duration>,
+}
+
+impl Worst {
+    /// Of so many.
+    pub(super) fn new(count: usize) -> Worst {
+        Worst {
+            count,
+            latencies: Vec::new(),
+        }
+    }
+
+    /// Takes one; gives the shortest of them once there are so many.
+    fn add(&mut self, latency: Duration) -> Option<Duration> {
+        let place = self.latencies.partition_point(|one| *one >= latency);
+        self.latencies.insert(place, latency);
+        self.latencies.truncate(self.count);
+        let full = self.latencies.len() == self.count;
+        self.latencies.last().copied().filter(|_| full)
+    }
+}
+
 /// How others reach the armed thread.
 struct Bell {
     rung: OwnedFd,
@@ -100,11 +128,18 @@ struct Bell {
 fn wait_and_catch(
     mut ring: HitRing,
     mut recorder: Option<(Recorder, EvidenceRings)>,
+    mut worst: Option<Worst>,
     bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
     while !woken(&ring, bell)? {
         let hits = ring.take()?;
+        // Before the pages are copied: meanwhile others may be late.
+        for latency in hits.iter().map(Hit::latency) {
+            if let Some(floor) = worst.as_mut().and_then(|worst| worst.add(latency)) {
+                ring.raise_floor(floor)?;
+            }
+        }
         let mut caught = Caught {
             hits,
             pages: None,
@@ -159,4 +194,26 @@ fn catch(recorder: &mut Recorder, caught: &mut Caught) -> Result<()> {
     recorder.resume()?;
     caught.running = clock::monotonic();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_the_shortest_of_the_worst_once_there_are_enough_and_only_rises() {
+        let mut worst = Worst::new(3);
+        let mut check = |us: i64, expect_us: Option<i64>| {
+            let floor = worst.add(Duration::from_us(us));
+            assert_eq!(floor.map(|floor| floor.as_ns() / 1000), expect_us, "{us}");
+        };
+        check(50, None);
+        check(20, None);
+        check(90, Some(20));
+        check(10, Some(20));
+        check(60, Some(50));
+        check(60, Some(60));
+        check(900, Some(60));
+        check(901, Some(90));
+    }
 }

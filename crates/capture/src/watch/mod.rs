@@ -31,7 +31,7 @@ use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
     clock, housekeeping,
 };
-use armed::{Armed, Caught};
+use armed::{Armed, Caught, Worst};
 use snapshots::{Desk, Folder, Snapshots};
 
 /// How often the observer is told where the watch stands.
@@ -49,6 +49,9 @@ pub struct WatchOptions {
     pub flight: Option<FlightRecorder>,
     /// Ends the watch after this long; none for until told.
     pub duration: Option<Duration>,
+    /// Once so many hits are in, only worse ones than the least of them: the threshold rises by
+    /// itself. Without a rate limit all of the worst come.
+    pub worst: Option<usize>,
 }
 
 /// The flight recorder of a watch.
@@ -168,7 +171,8 @@ pub fn run(
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
     let recorder = recorder.map(|recorder| (recorder, watch.evidence()));
-    let armed = Armed::start(ring, recorder, &cpus, sender)?;
+    let worst = options.worst.map(Worst::new);
+    let armed = Armed::start(ring, recorder, worst, &cpus, sender)?;
     let mut session = Session {
         options,
         watch,

@@ -203,6 +203,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
         until: Until::SwitchIn,
         over: Some(over),
         new_worst: false,
+        worst: None,
         timeout: None,
         rate: Rate {
             // A delay that the machine makes itself must not hide the one that is shown.

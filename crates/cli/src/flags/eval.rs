@@ -34,7 +34,7 @@ pub struct Eval {
     /// Explain each sample that is longer (BPF)
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
-    /// What runs beside it (default: all that are installed)
+    /// What runs beside it (default: all)
     #[arg(long, value_name = "LOADS", value_enum, value_delimiter = ',')]
     pub load: Vec<LoadName>,
     /// CPUs of the loads (default: all that are not isolated)
@@ -54,7 +54,7 @@ pub struct Eval {
     /// report.html, eval.json and junit.xml.
     #[arg(short, long, value_name = "DIR", default_value = "rtscope-eval")]
     pub output: PathBuf,
-    /// Not the table: JSON, schema rtscope.eval version 1
+    /// Not the table: JSON, schema rtscope.eval version 2
     #[arg(long)]
     pub json: bool,
     /// Put two evaluations side by side instead: their folders
@@ -80,4 +80,5 @@ Examples:
   sudo rtscope measure eval --budget 100us --for 10m
   sudo rtscope measure eval --load hackbench --cpu 1 --over 200us -o before
   rtscope measure eval --compare before after -o both
-Exit codes: 2 a sample broke the budget, 3 no sample, or a CPU was taken away.";
+Exit codes: 2 a sample broke the budget, 3 nothing is proved:
+a load was missing, died or stood still, a CPU was taken away, or interrupted.";

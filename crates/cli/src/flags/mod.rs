@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod eval;
 mod judge;
+mod load_part;
 mod looping;
 mod measure;
 mod preempt;
@@ -30,6 +31,7 @@ pub use demo::{Demo, DemoKind, DemoPart, PartRole};
 pub use doctor::Doctor;
 pub use eval::{Eval, LoadName};
 pub use judge::{Check, Diff};
+pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use preempt::{MutexName, Preempt};
@@ -117,6 +119,9 @@ pub enum Command {
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
+    /// A part of a load, started by the measurement itself
+    #[command(hide = true)]
+    LoadPart(LoadPart),
 }
 
 /// When to colour.

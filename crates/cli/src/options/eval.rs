@@ -16,6 +16,10 @@ const BUCKETS: usize = 100_000;
 /// Stretches of a run, whose longest latencies make the picture over time and the tail.
 const STRETCHES: i64 = 120;
 const STRETCH_NS_MIN: i64 = 250_000_000;
+/// Loads are looked at as often as that, but in long runs more often: one that stands still must
+/// be seen.
+const LOAD_LOOK_NS_MIN: i64 = 500_000_000;
+const LOAD_LOOK_NS_MAX: i64 = 1_000_000_000;
 /// The part of the time in which gaps are looked for.
 const HW_PART: i64 = 6;
 const HW_NS_MIN: i64 = 2_000_000_000;
@@ -28,10 +32,6 @@ const GAP: Duration = Duration::from_us(10);
 const GAP_WINDOW: Duration = Duration::from_ms(1000);
 const GAP_WIDTH: Duration = Duration::from_ms(300);
 const GAPS_MAX: usize = 2_000;
-/// Loads end this long after the measurement should have ended, whatever became of us. A busy guest
-/// takes a minute more than it should.
-const LOAD_SPARE: Duration = Duration::from_ms(180_000);
-
 /// An evaluation, decided.
 #[derive(Clone, Debug)]
 pub struct EvalOptions {
@@ -43,7 +43,7 @@ pub struct EvalOptions {
     pub rests: Vec<Duration>,
     /// How long each rest is.
     pub rest: Duration,
-    /// Samples that are longer are explained.
+    /// The worst of the samples that are longer are explained; the budget where nothing was said.
     pub over: Option<Duration>,
     /// What no sample may exceed.
     pub budget: Option<Duration>,
@@ -55,6 +55,8 @@ pub struct EvalOptions {
     pub load_plan: LoadPlan,
     /// From one point of the picture over time to the next.
     pub stretch: Duration,
+    /// From one look at the loads to the next.
+    pub load_look: Duration,
 }
 
 impl EvalOptions {
@@ -91,22 +93,24 @@ impl EvalOptions {
         let run_for = Duration::from_ns((whole.as_ns() - hw_ns).max(whole.as_ns() / 2));
         let gaps = (!typed.no_hw).then(|| gap_options(&cpus, typed.prio, clocksource, hw_ns));
         let goes = (hw_ns / HW_GO_NS_MIN).min(HW_GOES_MAX);
+        let budget = optional("--budget", &typed.budget)?;
         let stretch_ns = (run_for.as_ns() / STRETCHES).max(STRETCH_NS_MIN);
         Ok(EvalOptions {
             cyclic: cyclic_options(&cpus, typed.prio, interval, run_for),
             gaps,
             rests: rests(goes, run_for),
             rest: Duration::from_ns(hw_ns / goes.max(1)),
-            over: optional("--over", &typed.over)?,
-            budget: optional("--budget", &typed.budget)?,
+            over: optional("--over", &typed.over)?.or(budget),
+            budget,
             loads: loads(&typed.load),
             loads_named: !typed.load.is_empty(),
             load_plan: LoadPlan {
                 cpus: load_cpus,
                 cgroup: typed.load_cgroup.clone(),
-                limit: whole + LOAD_SPARE,
+                stretch: Duration::from_ns(stretch_ns),
             },
             stretch: Duration::from_ns(stretch_ns),
+            load_look: Duration::from_ns(stretch_ns.clamp(LOAD_LOOK_NS_MIN, LOAD_LOOK_NS_MAX)),
         })
     }
 }
@@ -170,13 +174,17 @@ fn loads(typed: &[LoadName]) -> Vec<Load> {
     if typed.is_empty() {
         return Load::ALL.to_vec();
     }
-    let load = |name: &LoadName| match name {
+    typed.iter().copied().filter_map(load_of).collect()
+}
+
+/// The load of that name; `none` is none.
+pub fn load_of(name: LoadName) -> Option<Load> {
+    match name {
         LoadName::Hackbench => Some(Load::Hackbench),
         LoadName::StressNg => Some(Load::StressNg),
         LoadName::Compile => Some(Load::Compile),
         LoadName::None => None,
-    };
-    typed.iter().filter_map(load).collect()
+    }
 }
 
 #[cfg(test)]

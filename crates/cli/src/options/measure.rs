@@ -207,54 +207,83 @@ fn later(interval: Duration, distance: Duration, number: usize) -> Duration {
     Duration::from_ns(interval.as_ns() + distance.as_ns() * number as i64)
 }
 
-/// The rules of cyclictest: `-S` is `-t -a` at one priority, a histogram makes one priority and no
-/// distance, `-t` without `-a` pins nobody.
+/// The rules of cyclictest 2.x: `-S` is `-t -a`, all threads have one priority but with
+/// `--priospread`, a histogram makes the distance zero, `-t` without `-a` pins nobody. `-t 0` is
+/// `-t`.
 fn cyclictest_threads(
     typed: &flags::Cyclictest,
     online: &[Cpu],
     allowed: &[Cpu],
 ) -> Result<Vec<ThreadPlan>> {
     let cpus = match &typed.affinity {
-        Some(Some(list)) => known_cpus(list, online)?,
+        Some(Some(list)) => cyclictest_cpus(list, online, allowed)?,
         _ => allowed.to_vec(),
     };
     let pinned = typed.smp || typed.affinity.is_some();
     let wanted = match typed.threads {
-        Some(Some(number)) => number,
-        Some(None) => cpus.len(),
-        None if typed.smp => cpus.len(),
+        Some(Some(number @ 1..)) => number,
+        Some(Some(0) | None) => allowed.len(),
+        None if typed.smp => allowed.len(),
         None => 1,
     };
     let has_histogram = typed.histogram.is_some() || typed.histofall.is_some();
-    let one_prio = typed.smp || has_histogram;
-    let distance = Duration::from_us(if one_prio { 0 } else { typed.distance });
+    let distance = Duration::from_us(if has_histogram { 0 } else { typed.distance });
+    let highest = cyclictest_prio(typed, wanted);
     let interval = Duration::from_us(typed.interval);
     if typed.interval <= 0 {
         let error = Error::new(ErrorKind::InvalidInput, "-i is no interval");
         return Err(error.found(typed.interval.to_string()).mend("-i 1000"));
     }
     let thread = |number: usize| {
-        let below = if typed.priospread || !one_prio {
-            number as u32
-        } else {
-            0
-        };
+        let below = if typed.priospread { number as u32 } else { 0 };
         ThreadPlan {
             cpu: pinned.then(|| cpus[number % cpus.len()]),
-            policy: cyclictest_policy(typed, typed.priority.saturating_sub(below)),
+            policy: cyclictest_policy(typed, highest, highest.saturating_sub(below)),
             interval: later(interval, distance, number),
         }
     };
     Ok((0..wanted).map(thread).collect())
 }
 
-fn cyclictest_policy(typed: &flags::Cyclictest, prio: u32) -> Policy {
-    match (typed.policy, typed.priority) {
-        (None | Some(CyclictestPolicy::Fifo), 1..) => Policy::Fifo(prio.max(1)),
-        (Some(CyclictestPolicy::Rr), 1..) => Policy::RoundRobin(prio.max(1)),
-        (Some(CyclictestPolicy::Batch), _) => Policy::Batch,
-        (Some(CyclictestPolicy::Idle), _) => Policy::Idle,
-        _ => Policy::Ordinary,
+/// CPUs as cyclictest reads them: `all`, a list, or with `!` all that we may use but those.
+fn cyclictest_cpus(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cpu>> {
+    if list == "all" {
+        return Ok(allowed.to_vec());
+    }
+    let Some(list) = list.strip_prefix('!') else {
+        return known_cpus(list, online);
+    };
+    let without = known_cpus(list, online)?;
+    let kept = allowed.iter().filter(|cpu| !without.contains(cpu));
+    let kept: Vec<Cpu> = kept.copied().collect();
+    if kept.is_empty() {
+        let error = Error::new(ErrorKind::InvalidInput, "-a leaves no CPU");
+        return Err(error.found(format!("'!{list}'")).mend("-a all"));
+    }
+    Ok(kept)
+}
+
+/// The priority of the first thread: a real-time policy without one gets what leaves each thread
+/// its own.
+fn cyclictest_prio(typed: &flags::Cyclictest, threads: usize) -> u32 {
+    let urgent = [Some(CyclictestPolicy::Fifo), Some(CyclictestPolicy::Rr)];
+    let spread = u32::try_from(threads + 1).unwrap_or(99).min(99);
+    match typed.priority {
+        0 if urgent.contains(&typed.policy) => spread,
+        prio => prio,
+    }
+}
+
+/// A priority makes a policy real-time, whichever was named.
+fn cyclictest_policy(typed: &flags::Cyclictest, highest: u32, prio: u32) -> Policy {
+    match (typed.policy, highest) {
+        // Spread over so many threads that nothing is left.
+        (_, 1..) if prio == 0 => Policy::Ordinary,
+        (Some(CyclictestPolicy::Rr), 1..) => Policy::RoundRobin(prio),
+        (_, 1..) => Policy::Fifo(prio),
+        (Some(CyclictestPolicy::Batch), 0) => Policy::Batch,
+        (Some(CyclictestPolicy::Idle), 0) => Policy::Idle,
+        (_, 0) => Policy::Ordinary,
     }
 }
 
@@ -342,14 +371,25 @@ mod tests {
     #[test]
     fn threads_are_laid_out_as_cyclictest_lays_them() {
         check("", &[(-1, 0, 1000)]);
-        check("-p 80 -t 2", &[(-1, 80, 1000), (-1, 79, 1500)]);
-        check("-p80 -t2 -d0 -i250", &[(-1, 80, 250), (-1, 79, 250)]);
+        check("-p 80 -t 2", &[(-1, 80, 1000), (-1, 80, 1500)]);
+        check("-p80 -t2 --priospread", &[(-1, 80, 1000), (-1, 79, 1500)]);
+        check("-p80 -t2 -d0 -i250", &[(-1, 80, 250), (-1, 80, 250)]);
         check("-p 80 -t2 -a 2-3 -h100", &[(2, 80, 1000), (3, 80, 1000)]);
         check(
             "-S -p 95 -m",
-            &[(0, 95, 1000), (1, 95, 1000), (2, 95, 1000), (3, 95, 1000)],
+            &[(0, 95, 1000), (1, 95, 1500), (2, 95, 2000), (3, 95, 2500)],
         );
-        check("-a 1 -t -p 1", &[(1, 1, 1000)]);
+        check(
+            "-S -h 100",
+            &[(0, 0, 1000), (1, 0, 1000), (2, 0, 1000), (3, 0, 1000)],
+        );
+        check("-a 1 -t2 -p 1", &[(1, 1, 1000), (1, 1, 1500)]);
+        check("-a all -t1", &[(0, 0, 1000)]);
+        check("-a !0,1 -t2", &[(2, 0, 1000), (3, 0, 1500)]);
+        check("-t 0 -d0", &[(-1, 0, 1000); 4]);
+        // A real-time policy without a priority gets one.
+        check("-t2 --policy=rr", &[(-1, 3, 1000), (-1, 3, 1500)]);
+        check("--policy=other -p 80", &[(-1, 80, 1000)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod words;
 
 pub use cat::{CatOptions, Passing};
 pub use convert::ConvertOptions;
-pub use eval::EvalOptions;
+pub use eval::{EvalOptions, load_of};
 pub use gaps::GapOptions;
 pub use judge::{CheckOptions, DiffOptions};
 pub use measure::{CyclicOptions, CyclicOutput, CyclictestOutput};

@@ -71,6 +71,8 @@ pub struct WatchOptions {
     pub new_worst: bool,
     /// Report a task that still waits after this.
     pub timeout: Option<Duration>,
+    /// Only what is worse than the least of so many, once there are so many.
+    pub worst: Option<usize>,
     /// How many reports at most.
     pub rate: Rate,
     /// End after so many reports.
@@ -128,6 +130,7 @@ impl WatchOptions {
             new_worst: typed.new_worst || (over.is_none() && timeout.is_none()),
             over,
             timeout,
+            worst: None,
             rate: rate(&typed.rate)?,
             hits_max: typed.max_hits,
             run_for: duration("--for", &typed.run_for)?,

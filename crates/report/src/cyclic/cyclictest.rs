@@ -43,6 +43,8 @@ pub fn cyclictest_status(readings: &[Reading], in_ns: bool) -> String {
 /// The histogram as `-h` and `--histfile` give it; with `sums` a column more, as `-H` does.
 pub fn cyclictest_histogram(readings: &[Reading], sums: bool, in_ns: bool) -> String {
     let latencies: Vec<&Histogram> = readings.iter().map(|reading| &reading.latency).collect();
+    // Of one thread there is nothing to add up.
+    let sums = sums && latencies.len() > 1;
     let rows = latencies.iter().map(|one| one.buckets.len()).max();
     let mut text = String::from("# Histogram\n");
     for row in 0..rows.unwrap_or(0) {
@@ -82,7 +84,13 @@ pub fn cyclictest_histogram(readings: &[Reading], sums: bool, in_ns: bool) -> St
         .iter()
         .map(|one| format!("{:05}", one.overflows))
         .collect();
-    text += &format!("# Histogram Overflows: {}\n", overflows.join(" "));
+    let all = latencies.iter().map(|one| one.overflows).sum::<u64>();
+    let all = if sums {
+        format!(" {all:05}")
+    } else {
+        String::new()
+    };
+    text += &format!("# Histogram Overflows: {}{all}\n", overflows.join(" "));
     text += "# Histogram Overflow at cycle number:\n";
     for (number, one) in latencies.iter().enumerate() {
         let cycles: Vec<String> = one
@@ -198,7 +206,7 @@ mod tests {
                 "# Min Latencies: 00001 00000",
                 "# Avg Latencies: 00300 00000",
                 "# Max Latencies: 00900 00000 00900",
-                "# Histogram Overflows: 00001 00000",
+                "# Histogram Overflows: 00001 00000 00001",
                 "# Histogram Overflow at cycle number:",
                 "# Thread 0: 00002",
                 "# Thread 1: ",

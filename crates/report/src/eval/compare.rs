@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::html::{escaped, page};
-use super::{PERCENTILES, cpu, svg, threads, us, verdict_sentence};
+use super::{PERCENTILES, cpu, loads, svg, threads, us, verdict_sentence};
 
 /// A row of the comparison: what it is, and where it lies in a thread's object.
 type Row = (&'static str, fn(&Value) -> &Value);
@@ -113,8 +113,17 @@ fn kernel(evaluation: &Value) -> String {
 /// What forbids to lay the difference to the kernels or settings.
 fn differences(a: &Value, b: &Value) -> String {
     let mut text = String::new();
-    if a["loads"] != b["loads"] {
+    let names = |one: &Value| -> Vec<String> {
+        let loads = loads::loads(one).iter();
+        loads.map(|load| loads::name(load).to_owned()).collect()
+    };
+    if names(a) != names(b) {
         text += "not alike: the loads differ\n";
+    }
+    for (letter, evaluation) in [("A", a), ("B", b)] {
+        for complaint in loads::loads(evaluation).iter().filter_map(loads::complaint) {
+            text += &format!("not alike: in {letter} {complaint}\n");
+        }
     }
     let intervals = |one: &Value| -> Vec<Value> {
         threads(one)
@@ -141,13 +150,16 @@ mod tests {
 
     #[test]
     fn each_row_has_both_and_what_is_not_alike_is_said() {
-        let a = super::super::tests::sample();
+        let mut a = super::super::tests::sample();
+        a["loads"][0]["state"] = "ran".into();
         let mut b = a.clone();
         b["threads"][1]["max_ns"] = json!(450_000);
         let text = compare_text(&a, &b);
         let row = "CPU 1    max             900.0      450.0    0.50 x";
         assert!(text.contains(row), "{text}");
         assert!(!text.contains("not alike"), "{text}");
+        b["loads"][0]["state"] = "idle".into();
+        assert!(compare_text(&a, &b).contains("not alike: in B the load stress-ng stood still"));
         b["loads"] = json!([]);
         b["elapsed_ns"] = json!(1);
         assert_eq!(compare_text(&a, &b).matches("not alike").count(), 2);

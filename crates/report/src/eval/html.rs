@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{PERCENTILES, cpu, interruptions, svg, tail_sentence, threads, us, verdict_sentence};
+use super::{
+    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, svg, tail_sentence, threads, us,
+    verdict_sentence,
+};
 
 /// Follows the reader's choice of light or dark.
 pub(super) const STYLE: &str = "\
@@ -14,7 +17,8 @@ pub(super) const STYLE: &str = "\
 --good:#56d364}}body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);\
 background:var(--paper);max-width:1340px;margin:2rem auto;padding:0 1.5rem}h1{\
 font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}h3{font-size:1rem;\
-margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}.fail{color:var(--bad)}\
+margin:1.2rem 0 .3rem}.soft{color:var(--soft)}.pass{color:var(--good)}\
+.fail,.inconclusive{color:var(--bad)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.2rem .7rem;\
 text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{\
 text-align:left}td.text,th.text{text-align:left}.figures td,.facts td:first-child{\
@@ -37,6 +41,7 @@ pub fn eval_html(evaluation: &Value) -> String {
     let mut body = head(evaluation);
     body += &summary(evaluation);
     body += &pictures(evaluation);
+    body += &loads::loads_html(evaluation);
     body += &worst(evaluation);
     body += &hardware(&evaluation["hw"]);
     body += &machine(evaluation);
@@ -67,12 +72,9 @@ fn words(value: &Value) -> String {
 fn head(evaluation: &Value) -> String {
     let class = evaluation["verdict"].as_str().unwrap_or("none");
     let facts = &evaluation["machine"]["facts"];
-    let list = |value: &Value| -> Vec<String> {
-        let lines = value.as_array().into_iter().flatten();
-        lines.filter_map(Value::as_str).map(escaped).collect()
-    };
-    let loads = match list(&evaluation["loads"]) {
-        loads if loads.is_empty() => "no load".to_owned(),
+    let names = loads::loads(evaluation).iter().map(loads::name);
+    let loads = match names.map(escaped).collect::<Vec<_>>() {
+        loads if loads.is_empty() => "under no load".to_owned(),
         loads => format!("under {}", loads.join(", ")),
     };
     let seconds = evaluation["elapsed_ns"].as_f64().unwrap_or(0.0) / 1e9;
@@ -84,11 +86,8 @@ fn head(evaluation: &Value) -> String {
         words(&facts["scheduler"]["preemption"]),
         verdict_sentence(evaluation),
     );
-    for missing in list(&evaluation["loads_missing"]) {
-        let _ = writeln!(text, "<p class=\"fail\">a load is missing: {missing}</p>");
-    }
     for line in interruptions(evaluation) {
-        let _ = writeln!(text, "<p class=\"fail\">{line}</p>");
+        let _ = writeln!(text, "<p class=\"fail\">{}</p>", escaped(&line));
     }
     text
 }
@@ -176,6 +175,9 @@ fn worst(evaluation: &Value) -> String {
         .collect();
     hits.sort_by_key(|hit| std::cmp::Reverse(latency_ns(hit)));
     let mut text = String::from("<h2>The longest that were explained</h2>\n");
+    if let Some(sentence) = exceedances_sentence(evaluation) {
+        let _ = writeln!(text, "<p>{}</p>", escaped(&sentence));
+    }
     if hits.is_empty() {
         return text
             + "<p class=\"soft\">None: no sample was over the limit, or none was asked for.</p>\n";
@@ -330,7 +332,7 @@ mod tests {
             assert!(!page.contains(foreign), "{foreign}");
         }
         let svgs = page.matches("<svg").count();
-        assert_eq!((svgs, page.matches("</svg>").count()), (4, 4));
+        assert_eq!((svgs, page.matches("</svg>").count()), (5, 5));
     }
 
     #[test]

@@ -5,16 +5,19 @@
 mod compare;
 mod html;
 mod junit;
+mod loads;
 mod series;
 mod svg;
 mod text;
 
 use event::Duration;
 use measure::cyclic::Reading;
+use measure::histogram::Histogram;
+use measure::load::Proof;
 use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
-use crate::cyclic::latency_json;
+use crate::cyclic::{Late, latency_json};
 
 pub use compare::{compare_html, compare_text};
 pub use html::eval_html;
@@ -23,7 +26,8 @@ pub use series::Series;
 pub use text::eval_text;
 
 const SCHEMA: &str = "rtscope.eval";
-const SCHEMA_VERSION: u32 = 1;
+/// 2: `loads` are objects.
+const SCHEMA_VERSION: u32 = 2;
 /// The percentiles of the summary.
 const PERCENTILES: [(f64, &str); 5] = [
     (0.5, "p50"),
@@ -40,18 +44,17 @@ pub struct Evaluation<'a> {
     pub began: &'a str,
     /// The machine, as `doctor` knows it, and what it doubts.
     pub machine: Value,
-    /// What ran beside it, a line each.
-    pub loads: &'a [String],
-    /// What should have run, and why it did not.
-    pub loads_missing: &'a [String],
+    /// What was to run beside it, and whether it did.
+    pub loads: &'a [Proof],
     /// The threads that slept until an instant.
     pub readings: &'a [Reading],
     /// The longest latency of each stretch, a series for each of them.
     pub series: &'a [Series],
     /// How long they measured.
     pub elapsed: Duration,
-    /// Late samples with their explanation, as `watch --json` gives them.
-    pub worst: Vec<Value>,
+    /// The worst late samples with their explanation, as `watch --json` gives them, and how many
+    /// there were; none when nothing was to be explained.
+    pub late: Option<Late>,
     /// What `measure hw` found, as its JSON; none when it was not run.
     pub hw: Option<Value>,
     /// What no sample may exceed, when that was asked.
@@ -60,13 +63,17 @@ pub struct Evaluation<'a> {
     pub complete: bool,
 }
 
-/// The evaluation as JSON, schema rtscope.eval version 1.
+/// The evaluation as JSON, schema rtscope.eval version 2.
 pub fn eval_json(evaluation: &Evaluation) -> Value {
     let threads = evaluation.readings.iter().zip(evaluation.series);
     let threads: Vec<Value> = threads
         .map(|(reading, series)| thread(reading, series))
         .collect();
     let budget_ns = evaluation.budget.map(Duration::as_ns);
+    let worst = evaluation.late.as_ref();
+    let over = worst.map(|late| exceedances(late, evaluation.readings));
+    let worst: &[Value] = worst.map_or(&[], |late| &late.samples);
+    let loads: Vec<Value> = evaluation.loads.iter().map(loads::load_json).collect();
     json!({
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
@@ -76,28 +83,61 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "budget_ns": budget_ns,
         "verdict": verdict(evaluation),
         "machine": evaluation.machine,
-        "loads": evaluation.loads,
-        "loads_missing": evaluation.loads_missing,
+        "loads": loads,
         "threads": threads,
-        "worst": evaluation.worst,
+        "exceedances": over,
+        "worst": worst,
         "hw": evaluation.hw,
     })
 }
 
-/// `pass`, `fail`, or `none` without a budget. What was not measured passes nothing.
+/// `fail` where a sample broke the budget, whatever else there was; else `inconclusive` where not
+/// all was measured, or not under all loads, or not for as long as a budget is to hold; else
+/// `pass`, or `none` without a budget.
 fn verdict(evaluation: &Evaluation) -> &'static str {
-    let Some(budget) = evaluation.budget else {
-        return "none";
-    };
-    let longest = evaluation.readings.iter().map(|one| one.latency.extremes);
-    let within = |found: Option<measure::histogram::Extremes>| {
-        found.is_some_and(|extremes| extremes.max <= budget)
-    };
-    let mut longest = longest.peekable();
-    match longest.peek().is_some() && longest.all(within) {
-        true => "pass",
-        false => "fail",
+    let readings = evaluation.readings;
+    let longest = readings.iter().filter_map(|one| one.latency.extremes);
+    let is_over = |budget| longest.clone().any(|extremes| extremes.max > budget);
+    if evaluation.budget.is_some_and(is_over) {
+        return "fail";
     }
+    let is_whole = |one: &Reading| one.latency.samples > 0 && !one.lost_cpu;
+    let all = !readings.is_empty() && readings.iter().all(is_whole);
+    match evaluation.budget {
+        _ if !all || !loads::all_ran(evaluation.loads) => "inconclusive",
+        Some(_) if !evaluation.complete => "inconclusive",
+        Some(_) => "pass",
+        None => "none",
+    }
+}
+
+/// How many samples were over the limit, and of how many the cause is known. The kernel's side may
+/// see fewer: a thread that was late only after it was switched in.
+fn exceedances(late: &Late, readings: &[Reading]) -> Value {
+    let seen = late.explained + late.suppressed + late.lost;
+    let samples = readings
+        .iter()
+        .map(|one| samples_over(&one.latency, late.over));
+    let samples = samples.sum::<u64>().max(seen);
+    let conclusive = |hit: &&Value| hit["diagnosis"]["verdict"]["conclusive"] == true;
+    let explained = late.samples.iter().filter(conclusive).count() as u64;
+    json!({
+        "over_ns": late.over.as_ns(),
+        "samples": samples,
+        "seen": seen,
+        "explained": explained,
+        "unexplained": samples.saturating_sub(explained),
+        "lost": late.lost,
+        "cost_ns": late.cost.as_ns(),
+    })
+}
+
+/// Samples over the limit, to a bucket.
+fn samples_over(latency: &Histogram, over: Duration) -> u64 {
+    let first = over.as_ns() / latency.width.as_ns().max(1);
+    let first = usize::try_from(first).unwrap_or(usize::MAX);
+    let kept = latency.buckets.iter().skip(first).sum::<u64>();
+    kept + latency.overflows
 }
 
 fn thread(reading: &Reading, series: &Series) -> Value {
@@ -179,7 +219,7 @@ fn cpu(thread: &Value) -> String {
     number.map_or("any CPU".to_owned(), |number| format!("CPU {number}"))
 }
 
-/// Why there is less than was asked for, a line each.
+/// Why nothing is proved, or less than was asked for, a line each.
 fn interruptions(evaluation: &Value) -> Vec<String> {
     let lost = threads(evaluation).iter();
     let lost = lost.filter(|thread| thread["lost_cpu"] == true);
@@ -189,10 +229,24 @@ fn interruptions(evaluation: &Value) -> Vec<String> {
             format!("{cpu} was taken from its thread (offline, or no longer allowed)")
         })
         .collect();
+    lines.extend(loads::loads(evaluation).iter().filter_map(loads::complaint));
     if evaluation["complete"] != true {
         lines.push("interrupted: what stands here was measured until then".to_owned());
     }
     lines
+}
+
+/// How many were late, and of how many the cause is known.
+fn exceedances_sentence(evaluation: &Value) -> Option<String> {
+    let found = evaluation["exceedances"].as_object()?;
+    let number = |key: &str| found.get(key).and_then(Value::as_u64).unwrap_or(0);
+    Some(format!(
+        "{} samples were over {} us: {} explained, {} not explained",
+        number("samples"),
+        us(&evaluation["exceedances"]["over_ns"]),
+        number("explained"),
+        number("unexplained")
+    ))
 }
 
 /// The verdict as a sentence.
@@ -212,6 +266,7 @@ fn verdict_sentence(evaluation: &Value) -> String {
     match evaluation["verdict"].as_str() {
         Some("pass") => format!("pass: no sample exceeded the budget of {budget} us; {longest}"),
         Some("fail") => format!("fail: the budget was {budget} us; {longest}"),
+        Some("inconclusive") => format!("inconclusive: nothing is proved; {longest}"),
         _ => format!("no budget was given; {longest}"),
     }
 }
@@ -248,8 +303,10 @@ mod tests {
         let mut readings = [reading([1, 1, 3]), reading([2, 900])];
         readings[0].plan.cpu = Some(event::Cpu(0));
         let series = [Series::default(), Series::default()];
-        let loads = ["hackbench".to_owned()];
-        let missing = ["there is no <stress-ng>".to_owned()];
+        let loads = [Proof::missing(
+            measure::load::Load::StressNg,
+            "there is no <stress-ng>".to_owned(),
+        )];
         eval_json(&Evaluation {
             began: "Fri, 20 Nov 2026 14:00:00 +0000",
             machine: json!({
@@ -257,11 +314,10 @@ mod tests {
                 "doubts": [{"what": "slow", "found": "governor <powersave>", "mend": "be quick"}],
             }),
             loads: &loads,
-            loads_missing: &missing,
             readings: &readings,
             series: &series,
             elapsed: Duration::from_ms(10_000),
-            worst: vec![],
+            late: None,
             hw: None,
             budget: Some(Duration::from_us(5)),
             complete: true,
@@ -280,5 +336,72 @@ mod tests {
             reason.is_some_and(|reason| reason.contains("too few")),
             "{found}"
         );
+    }
+
+    #[test]
+    fn what_was_over_the_limit_is_explained_or_counted_as_not_explained() {
+        let conclusive = |one: bool| json!({"diagnosis": {"verdict": {"conclusive": one}}});
+        let late = Late {
+            over: Duration::from_us(5),
+            explained: 2,
+            suppressed: 1,
+            lost: 0,
+            cost: Duration::ZERO,
+            samples: vec![conclusive(true), conclusive(false), json!({})],
+        };
+        let check = |samples: &[i64], expect: [u64; 3]| {
+            let found = exceedances(&late, &[reading(samples.iter().copied())]);
+            let keys = ["samples", "explained", "unexplained"];
+            assert_eq!(
+                keys.map(|key| found[key].as_u64()),
+                expect.map(Some),
+                "{found}"
+            );
+        };
+        // Two in buckets, two beyond the last one.
+        check(&[1, 5, 6, 9, 900], [4, 1, 3]);
+        // The kernel's side saw more of them.
+        check(&[1], [3, 1, 2]);
+    }
+
+    #[test]
+    fn what_did_not_run_under_all_its_loads_is_never_a_pass() {
+        use measure::load::{Load, State};
+        let load = |state: State| Proof {
+            load: Load::Compile,
+            state,
+            looks: vec![],
+        };
+        let check = |samples: &[i64], budget_us: Option<i64>, loads: &[Proof], expect: &str| {
+            let found = verdict(&Evaluation {
+                began: "",
+                machine: Value::Null,
+                loads,
+                readings: &[reading(samples.iter().copied())],
+                series: &[],
+                elapsed: Duration::ZERO,
+                late: None,
+                hw: None,
+                budget: budget_us.map(Duration::from_us),
+                complete: true,
+            });
+            assert_eq!(found, expect, "{samples:?} {budget_us:?} {loads:?}");
+        };
+        let why = || "why".to_owned();
+        check(&[3], Some(5), &[load(State::Ran)], "pass");
+        check(&[3], Some(5), &[], "pass");
+        check(&[3], None, &[load(State::Ran)], "none");
+        for state in [
+            State::Missing(why()),
+            State::Died(why()),
+            State::Idle(why()),
+        ] {
+            let loads = [load(State::Ran), load(state)];
+            check(&[3], Some(5), &loads, "inconclusive");
+            check(&[3], None, &loads, "inconclusive");
+            // Who is late without a load is late.
+            check(&[9], Some(5), &loads, "fail");
+        }
+        check(&[], Some(5), &[], "inconclusive");
     }
 }

@@ -197,6 +197,44 @@ pub(super) fn series(thread: &Value, elapsed_ns: f64, budget_ns: Option<f64>) ->
     frame("longest latency over time", &inside)
 }
 
+/// How often a load completed its work in each second, over time: from one look to the next.
+pub(super) fn rate(load: &Value) -> String {
+    let pair = |point: &Value| Some((point[0].as_f64()?, point[1].as_f64()?));
+    let points = load["points"].as_array();
+    let points: Vec<(f64, f64)> = points.into_iter().flatten().filter_map(pair).collect();
+    let rates: Vec<(f64, f64, f64)> = points
+        .windows(2)
+        .filter(|two| two[1].0 > two[0].0)
+        .map(|two| {
+            let (span_ns, done) = (two[1].0 - two[0].0, two[1].1 - two[0].1);
+            (two[0].0, two[1].0, done.max(0.0) * 1e9 / span_ns)
+        })
+        .collect();
+    let high = rates.iter().map(|one| one.2).fold(1.0, f64::max);
+    let end_ns = points.last().map_or(1.0, |last| last.0.max(1.0));
+    let mut inside = String::new();
+    for share in [0.0, 0.5, 1.0] {
+        inside += &format!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.0}</text>\
+             <text x=\"{:.1}\" y=\"{}\" text-anchor=\"{}\">{}</text>",
+            LEFT - 6.0,
+            y(share) + 4.0,
+            share * high,
+            x(share),
+            HEIGHT - 10.0,
+            anchor(share),
+            time(share * end_ns)
+        );
+    }
+    let place = |at_ns: f64, rate: f64| format!("{:.1},{:.1} ", x(at_ns / end_ns), y(rate / high));
+    let step = |(from, to, rate): &(f64, f64, f64)| place(*from, *rate) + &place(*to, *rate);
+    let line: String = rates.iter().map(step).collect();
+    inside += &format!("<polyline points=\"{}\"/>", line.trim_end());
+    let word = |value: &Value| super::html::escaped(value.as_str().unwrap_or("?"));
+    let (name, what) = (word(&load["name"]), word(&load["counters"][0]));
+    frame(&format!("{name}: {what} per second"), &inside)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -238,5 +276,19 @@ mod tests {
         let drawn = series(&thread, 2_000.0, None);
         assert!(drawn.contains("<polyline points=\"344.0,"), "{drawn}");
         assert!(!series(&json!({}), 0.0, None).contains("NaN"));
+    }
+
+    #[test]
+    fn the_rate_of_a_load_is_what_it_completed_from_one_look_to_the_next() {
+        let load = json!({
+            "name": "compile", "counters": ["files"],
+            "points": [[0, 0], [1_000_000_000, 10], [2_000_000_000, 10]],
+        });
+        let drawn = rate(&load);
+        let top = format!("points=\"{:.1},{:.1} ", x(0.0), y(1.0));
+        assert!(drawn.contains(&top), "{drawn}");
+        let stood = format!("{:.1},{:.1} {:.1},{:.1}\"", x(0.5), y(0.0), x(1.0), y(0.0));
+        assert!(drawn.contains(&stood), "{drawn}");
+        assert!(!rate(&json!({})).contains("NaN"));
     }
 }

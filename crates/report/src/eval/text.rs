@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{PERCENTILES, cpu, interruptions, tail_sentence, threads, us, verdict_sentence};
+use super::{
+    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, tail_sentence, threads, us,
+    verdict_sentence,
+};
 
 /// The latencies of each CPU, what the run shows of the tail, the verdict, the doubts.
 pub fn eval_text(evaluation: &Value) -> String {
@@ -26,14 +29,16 @@ pub fn eval_text(evaluation: &Value) -> String {
         text += &format!("{}: {}\n", cpu(thread), tail_sentence(thread));
     }
     text += &format!("\n{}\n", verdict_sentence(evaluation));
+    if let Some(sentence) = exceedances_sentence(evaluation) {
+        text += &format!("{sentence}\n");
+    }
     for line in interruptions(evaluation) {
         text += &format!("{line}\n");
     }
-    for missing in evaluation["loads_missing"].as_array().into_iter().flatten() {
-        text += &format!(
-            "a load is missing: {}\n",
-            missing.as_str().unwrap_or_default()
-        );
+    for load in loads::loads(evaluation) {
+        if let Some(done) = loads::done(load) {
+            text += &format!("load {}: {done}\n", loads::name(load));
+        }
     }
     for doubt in evaluation["machine"]["doubts"]
         .as_array()
@@ -60,7 +65,7 @@ mod tests {
         let text = eval_text(&super::super::tests::sample());
         let expect = [
             "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
-            "a load is missing: there is no <stress-ng>",
+            "the load stress-ng did not run: there is no <stress-ng>",
             "doubtful: slow (governor <powersave>); be quick",
         ];
         for line in expect {
@@ -76,6 +81,7 @@ mod tests {
         evaluation["complete"] = false.into();
         let text = eval_text(&evaluation);
         let lost = "CPU 1 was taken from its thread (offline, or no longer allowed)\n\
+                    the load stress-ng did not run: there is no <stress-ng>\n\
                     interrupted: what stands here was measured until then\n";
         assert!(text.contains(lost), "{text}");
     }

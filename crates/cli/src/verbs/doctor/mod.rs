@@ -8,8 +8,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
-use capture::leftovers::{self, Cleaned, Leftover};
+use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Error, Result};
+use measure::load;
 use measure::shield::{self, Shield};
 use serde_json::{Value, json};
 
@@ -56,7 +57,18 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
         let what = format!("cannot look into {}", typed.output.display());
         Error::io(what, error).mend("give --output the folder in which rtscope was killed")
     })?;
-    leftovers::clean(&typed.output)
+    let mut cleaned = leftovers::clean(&typed.output)?;
+    for left in load::left() {
+        left.remove().map_err(|error| {
+            Error::io(format!("cannot remove {}", left.path), error).mend("run it with sudo")
+        })?;
+        cleaned.removed.push(Leftover {
+            kind: Kind::Load,
+            path: left.path,
+            pid: left.owner,
+        });
+    }
+    Ok(cleaned)
 }
 
 struct Report<'a> {

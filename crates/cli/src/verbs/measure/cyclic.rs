@@ -97,6 +97,11 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
     if options.is_urgent() {
         facts.require(Verb::Measure)?;
     }
+    let explain = explain.map(|(over, output)| Explain {
+        over,
+        output,
+        worst: None,
+    });
     if explain.is_some() {
         facts.require(Verb::Watch)?;
     }

@@ -13,7 +13,7 @@ use crate::options::{CyclicOptions, CyclicOutput, CyclictestOutput};
 
 /// Runs with the words that cyclictest would get.
 pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
-    let named = std::iter::once("cyclictest").chain(words.iter().map(String::as_str));
+    let named = std::iter::once("cyclictest").chain(words.iter().flat_map(|word| parts(word)));
     let typed = match Cyclictest::try_parse_from(named) {
         Ok(typed) => typed,
         Err(error) if error.exit_code() == 0 => {
@@ -70,6 +70,16 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
         write_file(path, &format!("{json:#}\n"))?;
     }
     Ok(Outcome::Fine)
+}
+
+/// An option and its number in one word, as in `-h 3500`, which getopt takes; as two words.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let is_short = word.starts_with('-') && !word.starts_with("--");
+    let (option, value) = match word.split_once(' ').filter(|_| is_short) {
+        Some((option, value)) if option.len() == 2 => (option, Some(value.trim())),
+        _ => (word, None),
+    };
+    std::iter::once(option).chain(value)
 }
 
 fn print_found(found: &Found, output: &CyclictestOutput) -> Result<()> {
@@ -142,5 +152,22 @@ pub(super) fn date() -> String {
             &raw const parts,
         );
         String::from_utf8_lossy(&text[..length]).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_with_its_number_in_one_word_is_two() {
+        let check = |word: &str, expect: &[&str]| {
+            assert_eq!(parts(word).collect::<Vec<_>>(), expect, "{word}");
+        };
+        check("-h 3500", &["-h", "3500"]);
+        check("-i100", &["-i100"]);
+        check("--histfile=a b", &["--histfile=a b"]);
+        check("-q", &["-q"]);
+        check("my file", &["my file"]);
     }
 }

@@ -8,15 +8,17 @@ use capture::facts::{self, Facts, Verb};
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
 use measure::cyclic::{Pauser, Reader, Reading};
-use measure::load::{self, Running};
 use report::{
-    Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
-    gaps_json,
+    Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,
+    eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
 use super::cyclic::{Found, Session};
+use super::explained::Explain;
 use super::gaps::Search;
+use super::loads::Loads;
+use super::worst::WorstHits;
 use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -34,7 +36,7 @@ const COMPARISON: &str = "compare.html";
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 /// Explained samples that the report has room for.
-const WORST_MAX: usize = 20;
+pub(super) const WORST_MAX: usize = 20;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
@@ -48,10 +50,13 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         &machine.cpus_allowed,
         &machine.cpus_isolated,
     ];
-    let options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
+    let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
     facts.require(Verb::Measure)?;
-    if options.over.is_some() {
+    if typed.over.is_some() {
         facts.require(Verb::Watch)?;
+    }
+    if facts.stand(Verb::Watch).rung.is_none() && options.over.take().is_some() {
+        eprintln!("samples over the budget will not be explained: rtscope doctor says why");
     }
     // Nobody waits for minutes to learn that the report has no place.
     make_folder(&typed.output)?;
@@ -73,18 +78,10 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         }
     };
     print(&text)?;
-    let taken = |thread: &Value| thread["samples"].as_u64() > Some(0);
-    let any = |of: &dyn Fn(&Value) -> bool| {
-        let threads = evaluation["threads"].as_array();
-        threads.is_some_and(|all| all.iter().any(of))
-    };
-    let measured = any(&taken);
-    let lost_cpu = any(&|thread| thread["lost_cpu"] == true);
     Ok(match evaluation["verdict"].as_str() {
-        _ if !measured => Outcome::Inconclusive,
         Some("fail") => Outcome::Exceeded,
-        _ if lost_cpu => Outcome::Inconclusive,
-        _ => Outcome::Fine,
+        Some("pass" | "none") => Outcome::Fine,
+        _ => Outcome::Inconclusive,
     })
 }
 
@@ -99,72 +96,52 @@ fn make_folder(folder: &Path) -> Result<()> {
 
 /// Both measurements under their loads.
 fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) -> Result<Value> {
-    let (mut loads, mut missing) = start_loads(options)?;
+    let mut loads = Loads::start(options)?;
     let plan = options.gaps.as_ref();
     let mut search = plan.map(|plan| Search::new(plan, facts)).transpose()?;
-    let mut hits = Vec::new();
-    let (found, series) = cyclic(options, facts, output, &mut hits, search.as_mut())?;
-    let names: Vec<String> = loads
-        .iter()
-        .map(|one| one.load().name().to_owned())
-        .collect();
-    // A load that ended while we measured was none.
-    missing.extend(loads.iter_mut().filter_map(Running::ended));
+    let mut hits = WorstHits::default();
+    let beside = (&mut loads, search.as_mut());
+    let (found, series, late) = cyclic(options, facts, output, &mut hits, beside)?;
     // What follows takes its time.
-    loads.clear();
+    let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
-    hits.sort_by_key(|report| std::cmp::Reverse(report.hit.latency()));
-    let worst = hits.iter().take(WORST_MAX).map(hit_value).collect();
+    let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
     Ok(eval_json(&Evaluation {
         began,
         machine: json!({ "facts": facts, "doubts": facts.doubts() }),
-        loads: &names,
-        loads_missing: &missing,
+        loads: &proofs,
         readings: &found.readings,
         series: &series,
         elapsed: found.elapsed,
-        worst,
+        late: late.map(|late| Late {
+            samples: worst,
+            ..late
+        }),
         hw,
         budget: options.budget,
         complete: found.complete,
     }))
 }
 
-/// The loads that run, and those that do not, each with the reason.
-fn start_loads(options: &EvalOptions) -> Result<(Vec<Running>, Vec<String>)> {
-    // From here on Ctrl-C ends a measurement, not us: loads are ended too.
-    signals::take_over()?;
-    let (mut running, mut missing) = (Vec::new(), Vec::new());
-    for &load in &options.loads {
-        match load::start(load, &options.load_plan) {
-            Ok(one) => running.push(one),
-            Err(error) if error.kind() == ErrorKind::NotFound && !options.loads_named => {
-                let mend = error.mended_by().unwrap_or_default();
-                missing.push(format!("{error}; {mend}"));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((running, missing))
-}
+/// What goes on beside the threads that sleep: loads, and the search for gaps, for which they rest.
+type Beside<'a, 'facts> = (&'a mut Loads, Option<&'a mut Search<'facts>>);
 
-/// The threads that sleep; late samples are kept in `hits` when that was asked. They rest while
-/// `search` looks for gaps.
+/// The threads that sleep; late samples are kept in `hits` when that was asked.
 fn cyclic(
     options: &EvalOptions,
     facts: &Facts,
     output: &Path,
-    hits: &mut Vec<HitReport>,
-    search: Option<&mut Search>,
-) -> Result<(Found, Vec<Series>)> {
+    hits: &mut WorstHits,
+    beside: Beside,
+) -> Result<(Found, Vec<Series>, Option<Late>)> {
     let mut session = Session::start(&options.cyclic, facts)?;
     let (reader, pauser) = (session.run.reader(), session.run.pauser());
     let over = AtomicBool::new(false);
     let (watched, sampled) = std::thread::scope(|scope| {
         // A thread of its own: whoever takes a snapshot has no time to look.
         let sampler = scope.spawn(|| {
-            let sampled = sample(options, &reader, &over, (&pauser, search));
+            let sampled = sample(options, &reader, &over, (&pauser, beside));
             if sampled.is_err() {
                 // What follows would be for nothing.
                 pauser.end();
@@ -175,9 +152,9 @@ fn cyclic(
         over.store(true, Ordering::Release);
         (watched, sampler.join())
     });
-    watched?;
+    let late = watched?;
     let series = sampled.unwrap_or_else(|_| Err(panicked()))?;
-    Ok((session.finish(), series))
+    Ok((session.finish(), series, late))
 }
 
 fn panicked() -> Error {
@@ -190,23 +167,22 @@ fn until_over(
     options: &EvalOptions,
     facts: &Facts,
     output: &Path,
-    hits: &mut Vec<HitReport>,
-) -> Result<()> {
+    hits: &mut WorstHits,
+) -> Result<Option<Late>> {
     let Some(over) = options.over else {
         session.until_over(|_| ());
-        return Ok(());
+        return Ok(None);
     };
-    // Explained afterwards: that takes seconds, and the time of the run is not ours.
     let mut keep = |report: &HitReport| {
-        hits.push(HitReport {
-            hit: report.hit.clone(),
-            snapshot: report.snapshot.clone(),
-            failure: report.failure.clone(),
-        });
+        hits.add(report);
         Ok(())
     };
-    let explain = (over, output.join("snapshots"));
-    explained::watch(session, &explain, facts, &mut keep).map(drop)
+    let explain = Explain {
+        over,
+        output: output.join("snapshots"),
+        worst: Some(WORST_MAX),
+    };
+    explained::watch(session, &explain, facts, &mut keep).map(Some)
 }
 
 /// Looks at the figures at the end of each stretch, and for gaps when it is time, until it is over.
@@ -214,7 +190,7 @@ fn sample(
     options: &EvalOptions,
     reader: &Reader,
     over: &AtomicBool,
-    (pauser, mut search): (&Pauser, Option<&mut Search>),
+    (pauser, (loads, mut search)): (&Pauser, Beside),
 ) -> Result<Vec<Series>> {
     let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
     let live = Live::new(true);
@@ -224,6 +200,10 @@ fn sample(
     let mut rests = options.rests.iter().peekable();
     while !over.load(Ordering::Acquire) {
         std::thread::sleep(LOOK_INTERVAL);
+        if let Some(why) = loads.look() {
+            live.clear();
+            eprintln!("{why}; nothing is proved from here on, Ctrl-C ends it");
+        }
         let now = Duration::from_ns((begin.elapsed() - rested).as_nanos() as i64);
         if let Some(search) = &mut search
             && rests.next_if(|at| now >= **at).is_some()
@@ -284,7 +264,7 @@ fn read(path: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(&file)
         .map_err(|error| Error::io(format!("cannot read {}", file.display()), error).mend(mend))?;
     let value: Value = serde_json::from_str(&text).unwrap_or_default();
-    if value["schema"] != "rtscope.eval" || value["version"] != 1 {
+    if value["schema"] != "rtscope.eval" || value["version"] != 2 {
         let what = format!("{} is no evaluation", file.display());
         let found = format!("schema {}, version {}", value["schema"], value["version"]);
         return Err(Error::new(ErrorKind::Corrupt, what).found(found).mend(mend));

@@ -16,8 +16,16 @@ use crate::verbs::watch::{self, Observer};
 /// How the measuring threads are called.
 const THREADS: &str = "rtscope-cyc*";
 
-/// A late sample's threshold, and the folder of snapshots.
-pub(super) type Explain = (Duration, PathBuf);
+/// What is explained.
+#[derive(Clone, Debug)]
+pub(super) struct Explain {
+    /// Late samples: longer than this.
+    pub(super) over: Duration,
+    /// The folder of snapshots.
+    pub(super) output: PathBuf,
+    /// The worst of them, so many; without that, those that come, one a second.
+    pub(super) worst: Option<usize>,
+}
 
 /// Watches the threads of a session until it is over, and says how it went. Each explained sample
 /// goes to `hit`.
@@ -32,7 +40,7 @@ pub(super) fn watch(
     let watched = watch::session(&options(explain))?;
     let status = capture::watch::run(&watched, facts, &command_line, &mut observer)?;
     Ok(Late {
-        over: explain.0,
+        over: explain.over,
         explained: status.hits,
         suppressed: status.statistics.suppressed,
         lost: status.statistics.lost,
@@ -46,7 +54,17 @@ pub(super) fn printer(explain: &Explain, paint: Paint) -> Observer {
     Observer::new(&options(explain), paint, false)
 }
 
-fn options((over, output): &Explain) -> WatchOptions {
+fn options(explain: &Explain) -> WatchOptions {
+    let Explain {
+        over,
+        output,
+        worst,
+    } = explain;
+    let per = match worst {
+        // The worst may come right behind another: the threshold keeps the others away.
+        Some(_) => Duration::ZERO,
+        None => Duration::from_ms(1000),
+    };
     WatchOptions {
         target: Target::Tasks(vec![THREADS.to_owned()]),
         prio_min: None,
@@ -57,10 +75,8 @@ fn options((over, output): &Explain) -> WatchOptions {
         over: Some(*over),
         new_worst: false,
         timeout: None,
-        rate: Rate {
-            hits_max: 1,
-            per: Duration::from_ms(1000),
-        },
+        worst: *worst,
+        rate: Rate { hits_max: 1, per },
         hits_max: None,
         run_for: None,
         exec: None,

@@ -6,16 +6,21 @@ mod disturbers;
 mod eval;
 mod explained;
 mod gaps;
+mod load_part;
+mod loads;
 mod looping;
 mod max_rate;
 mod phases;
 mod preempting;
+mod worst;
 
 use event::Result;
 
 use crate::exit::Outcome;
 use crate::flags::{Measure, MeasureWhat};
 use crate::paint::Paint;
+
+pub use load_part::run as load_part;
 
 /// Runs the verb.
 pub fn run(typed: &Measure, paint: Paint) -> Result<Outcome> {

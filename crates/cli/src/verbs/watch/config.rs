@@ -25,6 +25,7 @@ pub fn session(options: &WatchOptions) -> Result<watch::WatchOptions> {
         watch: kernel_side(options)?,
         flight,
         duration: options.run_for,
+        worst: options.worst,
     })
 }
 

@@ -1,0 +1,77 @@
+//! The loads of an evaluation: started, looked at, and what they did.
+
+use std::time::Instant;
+
+use event::{Duration, ErrorKind, Result};
+use measure::load::{self, Proof, Running};
+
+use crate::options::EvalOptions;
+use crate::signals;
+
+/// The loads that run, and what is known of those that do not.
+pub(super) struct Loads {
+    running: Vec<Running>,
+    missing: Vec<Proof>,
+    begin: Instant,
+    look: Duration,
+    next: Duration,
+}
+
+impl Loads {
+    /// Starts those that were asked for.
+    ///
+    /// # Errors
+    /// For one that was named and is not installed, and what the operating system refused.
+    pub(super) fn start(options: &EvalOptions) -> Result<Loads> {
+        // From here on Ctrl-C ends a measurement, not us: loads are ended too.
+        signals::take_over()?;
+        let mut loads = Loads {
+            running: Vec::new(),
+            missing: Vec::new(),
+            begin: Instant::now(),
+            look: options.load_look,
+            next: Duration::ZERO,
+        };
+        for &one in &options.loads {
+            match load::start(one, &options.load_plan) {
+                Ok(running) => loads.running.push(running),
+                Err(error) if error.kind() == ErrorKind::NotFound && !options.loads_named => {
+                    let mend = error.mended_by().unwrap_or_default();
+                    let why = format!("{error}; {mend}, or name the others: --load");
+                    loads.missing.push(Proof::missing(one, why));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        loads.begin = Instant::now();
+        Ok(loads)
+    }
+
+    /// Looks at them when it is time. Gives why one ended, once.
+    pub(super) fn look(&mut self) -> Option<String> {
+        let now = Duration::from_ns(self.begin.elapsed().as_nanos() as i64);
+        if now < self.next {
+            return None;
+        }
+        self.next = now + self.look;
+        self.look_at(now)
+    }
+
+    fn look_at(&mut self, now: Duration) -> Option<String> {
+        let look = |one: &mut Running| {
+            let name = one.load().name();
+            one.look(now)
+                .map(|why| format!("the load {name} died: {why}"))
+        };
+        // All of them: each looks for itself.
+        let ended: Vec<String> = self.running.iter_mut().filter_map(look).collect();
+        (!ended.is_empty()).then(|| ended.join("; "))
+    }
+
+    /// Ends them, and says what they did.
+    pub(super) fn finish(mut self) -> Vec<Proof> {
+        self.look_at(Duration::from_ns(self.begin.elapsed().as_nanos() as i64));
+        let proofs = self.running.into_iter().map(Running::finish);
+        proofs.chain(self.missing).collect()
+    }
+}

@@ -1,0 +1,88 @@
+//! Between who measures and the load: it ends the load when the other has gone, however it went.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::process::{Child, Stdio};
+
+use event::{Error, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, Signal};
+use rustix::thread::UnshareFlags;
+
+use super::{LoadOrder, left};
+use crate::task;
+
+/// Out of memory, the kernel kills a load before anything else.
+const OOM_SCORE: &str = "1000";
+
+/// Keeps a load until the end of our input, which whoever measures holds; all of it is gone then.
+///
+/// # Errors
+/// What the operating system refused, or why the load ended before its time.
+pub fn keep(order: &LoadOrder) -> Result<()> {
+    let kept = start(order).and_then(|worker| until_over(order, worker));
+    if let Err(error) = &kept {
+        order.note(&error.to_string());
+    }
+    kept
+}
+
+fn start(order: &LoadOrder) -> Result<Child> {
+    task::call_yourself("rtscope-load")?;
+    // Who was stopped must go on to see the end of its input.
+    rustix::process::set_parent_process_death_signal(Some(Signal::CONT)).ok();
+    let cannot = |what: &str| {
+        let what = format!("the load {} cannot {what}", order.load.name());
+        move |error| Error::io(what, error)
+    };
+    if let Some(group) = &order.cgroup {
+        let joined = fs::write(group.join("cgroup.procs"), std::process::id().to_string());
+        joined.map_err(cannot("join its control group"))?;
+    }
+    task::stay_within(&order.cpus)?;
+    // A load that must stay alive at all costs would be strange; refused, it is as any other.
+    fs::write("/proc/self/oom_score_adj", OOM_SCORE).ok();
+    // SAFETY: it changes nothing but in which namespace our children are; we have one thread.
+    let apart = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID) };
+    if apart.is_err() {
+        // Without the privilege: what loses its parent becomes our child, and is found there.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok();
+    }
+    let mut worker = order.process("work");
+    worker.stdin(Stdio::piped());
+    worker.spawn().map_err(cannot("start"))
+}
+
+fn until_over(order: &LoadOrder, mut worker: Child) -> Result<()> {
+    let cannot = |error: rustix::io::Errno| Error::io("cannot keep a load", error.into());
+    let pid = rustix::process::Pid::from_child(&worker);
+    let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(cannot)?;
+    let input = std::io::stdin();
+    let mut both = [
+        PollFd::new(&input, PollFlags::IN),
+        PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN),
+    ];
+    while let Err(error) = poll(&mut both, None) {
+        if error != rustix::io::Errno::INTR {
+            return Err(cannot(error));
+        }
+    }
+    let told = !both[0].revents().is_empty();
+    worker.kill().ok();
+    let status = worker.wait();
+    // With a namespace all of it has gone with its first process.
+    left::kill_below(std::process::id());
+    if told {
+        // Nobody may be left who would.
+        fs::remove_dir_all(&order.folder).ok();
+        return Ok(());
+    }
+    if let Ok(why) = fs::read_to_string(order.folder.join(super::WHY)) {
+        return Err(Error::new(event::ErrorKind::Interrupted, why));
+    }
+    let found = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+    Err(Error::new(
+        event::ErrorKind::Interrupted,
+        format!("its worker ended: {found}"),
+    ))
+}

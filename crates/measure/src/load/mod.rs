@@ -1,0 +1,301 @@
+//! Programs that keep the machine busy while it is measured: hackbench, stress-ng, a compiler; and
+//! the proof that they did.
+//!
+//! Three processes deep: who measures starts a [`keeper`], that starts the first process of a PID
+//! namespace ([`work`]), and that runs the load again and again and counts what it completed.
+//!
+//! # Design constraints
+//! - None outlives us, however we die: the keeper sees the end of a pipe that we hold, the kernel
+//!   kills the first process of the namespace with the keeper, and all others with that one.
+//! - A load that is not installed, dies or stands still is told ([`Proof`]): nothing is proved
+//!   under it.
+//! - Each process says that it is ours: by its name, its command line or its environment.
+
+mod counters;
+mod keeper;
+mod left;
+mod proof;
+mod work;
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use event::{Cpu, Duration, Error, Result};
+
+use crate::shield;
+
+pub use keeper::keep;
+pub use left::{LeftLoad, left};
+pub use proof::{Look, Proof, State};
+pub use work::work;
+
+/// How long a load has to end when it is told to.
+const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
+const LOOKS_MAX: u32 = 1_000;
+/// Who the load belongs to, in the environment of all its processes.
+const OWNER: &str = "RTSCOPE_LOAD";
+/// Why a load ended, in its folder.
+const WHY: &str = "why";
+
+/// A kind of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Processes that send each other messages: the scheduler's load.
+    Hackbench,
+    /// CPU, memory, disk and timers.
+    StressNg,
+    /// A compiler, again and again.
+    Compile,
+}
+
+impl Load {
+    /// All of them.
+    pub const ALL: [Load; 3] = [Load::Hackbench, Load::StressNg, Load::Compile];
+
+    /// As it is typed and written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Load::Hackbench => "hackbench",
+            Load::StressNg => "stress-ng",
+            Load::Compile => "compile",
+        }
+    }
+
+    /// The load of that name.
+    pub fn named(name: &str) -> Option<Load> {
+        Load::ALL.into_iter().find(|load| load.name() == name)
+    }
+
+    /// What it counts; the first is how often it completed its work.
+    pub fn counters(self) -> &'static [&'static str] {
+        match self {
+            Load::Hackbench => &["runs", "messages", "message_bytes", "forks"],
+            Load::StressNg => &["goes", "cpu_ops", "vm_ops", "hdd_ops", "timer_ops"],
+            Load::Compile => &["files", "object_bytes"],
+        }
+    }
+
+    /// The program, and what installs it.
+    fn program(self) -> (&'static str, &'static str) {
+        match self {
+            Load::Hackbench => ("hackbench", "sudo apt install rt-tests"),
+            Load::StressNg => ("stress-ng", "sudo apt install stress-ng"),
+            Load::Compile => ("cc", "sudo apt install gcc"),
+        }
+    }
+
+    /// Where its program is.
+    fn find(self) -> Result<PathBuf> {
+        let (program, install) = self.program();
+        which::which(program).map_err(|_| {
+            let what = format!("there is no {program} for the load {}", self.name());
+            Error::new(event::ErrorKind::NotFound, what)
+                .found(format!("no {program} in PATH"))
+                .mend(install)
+        })
+    }
+
+    /// How many of it run side by side.
+    fn slots(self, cpus: usize) -> usize {
+        match self {
+            Load::Compile => cpus.max(1),
+            Load::Hackbench | Load::StressNg => 1,
+        }
+    }
+}
+
+/// Where loads run.
+#[derive(Clone, Debug)]
+pub struct LoadPlan {
+    /// Their CPUs.
+    pub cpus: Vec<Cpu>,
+    /// The control group that they join: its folder.
+    pub cgroup: Option<PathBuf>,
+    /// From one look that the report keeps to the next.
+    pub stretch: Duration,
+}
+
+/// What the processes of a load are told.
+#[derive(Clone, Debug)]
+pub struct LoadOrder {
+    /// Which one.
+    pub load: Load,
+    /// Its CPUs.
+    pub cpus: Vec<Cpu>,
+    /// The control group that it joins.
+    pub cgroup: Option<PathBuf>,
+    /// Its scratch files.
+    pub folder: PathBuf,
+}
+
+impl LoadOrder {
+    /// The same as arguments; `rtscope load-part` reads them.
+    fn arguments(&self, role: &str) -> Vec<std::ffi::OsString> {
+        let mut words: Vec<std::ffi::OsString> = ["load-part", role, self.load.name()]
+            .map(Into::into)
+            .to_vec();
+        words.extend(["--cpus".into(), shield::list(&self.cpus).into()]);
+        words.extend(["--folder".into(), self.folder.clone().into()]);
+        if let Some(group) = &self.cgroup {
+            words.extend(["--cgroup".into(), group.clone().into()]);
+        }
+        words
+    }
+
+    /// A process of ours that plays `role`; `ps` shows whose it is.
+    fn process(&self, role: &str) -> Command {
+        // Also when the file was replaced since we began.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(format!("rtscope-load-{}", self.load.name()));
+        command.args(self.arguments(role));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Notes why the load ended, for who asks.
+    fn note(&self, why: &str) {
+        // Without room the status of the process has to do.
+        std::fs::write(self.folder.join(WHY), why).ok();
+    }
+}
+
+/// A load that runs while this lives.
+#[derive(Debug)]
+pub struct Running {
+    load: Load,
+    keeper: Child,
+    slots: usize,
+    progress: proof::Progress,
+    ended: Option<String>,
+    /// Its scratch files.
+    folder: Scratch,
+}
+
+/// Starts `load`. This process must be one that understands `load-part`: it starts itself.
+///
+/// # Errors
+/// [`event::ErrorKind::NotFound`] with what installs it when its program is missing,
+/// [`event::ErrorKind::InvalidInput`] for a control group that is not there, and what the operating
+/// system refused.
+pub fn start(load: Load, plan: &LoadPlan) -> Result<Running> {
+    load.find()?;
+    if let Some(group) = &plan.cgroup {
+        check_group(group)?;
+    }
+    let cannot = |error| Error::io(format!("cannot start the load {}", load.name()), error);
+    let folder = Scratch::new(load).map_err(cannot)?;
+    let order = LoadOrder {
+        load,
+        cpus: plan.cpus.clone(),
+        cgroup: plan.cgroup.clone(),
+        folder: folder.0.clone(),
+    };
+    let keeper = order
+        .process("keeper")
+        .env(OWNER, left::own_mark())
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    Ok(Running {
+        load,
+        keeper,
+        slots: load.slots(plan.cpus.len()),
+        progress: proof::Progress::new(load, plan.stretch),
+        ended: None,
+        folder,
+    })
+}
+
+impl Running {
+    /// Which one it is.
+    pub fn load(&self) -> Load {
+        self.load
+    }
+
+    /// Notes what it has done until `at`. Gives why it ended, once, when it did.
+    pub fn look(&mut self, at: Duration) -> Option<String> {
+        let file = self.folder.0.join(counters::FILE);
+        let look = Look {
+            at,
+            slots: counters::read(&file, self.slots),
+            cpu_time: left::cpu_time_of(self.keeper.id()),
+        };
+        self.progress.add(look);
+        if self.ended.is_some() {
+            return None;
+        }
+        let status = self.keeper.try_wait().ok().flatten()?;
+        let why = std::fs::read_to_string(self.folder.0.join(WHY));
+        self.ended = Some(why.unwrap_or_else(|_| format!("its keeper ended: {status}")));
+        self.ended.clone()
+    }
+
+    /// Ends it, and says what it did.
+    pub fn finish(mut self) -> Proof {
+        let nothing = proof::Progress::new(self.load, Duration::ZERO);
+        let progress = std::mem::replace(&mut self.progress, nothing);
+        progress.judge(self.ended.take())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The end of its input tells the keeper to end all of it; it ends last.
+        drop(self.keeper.stdin.take());
+        let ended = |keeper: &mut Child| keeper.try_wait().is_ok_and(|status| status.is_some());
+        for _ in 0..LOOKS_MAX {
+            if ended(&mut self.keeper) {
+                return;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        self.keeper.kill().ok();
+        self.keeper.wait().ok();
+    }
+}
+
+/// A folder in the temporary one, with something to compile, that goes with its load.
+#[derive(Debug)]
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(load: Load) -> std::io::Result<Scratch> {
+        let name = format!("{}{}-{}", left::FOLDER, std::process::id(), load.name());
+        let scratch = Scratch(std::env::temp_dir().join(name));
+        std::fs::create_dir(&scratch.0)?;
+        if load == Load::Compile {
+            let mut source = std::fs::File::create(scratch.0.join("source.c"))?;
+            for number in 0..40 {
+                writeln!(
+                    source,
+                    "int f{number}(int n) {{ int s = {number}; for (int i = 0; i < n; i++) s += \
+                     (s << 3) ^ i * {number}; return s; }}"
+                )?;
+            }
+        }
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Whether a load can join the control group in this folder.
+fn check_group(group: &Path) -> Result<()> {
+    let tasks = group.join("cgroup.procs");
+    if rustix::fs::access(&tasks, rustix::fs::Access::WRITE_OK).is_ok() {
+        return Ok(());
+    }
+    let what = "the loads cannot join this control group";
+    let found = format!("no {} that we may write", tasks.display());
+    let mend = format!("sudo mkdir {}", group.display());
+    Err(Error::new(event::ErrorKind::InvalidInput, what)
+        .found(found)
+        .mend(mend))
+}
