@@ -65,6 +65,7 @@ impl Kernel {
                 }
                 self.close_on_exec(process, sink);
             }
+            Life::New { .. } | Life::Exit { .. } => {}
         }
     }
 

@@ -7,7 +7,7 @@ mod rules;
 
 use std::collections::HashMap;
 
-use event::{Instant, Result, TimeRange};
+use event::{Instant, NamedTask, Result, TimeRange};
 use trace::{Item, Trace};
 
 pub use rules::{Budget, Rules, Subject};
@@ -15,7 +15,7 @@ pub use rules::{Budget, Rules, Subject};
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
 use kernel_state::places;
-use kernel_state::{Change, Comm, Follow, Kernel, Sink};
+use kernel_state::{Change, Follow, Kernel, Sink};
 
 /// What a trace says about a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,13 +255,10 @@ impl<'a> Checker<'a> {
             let Some(begin_ns) = process.woken_ns else {
                 continue;
             };
-            let comm = match process.comm.bytes() {
-                [] => process.woken_as,
-                _ => process.comm,
-            };
+            let task = kernel.named(process);
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
-                self.still_open(|subject| is_wake_up_of(subject, &comm), begin_ns);
+                self.still_open(|subject| is_wake_up_of(subject, &task), begin_ns);
             }
         }
     }
@@ -289,9 +286,9 @@ fn is_period(subject: &Subject, name: Option<&str>) -> bool {
     }
 }
 
-fn is_wake_up_of(subject: &Subject, comm: &Comm) -> bool {
+fn is_wake_up_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
     match subject {
-        Subject::WakeUp(task) => task.as_bytes() == comm.bytes(),
+        Subject::WakeUp(wanted) => wanted.matches(task),
         Subject::Period(_) => false,
     }
 }
@@ -305,8 +302,8 @@ impl Sink for Checker<'_> {
                 woken_ns: Some(woken_ns),
                 ..
             } => {
-                let comm = kernel.process(process).comm;
-                self.sample(|subject| is_wake_up_of(subject, &comm), woken_ns, at_ns);
+                let task = kernel.named(kernel.process(process));
+                self.sample(|subject| is_wake_up_of(subject, &task), woken_ns, at_ns);
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);
