@@ -140,7 +140,7 @@ fn an_inter_processor_interrupt_is_what_its_reason_says() {
     check("CPU stop interrupts", "interrupt: inter-processor");
 }
 
-/// A worker that was woken at 1 s, works until 8 s, ends there and wakes the victim, which joins it.
+/// A worker that was woken at 1 s works until 8 s, ends there and wakes the victim, which joins it.
 fn joined(exit_first: bool) -> SyntheticTrace {
     let worker = Task::rt(101, "worker", 50);
     let group_dead = [

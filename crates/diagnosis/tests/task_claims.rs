@@ -1,4 +1,5 @@
-//! Claims about whose activations are meant, and about users' tasks with the names of kernel threads.
+//! Claims about whose activations are meant, and about users' tasks with the names of kernel
+//! threads.
 
 mod ledger;
 

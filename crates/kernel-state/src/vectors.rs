@@ -70,8 +70,8 @@ pub(crate) fn listed(middle: &str) -> Option<i32> {
 
 /// Whether a pair of events of this name can be an interrupt that the table does not have.
 fn may_be_unlisted(named: &Named<'_>) -> bool {
-    let is_inside = |prefix: &&str| named.middle.starts_with(*prefix);
-    let is_known = INSIDE.contains(&named.middle) || INSIDE_PREFIXES.iter().any(|p| is_inside(&p));
+    let is_inside = |prefix: &str| named.middle.starts_with(prefix);
+    let is_known = INSIDE.contains(&named.middle) || INSIDE_PREFIXES.iter().any(|p| is_inside(p));
     !named.middle.is_empty() && (named.is_vector || !is_known)
 }
 

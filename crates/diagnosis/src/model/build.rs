@@ -384,7 +384,8 @@ impl Builder {
         self.wake(cpu, now_ns, task, target, hard);
     }
 
-    /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has it.
+    /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
+    /// it.
     fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32, hard: bool) {
         let last_loss_ns = self.last_loss_ns;
         let state = self.tasks.state(task);

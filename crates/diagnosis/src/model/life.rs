@@ -71,7 +71,8 @@ impl Builder {
         state.frames.is_empty() && task.is_some_and(|task| task.ends && task.softirqs.is_empty())
     }
 
-    /// A task that ends does nothing more for anybody: a long sleep until it is gone is no lateness.
+    /// A task that ends does nothing more for anybody: a long sleep until it is gone is no
+    /// lateness.
     fn ended(&mut self, task: TaskIndex, now_ns: i64, last: bool) {
         let state = self.tasks.state(task);
         state.ends = matches!(state.run, Run::On(_));

@@ -232,7 +232,8 @@ impl Tasks {
             .map_or(&[], |task| self.states[task.0 as usize].log.as_slice())
     }
 
-    /// Events say to which process a thread belongs, or that it is a program's and not the kernel's.
+    /// Events say to which process a thread belongs, or that it is a program's and not the
+    /// kernel's.
     pub fn belongs(&mut self, tid: i32, belongs: Belongs) {
         if tid <= 0 || self.belongs.get(&tid) == Some(&belongs) {
             return;

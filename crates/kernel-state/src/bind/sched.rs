@@ -167,8 +167,8 @@ pub(super) fn life(class: &EventClass) -> Option<Life> {
             tid: tid(class, "")?,
             flags: field("clone_flags")?,
         },
-        // Until Linux 6.16, which added `group_dead`, the event comes after the memory was let go of
-        // and whoever waited for that was woken.
+        // Until Linux 6.16, which added `group_dead`, the event comes after the memory was let go
+        // of and whoever waited for that was woken.
         "sched_process_exit" => Life::Exit {
             tid: tid(class, "")?,
             last: field("group_dead").is_some(),
