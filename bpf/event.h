@@ -18,7 +18,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 3
+#define RTS_ABI_VERSION 4
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -57,10 +57,9 @@ enum rts_end_kind {
 	RTS_END_WAITING = 3,
 };
 
+// Those that the programs know by themselves; `tables.h` has all.
 enum rts_irq {
 	RTS_IRQ_LOCAL_TIMER = -1,
-	RTS_IRQ_RESCHEDULE = -2,
-	RTS_IRQ_FUNCTION_CALL = -3,
 	RTS_IRQ_WORK = -4,
 };
 
@@ -72,7 +71,7 @@ enum rts_chain_flag {
 enum rts_target_kind {
 	RTS_TARGET_ALL = 0,
 	RTS_TARGET_REAL_TIME = 1,
-	RTS_TARGET_FLAGGED = 2, // by name pattern or tid, resolved once per task
+	RTS_TARGET_FLAGGED = 2, // by name, tid or process, resolved once per task; or by priority
 };
 
 enum rts_evidence_kind {
@@ -219,6 +218,14 @@ struct rts_pattern {
 	rts_u32 accept[256]; // per byte: the states that it moves on
 	rts_u32 loops;       // states that any byte keeps (`*`)
 	rts_u32 match;       // the accepting state
+	rts_u32 of_process;  // 0: of the thread's name, 1: of that of its process's first thread
+	rts_u32 padding;
+};
+
+// The kernel's priorities from `first` to `last`, both included.
+struct rts_prios {
+	rts_s32 first;
+	rts_s32 last;
 };
 
 struct rts_config {
@@ -235,6 +242,10 @@ struct rts_config {
 	rts_s32 irqs[RTS_IRQS_MAX];
 	rts_u32 tids_length;
 	rts_s32 tids[RTS_TIDS_MAX];
+	rts_u32 pids_length;
+	rts_s32 pids[RTS_TIDS_MAX];
+	rts_u32 prios_length;
+	struct rts_prios prios[RTS_PATTERNS_MAX];
 	rts_u32 patterns_length;
 	rts_u32 cpus_max; // CPUs that this machine may have
 	rts_u8 target_kind;
@@ -243,7 +254,8 @@ struct rts_config {
 	rts_u8 waker_stacks;
 	rts_u8 profile;
 	rts_u8 cpus_filtered;
-	rts_u8 padding[2];
+	rts_u8 real_time; // with RTS_TARGET_FLAGGED: those of RTS_TARGET_REAL_TIME too
+	rts_u8 padding[1];
 	rts_u64 cpus[RTS_CPU_WORDS];
 	struct rts_pattern patterns[RTS_PATTERNS_MAX];
 };

@@ -7,6 +7,7 @@
 #define RTSCOPE_FILTER_H
 
 #include "state.h"
+#include "tables.h"
 
 static __always_inline bool filter_cpu(void)
 {
@@ -54,24 +55,38 @@ static __always_inline bool filter_context(const struct cpu_state *cpu)
 	return !cpu->hardirq.active || (cpu->hardirq.passed && config.softirq < 0);
 }
 
+static __always_inline bool filter_prio(rts_s32 prio)
+{
+	for (rts_u32 i = 0; i < RTS_PATTERNS_MAX && i < config.prios_length; i++)
+		if (config.prios[i].first <= prio && prio <= config.prios[i].last)
+			return true;
+	return false;
+}
+
 static __always_inline bool filter_target(const struct task_state *state, struct task_struct *task)
 {
 	rts_s32 prio = task->prio;
+	bool real_time = prio < PRIO_FAIR_MIN && !state->passes && !state->ours;
 
 	if (prio > config.prio_max)
 		return false;
 	if (config.target_kind == RTS_TARGET_ALL)
 		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
-		return prio < PRIO_FAIR_MIN && !state->passes && !state->ours;
-	return state->target;
+		return real_time;
+	return state->target || (config.real_time && real_time) ||
+	       (config.prios_length && !state->ours && filter_prio(prio));
 }
 
-// Whether a name matches a pattern; off the hot path (new tasks, renames, the iterator).
-static __noinline bool filter_name(const char *comm)
+// Whether a name matches a pattern: that of a thread, or that of its process. Off the hot path (new
+// tasks, renames, the iterator).
+static __noinline bool filter_name(const char *comm, rts_u32 of_process)
 {
 	for (rts_u32 i = 0; i < RTS_PATTERNS_MAX && i < config.patterns_length; i++) {
 		rts_u32 states = 1;
+
+		if (config.patterns[i].of_process != of_process)
+			continue;
 
 		for (int place = 0; place < RTS_COMM_LENGTH; place++) {
 			rts_u8 byte = comm[place];
@@ -118,20 +133,26 @@ static __always_inline bool begins_with(const char *comm, const char *prefix, rt
 	return true;
 }
 
-// The kernel's own names (kernel/irq/manage.c, softirq.c, stop_machine.c, workqueue.c,
-// net/core/dev.c, rcu/tree.c); analyses of a trace know the same ones.
+// Kernel threads that only pass work on; analyses of a trace know the same ones.
 static __always_inline bool filter_passes(const char *comm)
 {
-	return begins_with(comm, "irq/", 4) || begins_with(comm, "ksoftirqd/", 10) ||
-	       begins_with(comm, "ktimers/", 8) || begins_with(comm, "migration/", 10) ||
-	       begins_with(comm, "napi/", 5) || begins_with(comm, "kworker/", 8) ||
-	       begins_with(comm, "rcuc/", 5);
+#define BEGINS_WITH(prefix) begins_with(comm, prefix, sizeof(prefix) - 1) ||
+	return RTS_PASSING_THREADS(BEGINS_WITH) false;
+#undef BEGINS_WITH
 }
 
 static __always_inline bool filter_tid(rts_s32 tid)
 {
 	for (rts_u32 i = 0; i < RTS_TIDS_MAX && i < config.tids_length; i++)
 		if (config.tids[i] == tid)
+			return true;
+	return false;
+}
+
+static __always_inline bool filter_pid(rts_s32 pid)
+{
+	for (rts_u32 i = 0; i < RTS_TIDS_MAX && i < config.pids_length; i++)
+		if (config.pids[i] == pid)
 			return true;
 	return false;
 }

@@ -4,6 +4,7 @@
 // count in an array that user space maps: who measures there reads it without a system call.
 
 #include "kernel.h"
+#include "tables.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -36,10 +37,7 @@ struct {
 	}
 
 COUNTED(irq_handler_entry)
-COUNTED(local_timer_entry)
-COUNTED(reschedule_entry)
-COUNTED(call_function_entry)
-COUNTED(call_function_single_entry)
-COUNTED(irq_work_entry)
+#define COUNTED_VECTOR(name, irq) COUNTED(name##_entry)
+RTS_VECTORS(COUNTED_VECTOR)
 COUNTED(nmi_handler)
 COUNTED(sched_switch)

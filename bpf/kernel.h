@@ -55,6 +55,7 @@ struct task_struct {
 	int prio;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
 	char comm[RTS_COMM_LENGTH];
 	unsigned in_iowait : 1;
 	struct sched_entity se;

@@ -1,4 +1,5 @@
 //! Compiles `bpf/*.bpf.c` into objects that the library embeds. Rebuilt when a file there changes.
+//! The tables that the programs share with every analysis are written as C from `event`.
 
 use std::env;
 use std::error::Error;
@@ -16,17 +17,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
+    std::fs::write(out.join("tables.h"), tables())?;
     for object in OBJECTS {
         let mut builder = SkeletonBuilder::new();
         builder
             .source(sources.join(format!("{object}.bpf.c")))
             .obj(out.join(format!("{object}.bpf.o")))
             .clang_args([
-                "-mcpu=v3",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-Wno-unused-parameter",
+                "-mcpu=v3".into(),
+                "-Wall".into(),
+                "-Wextra".into(),
+                "-Werror".into(),
+                "-Wno-unused-parameter".into(),
+                format!("-I{}", out.display()),
             ]);
         if let Some(clang) = env::var_os("CLANG") {
             builder.clang(clang);
@@ -34,4 +37,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         builder.build()?;
     }
     Ok(())
+}
+
+/// `tables.h`: `RTS_VECTORS(X)` is an `X(event, number)` for each vector, `RTS_PASSING_THREADS(X)`
+/// an `X(prefix)` for each kind of kernel threads that only pass work on.
+fn tables() -> String {
+    let list = |name: &str, items: Vec<String>| {
+        let items: String = items
+            .iter()
+            .map(|item| format!(" \\\n\tX({item})"))
+            .collect();
+        format!("#define {name}(X){items}\n")
+    };
+    let vectors = event::vectors::VECTORS.iter();
+    let vectors = vectors.map(|vector| format!("{}, {}", vector.event, vector.number));
+    let threads = event::kernel_threads::KERNEL_THREADS.iter();
+    let passing = threads.filter(|threads| threads.passes_work_on);
+    let passing = passing.map(|threads| format!("{:?}", threads.prefix));
+    list("RTS_VECTORS", vectors.collect()) + &list("RTS_PASSING_THREADS", passing.collect())
 }

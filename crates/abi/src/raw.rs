@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "bpf/event.h documents every field once")]
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 pub const COMM_LENGTH: usize = 16;
 pub const STEPS_MAX: usize = 16;
 pub const STACK_MAX: usize = 32;
@@ -144,6 +144,15 @@ pub struct Pattern {
     pub accept: [u32; 256],
     pub loops: u32,
     pub r#match: u32,
+    pub of_process: u32,
+    pub padding: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Prios {
+    pub first: i32,
+    pub last: i32,
 }
 
 #[repr(C)]
@@ -162,6 +171,10 @@ pub struct Config {
     pub irqs: [i32; IRQS_MAX],
     pub tids_length: u32,
     pub tids: [i32; TIDS_MAX],
+    pub pids_length: u32,
+    pub pids: [i32; TIDS_MAX],
+    pub prios_length: u32,
+    pub prios: [Prios; PATTERNS_MAX],
     pub patterns_length: u32,
     pub cpus_max: u32,
     pub target_kind: u8,
@@ -170,7 +183,8 @@ pub struct Config {
     pub waker_stacks: u8,
     pub profile: u8,
     pub cpus_filtered: u8,
-    pub padding: [u8; 2],
+    pub real_time: u8,
+    pub padding: [u8; 1],
     pub cpus: [u64; CPU_WORDS],
     pub patterns: [Pattern; PATTERNS_MAX],
 }
@@ -198,6 +212,7 @@ plain!(
     Profile,
     Phases,
     Pattern,
+    Prios,
     Config
 );
 

@@ -114,7 +114,13 @@ fn counters(claims: &mut Claims) {
 
 /// The configuration.
 fn configuration(claims: &mut Claims) {
-    claim!(claims, Pattern, "rts_pattern", [accept, loops, r#match]);
+    claim!(
+        claims,
+        Pattern,
+        "rts_pattern",
+        [accept, loops, r#match, of_process, padding]
+    );
+    claim!(claims, Prios, "rts_prios", [first, last]);
     claim!(
         claims,
         Config,
@@ -133,6 +139,10 @@ fn configuration(claims: &mut Claims) {
             irqs,
             tids_length,
             tids,
+            pids_length,
+            pids,
+            prios_length,
+            prios,
             patterns_length,
             cpus_max,
             target_kind,
@@ -141,6 +151,7 @@ fn configuration(claims: &mut Claims) {
             waker_stacks,
             profile,
             cpus_filtered,
+            real_time,
             padding,
             cpus,
             patterns,

@@ -2,17 +2,16 @@
 
 use abi::raw;
 use event::evidence::EndKind;
-use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, Tid};
+use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 
 use crate::pattern;
 
 /// The tasks whose latency is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Targets {
-    /// Tasks whose name matches one of these patterns (`*`, `?`, `[a-z]`); at most eight.
-    Patterns(Vec<String>),
-    /// These tasks; at most 64.
-    Tids(Vec<Tid>),
+    /// Tasks that one of these means; at most eight of names, eight of priorities, 64 threads, 64
+    /// processes.
+    Tasks(Vec<TaskPattern>),
     /// Every real-time and deadline task, without the kernel threads that only pass work on and
     /// without our own process.
     RealTime,
@@ -112,7 +111,14 @@ impl WatchConfig {
         config.profile = u8::from(self.profile);
         self.fill_cpus(&mut config)?;
         if let Some(irqs) = &self.irqs {
-            config.irqs_length = fill("interrupt", irqs, &mut config.irqs)?;
+            if irqs.is_empty() {
+                return Err(invalid(
+                    "no interrupt is named",
+                    "none",
+                    "name at least one",
+                ));
+            }
+            config.irqs_length = fill("interrupts", irqs, &mut config.irqs)?;
         }
         self.fill_targets(&mut config)?;
         Ok(config)
@@ -144,22 +150,36 @@ impl WatchConfig {
         match &self.targets {
             Targets::All => config.target_kind = raw::TARGET_ALL,
             Targets::RealTime => config.target_kind = raw::TARGET_REAL_TIME,
-            Targets::Tids(tids) => {
-                config.target_kind = raw::TARGET_FLAGGED;
-                let tids: Vec<i32> = tids.iter().map(|tid| tid.0).collect();
-                config.tids_length = fill("task", &tids, &mut config.tids)?;
-            }
-            Targets::Patterns(patterns) => {
-                config.target_kind = raw::TARGET_FLAGGED;
-                let compiled: Vec<_> = patterns
-                    .iter()
-                    .map(|text| pattern::compile(text))
-                    .collect::<Result<_>>()?;
-                config.patterns_length = fill("pattern", &compiled, &mut config.patterns)?;
-            }
+            Targets::Tasks(tasks) => fill_tasks(tasks, config)?,
         }
         Ok(())
     }
+}
+
+fn fill_tasks(tasks: &[TaskPattern], config: &mut raw::Config) -> Result<()> {
+    if tasks.is_empty() {
+        return Err(invalid("no task is named", "none", event::TASK_FORMS));
+    }
+    config.target_kind = raw::TARGET_FLAGGED;
+    let (mut tids, mut pids, mut prios, mut names) = (vec![], vec![], vec![], vec![]);
+    for task in tasks {
+        match task {
+            TaskPattern::Name(name) => names.extend(pattern::compile(name, false)),
+            TaskPattern::Process(name) => names.extend(pattern::compile(name, true)),
+            TaskPattern::Tid(tid) => tids.push(tid.0),
+            TaskPattern::Pid(pid) => pids.push(pid.0),
+            TaskPattern::Prio(first, last) => prios.push(raw::Prios {
+                first: first.0,
+                last: last.0,
+            }),
+            TaskPattern::RealTime => config.real_time = 1,
+        }
+    }
+    config.tids_length = fill("threads", &tids, &mut config.tids)?;
+    config.pids_length = fill("processes", &pids, &mut config.pids)?;
+    config.prios_length = fill("ranges of priorities", &prios, &mut config.prios)?;
+    config.patterns_length = fill("patterns of names", &names, &mut config.patterns)?;
+    Ok(())
 }
 
 fn invalid(what: &str, found: &str, mend: &str) -> Error {
@@ -195,8 +215,8 @@ fn softirq(vector: Option<u32>) -> Result<i32> {
 
 /// Copies a list into its place; the number of its elements.
 fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
-    if list.is_empty() || list.len() > place.len() {
-        let what = format!("a watch takes 1 to {} {name}s", place.len());
+    if list.len() > place.len() {
+        let what = format!("a watch takes at most {} {name}", place.len());
         return Err(invalid(
             &what,
             &list.len().to_string(),
@@ -210,6 +230,10 @@ fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn many(text: &str, count: usize) -> Vec<TaskPattern> {
+        vec![TaskPattern::parse(text).expect("names tasks"); count]
+    }
 
     #[test]
     fn a_question_without_an_answer_is_refused_before_anything_is_loaded() {
@@ -226,9 +250,22 @@ mod tests {
         check(|config| config.cpus = Some(vec![Cpu(1023)]), None);
         check(|config| config.irqs = Some(vec![1; 9]), refused);
         check(|config| config.softirq = Some(10), refused);
-        check(|config| config.targets = Targets::Tids(vec![]), refused);
+        check(|config| config.targets = Targets::Tasks(vec![]), refused);
         check(
-            |config| config.targets = Targets::Patterns(vec!["a[".into()]),
+            |config| config.targets = Targets::Tasks(many("jackd", 8)),
+            None,
+        );
+        check(
+            |config| config.targets = Targets::Tasks(many("jackd", 9)),
+            refused,
+        );
+        check(
+            |config| config.targets = Targets::Tasks(many("7", 65)),
+            refused,
+        );
+        // A name in brackets is itself, and a pattern of others.
+        check(
+            |config| config.targets = Targets::Tasks(many("rt[0]", 5)),
             refused,
         );
         check(|config| config.end = EndKind::Waiting, refused);

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use event::evidence::{PreemptionModel, irq as number};
-use event::{Error, Result};
+use event::evidence::PreemptionModel;
+use event::{Error, Result, vectors};
 use libbpf_rs::btf::{Btf, types};
 
 /// The number of CPUs that this machine may have: one more than the highest possible number.
@@ -67,12 +67,9 @@ fn model_named(name: &str) -> PreemptionModel {
 
 /// The handlers of an interrupt, comma-separated as the kernel lists them.
 pub(crate) fn irq_name(irq: i32) -> String {
-    match irq {
-        number::LOCAL_TIMER => "local_timer".into(),
-        number::RESCHEDULE => "reschedule".into(),
-        number::FUNCTION_CALL => "function_call".into(),
-        number::IRQ_WORK => "irq_work".into(),
-        _ => fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions"))
+    match vectors::vector(irq) {
+        Some(vector) => vector.tag.into(),
+        None => fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions"))
             .map_or_else(|_| String::new(), |names| names.trim().to_owned()),
     }
 }

@@ -1,78 +1,36 @@
 //! Name patterns as bit-parallel automata: the kernel matches a name of 15 bytes with 15 shifts.
 
 use abi::raw;
-use event::{Error, ErrorKind, Result};
+use event::{Element, NamePattern};
 
-/// A name in the kernel has at most this many bytes.
-const NAME_LENGTH_MAX: usize = raw::COMM_LENGTH - 1;
+/// The automata of which one accepts each name that the pattern matches. State `i` means that `i`
+/// elements that take a byte have matched.
+pub(crate) fn compile(pattern: &NamePattern, of_process: bool) -> Vec<raw::Pattern> {
+    let alternatives = pattern.alternatives().into_iter();
+    let compiled = alternatives.map(|elements| automaton(&elements));
+    compiled
+        .map(|automaton| raw::Pattern {
+            of_process: u32::from(of_process),
+            ..automaton
+        })
+        .collect()
+}
 
-/// Compiles `*` (any bytes), `?` (one byte), `[a-z]` and `[!a-z]` (one of a set), `\` (the next
-/// byte as it is). State `i` means that `i` elements matched.
-///
-/// # Errors
-/// [`ErrorKind::InvalidInput`] when it is empty, a set is not closed, or it is longer than a name.
-pub(crate) fn compile(text: &str) -> Result<raw::Pattern> {
-    let refuse = |what: &str| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            format!("not a name pattern: {what}"),
-        )
-        .found(format!("'{text}'"))
-        .mend("use *, ? and [a-z], as in 'jackd' or 'irq/*-eth0'; names have 15 bytes at most")
-    };
-    if text.is_empty() {
-        return Err(refuse("it is empty"));
-    }
+fn automaton(elements: &[Element]) -> raw::Pattern {
     let mut pattern: raw::Pattern = raw::zeroed();
-    let mut bytes = text.bytes();
-    let mut elements = 0;
-    while let Some(byte) = bytes.next() {
-        let accepts: Box<dyn Fn(u8) -> bool> = match byte {
-            b'*' => {
-                pattern.loops |= 1 << elements;
-                continue;
-            }
-            b'?' => Box::new(|_| true),
-            b'[' => set(&mut bytes).ok_or_else(|| refuse("a set is not closed"))?,
-            b'\\' => {
-                let literal = bytes
-                    .next()
-                    .ok_or_else(|| refuse("nothing after the last \\"))?;
-                Box::new(move |byte| byte == literal)
-            }
-            literal => Box::new(move |byte| byte == literal),
-        };
-        if elements == NAME_LENGTH_MAX {
-            return Err(refuse("longer than any name"));
+    let mut state = 0;
+    for element in elements {
+        if *element == Element::Run {
+            pattern.loops |= 1 << state;
+            continue;
         }
         for (byte, accept) in pattern.accept.iter_mut().enumerate() {
-            *accept |= u32::from(accepts(byte as u8)) << elements;
+            *accept |= u32::from(element.accepts(byte as u8)) << state;
         }
-        elements += 1;
+        state += 1;
     }
-    pattern.r#match = 1 << elements;
-    Ok(pattern)
-}
-
-/// The rest of a set, up to its closing bracket.
-fn set(bytes: &mut impl Iterator<Item = u8>) -> Option<Box<dyn Fn(u8) -> bool>> {
-    let mut members: Vec<u8> = Vec::new();
-    loop {
-        match bytes.next()? {
-            b']' if !members.is_empty() => break,
-            byte => members.push(byte),
-        }
-    }
-    let negated = members[0] == b'!' && members.len() > 1;
-    let members = members.split_off(usize::from(negated));
-    Some(Box::new(move |byte| in_set(&members, byte) != negated))
-}
-
-fn in_set(members: &[u8], byte: u8) -> bool {
-    let in_range = members
-        .windows(3)
-        .any(|w| w[1] == b'-' && (w[0]..=w[2]).contains(&byte));
-    in_range || members.contains(&byte)
+    pattern.r#match = 1 << state;
+    pattern
 }
 
 #[cfg(test)]
@@ -80,45 +38,60 @@ mod tests {
     use super::*;
 
     /// The automaton, step by step as `bpf/filter.h` runs it.
-    fn matches(pattern: &raw::Pattern, name: &str) -> bool {
-        let step = |states: u32, byte: u8| {
-            (states & pattern.accept[byte as usize]) << 1 | states & pattern.loops
+    fn accepts(pattern: &raw::Pattern, name: &[u8]) -> bool {
+        let step = |states: u32, byte: &u8| {
+            (states & pattern.accept[usize::from(*byte)]) << 1 | states & pattern.loops
         };
-        name.bytes().fold(1, step) & pattern.r#match != 0
+        name.iter().fold(1, step) & pattern.r#match != 0
     }
 
     #[test]
-    fn a_pattern_matches_whole_names_as_a_shell_does() {
-        let check = |pattern: &str, name: &str, expect: bool| {
-            assert_eq!(
-                matches(&compile(pattern).unwrap(), name),
-                expect,
-                "{pattern} {name}"
-            );
-        };
-        check("jackd", "jackd", true);
-        check("jackd", "jackdbus", false);
-        check("jack*", "jackdbus", true);
-        check("*jack*", "qjackctl", true);
-        check("irq/*-eth?", "irq/24-eth0", true);
-        check("irq/*-eth?", "irq/24-eth", false);
-        check("irq/[0-9]*", "irq/24-eth0", true);
-        check("irq/[!0-9]*", "irq/24-eth0", false);
-        check("*", "", true);
-        check("a**b", "ab", true);
-        check("*a*a*a*", "banan", false);
-        check("*a*a*a*", "banana", true);
-        check("\\*", "*", true);
-        check("\\*", "x", false);
-        check("abcdefghijklmno", "abcdefghijklmno", true);
-    }
-
-    #[test]
-    fn a_pattern_that_can_match_nothing_is_refused() {
-        let check = |pattern: &str| assert!(compile(pattern).is_err(), "{pattern}");
-        check("");
-        check("[a-z");
-        check("a\\");
-        check("abcdefghijklmnop");
+    fn the_kernel_and_the_analyses_match_the_same_names() {
+        let names: [&[u8]; 14] = [
+            b"jackd",
+            b"jackdbus",
+            b"qjackctl",
+            b"irq/24-eth0",
+            b"irq/24-eth",
+            b"",
+            b"ab",
+            b"banana",
+            b"*",
+            b"x",
+            b"abcdefghijklmno",
+            b"rt[0]",
+            b"rt0",
+            &[0xc3, 0xa9, 0xff],
+        ];
+        for text in [
+            "jackd",
+            "jack*",
+            "*jack*",
+            "irq/*-eth?",
+            "irq/[0-9]*",
+            "irq/[!0-9]*",
+            "*",
+            "a**b",
+            "*a*a*a*",
+            "\\*",
+            "abcdefghijklmno",
+            "abcdefghijklmnopqrst",
+            "rt[0]",
+            "a[b",
+            "a\\",
+            "é?",
+            "é*",
+            "[]x]",
+            "?",
+            "abcdefghijklmn?*",
+        ] {
+            let pattern = NamePattern::parse(text).expect("a pattern");
+            let compiled = compile(&pattern, false);
+            for name in names {
+                let found = compiled.iter().any(|automaton| accepts(automaton, name));
+                let shown = String::from_utf8_lossy(name);
+                assert_eq!(found, pattern.matches(name), "{text} {shown}");
+            }
+        }
     }
 }

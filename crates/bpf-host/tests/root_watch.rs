@@ -6,7 +6,7 @@ use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{EndKind, Hit, StepKind, irq};
-use event::{Cpu, Duration, Tid};
+use event::{Cpu, Duration, TaskPattern, Tid};
 use scene::{STAGE, Victim, hog};
 
 /// The hogs of these scenes run for 40 ms, which is far over this.
@@ -23,7 +23,7 @@ fn config(targets: Targets) -> WatchConfig {
 }
 
 fn named(pattern: &str) -> Targets {
-    Targets::Patterns(vec![pattern.into()])
+    Targets::Tasks(vec![TaskPattern::parse(pattern).expect("names tasks")])
 }
 
 /// The hits within half a second that are the scene's: on a busy machine, the rest of the kernel
@@ -130,13 +130,30 @@ fn a_filter_that_does_not_fit_lets_nothing_through() {
     check(&|config| config.softirq = Some(3), false);
     check(&|config| config.targets = named("scene-hog?"), false);
     check(
-        &|config| config.targets = Targets::Tids(vec![Tid(victim.tid)]),
+        &|config| config.targets = Targets::Tasks(vec![TaskPattern::Tid(Tid(victim.tid))]),
         true,
     );
     check(
-        &|config| config.targets = Targets::Tids(vec![Tid(1)]),
+        &|config| config.targets = Targets::Tasks(vec![TaskPattern::Tid(Tid(1))]),
         false,
     );
+    let (own, our_name) = (
+        std::process::id(),
+        std::fs::read_to_string("/proc/self/comm").unwrap(),
+    );
+    let process = format!("process:{}", our_name.trim_end());
+    check(
+        &|config| config.targets = named(&format!("pid:{own}")),
+        true,
+    );
+    check(&|config| config.targets = named("pid:1"), false);
+    check(&|config| config.targets = named(&process), true);
+    check(
+        &|config| config.targets = named("process:scene-victim"),
+        false,
+    );
+    check(&|config| config.targets = named("scene-vict[a-m]m"), true);
+    check(&|config| config.targets = named("scene-vict[!a-m]m"), false);
     check(
         &|config| config.min_prio = Some(event::Prio::from_rt(10)),
         true,

@@ -3,12 +3,9 @@
 use std::path::PathBuf;
 
 use bpf_host::Targets;
-use event::{Cpu, Tid};
+use event::{Cpu, TaskPattern, Tid};
 
 use crate::facts::Machine;
-
-/// The kernel's `TASK_COMM_LEN` without its final zero.
-const COMM_BYTES: usize = 15;
 
 /// The CPUs for our own threads: allowed, not isolated, not measured; where that leaves none, all
 /// that are allowed.
@@ -27,30 +24,36 @@ pub fn cpus(machine: &Machine, measured: Option<&[Cpu]>) -> Vec<Cpu> {
 /// The CPUs on which the targets of a watch may run, as far as it names tasks that are there: by
 /// thread id, or by a name without a pattern.
 pub(crate) fn of_targets(targets: &Targets) -> Vec<Cpu> {
-    let tids = match targets {
-        Targets::Tids(tids) => tids.clone(),
-        Targets::Patterns(names) => called(names),
-        Targets::RealTime | Targets::All => vec![],
+    let Targets::Tasks(tasks) = targets else {
+        return vec![];
     };
+    let mut names = Vec::new();
+    let mut tids = Vec::new();
+    for task in tasks {
+        match task {
+            TaskPattern::Tid(tid) => tids.push(*tid),
+            TaskPattern::Name(name) => names.extend(name.literal()),
+            _ => {}
+        }
+    }
+    if !names.is_empty() {
+        tids.extend(called(&names));
+    }
     let mut cpus: Vec<Cpu> = tids.iter().flat_map(|tid| allowed(*tid)).collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
 }
 
-/// The threads of these names, cut as the kernel cuts them.
-fn called(names: &[String]) -> Vec<Tid> {
-    let names: Vec<&[u8]> = names
-        .iter()
-        .map(|name| &name.as_bytes()[..name.len().min(COMM_BYTES)])
-        .collect();
+/// The threads of these names, which are cut as the kernel cuts them.
+fn called(names: &[&[u8]]) -> Vec<Tid> {
     let folders = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
     let threads = folders("/proc".into())
         .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
         .flat_map(|entry| folders(entry.path().join("task")));
     let named = threads.filter(|thread| {
         let comm = std::fs::read(thread.path().join("comm")).unwrap_or_default();
-        names.contains(&comm.trim_ascii_end())
+        names.contains(&comm.strip_suffix(b"\n").unwrap_or(&comm))
     });
     named
         .filter_map(|thread| Some(Tid(thread.file_name().to_str()?.parse().ok()?)))
@@ -114,13 +117,18 @@ mod tests {
         let here = rustix::thread::gettid().as_raw_nonzero().get();
         let ours = allowed(Tid(here));
         assert!(!ours.is_empty());
-        assert_eq!(of_targets(&Targets::Tids(vec![Tid(here)])), ours);
+        let check = |text: &str, expect: &[Cpu]| {
+            let task = TaskPattern::parse(text).expect("names tasks");
+            assert_eq!(of_targets(&Targets::Tasks(vec![task])), expect, "{text}");
+        };
+        check(&here.to_string(), &ours);
         let name = std::fs::read_to_string(format!("/proc/self/task/{here}/comm"));
-        let name = name.expect("our own name").trim_end().to_owned() + "-cut-by-the-kernel";
-        let cut = name.as_bytes()[..COMM_BYTES.min(name.len())].to_vec();
-        let found = of_targets(&Targets::Patterns(vec![name]));
-        let exists = called(&[String::from_utf8_lossy(&cut).into_owned()]);
-        assert_eq!(found.is_empty(), exists.is_empty());
+        let name = name.expect("our own name");
+        let name = name.strip_suffix('\n').unwrap_or(&name);
+        check(&format!("name:{name}"), &ours);
+        check("rtscope-absent", &[]);
+        // A pattern may mean any task of the machine.
+        check("*", &[]);
         assert_eq!(of_targets(&Targets::RealTime), []);
     }
 

@@ -76,10 +76,7 @@ fn run(options: &HogOptions) -> (HogTruth, Diagnosis) {
     let truth = experiment.finish(hogs).expect("finished");
     stop.store(true, Ordering::Release);
     let path = recording.join().expect("recorded");
-    let tasks = TaskFilter {
-        tids: vec![tid],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::from(tid);
     let threshold = Some(Duration::from_us(500));
     let query = Query {
         tasks,

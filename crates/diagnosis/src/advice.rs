@@ -1,6 +1,6 @@
 //! What to change: a base of rules, each with its reason, its command and its check.
 
-use event::{Cpu, Duration};
+use event::{Cpu, Duration, kernel_threads};
 use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
@@ -144,28 +144,14 @@ fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
     }
 }
 
-/// The interrupt number of a threaded handler, from its thread's name.
-fn thread_irq(task: &TaskRef) -> Option<u32> {
-    let rest = task.comm.strip_prefix("irq/")?;
-    rest.split('-').next()?.parse().ok()
-}
-
 /// Threads that the kernel binds to their CPU: moving them is refused.
 fn is_bound(task: &TaskRef) -> bool {
-    const BOUND: [&str; 6] = [
-        "ksoftirqd/",
-        "ktimers/",
-        "rcuc/",
-        "migration/",
-        "kworker/",
-        "cpuhp/",
-    ];
-    task.comm.starts_with("irq/") || BOUND.iter().any(|prefix| task.comm.starts_with(prefix))
+    kernel_threads::is_bound(task.comm.as_bytes())
 }
 
 fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case)?;
-    let irq = thread_irq(task)?;
+    let irq = kernel_threads::irq_of_thread(task.comm.as_bytes())?;
     let others = other_cpus(case.info, case.culprit.cpu)?;
     let because = format!(
         "{} handles interrupt {irq} on {}",

@@ -82,10 +82,7 @@ fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
     let wanted = |hit: &&Hit| {
         let task = &hit.task;
         // The watch's own filter chose the task: only an explicit question narrows it.
-        let meant = !query.tasks.is_explicit() && !query.tasks.real_time
-            || query
-                .tasks
-                .matches(task.tid, task.comm.as_bytes(), task.prio);
+        let meant = !query.tasks.is_explicit() || model.tasks.means(task);
         let here = query.cpus.is_empty()
             || hit
                 .steps
@@ -308,8 +305,48 @@ fn warning(what: String, remedy: &str) -> Warning {
 
 /// Whether the machine of the trace was virtual, as far as the trace says.
 pub(crate) fn is_virtual(info: &TraceInfo) -> bool {
-    let said = info.environment.get("rtscope_virtualised");
-    said.is_some_and(|value| value == "1")
+    match info.environment.get("rtscope_virtualised") {
+        Some(said) => said == "1",
+        // A foreign trace may name the machine.
+        None => info
+            .environment
+            .iter()
+            .any(|(key, value)| names_machine(key) && is_hypervisors(value)),
+    }
+}
+
+/// Whether a fact of a trace is about the machine, and not a name that somebody gave.
+fn names_machine(key: &str) -> bool {
+    const ABOUT: [&str; 8] = [
+        "cpu",
+        "product",
+        "vendor",
+        "board",
+        "bios",
+        "hypervisor",
+        "model",
+        "note_",
+    ];
+    let key = key.to_ascii_lowercase();
+    ABOUT.iter().any(|about| key.contains(about)) && key != "product_uuid"
+}
+
+/// Whether hypervisors call a CPU or a machine so.
+fn is_hypervisors(value: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "qemu",
+        "kvm",
+        "kvmkvmkvm",
+        "vmware",
+        "virtualbox",
+        "xen",
+        "hyperv",
+        "bochs",
+        "firecracker",
+    ];
+    let value = value.to_ascii_lowercase();
+    let mut words = value.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| WORDS.contains(&word)) || value.contains("hyper-v")
 }
 
 /// Whether the trace says that what a hypervisor takes is not, or perhaps not, reported.

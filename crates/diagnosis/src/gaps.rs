@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use event::{Cpu, Duration, Result, Tid, TimeRange};
+use event::{Cpu, Duration, Result, TaskPattern, Tid, TimeRange};
 use trace::Trace;
 
 use crate::model::{Model, Slice, What};
@@ -78,9 +78,9 @@ impl ExplainedGap {
 /// # Errors
 /// When the trace cannot be read.
 pub fn explain_gaps(trace: &Trace, gaps: &[Gap]) -> Result<Vec<ExplainedGap>> {
+    let patterns = gaps.iter().map(|gap| TaskPattern::Tid(gap.tid));
     let tasks = TaskFilter {
-        tids: gaps.iter().map(|gap| gap.tid).collect(),
-        ..TaskFilter::default()
+        patterns: patterns.collect(),
     };
     let query = Query {
         tasks,

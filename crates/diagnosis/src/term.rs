@@ -265,6 +265,7 @@ impl TermKind {
             TermKind::Hardirq { irq, name } => match vector_name(*irq) {
                 Some(vector) => format!("interrupt: {vector}"),
                 None if name.is_empty() => format!("interrupt {irq}"),
+                None if *irq < 0 => format!("interrupt: {name}"),
                 None => format!("interrupt {irq} {name}"),
             },
             TermKind::Softirq { vector } => match softirq_name(*vector) {

@@ -36,10 +36,7 @@ fn wake_ups(delays_us: &[i64]) -> SyntheticTrace {
 fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing() {
     let ask = |trace: SyntheticTrace| {
         let query = Query {
-            tasks: TaskFilter {
-                names: vec!["work".to_owned()],
-                ..TaskFilter::default()
-            },
+            tasks: TaskFilter::parse(&["work"]).expect("names tasks"),
             threshold: Some(Duration::from_us(1_000)),
             worst: 0,
             ..Query::default()

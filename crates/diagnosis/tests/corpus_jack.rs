@@ -29,10 +29,7 @@ fn unpack(into: &Path) -> Option<PathBuf> {
 }
 
 fn ask(trace: &Trace, task: &str) -> Diagnosis {
-    let tasks = TaskFilter {
-        names: vec![task.into()],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::parse(&[task]).expect("names tasks");
     let query = Query {
         tasks,
         worst: 1,

@@ -16,10 +16,7 @@ const MUTEX: i64 = 3;
 /// add up to its latency.
 fn check(trace: SyntheticTrace, victim: Task, expect: &[(&str, i64)]) {
     let query = Query {
-        tasks: TaskFilter {
-            tids: vec![Tid(victim.tid)],
-            ..TaskFilter::default()
-        },
+        tasks: TaskFilter::from(Tid(victim.tid)),
         worst: 1,
         ..Query::default()
     };

@@ -67,7 +67,7 @@ proptest! {
         let first = SyntheticTrace::new().block(TASKS[3], TASKS[0]);
         let kept = draws.into_iter().filter(|draw| hits || draw.0 < 27);
         let trace = kept.fold(first, apply).build();
-        let tasks = TaskFilter { names: vec!["*".into()], ..TaskFilter::default() };
+        let tasks = TaskFilter::parse(&["*"]).expect("names tasks");
         let query = Query { tasks, worst: 0, ..Query::default() };
         let diagnosis = diagnose(&trace, &query).expect("there are switches");
         for late in &diagnosis.activations {
@@ -91,10 +91,7 @@ fn the_random_events_do_make_activations() {
     let draws = (0u8..28).cycle().take(400).enumerate();
     let draws = draws.map(|(place, what)| (what, 3, place as u32 % 2, place % 6, (place / 6) % 6));
     let trace = draws.fold(SyntheticTrace::new(), apply).build();
-    let tasks = TaskFilter {
-        names: vec!["*".into()],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::parse(&["*"]).expect("names tasks");
     let diagnosis = diagnose(
         &trace,
         &Query {

@@ -57,10 +57,7 @@ impl Boot {
 
     fn ask(&self, trace: SyntheticTrace) -> Diagnosis {
         let query = Query {
-            tasks: TaskFilter {
-                names: vec!["victim".to_owned()],
-                ..TaskFilter::default()
-            },
+            tasks: TaskFilter::parse(&["victim"]).expect("names tasks"),
             threshold: Some(Duration::from_us(500)),
             worst: 0,
             ..Query::default()

@@ -52,10 +52,7 @@ fn served(trace: SyntheticTrace) -> SyntheticTrace {
 }
 
 fn verdict(trace: SyntheticTrace) -> Verdict {
-    let tasks = TaskFilter {
-        tids: vec![Tid(VICTIM.tid)],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::from(Tid(VICTIM.tid));
     let query = Query {
         tasks,
         ..Query::default()

@@ -14,10 +14,7 @@ fn ask(trace: SyntheticTrace, query: &Query) -> Diagnosis {
 }
 
 fn victim() -> Query {
-    let tasks = TaskFilter {
-        tids: vec![Tid(VICTIM.tid)],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::from(Tid(VICTIM.tid));
     Query {
         tasks,
         ..Query::default()
@@ -153,10 +150,7 @@ fn a_victim_that_nothing_can_go_below_is_advised_to_rise() {
         let trace = trace.preempt(FAIR, hog).at(1000).irq(9, "eth0").after(2);
         let trace = trace.wake(victim).after(2).irq_end(9);
         let query = Query {
-            tasks: TaskFilter {
-                tids: vec![Tid(victim.tid)],
-                ..TaskFilter::default()
-            },
+            tasks: TaskFilter::from(Tid(victim.tid)),
             ..Query::default()
         };
         ask(trace.at(9_000).block(hog, victim), &query)

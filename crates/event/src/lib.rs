@@ -10,19 +10,25 @@ mod error;
 pub mod evidence;
 mod ids;
 pub mod json;
+pub mod kernel_threads;
 mod name;
+mod name_pattern;
 mod record;
 mod schema;
+mod task_pattern;
 mod time;
 mod value;
+pub mod vectors;
 
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Cpu, Prio, Tid};
 pub use name::Name;
+pub use name_pattern::{COMM_BYTES_MAX, Element, NamePattern};
 pub use record::Record;
 pub use schema::{
     Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,
     WideEncoding,
 };
+pub use task_pattern::{FORMS as TASK_FORMS, NamedTask, TaskPattern};
 pub use time::{Clock, Duration, Instant, TimeRange};
 pub use value::Value;

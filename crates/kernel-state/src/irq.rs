@@ -39,6 +39,9 @@ impl Kernel {
         handler: Handler,
         sink: &mut S,
     ) {
+        let Some(handler) = handler.of(event) else {
+            return;
+        };
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         state
@@ -61,7 +64,7 @@ impl Kernel {
                 };
                 sink.change(self, &Change::IrqExit { cpu, irq, begin_ns });
             }
-            Handler::SoftirqRaise { vec } => {
+            Handler::SoftirqRaise { vec, .. } => {
                 if let Some(softirq) = state.softirqs.vector(event.i64(vec)) {
                     softirq.raised_ns.get_or_insert(now_ns);
                 }
@@ -96,7 +99,7 @@ impl Kernel {
 fn number(event: &EventView<'_>, handler: Handler) -> i64 {
     match handler {
         Handler::IrqEntry { irq, .. } | Handler::IrqExit { irq } => event.i64(irq),
-        Handler::SoftirqRaise { vec }
+        Handler::SoftirqRaise { vec, .. }
         | Handler::SoftirqEntry { vec }
         | Handler::SoftirqExit { vec } => event.i64(vec),
         _ => 0,

@@ -34,13 +34,14 @@ use devices::Disks;
 use process::Processes;
 
 pub use change::{Block, Change, Sink};
+pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use loss::places;
 pub use process::{Comm, FileKind, ProcId, Process};
 pub use run::{Holder, preempts_at_once};
 pub use syscalls::Request;
-pub use task_filter::{TaskFilter, passes_work_on};
-pub use vectors::{softirq_name, vector_name};
+pub use task_filter::TaskFilter;
+pub use vectors::{Unlisted, softirq_name, vector_name};
 pub use waker::{CpuWhat, Waker};
 
 /// The kernel can be built for fewer; bounds what a hostile trace makes us keep.

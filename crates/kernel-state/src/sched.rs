@@ -66,6 +66,7 @@ impl Kernel {
                 }
                 self.close_on_exec(process, sink);
             }
+            Life::New { .. } | Life::Exit { .. } => {}
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::{Kernel, ProcId};
 use crate::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
-use crate::vectors::vector_name;
 
 /// What woke a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,7 +128,7 @@ impl Kernel {
                 "" => format!("interrupt {irq}"),
                 name => format!("interrupt {irq} {name}"),
             },
-            Waker::Vector(vector) => match vector_name(vector) {
+            Waker::Vector(vector) => match self.binding.unlisted.name(vector) {
                 Some(name) => format!("interrupt: {name}"),
                 None => format!("interrupt {vector}"),
             },

@@ -199,7 +199,7 @@ fn step_name(step: &Step) -> String {
         StepKind::Nmi => "NMI".to_owned(),
         StepKind::Hardirq if step.id < 0 || step.comm.is_empty() => TermKind::Hardirq {
             irq: step.id,
-            name: String::new(),
+            name: step.comm.clone(),
         }
         .to_string(),
         StepKind::Hardirq => format!("interrupt {} {}", step.id, step.comm),

@@ -360,7 +360,7 @@ fn rtcheck_counts_the_periods_in_which_a_task_ran_too_little() {
         .build();
     let options = ReportOptions {
         rt_rules: vec![RtRule {
-            task: "b".to_owned(),
+            task: event::TaskPattern::parse("b").expect("a task"),
             period_ns: 100_000,
             needed_ns: 10_000,
         }],

@@ -13,7 +13,7 @@ use std::time::Instant as StdInstant;
 
 use capture::facts::{self, Facts, Verb};
 use capture::watch::{HitReport, Status, WatchObserver};
-use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TaskPattern, Tid};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ fn nobody_watches() -> Error {
 
 fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptions {
     WatchOptions {
-        target: Target::Tid(tid),
+        target: Target::Tasks(vec![TaskPattern::Tid(tid)]),
         prio_min: None,
         // Ours are then the other CPUs: no hog delays the watch.
         cpus: vec![cpu],

@@ -45,8 +45,11 @@ pub struct Diff {
     pub before: PathBuf,
     /// The one after
     pub after: PathBuf,
-    /// Late activations of tasks whose name matches PATTERN; repeatable
-    #[arg(long, value_name = "PATTERN")]
+    /// Late activations of these tasks: name, id, pid:N, prio:N
+    ///
+    /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
+    /// docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]

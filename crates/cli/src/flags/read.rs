@@ -27,8 +27,11 @@ pub struct Window {
 pub struct Diagnose {
     /// The trace or snapshot
     pub trace: PathBuf,
-    /// Late activations of tasks whose name matches PATTERN; repeatable
-    #[arg(long, value_name = "PATTERN")]
+    /// Late activations of these tasks: name, id, pid:N, prio:N
+    ///
+    /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
+    /// docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
     /// Late activations of the task with this thread id
     #[arg(long, value_name = "TID", conflicts_with = "task")]

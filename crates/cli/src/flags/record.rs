@@ -45,6 +45,12 @@ pub struct Record {
     /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// Whose worst delay is told at the end (default: rt)
+    ///
+    /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
+    /// docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK")]
+    pub task: Vec<String>,
     /// Kernel buffer per CPU (default: 4M)
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,

@@ -95,12 +95,18 @@ pub struct Report {
 /// Which threads, and what size of things.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ReportFilter {
-    /// Only threads of these names
+    /// Only these tasks: name, id, pid:N, prio:N
     ///
-    /// With commas between.
-    #[arg(long, value_name = "LIST", visible_alias = "task")]
+    /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
+    /// docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK")]
+    pub task: Vec<String>,
+    /// Of these, only threads of exactly these names
+    ///
+    /// With commas between, as in lttng-analyses.
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
     pub procname: Option<String>,
-    /// Only these thread ids
+    /// Of these, only these thread ids
     #[arg(long, value_name = "LIST")]
     pub tid: Option<String>,
     /// Only what lasts as long

@@ -8,8 +8,11 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Watch {
-    /// Tasks whose name matches PATTERN (* and ?); repeatable
-    #[arg(long, value_name = "PATTERN", help_heading = "What to watch")]
+    /// These tasks: name, id, pid:N, prio:N
+    ///
+    /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
+    /// docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK", help_heading = "What to watch")]
     pub task: Vec<String>,
     /// The task with this thread id
     #[arg(

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use diagnosis::TaskFilter;
 use event::{Duration, Result};
 
+use super::tasks::tasks;
 use super::{WindowOptions, positive_duration};
 use crate::flags;
 
@@ -49,7 +51,7 @@ pub struct DiffOptions {
     /// The one after.
     pub after: PathBuf,
     /// Whose activations; empty: those of all real-time tasks.
-    pub tasks: Vec<String>,
+    pub tasks: TaskFilter,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many of each.
@@ -68,7 +70,7 @@ impl DiffOptions {
         Ok(DiffOptions {
             before: typed.before.clone(),
             after: typed.after.clone(),
-            tasks: typed.task.clone(),
+            tasks: tasks(&typed.task, None)?,
             over: over
                 .map(|text| positive_duration("--over", text))
                 .transpose()?,

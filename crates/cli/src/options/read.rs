@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, Tid};
+use diagnosis::TaskFilter;
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 
+use super::tasks::tasks;
 use super::{WallWord, positive_duration};
 use crate::flags;
 
@@ -68,24 +70,13 @@ impl WindowOptions {
     }
 }
 
-/// Whose activations to explain.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Selection {
-    /// Whatever the trace's own hits name, else every real-time task.
-    Automatic,
-    /// Tasks whose name matches one of the patterns.
-    Tasks(Vec<String>),
-    /// One task.
-    Tid(Tid),
-}
-
 /// A diagnosis, decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiagnoseOptions {
     /// The trace.
     pub trace: PathBuf,
-    /// Whose activations.
-    pub selection: Selection,
+    /// Whose activations; empty: whatever the trace's own hits name, else every real-time task.
+    pub tasks: TaskFilter,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many, the worst first.
@@ -102,11 +93,6 @@ impl DiagnoseOptions {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Diagnose) -> Result<Self> {
-        let selection = match (&typed.task[..], typed.tid) {
-            ([], None) => Selection::Automatic,
-            ([], Some(tid)) => Selection::Tid(Tid(tid)),
-            (patterns, _) => Selection::Tasks(patterns.to_vec()),
-        };
         if typed.worst == Some(0) {
             let error = Error::new(ErrorKind::InvalidInput, "--worst of zero says nothing");
             return Err(error
@@ -116,7 +102,7 @@ impl DiagnoseOptions {
         let over = |text: &String| positive_duration("--over", text);
         Ok(DiagnoseOptions {
             trace: typed.trace.clone(),
-            selection,
+            tasks: tasks(&typed.task, typed.tid)?,
             over: typed.over.as_ref().map(over).transpose()?,
             worst: typed.worst,
             window: WindowOptions::new(&typed.window)?,

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use capture::UserConfig;
+use diagnosis::TaskFilter;
 use event::{Duration, Error, ErrorKind, Result};
 
+use super::tasks::tasks;
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
 
@@ -24,6 +26,8 @@ pub struct RecordOptions {
     pub user: Option<UserConfig>,
     /// In-kernel filters: event or pattern, and expression.
     pub filters: Vec<(String, String)>,
+    /// Whose worst delay is told at the end; empty: that of all real-time tasks.
+    pub tasks: TaskFilter,
     /// Kernel buffer of each CPU.
     pub buffer_bytes: u64,
     /// What to run meanwhile; empty means nothing.
@@ -54,6 +58,7 @@ impl RecordOptions {
                 .iter()
                 .map(|text| filter(text))
                 .collect::<Result<_>>()?,
+            tasks: tasks(&typed.task, None)?,
             buffer_bytes: typed
                 .buffer
                 .as_ref()

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use event::{Cpu, Duration, Error, ErrorKind, Result};
+use event::{Cpu, Duration, Error, ErrorKind, Result, TaskPattern};
 use expr::Expr;
 use expr::period::Periods;
 use views::reports::{
     Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Views,
 };
 
+use super::tasks::tasks;
 use super::{TimeWord, WindowOptions};
 use crate::flags;
 
@@ -161,7 +162,8 @@ fn output(typed: &flags::Report) -> Output {
 fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> Result<()> {
     let (periods, wanted) = (&typed.periods, &typed.wanted);
     let no_period = periods.period.is_empty() && periods.period_begin.is_none();
-    let no_task = wanted.procname.is_none() && wanted.tid.is_none();
+    let no_name = wanted.task.is_empty() && wanted.procname.is_none();
+    let no_task = no_name && wanted.tid.is_none();
     for (name, report) in reports {
         let (what, mend) = match report.family {
             Family::Periods if no_period => (
@@ -171,7 +173,7 @@ fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> R
             ),
             Family::CriticalPath if no_task => (
                 "a critical path is that of one task",
-                "name it: --procname NAME or --tid TID",
+                "name it: --task NAME or --task TID",
             ),
             Family::RtCheck if typed.rt.is_empty() => (
                 "no task was given to check",
@@ -197,7 +199,7 @@ fn rt_rule(text: &str) -> Result<RtRule> {
     };
     let (needed_ns, period_ns) = (duration()?.as_ns(), duration()?.as_ns());
     let task = parts.next().filter(|task| !task.is_empty());
-    let task = task.ok_or_else(wrong)?.to_owned();
+    let task = TaskPattern::parse(task.ok_or_else(wrong)?)?;
     if period_ns <= 0 || needed_ns > period_ns {
         return Err(wrong());
     }
@@ -286,6 +288,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         end_ns: None,
         refresh_ns: duration("--refresh", &typed.refresh, "s")?.filter(|ns| *ns > 0),
         cpus: cpus.unwrap_or_default().iter().map(|cpu| cpu.0).collect(),
+        tasks: tasks(&filter.task, None)?,
         names: words(&filter.procname),
         tids: numbers("--tid", &filter.tid)?,
         min_ns: duration("--min", &filter.min, "us")?,

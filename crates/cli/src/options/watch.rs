@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 
 use capture::UserConfig;
-use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, Tid};
+use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 
+use super::tasks::tasks;
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
 use crate::flags::{self, Until};
 
 /// Whom to watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// Tasks whose name matches one of the patterns (`*`, `?`).
-    Tasks(Vec<String>),
-    /// One task.
-    Tid(Tid),
+    /// What one of these means.
+    Tasks(Vec<TaskPattern>),
     /// Every real-time task.
     RealTime,
 }
@@ -94,10 +93,10 @@ impl WatchOptions {
     /// [`ErrorKind::InvalidInput`] for a word without a meaning, [`ErrorKind::NotFound`] for a CPU
     /// that is not there.
     pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
-        let target = match (&typed.task[..], typed.tid) {
-            ([], None) => Target::RealTime,
-            ([], Some(tid)) => Target::Tid(positive_tid(tid)?),
-            (patterns, _) => Target::Tasks(patterns.to_vec()),
+        let target = match tasks(&typed.task, typed.tid)?.patterns {
+            patterns if patterns.is_empty() => Target::RealTime,
+            patterns if patterns == [TaskPattern::RealTime] => Target::RealTime,
+            patterns => Target::Tasks(patterns),
         };
         let duration = |flag: &str, text: &Option<String>| {
             text.as_ref()
@@ -160,16 +159,6 @@ fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {
             .then(|| UserConfig::new(&typed.user))
             .transpose()?,
     }))
-}
-
-fn positive_tid(tid: i32) -> Result<Tid> {
-    if tid > 0 {
-        return Ok(Tid(tid));
-    }
-    let error = Error::new(ErrorKind::InvalidInput, "--tid is not a thread id");
-    Err(error
-        .found(format!("'{tid}'"))
-        .mend("ps -eLo tid,rtprio,comm lists them"))
 }
 
 fn real_time_prio(prio: u32) -> Result<Prio> {
@@ -271,7 +260,7 @@ mod tests {
         .expect("valid");
         assert_eq!(
             options.target,
-            Target::Tasks(vec!["jack*".into(), "pw?".into()])
+            Target::Tasks(TaskPattern::parse_all(&["jack*", "pw?"]).expect("tasks"))
         );
         assert_eq!(options.over, Some(Duration::from_ms(25)));
         assert_eq!(options.cpus, [Cpu(1)]);
@@ -304,6 +293,7 @@ mod tests {
         check("--softirq 10", "'10'");
         check("--min-prio 100", "'100'");
         check("--tid 0", "'0'");
+        check("--task prio:0", "'prio:0'");
         check("--rate 5", "'5'");
         check("--rate 0/s", "'0/s'");
         check("--max-hits 0", "'0'");

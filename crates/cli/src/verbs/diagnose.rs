@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use diagnosis::{Diagnosis, Grade, Query, TaskFilter, diagnose};
+use diagnosis::{Diagnosis, Grade, Query, diagnose};
 use event::Result;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;
@@ -12,7 +12,7 @@ use trace::Trace;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Diagnose;
 use crate::live;
-use crate::options::{DiagnoseOptions, Selection};
+use crate::options::DiagnoseOptions;
 use crate::paint::Paint;
 use crate::verbs::window;
 
@@ -66,18 +66,12 @@ pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint) -> String {
 
 fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
     window::known_cpus(&options.window, trace)?;
-    let mut tasks = TaskFilter::default();
-    match &options.selection {
-        Selection::Automatic => (),
-        Selection::Tasks(patterns) => tasks.names.clone_from(patterns),
-        Selection::Tid(tid) => tasks.tids.push(*tid),
-    }
     let default = Query::default();
     let worst = options
         .worst
         .map(|worst| usize::try_from(worst).unwrap_or(usize::MAX));
     Ok(Query {
-        tasks,
+        tasks: options.tasks.clone(),
         threshold: options.over,
         worst: worst.unwrap_or(default.worst),
         range: window::resolve(&options.window, trace)?,

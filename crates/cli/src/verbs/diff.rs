@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use diagnosis::{CauseChange, Comparison, Diagnosis, Query, TaskFilter, compare, diagnose};
+use diagnosis::{CauseChange, Comparison, Diagnosis, Query, compare, diagnose};
 use event::Result;
 use report::{comparison_json, comparison_text};
 use trace::Trace;
@@ -16,10 +16,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let options = DiffOptions::new(typed)?;
     let ask = |path: &Path| -> Result<Diagnosis> {
         let query = Query {
-            tasks: TaskFilter {
-                names: options.tasks.clone(),
-                ..TaskFilter::default()
-            },
+            tasks: options.tasks.clone(),
             threshold: options.over,
             worst: options.worst,
             ..Query::default()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use capture::facts::{self, Verb};
 use capture::{EventSelection, RecordConfig, RecordSummary, UserSummary};
-use diagnosis::{Query, diagnose};
+use diagnosis::{Query, TaskFilter, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
 use trace::Trace;
@@ -36,6 +36,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     if typed.list_events {
         return list_events(&options);
     }
+    let tasks = options.tasks.clone();
     let config = config(options)?;
     if config.user.is_some() {
         capture::require_ring_folder()?;
@@ -55,7 +56,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let text = ending(&summary, &config);
+    let text = ending(&summary, &config, &tasks);
     std::io::stdout()
         .lock()
         .write_all(text.as_bytes())
@@ -145,7 +146,7 @@ fn until(config: &RecordConfig) -> String {
     }
 }
 
-fn ending(summary: &RecordSummary, config: &RecordConfig) -> String {
+fn ending(summary: &RecordSummary, config: &RecordConfig, tasks: &TaskFilter) -> String {
     let path = summary.path.display();
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
@@ -176,7 +177,7 @@ fn ending(summary: &RecordSummary, config: &RecordConfig) -> String {
         let _ = writeln!(text, "next:  rtscope cat {path}");
         return text;
     }
-    match worst(summary) {
+    match worst(summary, tasks) {
         Ok(Some(sentence)) => {
             let _ = writeln!(text, "worst: {sentence}");
         }
@@ -241,12 +242,13 @@ fn applications(text: &mut String, summary: &RecordSummary, config: &RecordConfi
     }
 }
 
-/// The verdict on the worst activation of a real-time task, if there was any.
-fn worst(summary: &RecordSummary) -> Result<Option<String>> {
+/// The verdict on the worst activation of a task that was asked for, if there was any.
+fn worst(summary: &RecordSummary, tasks: &TaskFilter) -> Result<Option<String>> {
     let trace = Trace::open(&summary.path)?;
     let diagnosis = diagnose(
         &trace,
         &Query {
+            tasks: tasks.clone(),
             worst: 1,
             ..Query::default()
         },

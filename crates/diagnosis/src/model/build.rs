@@ -15,7 +15,7 @@ use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
-use kernel_state::bind::{self, Families, Known, Life, Sched, SwitchFields, TaskFields, WakeKind};
+use kernel_state::bind::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -161,14 +161,8 @@ impl Builder {
         match known {
             Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
             Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
-            Known::Life(Life::Exec(fields)) => {
-                if let (Some(task), Some(comm)) =
-                    (self.tasks.find(fields.tid(event), cpu), fields.comm(event))
-                {
-                    self.tasks.rename(task, comm);
-                    self.mark(cpu, time_ns, false);
-                }
-            }
+            Known::Life(life) => self.life(life, cpu, time_ns, event),
+            Known::Dump(dump) => self.state_dump(dump, event),
             Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
             _ => {}
         }
@@ -299,6 +293,7 @@ impl Builder {
             self.contradiction(cpu, current, prev);
         }
         self.leave(cpu, now_ns, prev, runnable);
+        self.tasks.state(prev).ends = false;
         let rank = |tasks: &Tasks, task: TaskIndex| {
             let version = tasks.version(tasks.states[task.0 as usize].version);
             version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
@@ -391,11 +386,13 @@ impl Builder {
     fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
         let task = self.see(cpu, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
-        self.wake(cpu, now_ns, task, target);
+        let hard = fields.in_hard_interrupt(event);
+        self.wake(cpu, now_ns, task, target, hard);
     }
 
-    /// A wake-up from the context that runs on `cpu`.
-    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32) {
+    /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
+    /// it.
+    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32, hard: bool) {
         let last_loss_ns = self.last_loss_ns;
         let state = self.tasks.state(task);
         match state.run {
@@ -411,7 +408,7 @@ impl Builder {
             .map_or(0, |version| version.tid.0);
         let context = match self.handler_of_thread(cpu, now_ns, version) {
             Some(chain) => chain,
-            None => self.context(cpu),
+            None => self.context_of_waker(cpu, now_ns, hard),
         };
         let parent = self.arena.fresh(context, now_ns);
         let step = NewNode {
@@ -435,6 +432,7 @@ impl Builder {
         state.run = Run::Woken;
         state.woken_ns = now_ns;
         state.chain = chain;
+        self.note_woken(cpu, now_ns, task, hard);
         self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
     }
 
@@ -453,7 +451,7 @@ impl Builder {
             self.forget(task);
         }
         if new || !self.families.waking {
-            self.wake(cpu, now_ns, task, target);
+            self.wake(cpu, now_ns, task, target, fields.in_hard_interrupt(event));
         }
         let state = self.tasks.state(task);
         if matches!(state.run, Run::On(_)) {
@@ -585,6 +583,7 @@ impl Builder {
             tasks: self.tasks,
             arena: self.arena,
             irq_names: self.irq_names,
+            unlisted: kernel_state::Unlisted::default(),
             losses: self.losses,
             evidence: self.evidence,
             page_faults: self.page_faults,
@@ -601,6 +600,10 @@ impl Builder {
 fn is_followed(known: Known) -> bool {
     matches!(
         known,
-        Known::Sched(_) | Known::Life(_) | Known::Handler(_) | Known::Evidence(_)
+        Known::Sched(_)
+            | Known::Handler(_)
+            | Known::Evidence(_)
+            | Known::Life(_)
+            | Known::Dump(bind::Dump::Process { .. })
     )
 }

@@ -7,6 +7,7 @@ use super::chain::{NewNode, NodeId};
 use super::tasks::{SoftFrame, VersionId};
 use super::timeline::{Mark, Occupant, Segment, What};
 use crate::StepKind;
+use event::vectors::{UNKNOWN_INTERRUPT, UNLISTED_FIRST};
 use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 
 /// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
@@ -35,6 +36,9 @@ impl Builder {
         now_ns: i64,
         event: &EventView<'_>,
     ) {
+        let Some(handler) = handler.of(event) else {
+            return;
+        };
         match handler {
             Handler::IrqEntry { irq, name } => {
                 let irq = event.i64(irq) as i32;
@@ -49,7 +53,10 @@ impl Builder {
             Handler::VectorEntry(number) => self.hard_entry(cpu, now_ns, number),
             Handler::IrqExit { irq } => self.hard_exit(cpu, now_ns, event.i64(irq) as i32),
             Handler::VectorExit(number) => self.hard_exit(cpu, now_ns, number),
-            Handler::SoftirqRaise { vec } => self.raise(cpu, now_ns, event.u64(vec)),
+            Handler::SoftirqRaise { vec, context } => {
+                let hard = context.is_some_and(|context| context.is_hard(event));
+                self.raise(cpu, now_ns, event.u64(vec), hard);
+            }
             Handler::SoftirqEntry { vec } => self.soft_entry(cpu, now_ns, event.u64(vec)),
             Handler::SoftirqExit { vec } => self.soft_exit(cpu, now_ns, event.u64(vec)),
             Handler::HrtimerStart { hrtimer, expires } => {
@@ -64,10 +71,15 @@ impl Builder {
             Handler::HrtimerExpireExit => self.timer_exit(cpu),
             Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
             Handler::PageFault => self.page_fault(cpu, now_ns),
+            Handler::Vector(_) => {}
         }
     }
 
     fn hard_entry(&mut self, cpu: u32, now_ns: i64, irq: i32) {
+        if irq <= UNLISTED_FIRST && !self.cpu(cpu).frames.is_empty() {
+            // A part of the interrupt that is known to have the CPU.
+            return;
+        }
         let kind = StepKind::Hardirq;
         let step = NewNode {
             time_ns: now_ns,
@@ -99,7 +111,7 @@ impl Builder {
     fn hard_exit(&mut self, cpu: u32, now_ns: i64, irq: i32) {
         let state = self.cpu(cpu);
         let Some(depth) = state.frames.iter().rposition(|frame| frame.irq == irq) else {
-            self.basis.unpaired += 1;
+            self.basis.unpaired += u64::from(irq > UNLISTED_FIRST);
             return;
         };
         let missed = (state.frames.len() - depth - 1) as u64;
@@ -111,6 +123,26 @@ impl Builder {
         state.frames.truncate(depth);
         self.basis.unpaired += missed;
         self.mark(cpu, now_ns, false);
+    }
+
+    /// The chain of what wakes somebody on the CPU now. Where the tracer says that a hard interrupt
+    /// does, and recorded no event of it, the chain begins here: the task on the CPU has no part.
+    pub(super) fn context_of_waker(&mut self, cpu: u32, now_ns: i64, hard: bool) -> NodeId {
+        let state = &self.cpus[cpu as usize];
+        if !hard || !state.frames.is_empty() {
+            return match self.ends(cpu) {
+                true => NodeId::NONE,
+                false => self.context(cpu),
+            };
+        }
+        let step = NewNode {
+            time_ns: now_ns,
+            kind: StepKind::Hardirq,
+            cpu,
+            id: UNKNOWN_INTERRUPT,
+            version: VersionId::NONE,
+        };
+        self.arena.add(NodeId::NONE, step)
     }
 
     /// The chain of the interrupt that wakes its own thread `wakee` here, and is over with it.
@@ -131,7 +163,7 @@ impl Builder {
         Some(left.chain)
     }
 
-    fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64) {
+    fn raise(&mut self, cpu: u32, now_ns: i64, vector: u64, hard: bool) {
         let Some(place) = vector_place(vector) else {
             return;
         };
@@ -145,7 +177,7 @@ impl Builder {
         if !self.cpu(cpu).raised[place].is_none() {
             return;
         }
-        let context = self.context(cpu);
+        let context = self.context_of_waker(cpu, now_ns, hard);
         let parent = self.arena.fresh(context, now_ns);
         let step = NewNode {
             time_ns: now_ns,

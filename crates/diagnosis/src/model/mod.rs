@@ -7,6 +7,7 @@ mod chain;
 mod forget;
 mod handlers;
 mod inferred;
+mod life;
 mod stillness;
 mod tasks;
 mod timeline;
@@ -20,8 +21,8 @@ use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
 use event::evidence::Step;
+use kernel_state::Unlisted;
 use kernel_state::bind::{Binding, Families};
-use kernel_state::vector_name;
 
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId};
@@ -38,6 +39,8 @@ pub(crate) struct Model {
     pub tasks: Tasks,
     pub arena: Arena,
     pub irq_names: BTreeMap<i32, String>,
+    /// Interrupts without a number, also those that no table has.
+    pub unlisted: Unlisted,
     pub losses: Vec<Lost>,
     pub evidence: Evidence,
     /// When which task touched a page that was not there, in time order.
@@ -89,6 +92,7 @@ impl Model {
             }
         }
         let mut model = builder.finish();
+        model.unlisted = binding.unlisted.clone();
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
         model.late_timer_floor = floor_ns.map(Duration::from_ns);
@@ -103,7 +107,7 @@ impl Model {
 
     /// The name of an interrupt; empty when the trace does not say.
     pub fn irq_name(&self, irq: i32) -> String {
-        let name = vector_name(irq).map(str::to_owned);
+        let name = self.unlisted.name(irq).map(str::to_owned);
         name.or_else(|| self.irq_names.get(&irq).cloned())
             .unwrap_or_default()
     }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use event::{Prio, Tid};
+use event::kernel_threads::is_stop_class;
+use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
 
 use super::chain::NodeId;
 use event::evidence::TaskRef;
-use kernel_state::{TaskFilter, passes_work_on};
+use kernel_state::TaskFilter;
 
 /// A task as it was between two changes of its name or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,15 +108,58 @@ pub(crate) struct TaskState {
     pub woken_ns: i64,
     pub softirqs: Vec<SoftFrame>,
     pub log: Vec<Moment>,
+    /// It is on its way out: whom it wakes now it has done no work for.
+    pub ends: bool,
+    /// Whom it woke last, and when.
+    pub woke: Option<(TaskIndex, i64)>,
 }
 
 /// An index into the table of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskIndex(pub u32);
 
+/// What events say of the process of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Belongs {
+    /// Its process; none: nothing says it.
+    pub pid: Option<Tid>,
+    /// It runs a program.
+    pub is_program: bool,
+    comm: [u8; COMM_BYTES_MAX],
+}
+
+impl Belongs {
+    /// A thread of a process, called `comm`.
+    pub fn to(pid: i32, comm: &[u8]) -> Belongs {
+        let mut bytes = [0; COMM_BYTES_MAX];
+        let cut = comm.len().min(COMM_BYTES_MAX);
+        bytes[..cut].copy_from_slice(&comm[..cut]);
+        Belongs {
+            pid: (pid > 0).then_some(Tid(pid)),
+            is_program: false,
+            comm: bytes,
+        }
+    }
+
+    /// It runs a program: it is no thread of the kernel's.
+    pub fn with_program(self) -> Belongs {
+        Belongs {
+            is_program: true,
+            ..self
+        }
+    }
+
+    fn comm(&self) -> &[u8] {
+        let end = self.comm.iter().position(|byte| *byte == 0);
+        &self.comm[..end.unwrap_or(COMM_BYTES_MAX)]
+    }
+}
+
 /// All tasks seen.
 pub(crate) struct Tasks {
     filter: TaskFilter,
+    /// What events said of the process of a thread, by its id.
+    belongs: HashMap<i32, Belongs, BuildHasherDefault<TidHasher>>,
     by_tid: HashMap<i32, TaskIndex, BuildHasherDefault<TidHasher>>,
     pub states: Vec<TaskState>,
     versions: Vec<Version>,
@@ -125,6 +169,7 @@ impl Tasks {
     pub fn new(filter: TaskFilter) -> Self {
         Tasks {
             filter,
+            belongs: HashMap::default(),
             by_tid: HashMap::default(),
             states: vec![],
             versions: vec![],
@@ -150,6 +195,8 @@ impl Tasks {
                 woken_ns: 0,
                 softirqs: vec![],
                 log: vec![],
+                ends: false,
+                woke: None,
             });
             TaskIndex(self.states.len() as u32 - 1)
         });
@@ -197,16 +244,67 @@ impl Tasks {
             .map_or(&[], |task| self.states[task.0 as usize].log.as_slice())
     }
 
+    /// Events say to which process a thread belongs, or that it is a program's and not the
+    /// kernel's.
+    pub fn belongs(&mut self, tid: i32, belongs: Belongs) {
+        if tid <= 0 || self.belongs.get(&tid) == Some(&belongs) {
+            return;
+        }
+        self.belongs.insert(tid, belongs);
+        let Some(task) = self.find(tid, 0) else {
+            return;
+        };
+        // From here on it may be meant, or no longer.
+        if let Some(known) = self.version(self.states[task.0 as usize].version).copied() {
+            let version = self.add_version(known.tid, known.comm(), known.prio);
+            self.states[task.0 as usize].version = version;
+        }
+    }
+
+    /// The process of a thread, where an event said it.
+    pub fn process_of(&self, tid: i32) -> Option<Tid> {
+        self.belongs.get(&tid)?.pid
+    }
+
+    /// Whether the question means a task of which only this is known.
+    pub fn means(&self, task: &TaskRef) -> bool {
+        let named = self.named(task.tid, task.comm.as_bytes(), task.prio);
+        self.filter.matches(&named)
+    }
+
+    /// What is known of a task.
+    fn named<'a>(&'a self, tid: Tid, comm: &'a [u8], prio: Prio) -> NamedTask<'a> {
+        let belongs = self.belongs.get(&tid.0).copied().unwrap_or_default();
+        let leader = belongs.pid.and_then(|pid| {
+            let seen = self.find(pid.0, 0);
+            let seen = seen.map(|task| self.states[task.0 as usize].version);
+            let said = || self.belongs.get(&pid.0).map(Belongs::comm);
+            let seen = seen.and_then(|version| self.version(version));
+            seen.map(Version::comm).or_else(said)
+        });
+        NamedTask {
+            tid,
+            comm,
+            prio: Some(prio),
+            pid: belongs.pid,
+            leader,
+            is_program: belongs.is_program,
+        }
+    }
+
     fn add_version(&mut self, tid: Tid, comm: &[u8], prio: Prio) -> VersionId {
+        let task = self.named(tid, comm, prio);
+        let (wanted, passes) = (self.filter.matches(&task), task.passes_work_on());
+        let stop = passes && is_stop_class(comm) && prio.0 <= 0;
         let mut bytes = [0; 16];
         bytes[..comm.len()].copy_from_slice(comm);
         self.versions.push(Version {
             tid,
             prio,
             comm: bytes,
-            wanted: self.filter.matches(tid, comm, prio),
-            passes: passes_work_on(comm),
-            stop: comm.starts_with(b"migration/"),
+            wanted,
+            passes,
+            stop,
         });
         VersionId(self.versions.len() as u32 - 1)
     }

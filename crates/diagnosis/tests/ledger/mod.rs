@@ -16,10 +16,7 @@ pub const STOPPER: Task = Task::rt(20, "migration/0", 99);
 
 /// The diagnosis of the victim's worst activation.
 pub fn ask(trace: SyntheticTrace) -> Diagnosis {
-    let tasks = TaskFilter {
-        tids: vec![Tid(VICTIM.tid)],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::from(Tid(VICTIM.tid));
     let query = Query {
         tasks,
         worst: 1,

@@ -21,14 +21,11 @@ impl std::fmt::Display for TaskRef {
     }
 }
 
-/// Numbers of interrupts that are not device interrupts, in a step's `id`.
+/// Numbers of interrupts that the programs of the watch know by themselves, in a step's `id`; all
+/// of them are in [`crate::vectors::VECTORS`].
 pub mod irq {
     /// The local timer.
     pub const LOCAL_TIMER: i32 = -1;
-    /// The reschedule interrupt of another CPU.
-    pub const RESCHEDULE: i32 = -2;
-    /// A function call of another CPU.
-    pub const FUNCTION_CALL: i32 = -3;
     /// Work that was deferred to an interrupt of its own.
     pub const IRQ_WORK: i32 = -4;
 }
@@ -98,8 +95,8 @@ pub struct Step {
     pub kind: StepKind,
     /// Where.
     pub cpu: Cpu,
-    /// Interrupt number (-1 local timer, -2 reschedule, -3 function call, -4 irq work), softirq
-    /// vector, tid or the low 31 bits of a timer's address, by kind.
+    /// Interrupt number (a negative one as in [`crate::vectors::VECTORS`]), softirq vector, tid or
+    /// the low 31 bits of a timer's address, by kind.
     pub id: i32,
     /// The task's priority; of no meaning for steps without a task.
     pub prio: Prio,

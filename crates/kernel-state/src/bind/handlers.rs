@@ -1,6 +1,13 @@
 //! Events of interrupts, softirqs, timers and NMIs.
 
-use event::{EventClass, FieldId};
+use event::vectors::vector_of_reason;
+use event::{EventClass, FieldId, FieldType};
+use trace::EventView;
+
+use super::context::Context;
+use crate::vectors::{Edge, Unlisted, vector_of};
+
+pub use event::kernel_threads::irq_of_thread;
 
 /// A handler's event.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +22,11 @@ pub enum Handler {
     /// An interrupt vector with a negative number, see [`event::evidence::Step::id`].
     VectorEntry(i32),
     VectorExit(i32),
+    /// One of these two, or none: each event says it, see [`Handler::of`].
+    Vector(VectorFields),
     SoftirqRaise {
         vec: FieldId,
+        context: Option<Context>,
     },
     SoftirqEntry {
         vec: FieldId,
@@ -43,17 +53,47 @@ pub enum Handler {
     PageFault,
 }
 
+/// An interrupt of which the class alone does not say whether, or which, it is.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorFields {
+    number: i32,
+    edge: Edge,
+    /// Why, of an inter-processor interrupt.
+    reason: Option<FieldId>,
+    /// The class is no interrupt's but where an event was in one.
+    context: Option<Context>,
+}
+
+impl VectorFields {
+    fn of(self, event: &EventView<'_>) -> Option<Handler> {
+        if self.context.is_some_and(|context| !context.is_hard(event)) {
+            return None;
+        }
+        let reason = self.reason.map(|field| event.text(field));
+        let reason = reason.and_then(|reason| std::str::from_utf8(reason).ok());
+        let number = reason.and_then(vector_of_reason).unwrap_or(self.number);
+        Some(match self.edge {
+            Edge::Entry => Handler::VectorEntry(number),
+            Edge::Exit => Handler::VectorExit(number),
+        })
+    }
+}
+
+impl Handler {
+    /// What one event of the class is; none where it is no handler's after all.
+    #[inline]
+    pub fn of(self, event: &EventView<'_>) -> Option<Handler> {
+        match self {
+            Handler::Vector(fields) => fields.of(event),
+            handler => Some(handler),
+        }
+    }
+}
+
 /// The kernel wakes a handler's thread right after the handler.
 pub const IRQ_THREAD_WAKE_NS_MAX: i64 = 100_000;
 
-/// The interrupt whose thread is called `irq/N-…`.
-pub fn irq_of_thread(comm: &[u8]) -> Option<i32> {
-    let rest = comm.strip_prefix(b"irq/")?;
-    let end = rest.iter().position(|byte| *byte == b'-')?;
-    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
-}
-
-pub(super) fn bind(class: &EventClass) -> Option<Handler> {
+pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
     let field = |field: &str| class.field(field);
     Some(match class.name.as_str() {
         "irq_handler_entry" => Handler::IrqEntry {
@@ -61,7 +101,10 @@ pub(super) fn bind(class: &EventClass) -> Option<Handler> {
             name: field("name"),
         },
         "irq_handler_exit" => Handler::IrqExit { irq: field("irq")? },
-        "irq_softirq_raise" | "softirq_raise" => Handler::SoftirqRaise { vec: field("vec")? },
+        "irq_softirq_raise" | "softirq_raise" => Handler::SoftirqRaise {
+            vec: field("vec")?,
+            context: Context::bind(class),
+        },
         "irq_softirq_entry" | "softirq_entry" => Handler::SoftirqEntry { vec: field("vec")? },
         "irq_softirq_exit" | "softirq_exit" => Handler::SoftirqExit { vec: field("vec")? },
         "timer_hrtimer_start" | "hrtimer_start" => Handler::HrtimerStart {
@@ -80,30 +123,28 @@ pub(super) fn bind(class: &EventClass) -> Option<Handler> {
             delta_ns: field("delta_ns")?,
         },
         "x86_exceptions_page_fault_user" | "page_fault_user" => Handler::PageFault,
-        name => return vector(name),
+        _ => return vector(class, unlisted),
     })
 }
 
-/// Interrupt vectors by the middle of their event's name (lttng-modules puts `x86_irq_vectors_`
-/// before it, ftrace nothing).
-const VECTORS: [(&str, i32); 6] = [
-    ("local_timer", -1),
-    ("reschedule", -2),
-    ("call_function", -3),
-    ("call_function_single", -3),
-    ("irq_work", -4),
-    ("x86_platform_ipi", -5),
-];
-
-fn vector(name: &str) -> Option<Handler> {
-    let name = name.strip_prefix("x86_irq_vectors_").unwrap_or(name);
-    let number = |middle: &str| {
-        VECTORS
-            .iter()
-            .find_map(|(vector, number)| (*vector == middle).then_some(*number))
+fn vector(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
+    let (number, edge, unsure) = vector_of(class, unlisted)?;
+    let reason = class.field("reason").filter(|field| {
+        let ty = &class.fields[usize::from(field.0)].ty;
+        matches!(ty, FieldType::String | FieldType::Text { .. })
+    });
+    let context = match unsure {
+        true => Some(Context::bind(class)?),
+        false => None,
     };
-    if let Some(middle) = name.strip_suffix("_entry") {
-        return number(middle).map(Handler::VectorEntry);
-    }
-    number(name.strip_suffix("_exit")?).map(Handler::VectorExit)
+    Some(match (reason.is_some() || unsure, edge) {
+        (true, _) => Handler::Vector(VectorFields {
+            number,
+            edge,
+            reason,
+            context,
+        }),
+        (false, Edge::Entry) => Handler::VectorEntry(number),
+        (false, Edge::Exit) => Handler::VectorExit(number),
+    })
 }

@@ -6,6 +6,7 @@
 #![allow(missing_docs)]
 
 mod calls;
+mod context;
 mod devices;
 mod dump;
 mod functions;
@@ -16,13 +17,16 @@ mod sched;
 use event::{ClassId, EventClass, FieldId, Scope};
 use trace::Trace;
 
+use crate::vectors::Unlisted;
+
 pub use calls::{Call, CallNames, ConnectFields, FileCall, FutexCommand, Operation};
+pub use context::Context;
 pub use devices::Device;
 pub use dump::Dump;
 pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_machine};
-pub use sched::{ExecFields, Life, Sched, SwitchFields, TaskFields, WakeKind};
+pub use sched::{CLONE_THREAD, ExecFields, Life, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// An event class that is understood.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub struct Binding {
     by_class: Vec<Option<Bound>>,
     /// The names of system calls.
     pub calls: CallNames,
+    /// Interrupts that no table has.
+    pub unlisted: Unlisted,
 }
 
 /// Which families of events a trace can hold at all.
@@ -87,8 +93,9 @@ pub struct Families {
 impl Binding {
     pub fn new(trace: &Trace) -> Binding {
         let mut calls = CallNames::default();
+        let unlisted = Unlisted::new(trace.classes().iter());
         let by_class = trace.classes().iter().map(|class| {
-            let known = known(class, trace, &mut calls)?;
+            let known = known(class, trace, &unlisted, &mut calls)?;
             // A stream says its CPU once for all its events.
             let in_event = |field: &FieldId| {
                 let scope = class.fields[usize::from(field.0)].scope;
@@ -97,9 +104,11 @@ impl Binding {
             let cpu = class.field("cpu_id").filter(in_event);
             Some(Bound { known, cpu })
         });
+        let by_class = by_class.collect();
         Binding {
-            by_class: by_class.collect(),
+            by_class,
             calls,
+            unlisted,
         }
     }
 
@@ -134,10 +143,15 @@ impl Binding {
     }
 }
 
-fn known(class: &EventClass, trace: &Trace, calls: &mut CallNames) -> Option<Known> {
+fn known(
+    class: &EventClass,
+    trace: &Trace,
+    unlisted: &Unlisted,
+    calls: &mut CallNames,
+) -> Option<Known> {
     let life = || sched::life(class).map(Known::Life);
     let sched = || sched::bind(class, trace).map(Known::Sched);
-    let handler = || handlers::bind(class).map(Known::Handler);
+    let handler = || handlers::bind(class, unlisted).map(Known::Handler);
     let device = || devices::bind(class).map(Known::Device);
     let dump = || dump::bind(class).map(Known::Dump);
     let function = || functions::bind(class).map(Known::Function);

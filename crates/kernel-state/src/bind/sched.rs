@@ -3,6 +3,8 @@
 use event::{EventClass, FieldId};
 use trace::{EventView, Trace};
 
+use super::Context;
+
 /// Who runs, wakes and moves.
 #[derive(Clone, Copy, Debug)]
 pub enum Sched {
@@ -35,6 +37,16 @@ pub enum Life {
         child_comm: FieldId,
     },
     Exec(ExecFields),
+    /// A task was made, in the context of the one that made it.
+    New {
+        tid: FieldId,
+        flags: FieldId,
+    },
+    /// The task on the CPU ends. `last`: nothing that it does for others came before.
+    Exit {
+        tid: FieldId,
+        last: bool,
+    },
 }
 
 /// Fields of `sched_process_exec`.
@@ -70,6 +82,9 @@ impl ExecFields {
     }
 }
 
+/// A new task with this flag is another thread of its maker's process (`CLONE_THREAD`).
+pub const CLONE_THREAD: u64 = 0x0001_0000;
+
 /// Fields of an event about one task.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskFields {
@@ -80,6 +95,7 @@ pub struct TaskFields {
     prio_offset: i32,
     /// `target_cpu` or `dest_cpu`.
     cpu: Option<FieldId>,
+    context: Option<Context>,
 }
 
 impl TaskFields {
@@ -97,6 +113,12 @@ impl TaskFields {
     #[inline]
     pub fn prio(&self, event: &EventView<'_>) -> i32 {
         (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
+    }
+
+    /// Whether the tracer says that a hard interrupt had the CPU.
+    #[inline]
+    pub fn in_hard_interrupt(&self, event: &EventView<'_>) -> bool {
+        self.context.is_some_and(|context| context.is_hard(event))
     }
 
     /// The CPU that the event names.
@@ -135,6 +157,7 @@ pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
             prio: field("prio")?,
             prio_offset,
             cpu: class.field(cpu),
+            context: Context::bind(class),
         })
     };
     let wake = |kind| {
@@ -177,6 +200,16 @@ pub(super) fn life(class: &EventClass) -> Option<Life> {
             procname: field("procname"),
             filename: field("filename"),
         }),
+        "task_newtask" => Life::New {
+            tid: tid(class, "")?,
+            flags: field("clone_flags")?,
+        },
+        // Until Linux 6.16, which added `group_dead`, the event comes after the memory was let go
+        // of and whoever waited for that was woken.
+        "sched_process_exit" => Life::Exit {
+            tid: tid(class, "")?,
+            last: field("group_dead").is_some(),
+        },
         _ => return None,
     })
 }

@@ -7,7 +7,7 @@ mod rules;
 
 use std::collections::HashMap;
 
-use event::{Instant, Result, TimeRange};
+use event::{Instant, NamedTask, Result, TimeRange};
 use trace::{Item, Trace};
 
 pub use rules::{Budget, Rules, Subject};
@@ -15,7 +15,7 @@ pub use rules::{Budget, Rules, Subject};
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
 use kernel_state::places;
-use kernel_state::{Change, Comm, Follow, Kernel, Sink};
+use kernel_state::{Change, Follow, Kernel, Sink};
 
 /// What a trace says about a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,13 +269,10 @@ impl<'a> Checker<'a> {
             let Some(begin_ns) = process.woken_ns else {
                 continue;
             };
-            let comm = match process.comm.bytes() {
-                [] => process.woken_as,
-                _ => process.comm,
-            };
+            let task = kernel.named(process);
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
-                let is_it = |subject: &Subject| is_wake_up_of(subject, &comm);
+                let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
                 self.still_open(is_it, begin_ns, process.doubtful);
             }
         }
@@ -304,9 +301,9 @@ fn is_period(subject: &Subject, name: Option<&str>) -> bool {
     }
 }
 
-fn is_wake_up_of(subject: &Subject, comm: &Comm) -> bool {
+fn is_wake_up_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
     match subject {
-        Subject::WakeUp(task) => task.as_bytes() == comm.bytes(),
+        Subject::WakeUp(wanted) => wanted.matches(task),
         Subject::Period(_) => false,
     }
 }
@@ -321,8 +318,8 @@ impl Sink for Checker<'_> {
                 lossy,
                 ..
             } => {
-                let comm = kernel.process(process).comm;
-                let is_it = |subject: &Subject| is_wake_up_of(subject, &comm);
+                let task = kernel.named(kernel.process(process));
+                let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
                 self.sample(is_it, woken_ns, at_ns, lossy);
             }
             Change::Lost { until_ns, .. } => {

@@ -1,6 +1,6 @@
 //! The text of budgets: definitions of periods, and what must not take longer than how long.
 
-use event::{Duration, Error, ErrorKind, Result};
+use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use expr::period::Periods;
 
 /// What a budget is about.
@@ -8,8 +8,8 @@ use expr::period::Periods;
 pub enum Subject {
     /// Periods of this name.
     Period(String),
-    /// From wake-up to switch, of threads of this name.
-    WakeUp(String),
+    /// From wake-up to switch, of these threads.
+    WakeUp(TaskPattern),
 }
 
 /// So long at most, for so many.
@@ -115,7 +115,8 @@ fn budget(line: &str) -> Result<Budget> {
         let error = Error::new(ErrorKind::InvalidInput, what);
         error.found(format!("'{line}'")).mend(FORM)
     };
-    let Some((subject, rest)) = line.split_once(" within ") else {
+    // The name of a task may have the word in it, what follows cannot.
+    let Some((subject, rest)) = line.rsplit_once(" within ") else {
         return Err(wrong("a line is no rule"));
     };
     let mut words = rest.split_whitespace();
@@ -131,13 +132,21 @@ fn budget(line: &str) -> Result<Budget> {
     let subject = subject.trim();
     Ok(Budget {
         text: line.to_owned(),
-        subject: match subject.strip_prefix("wake-up of ") {
-            Some(task) => Subject::WakeUp(task.trim().to_owned()),
+        subject: match subject
+            .strip_prefix("wake-up of")
+            .filter(|rest| is_word_end(rest))
+        {
+            Some(task) => Subject::WakeUp(TaskPattern::parse(task.trim())?),
             None => Subject::Period(subject.to_owned()),
         },
         limit,
         over_ppm,
     })
+}
+
+/// Whether nothing, or a blank, comes next.
+fn is_word_end(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(' ')
 }
 
 /// `p99.9` leaves 1000 of a million.
@@ -162,7 +171,7 @@ mod tests {
             assert_eq!(found, expect, "{line}");
         };
         let period = |name: &str| Subject::Period(name.to_owned());
-        let wake_up = |name: &str| Subject::WakeUp(name.to_owned());
+        let wake_up = |task: &str| Subject::WakeUp(TaskPattern::parse(task).expect("a task"));
         check(
             "control within 2ms",
             Some((period("control"), 2_000_000, 0, 1)),
@@ -173,6 +182,12 @@ mod tests {
             "wake-up of npt within 5us p50",
             Some((wake_up("npt"), 5_000, 500_000, 2)),
         );
+        check(
+            "wake-up of go within me within 5us p50",
+            Some((wake_up("go within me"), 5_000, 500_000, 2)),
+        );
+        check("wake-up of  within 1ms", None);
+        check("wake-up of prio:0 within 1ms", None);
         check("control below 2ms", None);
         check("control within 2", None);
         check("control within 2ms p0", None);

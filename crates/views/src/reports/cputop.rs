@@ -112,8 +112,8 @@ impl CpuTop {
     }
 
     /// The idle task uses nothing.
-    fn wants(&self, process: &Process) -> bool {
-        process.tid != 0 && self.options.wants_process(process)
+    fn wants(&self, kernel: &Kernel, process: &Process) -> bool {
+        process.tid != 0 && self.options.wants_process(kernel, process)
     }
 
     /// A CPU was had from an instant to another.
@@ -129,7 +129,7 @@ impl CpuTop {
             return;
         }
         let wanted = match holder {
-            Holder::Task(id) => self.wants(kernel.process(id)),
+            Holder::Task(id) => self.wants(kernel, kernel.process(id)),
             Holder::SomeTask => self.options.wants_all_processes(),
             Holder::Idle | Holder::Unknown => false,
         };
@@ -163,7 +163,7 @@ impl CpuTop {
         }
         let now_ns = kernel.now_ns();
         let (id, next) = (next, kernel.process(next));
-        let wanted = self.wants(next);
+        let wanted = self.wants(kernel, next);
         // Who is first seen as he leaves ran since the window began.
         let begin_ns = self.begin_ns;
         let busy = self.cpus.entry(cpu).or_insert(Busy {
@@ -269,7 +269,7 @@ impl Question for CpuTop {
             }
             Change::Migrate { process, cpu } => {
                 let (id, process) = (process, kernel.process(*process));
-                if self.wants(process) && self.options.wants_cpu(*cpu) {
+                if self.wants(kernel, process) && self.options.wants_cpu(*cpu) {
                     let thread = self.threads.entry(id.0);
                     thread
                         .or_insert_with(|| Thread::new(process.tid, process.comm))

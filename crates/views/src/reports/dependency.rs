@@ -81,7 +81,7 @@ impl Dependency {
     fn wants(&self, kernel: &Kernel, id: ProcId, begin_ns: i64) -> bool {
         let process = kernel.process(id);
         process.tid != 0
-            && self.options.wants_process(process)
+            && self.options.wants_process(kernel, process)
             && self.options.wants_duration(kernel.now_ns() - begin_ns)
     }
 }

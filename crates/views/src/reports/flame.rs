@@ -71,8 +71,8 @@ impl Flame {
 
     fn wants(&self, kernel: &Kernel, tid: i32) -> bool {
         match kernel.find(tid) {
-            Some(id) => self.options.wants_process(kernel.process(id)),
-            None => self.options.names.is_empty() && self.options.wants_tid(tid),
+            Some(id) => self.options.wants_process(kernel, kernel.process(id)),
+            None => self.options.wants_unseen(tid),
         }
     }
 

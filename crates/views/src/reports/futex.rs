@@ -132,7 +132,7 @@ impl Futexes {
     fn waited(&mut self, kernel: &Kernel, at: Waiting, waiter: ProcId) {
         let end_ns = kernel.now_ns();
         let ns = end_ns - at.begin_ns;
-        let wanted = self.options.wants_process(kernel.process(waiter));
+        let wanted = self.options.wants_process(kernel, kernel.process(waiter));
         // Who was not woken did not wait: the value had changed, or the lock was free.
         if at.woken_by.is_none() || !wanted || !self.options.wants_duration(ns) {
             return;

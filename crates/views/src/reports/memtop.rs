@@ -60,7 +60,7 @@ impl MemTop {
 
     fn pages(&mut self, kernel: &Kernel, id: ProcId, cpu: u32) -> Option<&mut Pages> {
         let process = kernel.process(id);
-        let wanted = self.options.wants_process(process) && self.options.wants_cpu(cpu);
+        let wanted = self.options.wants_process(kernel, process) && self.options.wants_cpu(cpu);
         let pages = || Pages {
             tid: process.tid,
             comm: process.comm,

@@ -6,7 +6,8 @@ use expr::period::Periods;
 use super::code::CodeNames;
 use super::histogram::Bins;
 use super::spill::Spill;
-use kernel_state::Process;
+use event::{TaskPattern, Tid};
+use kernel_state::{Kernel, Process, TaskFilter};
 
 /// What reports are about; each family has tables of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,9 +104,11 @@ pub struct ReportOptions {
     pub refresh_ns: Option<i64>,
     /// Only on these; empty: on all.
     pub cpus: Vec<u32>,
-    /// Only threads of these names; empty: all.
+    /// Only these tasks; empty: all.
+    pub tasks: TaskFilter,
+    /// Of these, only threads with one of these names, byte for byte; empty: all.
     pub names: Vec<String>,
-    /// Only these threads; empty: all.
+    /// Of these, only these threads; empty: all.
     pub tids: Vec<i32>,
     /// Only what lasted as long.
     pub min_ns: Option<i64>,
@@ -156,8 +159,8 @@ pub struct ReportOptions {
 /// A task needs so much of a CPU in each period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtRule {
-    /// The name of its threads.
-    pub task: String,
+    /// Its threads.
+    pub task: TaskPattern,
     /// The period, above zero, in nanoseconds.
     pub period_ns: i64,
     /// What it needs in each.
@@ -184,14 +187,28 @@ impl ReportOptions {
     }
 
     /// Whether a thread is wanted.
-    pub(crate) fn wants_process(&self, process: &Process) -> bool {
+    pub(crate) fn wants_process(&self, kernel: &Kernel, process: &Process) -> bool {
         let named = |name: &String| name.as_bytes() == process.comm.bytes();
-        (self.names.is_empty() || self.names.iter().any(named)) && self.wants_tid(process.tid)
+        let meant = || {
+            let tasks = &self.tasks;
+            !tasks.is_explicit() || tasks.matches(&kernel.named(process))
+        };
+        (self.names.is_empty() || self.names.iter().any(named))
+            && self.wants_tid(process.tid)
+            && meant()
+    }
+
+    /// Whether a thread is wanted of which only the id is known.
+    pub(crate) fn wants_unseen(&self, tid: i32) -> bool {
+        let of_tid = |pattern: &TaskPattern| *pattern == TaskPattern::Tid(Tid(tid));
+        let tasks = &self.tasks;
+        let meant = !tasks.is_explicit() || tasks.patterns.iter().any(of_tid);
+        meant && self.names.is_empty() && self.wants_tid(tid)
     }
 
     /// Whether all threads are.
     pub(crate) fn wants_all_processes(&self) -> bool {
-        self.names.is_empty() && self.tids.is_empty()
+        !self.tasks.is_explicit() && self.names.is_empty() && self.tids.is_empty()
     }
 
     /// Whether a thread of this id is wanted.

@@ -160,7 +160,7 @@ impl RtCheck {
             if doing != Doing::Runs {
                 return;
             }
-            let meant = |rule: &&RtRule| rule.task.as_bytes() == process.comm.bytes();
+            let meant = |rule: &&RtRule| rule.task.matches(&kernel.named(process));
             let places = rules.iter().enumerate();
             let meant = places.filter(|(_, rule)| meant(rule));
             let watched: Vec<Watched> = meant.map(|(r, _)| Watched::new(r, now_ns)).collect();

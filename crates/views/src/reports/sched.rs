@@ -181,7 +181,7 @@ impl Sched {
     fn wake(&mut self, kernel: &Kernel, wake: Wake) {
         let wakee = kernel.process(wake.wakee);
         let latency_ns = wake.switch_ns - wake.woken_ns;
-        if !self.options.wants_process(wakee)
+        if !self.options.wants_process(kernel, wakee)
             || !self.options.wants_cpu(wake.cpu)
             || !self.options.wants_duration(latency_ns)
         {

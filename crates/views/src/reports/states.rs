@@ -96,7 +96,7 @@ impl States {
 
     fn thread(&mut self, kernel: &Kernel, id: ProcId) -> Option<&mut Thread> {
         let process = kernel.process(id);
-        let wanted = process.tid != 0 && self.options.wants_process(process);
+        let wanted = process.tid != 0 && self.options.wants_process(kernel, process);
         wanted.then(|| self.threads.entry(id.0).or_default())
     }
 

@@ -135,7 +135,7 @@ impl Question for SyscallStats {
         else {
             return;
         };
-        let wanted = self.options.wants_process(kernel.process(*process));
+        let wanted = self.options.wants_process(kernel, kernel.process(*process));
         if wanted && self.options.wants_cpu(*cpu) {
             let duration_ns = kernel.now_ns() - begin_ns;
             self.exit(kernel, *process, *call, duration_ns, ret.unwrap_or(0));

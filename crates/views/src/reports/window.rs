@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use event::{Instant, Result, TimeRange};
+use event::{Instant, Result, TaskPattern, TimeRange};
 use expr::Filter;
 use trace::{EventView, Item, Lost, Trace};
 
@@ -169,7 +169,13 @@ pub fn run_reports(
 /// What was asked for by name or id and no thread has.
 fn strangers(kernel: &Kernel, options: &ReportOptions) -> Vec<String> {
     let rules = options.rt_rules.iter().map(|rule| &rule.task);
-    let names = options.names.iter().chain(rules);
+    let patterns = options.tasks.patterns.iter().chain(rules);
+    let is_meant = |pattern: &TaskPattern| {
+        let mut all = kernel.processes();
+        all.any(|(_, process)| pattern.matches(&kernel.named(process)))
+    };
+    let patterns = patterns.filter(|pattern| !is_meant(pattern));
+    let names = options.names.iter();
     let is_called = |name: &str| {
         let mut all = kernel.processes();
         all.any(|(_, process)| process.comm.bytes() == name.as_bytes())
@@ -177,7 +183,9 @@ fn strangers(kernel: &Kernel, options: &ReportOptions) -> Vec<String> {
     let names = names.filter(|name| !is_called(name)).cloned();
     let tids = options.tids.iter();
     let tids = tids.filter(|tid| kernel.find(**tid).is_none());
-    names.chain(tids.map(i32::to_string)).collect()
+    let tids = tids.map(i32::to_string);
+    let patterns = patterns.map(TaskPattern::to_string);
+    names.chain(tids).chain(patterns).collect()
 }
 
 /// The events that were asked for; none: all.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use capture::facts::Facts;
 use capture::watch::{HitReport, Status, WatchObserver};
-use event::{Duration, Result};
+use event::{Duration, Result, TaskPattern};
 use report::Late;
 
 use super::cyclic::Session;
@@ -66,7 +66,7 @@ fn options(explain: &Explain) -> WatchOptions {
         None => Duration::from_ms(1000),
     };
     WatchOptions {
-        target: Target::Tasks(vec![THREADS.to_owned()]),
+        target: Target::Tasks(TaskPattern::parse(THREADS).into_iter().collect()),
         prio_min: None,
         cpus: Vec::new(),
         irq: None,

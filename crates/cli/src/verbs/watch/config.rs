@@ -5,9 +5,8 @@ use std::path::Path;
 use bpf_host::{Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
-use diagnosis::TaskFilter;
 use event::evidence::EndKind;
-use event::{Duration, Error, ErrorKind, Prio, Result, Tid};
+use event::{Duration, Error, ErrorKind, NamedTask, Result, TaskPattern, Tid};
 
 use crate::flags::Until;
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
@@ -47,16 +46,11 @@ fn flight_recorder(options: &SnapshotOptions) -> Result<FlightRecorder> {
 
 fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
     let targets = match &options.target {
-        Target::Tasks(patterns) => Targets::Patterns(patterns.clone()),
-        Target::RealTime => Targets::RealTime,
-        Target::Tid(tid) => {
-            if !Path::new("/proc").join(tid.to_string()).exists() {
-                let error = Error::new(ErrorKind::NotFound, "there is no such task");
-                let error = error.found(format!("tid {tid}"));
-                return Err(error.mend("ps -eLo tid,rtprio,comm lists the tasks"));
-            }
-            Targets::Tids(vec![*tid])
+        Target::Tasks(patterns) => {
+            patterns.iter().try_for_each(is_there)?;
+            Targets::Tasks(patterns.clone())
         }
+        Target::RealTime => Targets::RealTime,
     };
     Ok(WatchConfig {
         targets,
@@ -80,52 +74,85 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
     })
 }
 
+/// Refuses an id that no task has.
+fn is_there(pattern: &TaskPattern) -> Result<()> {
+    let (TaskPattern::Tid(tid) | TaskPattern::Pid(tid)) = pattern else {
+        return Ok(());
+    };
+    if Path::new("/proc").join(tid.to_string()).exists() {
+        return Ok(());
+    }
+    let what = match pattern {
+        TaskPattern::Pid(_) => "there is no such process",
+        _ => "there is no such task",
+    };
+    let error = Error::new(ErrorKind::NotFound, what).found(pattern.to_string());
+    Err(error.mend("ps -eLo pid,tid,rtprio,comm lists the tasks"))
+}
+
 /// The waker's stack is taken at each wake-up of a target, late or not, and costs thirty times the
 /// rest of the watch's work there: for the tasks that somebody named, not for every real-time task
 /// of the machine.
 fn takes_waker_stacks(target: &Target) -> bool {
+    let of_many =
+        |pattern: &TaskPattern| matches!(pattern, TaskPattern::Prio(..) | TaskPattern::RealTime);
     match target {
-        Target::Tasks(_) | Target::Tid(_) => true,
+        Target::Tasks(patterns) => !patterns.iter().any(of_many),
         Target::RealTime => false,
     }
 }
 
-/// The patterns that no task of this moment matches: they may be mistyped.
+/// The patterns of names that no task of this moment matches: they may be mistyped.
 pub fn nobody(target: &Target) -> Vec<String> {
     let Target::Tasks(patterns) = target else {
         return Vec::new();
     };
     let tasks = named_tasks();
-    let is_nobody = |pattern: &&String| {
-        let filter = TaskFilter {
-            names: vec![(*pattern).clone()],
-            ..TaskFilter::default()
-        };
-        // Sets of letters are the kernel side's own: of them nothing is said.
-        let is_known = !pattern.contains(['[', '\\']);
-        is_known
-            && !tasks
-                .iter()
-                .any(|(tid, name)| filter.matches(*tid, name, Prio::from_lttng(20)))
+    let is_meant = |pattern: &TaskPattern| {
+        let mut tasks = tasks.iter();
+        tasks.any(|(process, tid, comm)| {
+            pattern.matches(&NamedTask {
+                tid: *tid,
+                comm,
+                prio: None,
+                pid: Some(process.0),
+                leader: Some(&process.1),
+                is_program: false,
+            })
+        })
     };
-    patterns.iter().filter(is_nobody).cloned().collect()
+    let of_names =
+        |pattern: &&TaskPattern| matches!(pattern, TaskPattern::Name(_) | TaskPattern::Process(_));
+    let absent = patterns
+        .iter()
+        .filter(of_names)
+        .filter(|pattern| !is_meant(pattern));
+    absent.map(TaskPattern::to_string).collect()
 }
 
-/// All tasks and their names.
-fn named_tasks() -> Vec<(Tid, Vec<u8>)> {
+/// A process: its id, and the name of its first thread.
+type Leader = (Tid, Vec<u8>);
+
+/// All tasks: their process, their ids and their names.
+fn named_tasks() -> Vec<(Leader, Tid, Vec<u8>)> {
     let folders = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let tasks = folders(Path::new("/proc"))
-        .into_iter()
-        .flat_map(|process| folders(&process.join("task")));
-    let named = |task: std::path::PathBuf| {
+    let named = |task: &Path| {
         let tid = task.file_name()?.to_str()?.parse().ok()?;
         let name = std::fs::read(task.join("comm")).ok()?;
         Some((Tid(tid), name.strip_suffix(b"\n").unwrap_or(&name).to_vec()))
     };
-    tasks.filter_map(named).collect()
+    let processes = folders(Path::new("/proc")).into_iter();
+    let tasks = processes.filter_map(|process| Some((named(&process)?, process.join("task"))));
+    let tasks = tasks.flat_map(|(leader, folder)| {
+        let threads = folders(&folder).into_iter();
+        let threads = threads.filter_map(|task| named(&task));
+        let threads = threads.map(|(tid, name)| (leader.clone(), tid, name));
+        threads.collect::<Vec<_>>()
+    });
+    tasks.collect()
 }
 
 /// Whoever asks only for tasks that still wait gets no others.
@@ -208,8 +235,15 @@ mod tests {
     fn a_task_that_is_there_is_somebody() {
         let own = std::fs::read_to_string("/proc/self/comm").expect("our own name");
         let absent = "rtscope-absent";
-        let target = Target::Tasks(vec![own.trim_end().to_owned(), absent.to_owned()]);
-        assert_eq!(nobody(&target), [absent]);
+        let own = own.strip_suffix('\n').unwrap_or(&own);
+        let target = |texts: &[&str]| Target::Tasks(TaskPattern::parse_all(texts).expect("tasks"));
+        let named = format!("name:{own}");
+        let process = format!("process:{own}");
+        assert_eq!(nobody(&target(&[&named, absent, "7", "prio:1"])), [absent]);
+        assert_eq!(
+            nobody(&target(&[&process, "process:rtscope-none"])),
+            ["process:rtscope-none"]
+        );
     }
 
     #[test]
@@ -217,8 +251,10 @@ mod tests {
         let check = |target: Target, expect: bool| {
             assert_eq!(takes_waker_stacks(&target), expect, "{target:?}");
         };
-        check(Target::Tasks(vec!["jackd".into()]), true);
-        check(Target::Tid(event::Tid(7)), true);
+        let named = |text| Target::Tasks(TaskPattern::parse_all(&[text]).expect("a task"));
+        check(named("jackd"), true);
+        check(named("7"), true);
+        check(named("prio:50"), false);
         check(Target::RealTime, false);
     }
 

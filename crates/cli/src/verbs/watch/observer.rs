@@ -5,7 +5,7 @@ use std::io::Write;
 use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
 use diagnosis::{Diagnosis, Query, diagnose};
-use event::{Duration, Error, ErrorKind, Result};
+use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
@@ -33,12 +33,26 @@ pub struct Observer {
     beginning: String,
 }
 
+/// The tasks that a pattern means, in words.
+fn meant(pattern: &TaskPattern) -> String {
+    match pattern {
+        TaskPattern::Name(name) => format!("tasks called {}", name.text()),
+        TaskPattern::Tid(tid) => format!("task {tid}"),
+        TaskPattern::Pid(pid) => format!("process {pid}"),
+        TaskPattern::Process(name) => format!("processes called {}", name.text()),
+        TaskPattern::Prio(..) => format!("tasks of {pattern}"),
+        TaskPattern::RealTime => "every real-time task".to_owned(),
+    }
+}
+
 impl Observer {
     /// For a watch with `options`; `live` shows a line that says where it stands.
     pub fn new(options: &WatchOptions, paint: Paint, live: bool) -> Self {
         let whom = match &options.target {
-            Target::Tasks(patterns) => format!("tasks called {}", patterns.join(", ")),
-            Target::Tid(tid) => format!("task {tid}"),
+            Target::Tasks(patterns) => {
+                let meant: Vec<_> = patterns.iter().map(meant).collect();
+                meant.join(", ")
+            }
             Target::RealTime => "every real-time task".to_owned(),
         };
         let when = match (options.over, options.new_worst) {

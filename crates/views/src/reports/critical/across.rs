@@ -187,8 +187,9 @@ impl Across {
         };
         let all = self.hosts.iter().enumerate().flat_map(of_host);
         let wanted = all.filter(|(place, id, _)| {
-            let process = self.hosts[*place].kernel.process(*id);
-            process.tid != 0 && self.options.wants_process(process)
+            let kernel = &self.hosts[*place].kernel;
+            let process = kernel.process(*id);
+            process.tid != 0 && self.options.wants_process(kernel, process)
         });
         let most = wanted.max_by_key(|(_, _, changes)| *changes);
         most.map(|(place, id, _)| (place, id))

@@ -82,7 +82,7 @@ impl<'a> CriticalPath<'a> {
     fn target(&self, kernel: &Kernel) -> Option<ProcId> {
         let wanted = self.recorder.threads().filter(|(id, _)| {
             let process = kernel.process(*id);
-            process.tid != 0 && self.options.wants_process(process)
+            process.tid != 0 && self.options.wants_process(kernel, process)
         });
         let most = wanted.max_by_key(|(_, changes)| *changes);
         most.map(|(id, _)| id)

@@ -248,7 +248,7 @@ impl Question for Io {
                 process,
                 owner,
                 request,
-            } if self.options.wants_process(kernel.process(*process)) => {
+            } if self.options.wants_process(kernel, kernel.process(*process)) => {
                 let thread = self.threads.request(kernel, *process, *owner, request);
                 self.request(*process, request, thread);
             }

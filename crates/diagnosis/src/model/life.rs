@@ -1,0 +1,121 @@
+//! The pass over the events: tasks come, become other programs, and end.
+
+use event::Tid;
+use trace::EventView;
+
+use super::build::Builder;
+use super::chain::{NewNode, NodeId};
+use super::tasks::{Belongs, Run, TaskIndex};
+use crate::StepKind;
+use kernel_state::bind::{CLONE_THREAD, Dump, Life};
+
+/// Whom a thread wakes in this time before its exit is said, and before anybody else, waited for
+/// its end: the kernel says it a little later.
+const EXIT_WAKE_NS_MAX: i64 = 1_000_000;
+
+impl Builder {
+    pub(super) fn life(&mut self, life: Life, cpu: u32, now_ns: i64, event: &EventView<'_>) {
+        match life {
+            Life::Fork {
+                child_tid,
+                child_pid,
+                child_comm,
+                ..
+            } => {
+                let (tid, pid) = (event.i64(child_tid) as i32, event.i64(child_pid) as i32);
+                self.tasks
+                    .belongs(tid, Belongs::to(pid, event.text(child_comm)));
+            }
+            Life::New { tid, flags } => {
+                let maker = self.cpu(cpu).current;
+                let maker = maker.and_then(|task| {
+                    let version = self.tasks.states[task.0 as usize].version;
+                    self.tasks.version(version).map(|version| version.tid)
+                });
+                if let Some(Tid(maker)) = maker.filter(|tid| !tid.is_idle())
+                    && event.u64(flags) & CLONE_THREAD != 0
+                {
+                    let pid = self.tasks.process_of(maker).map_or(maker, |pid| pid.0);
+                    let tid = event.i64(tid) as i32;
+                    self.tasks.belongs(tid, Belongs::to(pid, b""));
+                }
+            }
+            Life::Exec(fields) => {
+                // Whichever thread it is, it is now the only one of its process.
+                let tid = fields.tid(event);
+                self.tasks
+                    .belongs(tid, Belongs::to(tid, b"").with_program());
+                let task = self.tasks.find(tid, cpu);
+                if let (Some(task), Some(comm)) = (task, fields.comm(event)) {
+                    self.tasks.rename(task, comm);
+                    self.mark(cpu, now_ns, false);
+                }
+            }
+            Life::Exit { tid, last } => {
+                if let Some(task) = self.tasks.find(event.i64(tid) as i32, cpu) {
+                    self.ended(task, now_ns, last);
+                }
+            }
+        }
+    }
+
+    /// What was there before the first event.
+    pub(super) fn state_dump(&mut self, dump: Dump, event: &EventView<'_>) {
+        if let Dump::Process { tid, pid, name, .. } = dump {
+            let (tid, pid) = (event.i64(tid) as i32, event.i64(pid) as i32);
+            self.tasks.belongs(tid, Belongs::to(pid, event.text(name)));
+        }
+    }
+
+    /// Whether the task that has the CPU, and no handler, is on its way out.
+    pub(super) fn ends(&self, cpu: u32) -> bool {
+        let state = &self.cpus[cpu as usize];
+        let task = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize]);
+        state.frames.is_empty() && task.is_some_and(|task| task.ends && task.softirqs.is_empty())
+    }
+
+    /// A task that ends does nothing more for anybody: a long sleep until it is gone is no
+    /// lateness.
+    fn ended(&mut self, task: TaskIndex, now_ns: i64, last: bool) {
+        let state = self.tasks.state(task);
+        state.ends = matches!(state.run, Run::On(_));
+        let Some((wakee, woken_ns)) = state.woke.take() else {
+            return;
+        };
+        if last || now_ns - woken_ns > EXIT_WAKE_NS_MAX {
+            return;
+        }
+        let (run, begun_ns) = (
+            self.tasks.state(wakee).run,
+            self.tasks.state(wakee).woken_ns,
+        );
+        let chain = self.tasks.state(wakee).chain;
+        if let Some(node) = self.arena.get(chain).copied()
+            && run == Run::Woken
+            && begun_ns == woken_ns
+        {
+            let step = NewNode {
+                time_ns: node.time_ns,
+                kind: StepKind::Waking,
+                cpu: u32::from(node.cpu),
+                id: node.id,
+                version: node.version,
+            };
+            let alone = self.arena.add(NodeId::NONE, step);
+            self.tasks.state(wakee).chain = alone;
+        }
+    }
+
+    /// The task on the CPU, and no handler, woke somebody.
+    pub(super) fn note_woken(&mut self, cpu: u32, now_ns: i64, wakee: TaskIndex, hard: bool) {
+        let state = &self.cpus[cpu as usize];
+        if let Some(waker) = state.current
+            && !hard
+            && state.frames.is_empty()
+        {
+            self.tasks.state(waker).woke = Some((wakee, now_ns));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! In which context an event happened, where the tracer says it with each event.
+
+use event::{EventClass, FieldId};
+use trace::EventView;
+
+/// Bits of `common_flags` (kernel: `include/linux/trace_events.h`).
+const HARD: u64 = 0x08;
+const SOFT: u64 = 0x10;
+const NMI: u64 = 0x40;
+
+/// The flags that ftrace puts before each event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    flags: FieldId,
+}
+
+impl Context {
+    /// Where events of a class have them.
+    pub fn bind(class: &EventClass) -> Option<Context> {
+        let flags = class.field("common_flags")?;
+        Some(Context { flags })
+    }
+
+    /// Whether a hard interrupt or an NMI had the CPU.
+    pub fn is_hard(&self, event: &EventView<'_>) -> bool {
+        event.u64(self.flags) & (HARD | NMI) != 0
+    }
+
+    /// Whether a softirq had the CPU, or a hard interrupt in one.
+    pub fn is_soft(&self, event: &EventView<'_>) -> bool {
+        event.u64(self.flags) & SOFT != 0
+    }
+}
