@@ -3,6 +3,8 @@
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, TimeRange, Value};
 use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace};
 
+mod lives;
+
 /// A task of a synthetic trace. Priorities are on the kernel's internal scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
@@ -187,9 +189,14 @@ impl SyntheticTrace {
         self.waking(task, cpu).after(1).wakeup(task, cpu)
     }
 
-    /// The task is moved to the run queue of CPU `dest`.
+    /// The task is moved from this CPU's run queue to that of CPU `dest`.
     pub fn migrate(self, task: Task, dest: u32) -> Self {
         let orig = self.cpu;
+        self.migrate_from(task, orig, dest)
+    }
+
+    /// The task is moved from the run queue of CPU `orig` to that of `dest`.
+    pub fn migrate_from(self, task: Task, orig: u32, dest: u32) -> Self {
         self.event(
             "sched_migrate_task",
             &[

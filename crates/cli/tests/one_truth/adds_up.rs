@@ -1,0 +1,68 @@
+//! Per CPU and per thread, what is said to be known and what is said to be unknown are the range.
+
+use views::reports::ReportOptions;
+
+use crate::answers::Answers;
+use crate::prove::{Claim, at_most, same};
+use crate::recording::Recording;
+
+pub fn states_of_each_cpu_add_up_to_the_range(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.cpus.iter().try_for_each(|(cpu, states)| {
+        let sum_ns = states.busy_ns() + states.idle_ns + states.unknown_ns;
+        same(
+            &format!("CPU {cpu}: states, range"),
+            sum_ns,
+            answers.window.ns(),
+        )
+    })
+}
+
+pub fn states_of_each_thread_add_up_to_the_range(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.threads.iter().try_for_each(|(tid, states)| {
+        let known_ns = states.on_cpu_ns() + states.waiting_ns + states.blocked_ns;
+        same(
+            &format!("thread {tid}: states, range"),
+            known_ns + states.unknown_ns,
+            // Of several threads of one id, each has all of the range.
+            answers.window.ns() * states.rows,
+        )
+    })
+}
+
+pub fn a_cpu_is_as_busy_in_resources_as_in_states(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.cpus.iter().try_for_each(|(cpu, states)| {
+        let busy_ns = answers.busy_ns.get(cpu).copied().unwrap_or(0);
+        same(
+            &format!("CPU {cpu}: resources, states"),
+            busy_ns,
+            states.busy_ns(),
+        )
+    })
+}
+
+pub fn threads_on_a_cpu_have_at_most_all_of_it_in_cputop(recording: &Recording) -> Claim {
+    let trace = recording.trace();
+    for cpu in 0..recording.truth.cpus() as u32 {
+        let options = ReportOptions {
+            cpus: vec![cpu],
+            ..ReportOptions::default()
+        };
+        let answers = Answers::asked(&trace, &options)?;
+        let sum_ns = answers.top_ns.values().sum();
+        let what = format!("CPU {cpu}: the threads in cputop");
+        at_most(&what, sum_ns, answers.window.ns())?;
+    }
+    Ok(())
+}
+
+pub fn a_cpu_that_idles_is_not_busy_in_cputop(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.cpus.iter().try_for_each(|(cpu, states)| {
+        let busy_ns = answers.top_cpu_ns.get(cpu).copied().unwrap_or(0);
+        let not_idle_ns = answers.window.ns() - states.idle_ns - states.unknown_ns;
+        at_most(&format!("CPU {cpu}: busy in cputop"), busy_ns, not_idle_ns)
+    })
+}

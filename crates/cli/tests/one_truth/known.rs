@@ -1,0 +1,159 @@
+//! What is said to be known is true, and what the events prove is said.
+
+use crate::answers::Answers;
+use crate::prove::{Claim, at_least, at_most};
+use crate::recording::Recording;
+use crate::truth::{Doing, OnCpu};
+
+/// Where wake-ups are shown only when the task is on its run queue, it was woken up to this before.
+const DELIVERY_NS: i64 = 1_000;
+
+fn is_of(tid: i32) -> impl Fn(&OnCpu) -> bool {
+    move |on: &OnCpu| on.task.is_some_and(|task| task.tid == tid)
+}
+
+pub fn no_thread_had_a_cpu_for_longer_than_in_truth(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    let exits_ns = recording.idle_exits_ns();
+    let runs = |doing: &Doing| matches!(doing, Doing::Running { .. });
+    for tid in recording.truth.tids() {
+        let true_ns = recording.truth.task_ns(tid, answers.window, runs);
+        let true_ns = true_ns + exits_ns.get(&tid).copied().unwrap_or(0);
+        let top_ns = answers.top_ns.get(&tid).copied().unwrap_or(0);
+        at_most(&format!("thread {tid} in cputop"), top_ns, true_ns)?;
+        let states_ns = answers
+            .threads
+            .get(&tid)
+            .map_or(0, |states| states.on_cpu_ns());
+        at_most(&format!("thread {tid} in states"), states_ns, true_ns)?;
+    }
+    Ok(())
+}
+
+pub fn no_cpu_idled_or_was_interrupted_for_longer_than_in_truth(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    let (truth, window) = (&recording.truth, answers.window);
+    for (cpu, states) in &answers.cpus {
+        let idles = |on: &OnCpu| on.task.is_none() && on.handler.is_none();
+        let idle_ns = truth.cpu_ns(*cpu, window, idles);
+        at_most(&format!("CPU {cpu}: idle"), states.idle_ns, idle_ns)?;
+        let handler_ns = truth.cpu_ns(*cpu, window, |on| on.handler.is_some());
+        let said_ns = states.irq_ns + states.softirq_ns;
+        at_most(&format!("CPU {cpu}: handlers"), said_ns, handler_ns)?;
+    }
+    Ok(())
+}
+
+pub fn no_thread_waited_or_slept_for_longer_than_in_truth(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    for (tid, states) in &answers.threads {
+        let waits = |doing: &Doing| matches!(doing, Doing::Waiting { .. });
+        let waiting_ns = recording.truth.task_ns(*tid, answers.window, waits);
+        let what = format!("thread {tid}: waiting in states");
+        at_most(&what, states.waiting_ns, waiting_ns)?;
+        let sleeps = |doing: &Doing| matches!(doing, Doing::Blocked);
+        let blocked_ns = recording.truth.task_ns(*tid, answers.window, sleeps);
+        let of_it = recording.truth.waits.iter().filter(|wait| wait.tid == *tid);
+        let blocked_ns = blocked_ns + of_it.count() as i64 * DELIVERY_NS;
+        let what = format!("thread {tid}: blocked in states");
+        at_most(&what, states.blocked_ns, blocked_ns)?;
+    }
+    Ok(())
+}
+
+pub fn every_wait_that_is_listed_is_a_true_one(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.waits.iter().try_for_each(|wait| {
+        let mut waits = recording.true_waits();
+        let is_it = waits.any(|(truth, span)| {
+            let same_end = truth.tid == wait.tid && span.end_ns == wait.end_ns;
+            same_end && span.begin_ns == wait.begin_ns
+        });
+        match is_it {
+            true => Ok(()),
+            false => Err(format!("schedlog lists what never was: {wait:?}")),
+        }
+    })
+}
+
+pub fn nobody_is_said_to_have_had_the_cpu_who_did_not(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    let exits_ns = recording.idle_exits_ns();
+    for ((waiter, behind), ns) in &answers.behind_ns {
+        let Some(behind) = behind else { continue };
+        let had_it = |on: &OnCpu| on.task.map_or(0, |task| task.tid) == *behind;
+        let true_ns = recording.truth.waited_ns(*waiter, answers.window, had_it);
+        let waits = recording
+            .truth
+            .waits
+            .iter()
+            .filter(|wait| wait.tid == *waiter);
+        let slack_ns = waits.count() as i64 * DELIVERY_NS;
+        let slack_ns = slack_ns + exits_ns.get(behind).copied().unwrap_or(0);
+        let what = format!("thread {waiter} waited for {behind} in dependency");
+        at_most(&what, *ns, true_ns + slack_ns)?;
+    }
+    Ok(())
+}
+
+pub fn what_was_not_recorded_is_unknown(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    answers.cpus.iter().try_for_each(|(cpu, states)| {
+        let lost_ns = recording.unknowable_ns(*cpu, answers.window);
+        at_least(&format!("CPU {cpu}: unknown"), states.unknown_ns, lost_ns)
+    })
+}
+
+pub fn what_the_events_prove_is_known(recording: &Recording) -> Claim {
+    let answers = Answers::of(&recording.trace())?;
+    let truth = &recording.truth;
+    for (cpu, states) in &answers.cpus {
+        let proven = recording.proven(*cpu);
+        let idles = |on: &OnCpu| on.task.is_none() && on.handler.is_none();
+        let idle = proven
+            .iter()
+            .map(|stretch| truth.cpu_ns(*cpu, *stretch, idles));
+        at_least(&format!("CPU {cpu}: idle"), states.idle_ns, idle.sum())?;
+        let handled = |on: &OnCpu| on.handler.is_some();
+        let handled = proven
+            .iter()
+            .map(|stretch| truth.cpu_ns(*cpu, *stretch, handled));
+        let said_ns = states.irq_ns + states.softirq_ns;
+        at_least(&format!("CPU {cpu}: handlers"), said_ns, handled.sum())?;
+    }
+    for tid in truth.tids() {
+        let had = (0..truth.cpus() as u32).flat_map(|cpu| {
+            let proven = recording.proven(cpu);
+            let had = proven
+                .iter()
+                .map(|stretch| truth.cpu_ns(cpu, *stretch, is_of(tid)));
+            had.collect::<Vec<_>>()
+        });
+        let had_ns = had.sum();
+        let top_ns = answers.top_ns.get(&tid).copied().unwrap_or(0);
+        at_least(&format!("thread {tid} in cputop"), top_ns, had_ns)?;
+        let states_ns = answers
+            .threads
+            .get(&tid)
+            .map_or(0, |states| states.on_cpu_ns());
+        at_least(&format!("thread {tid} in states"), states_ns, had_ns)?;
+    }
+    Ok(())
+}
+
+pub fn every_wait_of_a_complete_recording_is_listed(recording: &Recording) -> Claim {
+    if !recording.is_complete() {
+        return Ok(());
+    }
+    let answers = Answers::of(&recording.trace())?;
+    recording.true_waits().try_for_each(|(truth, span)| {
+        let mut listed = answers.waits.iter();
+        let is_it = |wait: &crate::answers::Wait| {
+            (wait.tid, wait.begin_ns, wait.end_ns) == (truth.tid, span.begin_ns, span.end_ns)
+        };
+        match listed.any(is_it) {
+            true => Ok(()),
+            false => Err(format!("schedlog does not list {truth:?}")),
+        }
+    })
+}

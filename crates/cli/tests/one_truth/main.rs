@@ -1,0 +1,102 @@
+//! One recording tells every verb the same, and no number pretends to know: claims about generated
+//! recordings whose truth is known, each under every kind of fault.
+//!
+//! `RTSCOPE_RECORDINGS=N` proves each claim on N new recordings.
+
+mod adds_up;
+mod agree;
+mod answers;
+mod known;
+mod machine;
+mod prove;
+mod recording;
+mod story;
+mod truth;
+mod verdicts;
+
+use prove::holds;
+use recording::Fault;
+
+/// A test for each claim under one fault.
+macro_rules! under {
+    ($module:ident, $fault:expr, $($file:ident::$claim:ident,)*) => {
+        mod $module {
+            use super::*;
+            $(
+                #[test]
+                fn $claim() {
+                    holds($fault, $file::$claim);
+                }
+            )*
+        }
+    };
+}
+
+/// Every claim, under one fault.
+macro_rules! all_claims {
+    ($module:ident, $fault:expr) => {
+        under! {
+            $module, $fault,
+            adds_up::states_of_each_cpu_add_up_to_the_range,
+            adds_up::states_of_each_thread_add_up_to_the_range,
+            adds_up::a_cpu_is_as_busy_in_resources_as_in_states,
+            adds_up::threads_on_a_cpu_have_at_most_all_of_it_in_cputop,
+            adds_up::a_cpu_that_idles_is_not_busy_in_cputop,
+            agree::a_thread_has_the_same_time_in_cputop_and_states,
+            agree::threads_run_as_long_as_their_cpus_in_states,
+            agree::a_thread_waits_for_a_cpu_as_long_in_dependency_as_in_states,
+            agree::diagnose_splits_the_waits_that_schedlog_lists,
+            agree::counts_and_the_worst_wait_are_the_same_in_all_verbs,
+            agree::check_counts_the_wakeups_that_schedstats_counts,
+            known::no_thread_had_a_cpu_for_longer_than_in_truth,
+            known::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth,
+            known::every_wait_that_is_listed_is_a_true_one,
+            known::nobody_is_said_to_have_had_the_cpu_who_did_not,
+            known::what_was_not_recorded_is_unknown,
+            known::what_the_events_prove_is_known,
+            verdicts::a_conclusive_verdict_names_the_largest_cause,
+            verdicts::a_conclusive_verdict_is_about_a_true_wait,
+            verdicts::nothing_was_late_is_said_only_where_nothing_was,
+            verdicts::a_budget_is_held_or_broken_only_where_it_was,
+        }
+    };
+}
+
+all_claims!(in_a_complete_recording, Fault::None);
+all_claims!(where_the_kernel_hides_that_idle_ends, Fault::HiddenIdle);
+all_claims!(where_the_kernel_hides_a_task, Fault::HiddenTask);
+all_claims!(where_events_of_one_cpu_are_lost, Fault::LostOnOne);
+all_claims!(where_events_of_all_cpus_are_lost, Fault::LostOnAll);
+all_claims!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
+
+/// Claims that hold only, or can only be asked, under some faults.
+mod some {
+    use super::*;
+
+    #[test]
+    fn every_wait_of_a_complete_recording_is_listed() {
+        holds(
+            Fault::None,
+            known::every_wait_of_a_complete_recording_is_listed,
+        );
+    }
+
+    /// Before a CPU's events begin, tasks that it wakes seem to sleep.
+    const FAULTS: [Fault; 5] = [
+        Fault::None,
+        Fault::HiddenIdle,
+        Fault::HiddenTask,
+        Fault::LostOnOne,
+        Fault::LostOnAll,
+    ];
+
+    #[test]
+    fn no_thread_waited_or_slept_for_longer_than_in_truth() {
+        for fault in FAULTS {
+            holds(
+                fault,
+                known::no_thread_waited_or_slept_for_longer_than_in_truth,
+            );
+        }
+    }
+}

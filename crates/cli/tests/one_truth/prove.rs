@@ -1,0 +1,70 @@
+//! Runs a claim on generated recordings.
+
+use std::fmt::Display;
+
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use crate::recording::{Fault, Recording};
+
+/// What a claim says when it does not hold.
+pub type Claim = Result<(), String>;
+
+/// So many recordings for each claim and fault, unless the variable says otherwise.
+const RECORDINGS: u32 = 64;
+/// With it, the recordings are others each time.
+const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
+
+/// Claims something of recordings with this fault.
+///
+/// # Panics
+/// When it does not hold, with the shortest recording that shows it.
+pub fn holds(fault: Fault, claim: fn(&Recording) -> Claim) {
+    let asked = std::env::var(RECORDINGS_VARIABLE).ok();
+    let asked: Option<u32> = asked.and_then(|text| text.parse().ok());
+    let config = ProptestConfig {
+        cases: asked.unwrap_or(RECORDINGS),
+        failure_persistence: None,
+        max_shrink_iters: 4_000,
+        ..ProptestConfig::default()
+    };
+    let mut runner = match asked {
+        Some(_) => TestRunner::new(config),
+        None => {
+            let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+            TestRunner::new_with_rng(config, rng)
+        }
+    };
+    let held = runner.run(&fault.recordings(), |recording| {
+        claim(&recording).map_err(TestCaseError::fail)
+    });
+    match held {
+        Ok(()) => (),
+        Err(TestError::Fail(why, recording)) => panic!("{why}\n{recording:?}"),
+        Err(TestError::Abort(why)) => panic!("no recordings: {why}"),
+    }
+}
+
+/// The number that a view gives is the other one's.
+pub fn same<T: PartialEq + Display>(what: &str, one: T, other: T) -> Claim {
+    match one == other {
+        true => Ok(()),
+        false => Err(format!("{what}: {one} and {other}")),
+    }
+}
+
+/// A view says no more than is true.
+pub fn at_most(what: &str, said: i64, truth: i64) -> Claim {
+    match said <= truth {
+        true => Ok(()),
+        false => Err(format!("{what}: said {said} ns, in truth {truth} ns")),
+    }
+}
+
+/// A view says all that is proven.
+pub fn at_least(what: &str, said: i64, proven: i64) -> Claim {
+    match said >= proven {
+        true => Ok(()),
+        false => Err(format!("{what}: said {said} ns, proven are {proven} ns")),
+    }
+}

@@ -1,0 +1,386 @@
+//! What a recorder keeps of a story: switches that the kernel hides, stretches that are lost, CPUs
+//! whose events begin late.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use proptest::prelude::*;
+use testkit::SyntheticTrace;
+use trace::Trace;
+
+use crate::story::{Happening, Record, Story, stories};
+use crate::truth::{TrueWait, Truth, Window};
+
+/// Which events tell of a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    Both,
+    OnlyWaking,
+    OnlyWakeup,
+}
+
+/// A stretch of the story in thousandths of its length.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    pub begin: i64,
+    pub len: i64,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    pub wakes: Wakes,
+    /// The kernel hides when CPUs other than the first leave idle.
+    pub hides_idle: bool,
+    /// The kernel hides switches to and from this task.
+    pub hides_task: Option<i32>,
+    /// Events of one CPU, or of all, are lost, and the trace says so.
+    pub losses: Vec<(Option<u32>, Share)>,
+    /// A CPU's events begin later, and nothing says so.
+    pub late: Option<(u32, i64)>,
+}
+
+/// A story as it was recorded.
+pub struct Recording {
+    pub truth: Truth,
+    pub wakes: Wakes,
+    /// What the trace holds.
+    pub kept: Vec<Record>,
+    /// Switches that were not recorded, though others of their time were.
+    pub hidden: Vec<Record>,
+    /// What was lost: on which CPU, from when until when.
+    pub lost: Vec<(Option<u32>, Window)>,
+    /// Before this, events of that CPU were not recorded.
+    pub late: Option<(u32, i64)>,
+}
+
+impl Recording {
+    pub fn new(story: &Story, faults: &Faults) -> Recording {
+        let (records, truth) = story.play();
+        let begin_ns = records.first().map_or(0, |record| record.at_ns);
+        let len_ns = truth.end_ns - begin_ns;
+        let at = |share: i64| begin_ns + len_ns * share / 1_000;
+        let cpus = truth.cpus() as u32;
+        let lost = faults.losses.iter().map(|(cpu, share)| {
+            let stretch = Window {
+                begin_ns: at(share.begin),
+                end_ns: at(share.begin + share.len),
+            };
+            (cpu.map(|cpu| cpu % cpus), stretch)
+        });
+        let mut recording = Recording {
+            truth,
+            wakes: faults.wakes,
+            kept: Vec::new(),
+            hidden: Vec::new(),
+            lost: lost.collect(),
+            late: faults.late.map(|(cpu, share)| (cpu % cpus, at(share))),
+        };
+        let told = records
+            .into_iter()
+            .filter(|record| recording.is_told(record));
+        let told: Vec<_> = told.collect();
+        recording.hide(told, faults);
+        recording
+    }
+
+    /// Whether a recorder gets an event that the kernel does not hide.
+    fn is_told(&self, record: &Record) -> bool {
+        let is_class = match record.what {
+            Happening::Waking { .. } => self.wakes != Wakes::OnlyWakeup,
+            Happening::Wakeup { .. } => self.wakes != Wakes::OnlyWaking,
+            _ => true,
+        };
+        let begun = |(cpu, from_ns): (u32, i64)| record.cpu != cpu || record.at_ns >= from_ns;
+        let is_lost = self.lost_on(record.cpu).any(|stretch| {
+            // An event at the begin or the end of a loss is the last before or the first after it.
+            stretch.begin_ns < record.at_ns && record.at_ns < stretch.end_ns
+        });
+        is_class && self.late.is_none_or(begun) && !is_lost
+    }
+
+    /// The stretches in which events of this CPU were lost.
+    pub fn lost_on(&self, cpu: u32) -> impl Iterator<Item = Window> {
+        let there = move |(on, _): &&(Option<u32>, Window)| on.is_none_or(|on| on == cpu);
+        self.lost.iter().filter(there).map(|(_, stretch)| *stretch)
+    }
+
+    /// Leaves out the switches that are hidden, where what is told later shows that one is
+    /// missing: of what leaves no trace at all nobody can be asked to know.
+    fn hide(&mut self, told: Vec<Record>, faults: &Faults) {
+        let mut is_hidden = vec![false; told.len()];
+        for cpu in 0..self.truth.cpus() as u32 {
+            let mut open: Vec<usize> = Vec::new();
+            // Who has the CPU by what was told, and when that was.
+            let mut known: Option<(i32, i64)> = None;
+            for (place, record) in told.iter().enumerate() {
+                let Happening::Switch { prev, next, .. } = record.what else {
+                    continue;
+                };
+                if record.cpu != cpu {
+                    continue;
+                }
+                let lost = |since_ns: i64| {
+                    let between = |stretch: Window| {
+                        stretch.end_ns > since_ns && stretch.begin_ns < record.at_ns
+                    };
+                    self.lost_on(cpu).any(between)
+                };
+                if known.is_some_and(|(_, since_ns)| lost(since_ns)) {
+                    known = None;
+                    open.clear();
+                }
+                let is_marked = |tid: i32| tid == prev.tid || tid == next.tid;
+                let hides = (faults.hides_idle && cpu > 0 && prev.tid == 0)
+                    || faults.hides_task.is_some_and(is_marked);
+                if hides && known.is_some() {
+                    open.push(place);
+                    continue;
+                }
+                if known.is_some_and(|(tid, _)| tid != prev.tid) {
+                    open.drain(..).for_each(|place| is_hidden[place] = true);
+                }
+                open.clear();
+                known = Some((next.tid, record.at_ns));
+            }
+        }
+        for (record, is_hidden) in told.into_iter().zip(is_hidden) {
+            match is_hidden {
+                true => self.hidden.push(record),
+                false => self.kept.push(record),
+            }
+        }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> Trace {
+        let trace = SyntheticTrace::new().cpus(self.truth.cpus() as u32);
+        let trace = self
+            .kept
+            .iter()
+            .fold(trace, |trace, record| record.add_to(trace));
+        let lost = self.lost.iter().fold(trace, |trace, (cpu, stretch)| {
+            trace.lost_on(*cpu, stretch.begin_ns, stretch.end_ns)
+        });
+        lost.build()
+    }
+
+    /// Whether nothing is hidden, lost or late.
+    pub fn is_complete(&self) -> bool {
+        self.hidden.is_empty() && self.lost.is_empty() && self.late.is_none()
+    }
+
+    /// From the first event to the last; none when there is none.
+    pub fn window(&self) -> Option<Window> {
+        let (first, last) = (self.kept.first()?, self.kept.last()?);
+        Some(Window {
+            begin_ns: first.at_ns,
+            end_ns: last.at_ns,
+        })
+    }
+
+    /// From the events on, true waits that ended inside of the window.
+    pub fn true_waits(&self) -> impl Iterator<Item = (&TrueWait, Window)> {
+        let window = self.window();
+        let span = |wait: &'_ TrueWait| wait.span(self.wakes != Wakes::OnlyWakeup);
+        let inside = move |span: &Window| {
+            window.is_some_and(|all| all.begin_ns <= span.begin_ns && span.end_ns <= all.end_ns)
+        };
+        let waits = self.truth.waits.iter();
+        let spans = waits.filter_map(move |wait| Some((wait, span(wait)?)));
+        spans.filter(move |(_, span)| inside(span))
+    }
+
+    /// A hidden switch away from idle is taken to be at the arrival of the task: an idle CPU takes
+    /// it at once. This is how much the truth differs, for each task.
+    pub fn idle_exits_ns(&self) -> BTreeMap<i32, i64> {
+        let mut exits = BTreeMap::new();
+        for record in &self.hidden {
+            if let Happening::Switch {
+                prev,
+                next,
+                arrived_ns,
+                ..
+            } = record.what
+                && prev.tid == 0
+            {
+                *exits.entry(next.tid).or_default() += record.at_ns - arrived_ns;
+            }
+        }
+        exits
+    }
+
+    /// The first event of each CPU that was recorded.
+    pub fn first_event_ns(&self, cpu: u32) -> Option<i64> {
+        let first = self.kept.iter().find(|record| record.cpu == cpu);
+        first.map(|record| record.at_ns)
+    }
+
+    /// When who has the CPU is proven: from a recorded switch on, until events are lost, or until
+    /// the last recorded switch before one that is hidden.
+    pub fn proven(&self, cpu: u32) -> Vec<Window> {
+        let end_ns = self.window().map_or(0, |window| window.end_ns);
+        let switches = |records: &[Record]| -> Vec<i64> {
+            let is_switch = |record: &&Record| {
+                record.cpu == cpu && matches!(record.what, Happening::Switch { .. })
+            };
+            let switches = records.iter().filter(is_switch);
+            switches.map(|record| record.at_ns).collect()
+        };
+        let (shown, hidden) = (switches(&self.kept), switches(&self.hidden));
+        let mut stretches = Vec::new();
+        for (place, begin_ns) in shown.iter().copied().enumerate() {
+            let next_ns = shown.get(place + 1).copied().unwrap_or(end_ns);
+            if hidden
+                .iter()
+                .any(|at_ns| begin_ns < *at_ns && *at_ns < next_ns)
+            {
+                continue;
+            }
+            let lost = self.lost_on(cpu).map(|stretch| stretch.begin_ns);
+            let lost = lost.filter(|at_ns| begin_ns <= *at_ns && *at_ns < next_ns);
+            // A loss that began before may reach into this stretch.
+            let still = self.lost_on(cpu);
+            let mut still = still.filter(|lost| lost.begin_ns < begin_ns && begin_ns < lost.end_ns);
+            if still.next().is_none() {
+                stretches.push(Window {
+                    begin_ns,
+                    end_ns: lost.min().unwrap_or(next_ns),
+                });
+            }
+        }
+        stretches
+    }
+
+    /// How much of the window is surely unknown on a CPU: before its first event, and where events
+    /// were lost.
+    pub fn unknowable_ns(&self, cpu: u32, window: Window) -> i64 {
+        let mut gaps: Vec<Window> = self.lost_on(cpu).collect();
+        gaps.push(Window {
+            begin_ns: window.begin_ns,
+            end_ns: self.first_event_ns(cpu).unwrap_or(window.end_ns),
+        });
+        gaps.sort_by_key(|gap| gap.begin_ns);
+        let mut reached_ns = window.begin_ns;
+        let mut unknown_ns = 0;
+        for gap in gaps {
+            let gap = gap.cut(Window {
+                begin_ns: reached_ns,
+                end_ns: window.end_ns,
+            });
+            unknown_ns += gap.ns();
+            reached_ns = reached_ns.max(gap.end_ns);
+        }
+        unknown_ns
+    }
+}
+
+/// The story as it was recorded, a line for each event and for what is not there.
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<(i64, String)> = Vec::new();
+        lines.extend(
+            self.kept
+                .iter()
+                .map(|record| (record.at_ns, record.to_string())),
+        );
+        let hidden = |record: &Record| (record.at_ns, format!("{record}   (hidden)"));
+        lines.extend(self.hidden.iter().map(hidden));
+        for (cpu, stretch) in &self.lost {
+            let on = cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+            let (begin_ns, end_ns) = (stretch.begin_ns, stretch.end_ns);
+            let us = |ns: i64| ns as f64 / 1e3;
+            let line = format!("{:>12.3} us  lost on {on}:", us(begin_ns));
+            lines.push((begin_ns, format!("{line} until {:.3} us", us(end_ns))));
+        }
+        if let Some((cpu, from_ns)) = self.late {
+            let us = from_ns as f64 / 1e3;
+            lines.push((from_ns, format!("{us:>12.3} us  events of CPU {cpu} begin")));
+        }
+        lines.sort_by_key(|(at_ns, _)| *at_ns);
+        writeln!(
+            f,
+            "{} CPUs, wake-ups by {:?}",
+            self.truth.cpus(),
+            self.wakes
+        )?;
+        lines.iter().try_for_each(|(_, line)| writeln!(f, "{line}"))
+    }
+}
+
+fn share() -> impl Strategy<Value = Share> {
+    (0i64..1_000, 1i64..400).prop_map(|(begin, len)| Share {
+        begin,
+        len: len.min(1_000 - begin),
+    })
+}
+
+fn wakes() -> impl Strategy<Value = Wakes> {
+    prop_oneof![
+        3 => Just(Wakes::Both),
+        1 => Just(Wakes::OnlyWaking),
+        1 => Just(Wakes::OnlyWakeup),
+    ]
+}
+
+const NO_FAULTS: Faults = Faults {
+    wakes: Wakes::Both,
+    hides_idle: false,
+    hides_task: None,
+    losses: Vec::new(),
+    late: None,
+};
+
+/// A kind of fault that a property is claimed under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    HiddenIdle,
+    HiddenTask,
+    LostOnOne,
+    LostOnAll,
+    LateCpu,
+}
+
+impl Fault {
+    fn faults(self) -> BoxedStrategy<Faults> {
+        let lost = |cpu: BoxedStrategy<Option<u32>>| {
+            let losses = prop::collection::vec((cpu, share()), 1..3);
+            losses.prop_map(|losses| Faults {
+                losses,
+                ..NO_FAULTS
+            })
+        };
+        let faults = match self {
+            Fault::None => Just(NO_FAULTS).boxed(),
+            Fault::HiddenIdle => Just(Faults {
+                hides_idle: true,
+                ..NO_FAULTS
+            })
+            .boxed(),
+            Fault::HiddenTask => (101i32..109)
+                .prop_map(|tid| Faults {
+                    hides_task: Some(tid),
+                    ..NO_FAULTS
+                })
+                .boxed(),
+            Fault::LostOnOne => lost((0u32..4).prop_map(Some).boxed()).boxed(),
+            Fault::LostOnAll => lost(Just(None).boxed()).boxed(),
+            Fault::LateCpu => (0u32..4, 1i64..900)
+                .prop_map(|late| Faults {
+                    late: Some(late),
+                    ..NO_FAULTS
+                })
+                .boxed(),
+        };
+        (faults, wakes())
+            .prop_map(|(faults, wakes)| Faults { wakes, ..faults })
+            .boxed()
+    }
+
+    /// Recordings with this fault, of any story.
+    pub fn recordings(self) -> impl Strategy<Value = Recording> {
+        let drawn = (stories(), self.faults());
+        drawn.prop_map(|(story, faults)| Recording::new(&story, &faults))
+    }
+}
