@@ -210,6 +210,23 @@ impl Recording {
         exits
     }
 
+    /// Whether the task was switched in at this instant, or between it and its arrival on a CPU
+    /// that is seen to have left idle only later.
+    pub fn may_end_a_wait(&self, tid: i32, at_ns: i64) -> bool {
+        let of_it = |wait: &&TrueWait| wait.tid == tid;
+        let mut waits = self.truth.waits.iter().filter(of_it);
+        let ends = |record: &Record| match record.what {
+            Happening::Switch {
+                prev,
+                next,
+                arrived_ns,
+                ..
+            } => prev.tid == 0 && next.tid == tid && (arrived_ns..=record.at_ns).contains(&at_ns),
+            _ => false,
+        };
+        waits.any(|wait| wait.switch_ns == Some(at_ns)) || self.hidden.iter().any(ends)
+    }
+
     /// The first event of each CPU that was recorded.
     pub fn first_event_ns(&self, cpu: u32) -> Option<i64> {
         let first = self.kept.iter().find(|record| record.cpu == cpu);

@@ -163,13 +163,6 @@ impl Truth {
         });
         waited.sum()
     }
-
-    /// Whether the task was switched in, or waited, at this instant.
-    pub fn is_end_of_wait(&self, tid: i32, at_ns: i64) -> bool {
-        let of_it = self.waits.iter().filter(|wait| wait.tid == tid);
-        let ends = |wait: &TrueWait| wait.switch_ns == Some(at_ns);
-        of_it.clone().any(ends)
-    }
 }
 
 impl TrueWait {

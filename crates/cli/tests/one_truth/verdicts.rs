@@ -1,11 +1,12 @@
 //! A verdict names only who it was, and says that nothing was late only where nothing was.
 
-use diagnosis::{Culprit, LateActivation, TermKind};
+use diagnosis::{Culprit, LateActivation, StepKind, TermKind};
 use event::Duration;
 use report::{TextStyle, diagnosis_text};
 use views::Judgement;
 
 use crate::agree::{checked, diagnosis, names};
+use crate::machine::DEVICE;
 use crate::prove::{Claim, at_most};
 use crate::recording::Recording;
 use crate::truth::{Doing, Handler, OnCpu, TrueWait, Window};
@@ -46,14 +47,33 @@ fn called(recording: &Recording, comm: &str) -> Vec<i32> {
     tids
 }
 
-/// How long the culprit had the CPU in truth while the victim waited; none where it is no cause
-/// that keeps a task waiting.
-fn true_share_ns(recording: &Recording, late: &LateActivation, culprit: &Culprit) -> Option<i64> {
-    let window = Window {
-        begin_ns: late.origin.as_ns(),
-        end_ns: late.end.as_ns(),
+/// Who waits at each time of an activation: the task that its chain of wake-ups has come to.
+fn waiters(late: &LateActivation) -> Vec<(i32, Window)> {
+    let wakings = late
+        .steps
+        .iter()
+        .filter(|step| step.kind == StepKind::Waking);
+    let wakings: Vec<(i32, i64)> = wakings.map(|step| (step.id, step.time.as_ns())).collect();
+    let ends = wakings.iter().skip(1).map(|(_, at_ns)| *at_ns);
+    let ends = ends.chain([late.end.as_ns()]);
+    let waiter = |((tid, begin_ns), end_ns): (&(i32, i64), i64)| {
+        let begin_ns = *begin_ns;
+        (*tid, Window { begin_ns, end_ns })
     };
-    let victim = late.task.tid.0;
+    wakings.iter().zip(ends).map(waiter).collect()
+}
+
+/// How long this had the CPU while a task of the chain waited for it.
+fn true_ns(recording: &Recording, late: &LateActivation, cause: Cause) -> i64 {
+    let waited = waiters(late).into_iter().map(|(waiter, window)| {
+        let had = |on: &OnCpu| cause.had(on);
+        recording.truth.waited_ns(waiter, window, had)
+    });
+    waited.sum()
+}
+
+/// How long the culprit had the CPU in truth; none where it is no task that keeps others waiting.
+fn true_share_ns(recording: &Recording, late: &LateActivation, culprit: &Culprit) -> Option<i64> {
     let task = match &culprit.kind {
         TermKind::RunQueueWait { behind: task }
         | TermKind::PreemptionOff { task, .. }
@@ -65,28 +85,18 @@ fn true_share_ns(recording: &Recording, late: &LateActivation, culprit: &Culprit
         1 => vec![task.tid.0],
         _ => called(recording, &task.comm),
     };
-    let share = |tid: i32| {
-        let had = |on: &OnCpu| Cause::Thread(tid).had(on);
-        recording.truth.waited_ns(victim, window, had)
-    };
+    let share = |tid: i32| true_ns(recording, late, Cause::Thread(tid));
     Some(tids.into_iter().map(share).sum())
 }
 
-/// The most that one thread or handler kept the victim waiting, and who that is.
+/// The most that one thread or handler kept the chain waiting, and who that is.
 fn largest(recording: &Recording, late: &LateActivation) -> Option<(i64, Cause)> {
-    let window = Window {
-        begin_ns: late.origin.as_ns(),
-        end_ns: late.end.as_ns(),
-    };
-    let victim = late.task.tid.0;
     let threads = recording.truth.tids().map(Cause::Thread);
-    let handlers = [Handler::Irq(crate::machine::DEVICE), Handler::Timer];
+    let handlers = [Handler::Irq(DEVICE), Handler::Timer];
     let softirqs = (0..10).map(Handler::Softirq);
     let handlers = handlers.into_iter().chain(softirqs).map(Cause::Handler);
-    let causes = threads.chain(handlers).map(|cause| {
-        let had = |on: &OnCpu| cause.had(on);
-        (recording.truth.waited_ns(victim, window, had), cause)
-    });
+    let causes = threads.chain(handlers);
+    let causes = causes.map(|cause| (true_ns(recording, late, cause), cause));
     causes.max()
 }
 
@@ -146,7 +156,7 @@ pub fn a_conclusive_verdict_is_about_a_true_wait(recording: &Recording) -> Claim
             end_ns,
         };
         let is_open = at_ns == end_ns && recording.truth.task_ns(tid, last, waits) > 0;
-        if !is_open && !recording.truth.is_end_of_wait(tid, at_ns) {
+        if !is_open && !recording.may_end_a_wait(tid, at_ns) {
             let sentence = &group.verdict.sentence;
             return Err(format!(
                 "{sentence}: but {tid} did not come on a CPU at {at_ns} ns"
