@@ -385,7 +385,7 @@ impl Machine {
             Some(Handler::Softirq(_)) => self.end_handler(cpu),
             Some(_) => {
                 let vector = VECTORS[who % VECTORS.len()];
-                if who / 2 % 2 == 0 && !self.cpus[cpu].raised.contains(&vector) {
+                if (who / 2).is_multiple_of(2) && !self.cpus[cpu].raised.contains(&vector) {
                     self.cpus[cpu].raised.push(vector);
                     self.emit(cpu, Happening::SoftirqRaise(vector));
                     self.pass(100);
