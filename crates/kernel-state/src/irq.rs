@@ -42,6 +42,9 @@ impl Kernel {
         let Some(handler) = handler.of(event) else {
             return;
         };
+        if self.ends_unseen(cpu, handler) {
+            self.unseen_handler(cpu, sink);
+        }
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         state
@@ -91,6 +94,18 @@ impl Kernel {
                 sink.change(self, &change);
             }
             _ => {}
+        }
+    }
+
+    /// Whether a handler ends that was not seen to begin.
+    fn ends_unseen(&self, cpu: u32, handler: Handler) -> bool {
+        let Some(state) = self.cpus.get(cpu as usize) else {
+            return false;
+        };
+        match handler {
+            Handler::IrqExit { .. } => state.irq.is_none(),
+            Handler::SoftirqExit { .. } | Handler::VectorExit(_) => state.handlers.what().is_none(),
+            _ => false,
         }
     }
 }

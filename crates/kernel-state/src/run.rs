@@ -243,15 +243,18 @@ impl Kernel {
         }
     }
 
-    /// When the first of those came on the run queue of a CPU that wait there for longer than who
-    /// has it: they may have run before it.
+    /// When the first of those came on the run queue of a CPU that go before who has it, as they
+    /// wait there for longer or have a higher priority: they may have run.
     fn doubt_earlier(&mut self, cpu: u32, holder: Holder) -> Option<i64> {
         let task = holder.task()?;
         let arrived_ns = self.arrived_ns(cpu, task)?;
         let mut first_ns = None;
         for id in (0..self.processes.len() as u32).map(ProcId) {
-            let earlier_ns = self.arrived_ns(cpu, id).filter(|at_ns| *at_ns < arrived_ns);
-            let Some(at_ns) = earlier_ns.filter(|_| id != task) else {
+            let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
+            let goes_first =
+                |at_ns: &i64| *at_ns < arrived_ns || preempts_at_once(prio(id), prio(task));
+            let other_ns = self.arrived_ns(cpu, id).filter(goes_first);
+            let Some(at_ns) = other_ns.filter(|_| id != task) else {
                 continue;
             };
             self.processes.get_mut(id).doubtful = true;
@@ -340,6 +343,42 @@ impl Kernel {
         // Handlers between the two are certain.
         state.run.stretches = run.stretches;
         state.run.stretches.push((end_ns, CpuWhat::Unknown));
+    }
+
+    /// Somebody else had a CPU since `from_ns`, nobody knows for how long. Its handlers are certain.
+    pub(super) fn doubt_run(&mut self, cpu: u32, from_ns: i64) {
+        let Some(run) = self.cpus.get(cpu as usize).map(|state| &state.run) else {
+            return;
+        };
+        let is_known = matches!(run.belief, Belief::Switched(_));
+        if !is_known || from_ns < run.begin_ns {
+            return;
+        }
+        let stretches = run.stretches.clone();
+        self.lose_run(cpu, from_ns);
+        self.cpus[cpu as usize].run.stretches = stretches;
+    }
+
+    /// A handler ends that was not seen to begin: nobody knows what came before the CPU's first
+    /// switch up to here.
+    pub(super) fn unseen_handler<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        let end_ns = self.now_ns;
+        let Some(state) = self.cpus.get_mut(cpu as usize) else {
+            return;
+        };
+        if state.run.belief != Belief::UntilFirstSwitch {
+            return;
+        }
+        let run = std::mem::take(&mut state.run);
+        state.run.belief = Belief::UntilFirstSwitch;
+        state.run.begin_ns = end_ns;
+        let part = Part {
+            holder: Holder::Unknown,
+            begin_ns: run.begin_ns,
+            end_ns,
+            inferred: false,
+        };
+        self.tell(cpu, &run, part, sink);
     }
 
     /// Tells what a CPU did up to the loss after which nothing is known of it.

@@ -111,6 +111,9 @@ impl Kernel {
         sink.change(self, &change);
         self.tell_scheduled_in(cpu, next, wait, sink);
         self.leave(cpu, prev, prev_runnable, sink);
+        if fields.ends(event) {
+            self.processes.get_mut(prev).blocked_since_ns = None;
+        }
     }
 
     /// A task came on a CPU, which was not recorded.
@@ -183,7 +186,11 @@ impl Kernel {
         let pending = process.pending.take().filter(|_| has_wakeup);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);
-        process.arrived = None;
+        process.arrived = runnable.then_some(Arrival {
+            cpu,
+            at_ns: now_ns,
+            under_way: false,
+        });
         // Woken between its decision to block and this switch.
         if let Some(by) = pending.filter(|_| !runnable) {
             self.woken(id, by, sink);
@@ -263,7 +270,7 @@ impl Kernel {
         let arrived = process.arrived;
         if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
             // Whoever seemed to have that CPU had it up to then at most.
-            self.lose_run(cpu, at_ns);
+            self.doubt_run(cpu, at_ns);
         }
         let cpu = arrived.map_or(0, |arrival| arrival.cpu);
         self.scheduled_in(cpu, id, self.now_ns, sink);

@@ -14,10 +14,7 @@ use crate::truth::{Doing, Window};
 
 /// The diagnosis of every task; none where the trace has nothing to diagnose.
 pub fn diagnosis(trace: &Trace, threshold: Option<Duration>) -> Option<Diagnosis> {
-    let tasks = TaskFilter {
-        names: vec!["*".to_owned()],
-        ..TaskFilter::default()
-    };
+    let tasks = TaskFilter::parse(&["*"]).expect("a pattern");
     let query = Query {
         tasks,
         threshold,

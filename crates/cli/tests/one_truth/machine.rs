@@ -27,7 +27,7 @@ const TASKS: [Task; 8] = [
     Task::rt(105, "audio", 70),
     Task::rt(106, "irq/24-snd", 50),
     Task::nice(107, "net", -5),
-    Task::fair(108, "ksoftirqd/1"),
+    Task::fair(108, "kworker/1:0"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,18 @@ impl Machine {
             }
         }
         machine.note();
+        machine.tick();
         machine
+    }
+
+    /// The timer ticks on each CPU: the events of all begin.
+    fn tick(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            self.begin_handler(cpu, Handler::Timer);
+            self.pass(500);
+            self.end_handler(cpu);
+            self.pass(100);
+        }
     }
 
     /// What happened, and the truth about it.
@@ -369,16 +380,12 @@ impl Machine {
             _ => Handler::Timer,
         };
         match self.cpus[cpu].handlers.last() {
-            None if self.cpus[cpu].raised.is_empty() => self.begin_handler(cpu, irq),
-            None => {
-                let vector = self.cpus[cpu].raised.remove(0);
-                self.begin_handler(cpu, Handler::Softirq(vector));
-            }
+            None => self.begin_handler(cpu, irq),
             Some(Handler::Softirq(_)) if who.is_multiple_of(3) => self.begin_handler(cpu, irq),
             Some(Handler::Softirq(_)) => self.end_handler(cpu),
             Some(_) => {
                 let vector = VECTORS[who % VECTORS.len()];
-                if who / 2 % 2 == 0 && !self.cpus[cpu].raised.contains(&vector) {
+                if (who / 2).is_multiple_of(2) && !self.cpus[cpu].raised.contains(&vector) {
                     self.cpus[cpu].raised.push(vector);
                     self.emit(cpu, Happening::SoftirqRaise(vector));
                     self.pass(100);
@@ -396,6 +403,12 @@ impl Machine {
     fn end_handler(&mut self, cpu: usize) {
         if let Some(handler) = self.cpus[cpu].handlers.pop() {
             self.emit(cpu, Happening::HandlerEnd(handler));
+        }
+        // What an interrupt raised runs when the last one ends, before any task.
+        if !self.is_in_handler(cpu) && !self.cpus[cpu].raised.is_empty() {
+            let vector = self.cpus[cpu].raised.remove(0);
+            self.pass(50);
+            self.begin_handler(cpu, Handler::Softirq(vector));
         }
     }
 

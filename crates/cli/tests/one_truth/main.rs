@@ -6,6 +6,8 @@
 mod adds_up;
 mod agree;
 mod answers;
+mod cases;
+mod damage;
 mod known;
 mod machine;
 mod prove;
@@ -32,9 +34,9 @@ macro_rules! under {
     };
 }
 
-/// Every claim, under one fault.
+/// Every claim that can be asked of any trace, under one fault.
 macro_rules! all_claims {
-    ($module:ident, $fault:expr) => {
+    ($module:ident, $fault:expr, $($file:ident::$claim:ident,)*) => {
         under! {
             $module, $fault,
             adds_up::states_of_each_cpu_add_up_to_the_range,
@@ -52,51 +54,62 @@ macro_rules! all_claims {
             known::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth,
             known::every_wait_that_is_listed_is_a_true_one,
             known::nobody_is_said_to_have_had_the_cpu_who_did_not,
-            known::what_was_not_recorded_is_unknown,
-            known::what_the_events_prove_is_known,
             verdicts::a_conclusive_verdict_names_the_largest_cause,
             verdicts::a_conclusive_verdict_is_about_a_true_wait,
             verdicts::nothing_was_late_is_said_only_where_nothing_was,
             verdicts::a_budget_is_held_or_broken_only_where_it_was,
+            $($file::$claim,)*
         }
     };
 }
 
-all_claims!(in_a_complete_recording, Fault::None);
-all_claims!(where_the_kernel_hides_that_idle_ends, Fault::HiddenIdle);
-all_claims!(where_the_kernel_hides_a_task, Fault::HiddenTask);
-all_claims!(where_events_of_one_cpu_are_lost, Fault::LostOnOne);
-all_claims!(where_events_of_all_cpus_are_lost, Fault::LostOnAll);
-all_claims!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
-
-/// Claims that hold only, or can only be asked, under some faults.
-mod some {
-    use super::*;
-
-    #[test]
-    fn every_wait_of_a_complete_recording_is_listed() {
-        holds(
-            Fault::None,
-            known::every_wait_of_a_complete_recording_is_listed,
-        );
-    }
-
-    /// Before a CPU's events begin, tasks that it wakes seem to sleep.
-    const FAULTS: [Fault; 5] = [
-        Fault::None,
-        Fault::HiddenIdle,
-        Fault::HiddenTask,
-        Fault::LostOnOne,
-        Fault::LostOnAll,
-    ];
-
-    #[test]
-    fn no_thread_waited_or_slept_for_longer_than_in_truth() {
-        for fault in FAULTS {
-            holds(
-                fault,
-                known::no_thread_waited_or_slept_for_longer_than_in_truth,
-            );
+/// Those too that ask where exactly events are missing.
+macro_rules! all_claims_and_extents {
+    ($module:ident, $fault:expr) => {
+        all_claims! {
+            $module, $fault,
+            known::what_was_not_recorded_is_unknown,
+            known::what_the_events_prove_is_known,
         }
-    }
+    };
+}
+
+all_claims_and_extents!(in_a_complete_recording, Fault::None);
+all_claims_and_extents!(where_the_kernel_hides_that_idle_ends, Fault::HiddenIdle);
+all_claims_and_extents!(where_the_kernel_hides_a_task, Fault::HiddenTask);
+all_claims_and_extents!(where_events_of_one_cpu_are_lost, Fault::LostOnOne);
+all_claims_and_extents!(where_events_of_all_cpus_are_lost, Fault::LostOnAll);
+all_claims_and_extents!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
+all_claims!(where_bytes_are_damaged, Fault::Damaged,);
+
+/// Before a CPU's events begin, tasks that it wakes seem to sleep: not asked there.
+macro_rules! sleeps {
+    ($($module:ident: $fault:expr,)*) => {
+        mod no_thread_waited_or_slept_for_longer_than_in_truth {
+            use super::*;
+            $(
+                #[test]
+                fn $module() {
+                    holds($fault, known::no_thread_waited_or_slept_for_longer_than_in_truth);
+                }
+            )*
+        }
+    };
+}
+
+sleeps! {
+    in_a_complete_recording: Fault::None,
+    where_the_kernel_hides_that_idle_ends: Fault::HiddenIdle,
+    where_the_kernel_hides_a_task: Fault::HiddenTask,
+    where_events_of_one_cpu_are_lost: Fault::LostOnOne,
+    where_events_of_all_cpus_are_lost: Fault::LostOnAll,
+    where_bytes_are_damaged: Fault::Damaged,
+}
+
+#[test]
+fn every_wait_of_a_complete_recording_is_listed() {
+    holds(
+        Fault::None,
+        known::every_wait_of_a_complete_recording_is_listed,
+    );
 }

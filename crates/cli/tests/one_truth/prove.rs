@@ -11,7 +11,9 @@ use crate::recording::{Fault, Recording};
 pub type Claim = Result<(), String>;
 
 /// So many recordings for each claim and fault, unless the variable says otherwise.
-const RECORDINGS: u32 = 64;
+const RECORDINGS: u32 = 100;
+/// The same where each has to be written to disk.
+const RECORDINGS_ON_DISK: u32 = 25;
 /// With it, the recordings are others each time.
 const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 
@@ -22,10 +24,14 @@ const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 pub fn holds(fault: Fault, claim: fn(&Recording) -> Claim) {
     let asked = std::env::var(RECORDINGS_VARIABLE).ok();
     let asked: Option<u32> = asked.and_then(|text| text.parse().ok());
+    let (cases, max_shrink_iters) = match fault {
+        Fault::Damaged => (RECORDINGS_ON_DISK, 200),
+        _ => (RECORDINGS, 2_000),
+    };
     let config = ProptestConfig {
-        cases: asked.unwrap_or(RECORDINGS),
+        cases: asked.unwrap_or(cases),
         failure_persistence: None,
-        max_shrink_iters: 4_000,
+        max_shrink_iters,
         ..ProptestConfig::default()
     };
     let mut runner = match asked {

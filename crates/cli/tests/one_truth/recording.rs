@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use testkit::SyntheticTrace;
 use trace::Trace;
 
+use crate::damage::{Damage, Opened, damaged};
 use crate::story::{Happening, Record, Story, stories};
 use crate::truth::{TrueWait, Truth, Window};
 
@@ -38,6 +39,8 @@ pub struct Faults {
     pub losses: Vec<(Option<u32>, Share)>,
     /// A CPU's events begin later, and nothing says so.
     pub late: Option<(u32, i64)>,
+    /// The trace is on disk, and bytes of it were overwritten.
+    pub damage: Option<Damage>,
 }
 
 /// A story as it was recorded.
@@ -52,6 +55,7 @@ pub struct Recording {
     pub lost: Vec<(Option<u32>, Window)>,
     /// Before this, events of that CPU were not recorded.
     pub late: Option<(u32, i64)>,
+    pub damage: Option<Damage>,
 }
 
 impl Recording {
@@ -75,6 +79,7 @@ impl Recording {
             hidden: Vec::new(),
             lost: lost.collect(),
             late: faults.late.map(|(cpu, share)| (cpu % cpus, at(share))),
+            damage: faults.damage,
         };
         let told = records
             .into_iter()
@@ -153,7 +158,15 @@ impl Recording {
     }
 
     /// The trace.
-    pub fn trace(&self) -> Trace {
+    pub fn trace(&self) -> Opened {
+        let trace = self.in_memory();
+        match &self.damage {
+            Some(damage) => damaged(&trace, damage),
+            None => trace.into(),
+        }
+    }
+
+    fn in_memory(&self) -> Trace {
         let trace = SyntheticTrace::new().cpus(self.truth.cpus() as u32);
         let trace = self
             .kept
@@ -165,9 +178,19 @@ impl Recording {
         lost.build()
     }
 
+    /// Whether bytes that are damaged still read as events, but others. Nobody can know of all.
+    pub fn is_garbled(&self) -> bool {
+        let Some(damage) = &self.damage else {
+            return false;
+        };
+        let trace = self.in_memory();
+        !damaged(&trace, damage).is_only_less_than(&trace)
+    }
+
     /// Whether nothing is hidden, lost or late.
     pub fn is_complete(&self) -> bool {
-        self.hidden.is_empty() && self.lost.is_empty() && self.late.is_none()
+        let told = self.hidden.is_empty() && self.lost.is_empty() && self.late.is_none();
+        told && self.damage.is_none()
     }
 
     /// From the first event to the last; none when there is none.
@@ -315,6 +338,9 @@ impl fmt::Debug for Recording {
             lines.push((from_ns, format!("{us:>12.3} us  events of CPU {cpu} begin")));
         }
         lines.sort_by_key(|(at_ns, _)| *at_ns);
+        if let Some(damage) = &self.damage {
+            writeln!(f, "{damage:?}")?;
+        }
         writeln!(
             f,
             "{} CPUs, wake-ups by {:?}",
@@ -346,6 +372,7 @@ const NO_FAULTS: Faults = Faults {
     hides_task: None,
     losses: Vec::new(),
     late: None,
+    damage: None,
 };
 
 /// A kind of fault that a property is claimed under.
@@ -357,6 +384,7 @@ pub enum Fault {
     LostOnOne,
     LostOnAll,
     LateCpu,
+    Damaged,
 }
 
 impl Fault {
@@ -389,6 +417,12 @@ impl Fault {
                     ..NO_FAULTS
                 })
                 .boxed(),
+            Fault::Damaged => Damage::any()
+                .prop_map(|damage| Faults {
+                    damage: Some(damage),
+                    ..NO_FAULTS
+                })
+                .boxed(),
         };
         (faults, wakes())
             .prop_map(|(faults, wakes)| Faults { wakes, ..faults })
@@ -398,6 +432,9 @@ impl Fault {
     /// Recordings with this fault, of any story.
     pub fn recordings(self) -> impl Strategy<Value = Recording> {
         let drawn = (stories(), self.faults());
-        drawn.prop_map(|(story, faults)| Recording::new(&story, &faults))
+        let recordings = drawn.prop_map(|(story, faults)| Recording::new(&story, &faults));
+        recordings.prop_filter("a damage that only takes events away", |recording| {
+            !recording.is_garbled()
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! What is true: who had each CPU at each nanosecond, what each task did, each wake-up and its wait.
+//! What is true: who had each CPU at each nanosecond, what each task did, each wake-up and its end.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,7 @@
 //! it: the idle task's on all CPUs but the first, and others'. Only switches away from such a task
 //! can be missing, so that nothing else ran between it and the next task that the trace shows.
 
+use event::Prio;
 use kernel_state::preempts_at_once;
 
 use super::build::Builder;
@@ -16,13 +17,8 @@ impl Builder {
     /// An idle CPU takes a runnable task at once, and a task of a higher rank puts one of a lower
     /// rank aside at once.
     pub(super) fn contradiction(&mut self, cpu: u32, current: TaskIndex, prev: TaskIndex) {
-        let prio = |task: TaskIndex| {
-            let version = self
-                .tasks
-                .version(self.tasks.states[task.0 as usize].version);
-            version.map(|version| version.prio)
-        };
-        let at_once = self.is_idle(current) || preempts_at_once(prio(prev), prio(current));
+        let preempts = preempts_at_once(self.prio(prev), self.prio(current));
+        let at_once = self.is_idle(current) || preempts;
         match self.arrived_ns(cpu, prev) {
             Some(arrived_ns) if at_once && !self.forget_earlier(cpu, prev, arrived_ns) => {
                 self.infer(cpu, current, prev, arrived_ns);
@@ -32,15 +28,22 @@ impl Builder {
         self.forget(current);
     }
 
-    /// Forgets those that wait for the CPU for longer than `task`, which leaves it: they may have
-    /// run before it. Whether there are such.
+    fn prio(&self, task: TaskIndex) -> Option<Prio> {
+        let version = self.tasks.states[task.0 as usize].version;
+        self.tasks.version(version).map(|version| version.prio)
+    }
+
+    /// Forgets those that go before `task`, which leaves the CPU, as they wait for longer or have
+    /// a higher priority: they may have run. Whether there are such.
     fn forget_earlier(&mut self, cpu: u32, task: TaskIndex, arrived_ns: i64) -> bool {
         let all = (0..self.tasks.states.len() as u32).map(TaskIndex);
         let earlier: Vec<TaskIndex> = all
             .filter(|other| *other != task)
             .filter(|other| {
-                self.arrived_ns(cpu, *other)
-                    .is_some_and(|at| at < arrived_ns)
+                let goes_first = |at_ns| {
+                    at_ns < arrived_ns || preempts_at_once(self.prio(*other), self.prio(task))
+                };
+                self.arrived_ns(cpu, *other).is_some_and(goes_first)
             })
             .collect();
         earlier.iter().for_each(|other| self.forget(*other));

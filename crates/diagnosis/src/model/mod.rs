@@ -131,7 +131,7 @@ impl Model {
     /// Whether events were lost on any CPU inside `range`: a task may have run there.
     pub fn has_loss(&self, range: TimeRange) -> bool {
         let mut losses = self.losses.iter();
-        losses.any(|lost| lost.range.begin < range.end && range.begin <= lost.range.end)
+        losses.any(|lost| lost.range.begin <= range.end && range.begin <= lost.range.end)
     }
 
     /// Whether a CPU's first event lies between two instants: what it did before is not known, and

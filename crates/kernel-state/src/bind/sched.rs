@@ -147,6 +147,15 @@ impl SwitchFields {
     }
 }
 
+impl SwitchFields {
+    /// Whether the task that leaves the CPU has ended (`EXIT_DEAD`, `EXIT_ZOMBIE`): it waits for
+    /// nothing.
+    pub fn ends(&self, event: &EventView<'_>) -> bool {
+        const EXIT_STATES: i64 = 0x10 | 0x20;
+        event.i64(self.prev_state) & EXIT_STATES != 0
+    }
+}
+
 pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
     let field = |field: &str| class.field(field);
     let task = |prefix: &str, prio_offset: i32, cpu: &str| {

@@ -1,0 +1,256 @@
+//! Small texts of ftrace whose truth can be read off, each once answered wrongly.
+
+use diagnosis::{Culprit, Diagnosis, Query, TaskFilter, TermKind, diagnose};
+use tempfile::TempDir;
+use trace::Trace;
+
+use crate::answers::Answers;
+
+const MS: i64 = 1_000_000;
+
+/// Opens lines of ftrace's text and asks all reports.
+fn open(text: &str) -> (TempDir, Trace, Answers) {
+    let dir = TempDir::new().expect("a folder");
+    let path = dir.path().join("trace.txt");
+    std::fs::write(&path, format!("# tracer: nop\n#\n{text}")).expect("written");
+    let trace = Trace::open(&path).expect("a text of ftrace");
+    let answers = Answers::of(&trace).expect("all reports answer");
+    (dir, trace, answers)
+}
+
+/// The line of a switch on CPU 0: who leaves and in which state, who comes.
+fn switch(at: &str, prev: (&str, i32, i32), state: &str, next: (&str, i32, i32)) -> String {
+    let ((prev_comm, prev_pid, prev_prio), (next_comm, next_pid, next_prio)) = (prev, next);
+    format!(
+        "{prev_comm:>16}-{prev_pid} [000] d..2. {at}: sched_switch: prev_comm={prev_comm} \
+         prev_pid={prev_pid} prev_prio={prev_prio} prev_state={state} ==> \
+         next_comm={next_comm} next_pid={next_pid} next_prio={next_prio}\n"
+    )
+}
+
+/// The line of an event that is no switch.
+fn line(at: &str, task: (&str, i32, i32), flags: &str, what: &str) -> String {
+    let (comm, pid, _) = task;
+    format!("{comm:>16}-{pid} [000] {flags} {at}: {what}\n")
+}
+
+/// A wake-up: `sched_waking` and `sched_wakeup`, 1 µs later.
+fn wake(at: [&str; 2], by: (&str, i32, i32), flags: &str, task: (&str, i32, i32)) -> String {
+    let (comm, pid, prio) = task;
+    let what = |name: &str| format!("{name}: comm={comm} pid={pid} prio={prio} target_cpu=000");
+    let waking = line(at[0], by, flags, &what("sched_waking"));
+    waking + &line(at[1], by, flags, &what("sched_wakeup"))
+}
+
+const IDLE: (&str, i32, i32) = ("swapper/0", 0, 120);
+const A: (&str, i32, i32) = ("A", 22, 120);
+const B: (&str, i32, i32) = ("B", 33, 120);
+const HOG: (&str, i32, i32) = ("hog", 22, 39);
+const VIC: (&str, i32, i32) = ("vic", 44, 49);
+const OTHER: (&str, i32, i32) = ("other", 33, 120);
+const LOW: (&str, i32, i32) = ("low", 22, 120);
+
+/// The diagnosis of the worst activation of a task.
+fn worst(trace: &Trace, name: &str) -> Diagnosis {
+    let tasks = TaskFilter::parse(&[name]).expect("a pattern");
+    let query = Query {
+        tasks,
+        worst: 1,
+        ..Query::default()
+    };
+    diagnose(trace, &query).expect("it can be diagnosed")
+}
+
+/// The first cause of a conclusive verdict.
+fn first_culprit(diagnosis: &Diagnosis) -> Option<&Culprit> {
+    let verdict = diagnosis.verdict().filter(|verdict| verdict.conclusive)?;
+    verdict.culprits.first()
+}
+
+#[test]
+fn a_run_whose_end_is_hidden_is_unknown() {
+    let text = [
+        switch("100.000000", IDLE, "R", A),
+        switch("100.010000", B, "S", IDLE),
+        switch("100.990000", IDLE, "R", B),
+        switch("101.000000", B, "S", IDLE),
+    ];
+    let (_dir, _, answers) = open(&text.concat());
+    let cpu = &answers.cpus[&0];
+    assert_eq!(cpu.idle_ns, 980 * MS, "{cpu:?}");
+    assert_eq!(cpu.busy_ns() + cpu.unknown_ns, 20 * MS, "{cpu:?}");
+    let had_ns = |tid: i32| answers.top_ns.get(&tid).copied().unwrap_or(0);
+    assert!(had_ns(A.1) <= 10 * MS, "A: {} ns", had_ns(A.1));
+    assert!(
+        had_ns(A.1) + had_ns(B.1) <= 20 * MS,
+        "B: {} ns",
+        had_ns(B.1)
+    );
+    assert!(had_ns(B.1) >= 10 * MS, "its second run is all there");
+}
+
+/// One second is lost inside of all that is open.
+fn check_hole(text: &str) {
+    let (_dir, trace, answers) = open(text);
+    let cpu = &answers.cpus[&0];
+    assert!(cpu.unknown_ns >= 999 * MS, "{cpu:?}");
+    let threads_ns: i64 = answers.top_ns.values().sum();
+    assert!(
+        threads_ns <= answers.window.ns() - cpu.unknown_ns,
+        "{:?}",
+        answers.top_ns
+    );
+    for wait in &answers.waits {
+        let known = wait.end_ns - wait.begin_ns < 999 * MS;
+        assert!(known, "a wait that crosses the hole: {wait:?}");
+    }
+    assert!(first_culprit(&worst(&trace, "vic")).is_none());
+}
+
+#[test]
+fn what_crosses_lost_events_is_unknown() {
+    let text = [
+        switch("100.000000", IDLE, "R", HOG),
+        switch("100.000100", HOG, "S", OTHER),
+        switch("100.000200", OTHER, "S", HOG),
+        line(
+            "100.000300",
+            IDLE,
+            "dN.1.",
+            "sched_waking: comm=vic pid=44 prio=49 target_cpu=000",
+        ),
+        "CPU:0 [LOST 1000 EVENTS]\n".to_owned(),
+        switch("101.000000", VIC, "S", OTHER),
+        switch("101.000100", OTHER, "S", IDLE),
+        switch("101.000200", IDLE, "R", VIC),
+        switch("101.000300", VIC, "S", IDLE),
+    ];
+    check_hole(&text.concat());
+}
+
+#[test]
+fn a_wait_that_crosses_lost_events_is_unknown() {
+    let text = [
+        switch("100.000000", IDLE, "R", HOG),
+        switch("100.000050", HOG, "S", VIC),
+        switch("100.000060", VIC, "S", HOG),
+        wake(["100.000100", "100.000101"], HOG, "dN.1.", VIC),
+        "CPU:0 [LOST 1000 EVENTS]\n".to_owned(),
+        switch("101.000000", IDLE, "R", VIC),
+        switch("101.000300", VIC, "S", IDLE),
+    ];
+    check_hole(&text.concat());
+}
+
+#[test]
+fn a_wait_behind_two_is_dealt_out_to_both() {
+    let (hog_a, hog_b) = (("hogA", 22, 39), ("hogB", 33, 39));
+    let text = [
+        switch("100.000000", IDLE, "R", hog_a),
+        wake(["100.000100", "100.000101"], hog_a, "dN.1.", VIC),
+        switch("100.050100", hog_a, "S", hog_b),
+        switch("100.050200", hog_b, "S", VIC),
+        switch("100.060000", VIC, "S", IDLE),
+    ];
+    let (_dir, trace, answers) = open(&text.concat());
+    let behind_ns = |tid: i32| {
+        answers
+            .behind_ns
+            .get(&(VIC.1, Some(tid)))
+            .copied()
+            .unwrap_or(0)
+    };
+    assert_eq!(behind_ns(hog_b.1), MS / 10);
+    // Its first microsecond is the delivery of the wake-up, or the wait's.
+    let hog_a_ns = behind_ns(hog_a.1);
+    assert!(
+        (50 * MS - 1_000..=50 * MS).contains(&hog_a_ns),
+        "{hog_a_ns} ns"
+    );
+    let diagnosis = worst(&trace, "vic");
+    let first = first_culprit(&diagnosis).expect("a verdict");
+    assert_eq!(
+        first.kind.task().map(|task| task.comm.as_str()),
+        Some("hogA")
+    );
+    assert_eq!(first.duration.as_ns(), 50 * MS - 1_000);
+}
+
+/// A handler of this name has the CPU for 10 ms around the wake-up.
+fn check_handler(name: &str) {
+    let text = [
+        switch("100.000000", IDLE, "R", LOW),
+        line(
+            "100.000100",
+            LOW,
+            "d.h1.",
+            &format!("{name}_entry: vector=240"),
+        ),
+        wake(["100.000110", "100.000111"], LOW, "d.h1.", VIC),
+        line(
+            "100.010100",
+            LOW,
+            "d.h1.",
+            &format!("{name}_exit: vector=240"),
+        ),
+        switch("100.010102", LOW, "R", VIC),
+        switch("100.020000", VIC, "S", IDLE),
+    ];
+    let (_dir, trace, answers) = open(&text.concat());
+    assert_eq!(
+        answers.cpus[&0].irq_ns,
+        10 * MS,
+        "{name}: {:?}",
+        answers.cpus
+    );
+    let diagnosis = worst(&trace, "vic");
+    let first = first_culprit(&diagnosis).unwrap_or_else(|| panic!("{name}: no verdict"));
+    assert!(
+        matches!(first.kind, TermKind::Hardirq { .. }),
+        "{name}: {first:?}"
+    );
+    let verdict = diagnosis.verdict().expect("a verdict");
+    let tasks = verdict
+        .culprits
+        .iter()
+        .filter_map(|culprit| culprit.kind.task());
+    assert_eq!(tasks.count(), 0, "{name}: {}", verdict.sentence);
+}
+
+#[test]
+fn a_handler_that_has_the_cpu_is_named_and_not_whom_it_interrupts() {
+    check_handler("call_function");
+    check_handler("thermal_apic");
+    check_handler("an_entry_of_tomorrow");
+}
+
+#[test]
+fn a_wakeup_from_a_hard_interrupt_is_nobody_s_work() {
+    let (burn, ctrl, hog) = (("burn", 500, 120), ("ctrl", 600, 49), ("hog", 700, 19));
+    let wakeup = |at: &str, by, flags: &str, (comm, pid, prio): (&str, i32, i32)| {
+        let what = format!("sched_wakeup: comm={comm} pid={pid} prio={prio} target_cpu=000");
+        line(at, by, flags, &what)
+    };
+    let text = [
+        switch("10.000000", IDLE, "R", burn),
+        wakeup("10.010000", burn, "dNh3.", ctrl),
+        switch("10.010020", burn, "R", ctrl),
+        switch("10.010120", ctrl, "S", burn),
+        wakeup("10.011000", burn, "dNh3.", hog),
+        switch("10.011010", burn, "R", hog),
+        wakeup("10.020000", hog, "d.h3.", ctrl),
+        switch("10.021000", hog, "S", ctrl),
+        switch("10.021100", ctrl, "S", burn),
+        switch("10.030000", burn, "S", IDLE),
+    ];
+    let (_dir, trace, _) = open(&text.concat());
+    let diagnosis = worst(&trace, "ctrl");
+    let latency_ns = diagnosis
+        .activations
+        .first()
+        .map(|late| late.latency().as_ns());
+    assert_eq!(latency_ns, Some(MS));
+    let first = first_culprit(&diagnosis).expect("a verdict");
+    assert!(matches!(&first.kind, TermKind::RunQueueWait { behind } if behind.comm == "hog"));
+    assert_eq!(first.duration.as_ns(), MS);
+}
