@@ -60,6 +60,51 @@ void rtscope_file_unmap(struct rtscope_file *file);
 int rtscope_directory_open(const char *path, int create);
 int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size);
 
+/* sections.c */
+
+/* A place with an event in a program or library. */
+struct rtscope_site {
+    const char *text;
+    uint32_t text_bytes;
+    /* In the section of switches. */
+    uint64_t switch_offset;
+    uint64_t code_address;
+};
+/* Calls `each` for every site, or nothing when it is NULL; -1 where what lies there is none. */
+int rtscope_sections_each(const struct rtscope_sections_ *sections,
+                          void (*each)(const struct rtscope_site *site, void *context),
+                          void *context);
+/* Whether the sections can be walked to their ends. */
+int rtscope_sections_fit(const struct rtscope_sections_ *sections);
+
+/* Why there is no such event: what is missing (its name follows), what was found (and the text that
+ * it ends with), what mends it. */
+struct rtscope_refusal {
+    const char *what;
+    const char *found;
+    const char *text;
+    const char *mend;
+};
+struct rtscope_description {
+    const char *text;
+    size_t text_bytes;
+    /* Whether a compiler laid it down: a digit then stands before the name, and goes. */
+    int is_site;
+    /* Found by the check; never NULL behind it. */
+    const char *provider;
+    const char *name;
+    /* Where that digit is; 0 where there is none. */
+    size_t left_out;
+};
+/* Whether recorders understand the description of an event (0), or why not (-1). */
+int rtscope_description_check(struct rtscope_description *event, struct rtscope_refusal *why);
+/* One that was checked, without the digit; `at` has room for what is left. */
+void rtscope_description_copy(char *at, const struct rtscope_description *event);
+/* The text of a note; returns its bytes. */
+#define RTSCOPE_NOTE_BYTES 2048
+uint32_t rtscope_note(char note[RTSCOPE_NOTE_BYTES], const char *provider, const char *name,
+                      const struct rtscope_refusal *why);
+
 /* sweep.c: removes rings in `folder` that say nothing and whose process is gone. */
 void rtscope_sweep(int folder);
 

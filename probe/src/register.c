@@ -16,14 +16,6 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* What the assembler laid down at each place with an event; the text follows. */
-struct site {
-    uint32_t text_bytes;
-    /* From here. */
-    int32_t switch_distance;
-    int32_t code_distance;
-};
-
 /* Held by whoever adds to the table or takes from the list of objects; never by the recording path.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +34,8 @@ static struct {
     ptrdiff_t tid_offset;
     uint64_t switches_used;
     uint32_t next_id;
+    /* Whether the table tells a recorder why events are missing. */
+    int has_notes;
     int begun;
 } process;
 
@@ -90,6 +84,7 @@ static int begin_process(void)
 {
     process.switches_used = 0;
     process.next_id = RTSCOPE_ID_FIRST;
+    process.has_notes = 0;
     process.file.header = NULL;
     if (process.settings.disabled ||
         rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
@@ -118,6 +113,7 @@ static char *append(uint32_t text_bytes, const struct facts *facts, uint64_t *us
     struct rtscope_header *const header = process.file.header;
     struct rtscope_entry entry;
     const int is_event = facts->kind == RTSCOPE_ENTRY_EVENT;
+    process.has_notes |= facts->kind == RTSCOPE_ENTRY_NOTE;
     const uint64_t bytes = (sizeof entry + text_bytes + 7) & ~UINT64_C(7);
     if (bytes > header->table_bytes - *used || (is_event && process.next_id > UINT16_MAX) ||
         rtscope_file_populate(&process.file, header->table_offset + *used, bytes) != 0) {
@@ -189,26 +185,69 @@ static void publish(uint64_t used)
     }
 }
 
+/* Says why an event is missing, to recorders that want it. */
+static void append_note(const char *provider, const char *name,
+                        const struct rtscope_refusal *why, uint64_t *used)
+{
+    static const struct facts facts = {RTSCOPE_ENTRY_NOTE, 0, 0};
+    char note[RTSCOPE_NOTE_BYTES];
+    const uint32_t bytes = rtscope_note(note, provider, name, why);
+    char *const at = append(bytes, &facts, used);
+    if (at)
+        memcpy(at, note, bytes);
+}
+
+/* The entry of an event, or, where recorders would not understand it, of a note. Returns whether
+ * there is such an event. */
+static int append_event(struct rtscope_description *event, const struct facts *facts,
+                        uint64_t *used)
+{
+    struct rtscope_refusal why;
+    if (rtscope_description_check(event, &why) != 0) {
+        append_note(event->provider, event->name, &why, used);
+        return 0;
+    }
+    char *const at = append((uint32_t)(event->text_bytes - (event->left_out > 0)), facts, used);
+    if (at)
+        rtscope_description_copy(at, event);
+    return at != NULL;
+}
+
+struct describing {
+    const struct rtscope_object *object;
+    uint64_t used;
+};
+
+static void describe_site(const struct rtscope_site *site, void *context)
+{
+    struct describing *const describing = context;
+    const struct facts facts = {RTSCOPE_ENTRY_EVENT,
+                                describing->object->switches_offset + site->switch_offset,
+                                site->code_address};
+    struct rtscope_description event = {site->text, site->text_bytes, 1, NULL, NULL, 0};
+    append_event(&event, &facts, &describing->used);
+}
+
 /* Describes all events of an object. */
 static void describe(const struct rtscope_object *object)
 {
     const struct rtscope_sections_ *const sections = object->sections;
-    uint64_t used = process.file.header->table_used;
-    for (const struct rtscope_enumeration_ *one = sections->enumerations_begin;
+    struct describing describing = {object, process.file.header->table_used};
+    for (const struct rtscope_enumeration_ *const *one = sections->enumerations_begin;
          one != sections->enumerations_end; one++)
-        append_enumeration(one, &used);
-    for (const char *place = sections->events_begin; place < sections->events_end;) {
-        const struct site *const site = (const struct site *)(const void *)place;
-        const char *const own = (const char *)&site->switch_distance + site->switch_distance;
-        const struct facts facts = {
-            RTSCOPE_ENTRY_EVENT,
-            object->switches_offset + (uint64_t)(own - (const char *)object->switches),
-            (uint64_t)(uintptr_t)((const char *)&site->code_distance + site->code_distance)};
-        char *const at = append(site->text_bytes, &facts, &used);
-        if (at)
-            memcpy(at, site + 1, site->text_bytes);
-        place += (sizeof *site + site->text_bytes + 7) & ~(size_t)7;
-    }
+        if (*one)
+            append_enumeration(*one, &describing.used);
+    rtscope_sections_each(sections, describe_site, &describing);
+    publish(describing.used);
+}
+
+/* Of a program or library that stays untraced: under a name that whoever wants all events has. */
+static void refuse_object(const struct rtscope_refusal *why)
+{
+    struct rtscope_header *const header = process.file.header;
+    uint64_t used = header->table_used;
+    header->unregistered++;
+    append_note("rtscope_probe", header->name, why, &used);
     publish(used);
 }
 
@@ -230,11 +269,12 @@ static void describe_late(struct rtscope_late *late)
         }
     }
     uint64_t used = header->table_used;
-    char *const at = append(late->text_bytes, &facts, &used);
-    if (!at)
-        return;
-    memcpy(at, late->text, late->text_bytes);
-    if (late->kind == RTSCOPE_ENTRY_EVENT) {
+    struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
+    if (late->kind != RTSCOPE_ENTRY_EVENT) {
+        char *const at = append(late->text_bytes, &facts, &used);
+        if (at)
+            memcpy(at, late->text, late->text_bytes);
+    } else if (append_event(&event, &facts, &used)) {
         late->state = (struct rtscope_switch *)(void *)((char *)header + facts.switch_offset);
         process.switches_used += sizeof *late->state;
     }
@@ -267,10 +307,21 @@ static int map_switches(struct rtscope_object *object)
 
 static void attach(struct rtscope_object *object)
 {
+    static const char no_events[] = "a program or library has no events:";
+    static const struct rtscope_refusal unfit = {
+        no_events, "what its compiler laid down is not what is known here", "",
+        "build the program and librtscope-probe from one version"};
+    static const struct rtscope_refusal unmapped = {
+        no_events, "the pages of its switches cannot be shared", "",
+        "link it without options that move sections, with at most a million events"};
     if (!process.file.header)
         return;
+    if (!rtscope_sections_fit(object->sections)) {
+        refuse_object(&unfit);
+        return;
+    }
     if (map_switches(object) != 0) {
-        process.file.header->unregistered++;
+        refuse_object(&unmapped);
         return;
     }
     point_to_rings(object);
@@ -339,7 +390,8 @@ static void begin(void)
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections)
+void rtscope_register_object_(struct rtscope_object *object,
+                              const struct rtscope_sections_ *sections)
 {
     if (sections->events_begin == sections->events_end)
         return;
@@ -407,7 +459,9 @@ void rtscope_unregister_(struct rtscope_object *object)
     if (*link)
         *link = object->next;
     if (!process.objects && process.file.header && process.file.header->pid == (int)getpid())
-        rtscope_file_end(&process.file, in_use(process.file.header));
+        rtscope_file_end(&process.file,
+                         in_use(process.file.header) ||
+                             (process.has_notes && rtscope_sessions_any(&process.settings)));
     /* A recorder that is there wants to tell who had no rings. */
     if (!process.objects && process.file.refused_pid == (int)getpid() &&
         !rtscope_sessions_any(&process.settings))
