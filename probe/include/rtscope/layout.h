@@ -83,7 +83,7 @@ enum rtscope_loss {
     RTSCOPE_LOSS_BUSY = 3,
     /* The record is larger than a sub-buffer. */
     RTSCOPE_LOSS_TOO_LARGE = 4,
-    /* The CPU was offline when the rings were made, and has none. */
+    /* The CPU has no ring: it was offline, or there was no memory, when the rings were made. */
     RTSCOPE_LOSS_NO_RING = 5,
     RTSCOPE_LOSSES = 6,
 };

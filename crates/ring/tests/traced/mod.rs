@@ -1,5 +1,7 @@
 //! Programs with events, run once, and what they left in their rings.
 
+#![allow(dead_code)] // each test file uses its part
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

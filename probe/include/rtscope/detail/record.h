@@ -52,6 +52,9 @@ struct rtscope_object {
     struct rtscope_switch *switches;
     uint64_t switches_bytes;
     uint64_t switches_offset;
+    /* Its descriptions in the table. */
+    uint64_t table_begin;
+    uint64_t table_end;
 };
 
 /* What the assembly of a record knows of struct rtscope_ring. */
@@ -210,7 +213,8 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
     const uint64_t end = head + words * 8;
     place->time = rtscope_counter_();
     place->cpu = cpu;
-    place->ring = &ring->head;
+    /* The head is the first of it; under -fpack-struct its address would be warned of. */
+    place->ring = (uint64_t *)(void *)ring;
     place->head = head;
     place->end = end;
     place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
