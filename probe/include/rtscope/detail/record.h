@@ -213,8 +213,8 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
     const uint64_t end = head + words * 8;
     place->time = rtscope_counter_();
     place->cpu = cpu;
-    /* The head is the first of it; under -fpack-struct its address would be warned of. */
-    place->ring = (uint64_t *)(void *)ring;
+    /* The head is the first of it; under -fpack-struct gcc would warn of its address. */
+    place->ring = (uint64_t *)(void *)((char *)object->rings + cpu * sizeof *ring);
     place->head = head;
     place->end = end;
     place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +
