@@ -9,7 +9,8 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-/* Of C++'s runtime, in every C library: with no library given, closing one does not call it. */
+/* Of C++'s runtime, in every C library. For `library` serves what no library has: closing one then
+ * does not call it. None at all the thread sanitizer takes for a function without an argument. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *library);
 
 /* Posted when the process ends; never given back, as it may be needed behind everything. */
@@ -21,7 +22,7 @@ void rtscope_ending_watch(void)
     if (!made)
         return;
     void (*const post)(void) = (void (*)(void))sem_post;
-    if (sem_init(made, 0, 0) == 0 && __cxa_atexit((void (*)(void *))post, made, NULL) == 0)
+    if (sem_init(made, 0, 0) == 0 && __cxa_atexit((void (*)(void *))post, made, made) == 0)
         ended = made;
     else
         free(made);

@@ -39,6 +39,8 @@ static struct {
     int has_notes;
     /* Whether the rings' pages are this process's already. */
     int is_warm;
+    /* Whether the file was looked at for the last time. */
+    int has_ended;
     int knows_forks;
     int begun;
 } process;
@@ -105,7 +107,7 @@ static int begin_process(void)
 {
     process.switches_used = 0;
     process.next_id = RTSCOPE_ID_FIRST;
-    process.has_notes = process.is_warm = 0;
+    process.has_notes = process.is_warm = process.has_ended = 0;
     process.file.header = NULL;
     count_needs();
     rtscope_closed_forget();
@@ -529,6 +531,7 @@ static void end_file(void)
 {
     const struct rtscope_file *const file = &process.file;
     const pid_t own = getpid();
+    process.has_ended = 1;
     if (file->header && file->header->pid == own)
         rtscope_file_end(file, rtscope_file_in_use(file, process.switches_used) ||
                                    (process.has_notes && rtscope_sessions_any(&process.settings)));
@@ -560,13 +563,12 @@ void rtscope_unregister_(struct rtscope_object *object)
     pthread_mutex_unlock(&lock);
 }
 
-/* Of a process whose libraries with events were closed before its end. */
+/* Of a process whose libraries with events were closed before its end. It takes no lock: behind all
+ * others it has to wait for nobody. */
 static __attribute__((destructor(101), used)) void end_without_objects(void)
 {
-    pthread_mutex_lock(&lock);
-    if (process.begun && !process.objects && rtscope_is_ending())
+    if (process.begun && !process.has_ended && !process.objects && rtscope_is_ending())
         end_file();
-    pthread_mutex_unlock(&lock);
 }
 
 void rtscope_forget(void)

@@ -5,6 +5,7 @@ mod traced;
 use std::path::Path;
 use std::process::Command;
 
+use testkit::{Traced, build_traced};
 use traced::{build, events, files, run};
 
 const EVENTS: [(&str, &str); 1] = [("RTSCOPE_EVENTS", "app")];
@@ -201,4 +202,38 @@ fn a_library_that_is_opened_and_closed_takes_room_once() {
     // With a copy of the runtime in it, it takes the rings with it.
     check("alone", "static.so", true, 300, 1);
     check("alone", "static.so", false, 0, 0);
+}
+
+#[test]
+fn a_program_under_the_thread_sanitizer_comes_to_its_end() {
+    for compiler in ["gcc", "clang"] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let empty = folder.join("empty.c");
+        std::fs::write(&empty, "int main(void) { return 0; }\n").expect("a file");
+        let mut link = Command::new(compiler);
+        link.args(["-fsanitize=thread", "-o"])
+            .arg(folder.join("empty"));
+        if !link.arg(&empty).output().is_ok_and(|d| d.status.success()) {
+            testkit::skip("harmless", &format!("{compiler} has no thread sanitizer"));
+            continue;
+        }
+        let program = Traced {
+            compiler,
+            flags: &["-O2", "-std=gnu11", "-fsanitize=thread"],
+            source: "#include <rtscope/event.h>\n\
+                     int main(void) { RTSCOPE_EVENT(app, one); return 0; }\n",
+        };
+        let program = build_traced(folder, &format!("threads-{compiler}"), program);
+        for events in ["app", "none"] {
+            // Ends what would never end.
+            let mut command = Command::new("timeout");
+            command
+                .arg("60")
+                .arg(&program)
+                .env("RTSCOPE_EVENTS", events);
+            let rings = tempfile::tempdir_in("/dev/shm").expect("a folder");
+            let status = command.env("RTSCOPE_DIR", rings.path()).status();
+            assert!(status.expect("timeout").success(), "{compiler}, {events}");
+        }
+    }
 }
