@@ -39,6 +39,7 @@ test-all:
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test --all
+	RTSCOPE_FUZZ_EVENTS=10000 cargo test --package ring --test fuzzed
 	cargo xtask fuzz --minutes 1
 	cargo xtask fuzz --minutes 1 --sanitizer
 	cargo build --release --package cli

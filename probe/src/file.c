@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,23 +95,24 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
     header->controls_offset =
         (sizeof *header + CONTROLS_ALIGNMENT - 1) & ~(CONTROLS_ALIGNMENT - 1);
     header->switches_offset = align(end_of_controls(header));
-    header->switches_bytes = RTSCOPE_SWITCHES_BYTES;
-    header->filters_offset = align(header->switches_offset + RTSCOPE_SWITCHES_BYTES);
+    header->switches_bytes = align(RTSCOPE_SWITCHES_BYTES + settings->switches_bytes);
+    header->filters_offset = align(header->switches_offset + header->switches_bytes);
     header->filters_bytes = RTSCOPE_FILTERS_BYTES;
     header->objects_offset = align(header->filters_offset + RTSCOPE_FILTERS_BYTES);
     header->objects_bytes = RTSCOPE_OBJECTS_BYTES;
     header->table_offset = align(header->objects_offset + RTSCOPE_OBJECTS_BYTES);
-    header->table_bytes = RTSCOPE_TABLE_BYTES;
-    header->data_offset = align(header->table_offset + RTSCOPE_TABLE_BYTES);
+    header->table_bytes = align(RTSCOPE_TABLE_BYTES + settings->table_bytes);
+    header->data_offset = align(header->table_offset + header->table_bytes);
     header->ring_bytes = settings->ring_bytes;
     header->subbuffer_bytes = settings->subbuffer_bytes;
     header->file_bytes = align(header->data_offset + rings_length * settings->ring_bytes);
     prctl(PR_GET_NAME, header->name);
 }
 
-/* One CPU's ring: memory first, then it is no longer marked as absent. */
+/* One CPU's ring: memory first, then it is no longer marked as absent. The memory is the file's:
+ * this process has none of it before it records. */
 struct making {
-    const struct rtscope_file *file;
+    struct rtscope_file *file;
     int fd;
 };
 
@@ -123,15 +125,18 @@ static void make_ring(uint32_t cpu, void *context)
     struct rtscope_ring *const ring =
         (struct rtscope_ring *)(void *)((char *)header + header->controls_offset) + cpu;
     const uint64_t offset = header->data_offset + cpu * header->ring_bytes;
-    if (posix_fallocate(making->fd, (off_t)offset, (off_t)header->ring_bytes) != 0 ||
-        rtscope_file_populate(making->file, offset, header->ring_bytes) != 0)
+    const int refused =
+        posix_fallocate(making->fd, (off_t)offset, (off_t)header->ring_bytes);
+    if (refused != 0) {
+        making->file->missing_rings = refused;
         return;
+    }
     ring->owner = 0;
     ring->tail = 0;
 }
 
 /* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
-static void make_rings(const struct rtscope_file *file, int fd)
+static void make_rings(struct rtscope_file *file, int fd)
 {
     struct rtscope_header *const header = file->header;
     struct rtscope_ring *const rings =
@@ -144,36 +149,78 @@ static void make_rings(const struct rtscope_file *file, int fd)
     rtscope_cpus_online(make_ring, &making);
 }
 
-int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes)
+/* Whole pages around a part of the file, open for reading and writing. */
+static char *open_pages(const struct rtscope_file *file, uint64_t offset, uint64_t *bytes)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t begin = offset & ~(page - 1);
-    const uint64_t end = (offset + bytes + page - 1) & ~(page - 1);
     char *const at = (char *)file->header + begin;
+    *bytes = ((offset + *bytes + page - 1) & ~(page - 1)) - begin;
+    return mprotect(at, *bytes, PROT_READ | PROT_WRITE) == 0 ? at : NULL;
+}
+
+int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes)
+{
+    char *const at = open_pages(file, offset, &bytes);
     /* Before Linux 5.14 there is no such advice: pages then come with the first store. */
-    if (madvise(at, end - begin, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-        return -1;
-    /* A refusal (RLIMIT_MEMLOCK) leaves pages that may be swapped out; no reason not to trace. */
-    (void)mlock(at, end - begin);
-    return 0;
+    return at && (madvise(at, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL) ? 0 : -1;
+}
+
+void rtscope_file_warm(const struct rtscope_file *file)
+{
+    const struct rtscope_header *const header = file->header;
+    const struct rtscope_ring *const rings =
+        (const struct rtscope_ring *)(const void *)((const char *)header +
+                                                    header->controls_offset);
+    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
+        if (rings[cpu].owner != RTSCOPE_OWNER_NO_RING)
+            (void)madvise((char *)file->header + header->data_offset + cpu * header->ring_bytes,
+                          header->ring_bytes, MADV_POPULATE_WRITE);
+}
+
+/* A file beyond the process's limit is not even tried: that would be a signal, SIGXFSZ. */
+static int is_beyond_limit(uint64_t bytes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        bytes <= limit.rlim_cur)
+        return 0;
+    errno = EFBIG;
+    return 1;
+}
+
+/* Maps the whole file. What is not in use stays closed, so that a process that locks its memory
+ * does not fill it. */
+static void *map_closed(int fd, const struct rtscope_header *plan)
+{
+    char *const map =
+        mmap(NULL, plan->file_bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    if (mprotect(map + plan->filters_offset, plan->filters_bytes, PROT_READ) == 0 &&
+        mprotect(map + plan->data_offset, plan->file_bytes - plan->data_offset,
+                 PROT_READ | PROT_WRITE) == 0)
+        return map;
+    munmap(map, plan->file_bytes);
+    return NULL;
 }
 
 static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan,
                 int huge_pages)
 {
     const uint64_t front = end_of_controls(plan);
-    if (ftruncate(fd, (off_t)plan->file_bytes) != 0)
+    if (is_beyond_limit(plan->file_bytes) || ftruncate(fd, (off_t)plan->file_bytes) != 0)
         return -1;
     const int refused = posix_fallocate(fd, 0, (off_t)front);
     if (refused != 0) {
         errno = refused;
         return -1;
     }
-    void *const map =
-        mmap(NULL, plan->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (map == MAP_FAILED)
+    void *const map = map_closed(fd, plan);
+    if (!map)
         return -1;
     file->header = map;
+    file->missing_rings = 0;
     /* Where the machine gives shared memory no huge pages, small ones do. */
     if (huge_pages)
         (void)madvise((char *)map + plan->data_offset, plan->file_bytes - plan->data_offset,
@@ -240,6 +287,23 @@ int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings
     }
     close(folder);
     return result;
+}
+
+int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes)
+{
+    const struct rtscope_header *const header = file->header;
+    const char *const map = (const char *)header;
+    const struct rtscope_ring *const rings =
+        (const struct rtscope_ring *)(const void *)(map + header->controls_offset);
+    const struct rtscope_switch *const switches =
+        (const struct rtscope_switch *)(const void *)(map + header->switches_offset);
+    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
+        if (rings[cpu].head)
+            return 1;
+    for (uint64_t place = 0; place < switches_bytes / sizeof *switches; place++)
+        if (switches[place].enabled)
+            return 1;
+    return 0;
 }
 
 void rtscope_file_end(const struct rtscope_file *file, int is_wanted)

@@ -7,11 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room for so many bytes of switches and descriptions; sparse until it is needed. */
-#define RTSCOPE_SWITCHES_BYTES ((size_t)8 << 20)
-#define RTSCOPE_FILTERS_BYTES ((size_t)1 << 20)
-#define RTSCOPE_OBJECTS_BYTES ((size_t)1 << 20)
-#define RTSCOPE_TABLE_BYTES ((size_t)4 << 20)
+/* Room for so many bytes of switches and descriptions beside those that are there when the file is
+ * made; sparse until it is needed. A process that locks all its memory pays for the addresses. */
+#define RTSCOPE_SWITCHES_BYTES ((size_t)1 << 20)
+#define RTSCOPE_FILTERS_BYTES ((size_t)256 << 10)
+#define RTSCOPE_OBJECTS_BYTES ((size_t)512 << 10)
+#define RTSCOPE_TABLE_BYTES ((size_t)1 << 20)
 #define RTSCOPE_PATH_MAX 256
 
 /* How the process wants its rings, from the environment. */
@@ -28,11 +29,16 @@ struct rtscope_settings {
     int rseq;
     int disabled;
     int huge_pages;
+    /* Bytes of switches and of descriptions that the process has already. */
+    uint64_t switches_bytes;
+    uint64_t table_bytes;
 };
 
 /* The shared file of this process, mapped as a whole; no descriptor stays open. */
 struct rtscope_file {
     struct rtscope_header *header;
+    /* Why CPUs that are online have no ring (errno), or 0. */
+    int missing_rings;
     /* Without a file: the process for which `path` is a link that tells why; else 0. */
     int refused_pid;
     char path[RTSCOPE_PATH_MAX];
@@ -47,10 +53,14 @@ void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *contex
 /* file.c; functions return 0, or -1 when it cannot be done. */
 int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
                         uint32_t rseq);
+/* Makes the rings' pages this process's, so that no event has to wait for them. */
+void rtscope_file_warm(const struct rtscope_file *file);
 /* Gives pages of the file memory now, so that no store can fail later. */
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
 /* Maps a part of the file at `where`, over what is there. */
 int rtscope_file_map(const struct rtscope_file *file, uint64_t offset, uint64_t bytes, void *where);
+/* Whether anything was recorded, or still may be by what `switches_bytes` of switches say. */
+int rtscope_file_in_use(const struct rtscope_file *file, uint64_t switches_bytes);
 /* At the process's end: removes its file, unless a recorder wants it, and what children left that
  * ran another program. */
 void rtscope_file_end(const struct rtscope_file *file, int is_wanted);
@@ -59,6 +69,67 @@ void rtscope_file_unmap(struct rtscope_file *file);
 /* The directory of `settings`; -1 when it is not there or not to be trusted. */
 int rtscope_directory_open(const char *path, int create);
 int rtscope_directory_path(const char *wanted, unsigned uid, char *path, size_t size);
+
+/* sections.c */
+
+/* A place with an event in a program or library. */
+struct rtscope_site {
+    const char *text;
+    uint32_t text_bytes;
+    /* In the section of switches. */
+    uint64_t switch_offset;
+    uint64_t code_address;
+};
+/* Calls `each` for every site, or nothing when it is NULL; -1 where what lies there is none. */
+int rtscope_sections_each(const struct rtscope_sections_ *sections,
+                          void (*each)(const struct rtscope_site *site, void *context),
+                          void *context);
+/* Whether the sections can be walked to their ends. */
+int rtscope_sections_fit(const struct rtscope_sections_ *sections);
+
+/* Why there is no such event: what is missing (its name follows), what was found (and the text that
+ * it ends with), what mends it. */
+struct rtscope_refusal {
+    const char *what;
+    const char *found;
+    const char *text;
+    const char *mend;
+};
+struct rtscope_description {
+    const char *text;
+    size_t text_bytes;
+    /* Whether a compiler laid it down: a digit then stands before the name, and goes. */
+    int is_site;
+    /* Found by the check; never NULL behind it. */
+    const char *provider;
+    const char *name;
+    /* Where that digit is; 0 where there is none. */
+    size_t left_out;
+};
+/* Whether recorders understand the description of an event (0), or why not (-1). */
+int rtscope_description_check(struct rtscope_description *event, struct rtscope_refusal *why);
+/* One that was checked, without the digit; `at` has room for what is left. */
+void rtscope_description_copy(char *at, const struct rtscope_description *event);
+/* The text of a note; returns its bytes. */
+#define RTSCOPE_NOTE_BYTES 2048
+uint32_t rtscope_note(char note[RTSCOPE_NOTE_BYTES], const char *provider, const char *name,
+                      const struct rtscope_refusal *why);
+
+/* ending.c: whether the process ends, as far as was watched; else a library may be closed. */
+void rtscope_ending_watch(void);
+int rtscope_is_ending(void);
+
+/* closed.c: what a library that is closed had is kept for one that is the same (1), or there is
+ * none (0); another file has none of it. */
+void rtscope_closed_add(const struct rtscope_object *object);
+int rtscope_closed_take(const struct rtscope_file *file, struct rtscope_object *object);
+void rtscope_closed_forget(void);
+
+/* shared/stays.c: there where the library stays loaded when all that it serves is closed. */
+extern const int rtscope_stays_ __attribute__((weak, visibility("hidden")));
+
+/* register.c: the bytes of an enumeration's description. */
+size_t rtscope_enumeration_bytes(const struct rtscope_enumeration_ *enumeration);
 
 /* sweep.c: removes rings in `folder` that say nothing and whose process is gone. */
 void rtscope_sweep(int folder);

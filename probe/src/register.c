@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,14 +16,6 @@
 /* Since glibc 2.35; elsewhere their addresses are zero. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
-
-/* What the assembler laid down at each place with an event; the text follows. */
-struct site {
-    uint32_t text_bytes;
-    /* From here. */
-    int32_t switch_distance;
-    int32_t code_distance;
-};
 
 /* Held by whoever adds to the table or takes from the list of objects; never by the recording path.
  */
@@ -42,6 +35,13 @@ static struct {
     ptrdiff_t tid_offset;
     uint64_t switches_used;
     uint32_t next_id;
+    /* Whether the table tells a recorder why events are missing. */
+    int has_notes;
+    /* Whether the rings' pages are this process's already. */
+    int is_warm;
+    /* Whether the file was looked at for the last time. */
+    int has_ended;
+    int knows_forks;
     int begun;
 } process;
 
@@ -85,12 +85,32 @@ static void point_to_rings(struct rtscope_object *object)
                    process.settings.clock == RTSCOPE_CLOCK_COUNTER;
 }
 
+/* What the objects that are there already ask of the file. */
+static void count_needs(void)
+{
+    process.settings.switches_bytes = process.settings.table_bytes = 0;
+    for (const struct rtscope_object *object = process.objects; object; object = object->next) {
+        const struct rtscope_sections_ *const sections = object->sections;
+        process.settings.switches_bytes += object->switches_bytes;
+        /* An entry is a little larger than its site. */
+        process.settings.table_bytes +=
+            2 * (uint64_t)(sections->events_end - sections->events_begin);
+    }
+    for (const struct rtscope_late *late = process.late; late; late = late->next) {
+        process.settings.switches_bytes += sizeof *late->state;
+        process.settings.table_bytes += sizeof(struct rtscope_entry) + late->text_bytes + 8;
+    }
+}
+
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */
 static int begin_process(void)
 {
     process.switches_used = 0;
     process.next_id = RTSCOPE_ID_FIRST;
+    process.has_notes = process.is_warm = process.has_ended = 0;
     process.file.header = NULL;
+    count_needs();
+    rtscope_closed_forget();
     if (process.settings.disabled ||
         rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
@@ -118,6 +138,7 @@ static char *append(uint32_t text_bytes, const struct facts *facts, uint64_t *us
     struct rtscope_header *const header = process.file.header;
     struct rtscope_entry entry;
     const int is_event = facts->kind == RTSCOPE_ENTRY_EVENT;
+    process.has_notes |= facts->kind == RTSCOPE_ENTRY_NOTE;
     const uint64_t bytes = (sizeof entry + text_bytes + 7) & ~UINT64_C(7);
     if (bytes > header->table_bytes - *used || (is_event && process.next_id > UINT16_MAX) ||
         rtscope_file_populate(&process.file, header->table_offset + *used, bytes) != 0) {
@@ -142,13 +163,19 @@ static char *append(uint32_t text_bytes, const struct facts *facts, uint64_t *us
     return at + sizeof entry;
 }
 
+size_t rtscope_enumeration_bytes(const struct rtscope_enumeration_ *enumeration)
+{
+    size_t bytes = strlen(enumeration->name) + 1;
+    for (size_t place = 0; place < enumeration->length; place++)
+        bytes += 16 + strlen(enumeration->labels[place].text) + 1;
+    return bytes;
+}
+
 /* The entries of an enumeration: its name, then two bounds and a text for each label. */
 static void append_enumeration(const struct rtscope_enumeration_ *enumeration, uint64_t *used)
 {
     const struct facts facts = {RTSCOPE_ENTRY_ENUMERATION, 0, 0};
-    size_t bytes = strlen(enumeration->name) + 1;
-    for (size_t place = 0; place < enumeration->length; place++)
-        bytes += 16 + strlen(enumeration->labels[place].text) + 1;
+    const size_t bytes = rtscope_enumeration_bytes(enumeration);
     char *at = bytes <= UINT32_MAX ? append((uint32_t)bytes, &facts, used) : NULL;
     if (!at)
         return;
@@ -159,6 +186,14 @@ static void append_enumeration(const struct rtscope_enumeration_ *enumeration, u
         memcpy(at + 8, &label->last, 8);
         at = stpcpy(at + 16, label->text) + 1;
     }
+}
+
+static const struct rtscope_switch *switch_on(uint64_t offset)
+{
+    struct rtscope_switch *const own =
+        (struct rtscope_switch *)(void *)((char *)process.file.header + offset);
+    own->enabled = RTSCOPE_ENABLED;
+    return own;
 }
 
 /* Makes the entries up to `used` known, and enables those that are wanted already. */
@@ -175,6 +210,7 @@ static void publish(uint64_t used)
     if (rtscope_wishes_overwrite(&wishes))
         header->mode = RTSCOPE_MODE_OVERWRITE;
     const char *const table = (const char *)header + header->table_offset;
+    const struct rtscope_switch *wanted = NULL;
     for (uint64_t place = begin; place < used;) {
         struct rtscope_entry entry;
         memcpy(&entry, table + place, sizeof entry);
@@ -183,32 +219,92 @@ static void publish(uint64_t used)
         if (entry.kind == RTSCOPE_ENTRY_EVENT &&
             rtscope_wishes_match(&wishes, (uint8_t)text[0], provider,
                                  provider + strlen(provider) + 1))
-            ((struct rtscope_switch *)(void *)((char *)header + entry.switch_offset))->enabled =
-                RTSCOPE_ENABLED;
+            wanted = switch_on(entry.switch_offset);
         place += entry.entry_bytes;
+    }
+    if (wanted && !process.is_warm) {
+        process.is_warm = 1;
+        rtscope_file_warm(&process.file);
     }
 }
 
+/* Says why an event is missing, to recorders that want it. */
+static void append_note(const char *provider, const char *name,
+                        const struct rtscope_refusal *why, uint64_t *used)
+{
+    static const struct facts facts = {RTSCOPE_ENTRY_NOTE, 0, 0};
+    char note[RTSCOPE_NOTE_BYTES];
+    const uint32_t bytes = rtscope_note(note, provider, name, why);
+    char *const at = append(bytes, &facts, used);
+    if (at)
+        memcpy(at, note, bytes);
+}
+
+/* The entry of an event, or, where recorders would not understand it, of a note. Returns whether
+ * there is such an event. */
+static int append_event(struct rtscope_description *event, const struct facts *facts,
+                        uint64_t *used)
+{
+    struct rtscope_refusal why;
+    if (rtscope_description_check(event, &why) != 0) {
+        append_note(event->provider, event->name, &why, used);
+        return 0;
+    }
+    char *const at = append((uint32_t)(event->text_bytes - (event->left_out > 0)), facts, used);
+    if (at)
+        rtscope_description_copy(at, event);
+    return at != NULL;
+}
+
+struct describing {
+    const struct rtscope_object *object;
+    uint64_t used;
+};
+
+/* Once, under the name of an event: why what is recorded on some CPUs is lost. */
+static void note_missing_rings(const struct rtscope_description *event, uint64_t *used)
+{
+    struct rtscope_refusal why = {
+        "some CPUs have no ring for", "their memory was refused: ",
+        strerror(process.file.missing_rings),
+        "make room in its directory, or set RTSCOPE_RING_SIZE=64K; start it again"};
+    process.file.missing_rings = 0;
+    append_note(event->provider, event->name, &why, used);
+}
+
+static void describe_site(const struct rtscope_site *site, void *context)
+{
+    struct describing *const describing = context;
+    const struct facts facts = {RTSCOPE_ENTRY_EVENT,
+                                describing->object->switches_offset + site->switch_offset,
+                                site->code_address};
+    struct rtscope_description event = {site->text, site->text_bytes, 1, NULL, NULL, 0};
+    if (append_event(&event, &facts, &describing->used) && process.file.missing_rings)
+        note_missing_rings(&event, &describing->used);
+}
+
 /* Describes all events of an object. */
-static void describe(const struct rtscope_object *object)
+static void describe(struct rtscope_object *object)
 {
     const struct rtscope_sections_ *const sections = object->sections;
-    uint64_t used = process.file.header->table_used;
-    for (const struct rtscope_enumeration_ *one = sections->enumerations_begin;
+    struct describing describing = {object, process.file.header->table_used};
+    for (const struct rtscope_enumeration_ *const *one = sections->enumerations_begin;
          one != sections->enumerations_end; one++)
-        append_enumeration(one, &used);
-    for (const char *place = sections->events_begin; place < sections->events_end;) {
-        const struct site *const site = (const struct site *)(const void *)place;
-        const char *const own = (const char *)&site->switch_distance + site->switch_distance;
-        const struct facts facts = {
-            RTSCOPE_ENTRY_EVENT,
-            object->switches_offset + (uint64_t)(own - (const char *)object->switches),
-            (uint64_t)(uintptr_t)((const char *)&site->code_distance + site->code_distance)};
-        char *const at = append(site->text_bytes, &facts, &used);
-        if (at)
-            memcpy(at, site + 1, site->text_bytes);
-        place += (sizeof *site + site->text_bytes + 7) & ~(size_t)7;
-    }
+        if (*one)
+            append_enumeration(*one, &describing.used);
+    rtscope_sections_each(sections, describe_site, &describing);
+    object->table_begin = process.file.header->table_used;
+    object->table_end = describing.used;
+    publish(describing.used);
+}
+
+/* Of a program or library that stays untraced: under a name that whoever wants all events has. */
+static void refuse_object(const struct rtscope_refusal *why)
+{
+    struct rtscope_header *const header = process.file.header;
+    uint64_t used = header->table_used;
+    header->unregistered++;
+    append_note("rtscope_probe", header->name, why, &used);
     publish(used);
 }
 
@@ -230,11 +326,12 @@ static void describe_late(struct rtscope_late *late)
         }
     }
     uint64_t used = header->table_used;
-    char *const at = append(late->text_bytes, &facts, &used);
-    if (!at)
-        return;
-    memcpy(at, late->text, late->text_bytes);
-    if (late->kind == RTSCOPE_ENTRY_EVENT) {
+    struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
+    if (late->kind != RTSCOPE_ENTRY_EVENT) {
+        char *const at = append(late->text_bytes, &facts, &used);
+        if (at)
+            memcpy(at, late->text, late->text_bytes);
+    } else if (append_event(&event, &facts, &used)) {
         late->state = (struct rtscope_switch *)(void *)((char *)header + facts.switch_offset);
         process.switches_used += sizeof *late->state;
     }
@@ -243,39 +340,65 @@ static void describe_late(struct rtscope_late *late)
 
 /* Maps the file's switches over the object's. A shared mapping is doubled by mremap of no bytes,
  * so that no descriptor must stay open; an emulator that cannot do that gets the file anew. */
-static int map_switches(struct rtscope_object *object)
+static int map_switches(const struct rtscope_object *object)
 {
-    struct rtscope_header *const header = process.file.header;
+    const uint64_t bytes = object->switches_bytes, offset = object->switches_offset;
+    if (rtscope_file_populate(&process.file, offset, bytes) != 0 ||
+        (mremap((char *)process.file.header + offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                object->switches) == MAP_FAILED &&
+         rtscope_file_map(&process.file, offset, bytes, object->switches) != 0))
+        return -1;
+    (void)madvise(object->switches, bytes, MADV_WILLNEED);
+    return 0;
+}
+
+/* Finds room for the object's switches among the file's. */
+static int place_switches(struct rtscope_object *object)
+{
+    const struct rtscope_header *const header = process.file.header;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t bytes = object->switches_bytes;
     /* Late events may have left a page in the middle. */
-    process.switches_used = (process.switches_used + page - 1) & ~(page - 1);
-    if (((uintptr_t)object->switches | bytes) & (page - 1) ||
-        process.switches_used > header->switches_bytes ||
-        bytes > header->switches_bytes - process.switches_used)
+    const uint64_t used = (process.switches_used + page - 1) & ~(page - 1);
+    if (((uintptr_t)object->switches | bytes) & (page - 1) || used > header->switches_bytes ||
+        bytes > header->switches_bytes - used)
         return -1;
-    object->switches_offset = header->switches_offset + process.switches_used;
-    if (rtscope_file_populate(&process.file, object->switches_offset, bytes) != 0 ||
-        (mremap((char *)header + object->switches_offset, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                object->switches) == MAP_FAILED &&
-         rtscope_file_map(&process.file, object->switches_offset, bytes, object->switches) != 0))
-        return -1;
-    (void)madvise(object->switches, bytes, MADV_WILLNEED);
-    process.switches_used += bytes;
+    object->switches_offset = header->switches_offset + used;
+    process.switches_used = used + bytes;
     return 0;
 }
 
 static void attach(struct rtscope_object *object)
 {
+    static const char no_events[] = "a program or library has no events:";
+    static const struct rtscope_refusal unfit = {
+        no_events, "what its compiler laid down is not what is known here", "",
+        "build the program and librtscope-probe from one version"};
+    static const struct rtscope_refusal unmapped = {
+        no_events, "the pages of its switches cannot be shared", "",
+        "link it without options that move sections, with at most a million events"};
     if (!process.file.header)
         return;
-    if (map_switches(object) != 0) {
-        process.file.header->unregistered++;
+    if (!rtscope_sections_fit(object->sections)) {
+        refuse_object(&unfit);
+        return;
+    }
+    const int is_known = rtscope_closed_take(&process.file, object);
+    if ((!is_known && place_switches(object) != 0) || map_switches(object) != 0) {
+        refuse_object(&unmapped);
         return;
     }
     point_to_rings(object);
-    describe(object);
+    if (!is_known)
+        describe(object);
     rtscope_objects_note(&process.file);
+}
+
+/* Takes the switches from the object: it is off, whatever recorders do. */
+static void detach(const struct rtscope_object *object)
+{
+    mmap(object->switches, object->switches_bytes, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 /* A child has rings of its own, also where its parent found none: it tries, and says who has none.
@@ -283,12 +406,13 @@ static void attach(struct rtscope_object *object)
  * replaced by private zeros, and it is not traced. */
 static void fork_in_child(void)
 {
+    if (!process.begun)
+        return;
     struct rtscope_file parent = process.file;
     const int failed = begin_process();
     for (struct rtscope_object *object = process.objects; object; object = object->next) {
         if (parent.header)
-            mmap(object->switches, object->switches_bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            detach(object);
         if (!failed)
             attach(object);
     }
@@ -321,8 +445,10 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+    const int error = errno;
     fork_in_child();
     pthread_mutex_unlock(&lock);
+    errno = error;
 }
 
 /* The process's file, made for the first description; without one nothing is traced. */
@@ -335,34 +461,55 @@ static void begin(void)
     process.area_offset = find_rseq_area();
     process.tid_offset = find_tid();
     begin_process();
-    if (!process.settings.disabled)
+    rtscope_ending_watch();
+    if (!process.settings.disabled && !process.knows_forks) {
+        process.knows_forks = 1;
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    }
 }
 
-void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections)
+/* The last library with events is closed: what is mapped goes, until one comes again. */
+static void close_process(const struct rtscope_object *last)
+{
+    if (process.file.header)
+        detach(last);
+    memset(&process.own, 0, sizeof process.own);
+    memset(&rtscope_filters_, 0, sizeof rtscope_filters_);
+    rtscope_closed_forget();
+    rtscope_file_unmap(&process.file);
+    process.begun = 0;
+}
+
+void rtscope_register_object_(struct rtscope_object *object,
+                              const struct rtscope_sections_ *sections)
 {
     if (sections->events_begin == sections->events_end)
         return;
+    /* Nobody who loads a library looks for an errno of ours. */
+    const int error = errno;
     pthread_mutex_lock(&lock);
-    begin();
     object->sections = sections;
     object->switches = sections->switches_begin;
     object->switches_bytes =
         (uint64_t)((const char *)sections->switches_end - (const char *)object->switches);
     object->next = process.objects;
     process.objects = object;
+    begin();
     attach(object);
     pthread_mutex_unlock(&lock);
+    errno = error;
 }
 
 void rtscope_add(struct rtscope_late *entry)
 {
+    const int error = errno;
     pthread_mutex_lock(&lock);
     begin();
     describe_late(entry);
     entry->next = process.late;
     process.late = entry;
     pthread_mutex_unlock(&lock);
+    errno = error;
 }
 
 void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, size_t payload_bytes)
@@ -379,25 +526,22 @@ uint32_t rtscope_own_tid(void)
                : 0;
 }
 
-/* Whether anything was recorded, or still may be. */
-static int in_use(const struct rtscope_header *header)
+/* A file in which nothing was recorded goes; any other is the recorder's to remove. */
+static void end_file(void)
 {
-    const char *const map = (const char *)header;
-    const struct rtscope_ring *const rings =
-        (const struct rtscope_ring *)(const void *)(map + header->controls_offset);
-    const struct rtscope_switch *const switches =
-        (const struct rtscope_switch *)(const void *)(map + header->switches_offset);
-    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
-        if (rings[cpu].head)
-            return 1;
-    for (uint64_t place = 0; place < process.switches_used / sizeof *switches; place++)
-        if (switches[place].enabled)
-            return 1;
-    return 0;
+    const struct rtscope_file *const file = &process.file;
+    const pid_t own = getpid();
+    process.has_ended = 1;
+    if (file->header && file->header->pid == own)
+        rtscope_file_end(file, rtscope_file_in_use(file, process.switches_used) ||
+                                   (process.has_notes && rtscope_sessions_any(&process.settings)));
+    /* A recorder that is there wants to tell who had no rings. */
+    if (file->refused_pid == own && !rtscope_sessions_any(&process.settings))
+        unlink(file->path);
 }
 
-/* The mapping stays: other objects may still record after our destructors, until the very end. A
- * file in which nothing was recorded goes; any other is the recorder's to remove. */
+/* Where the process ends the mapping stays: other objects may still record after our destructors,
+ * until the very end. */
 void rtscope_unregister_(struct rtscope_object *object)
 {
     pthread_mutex_lock(&lock);
@@ -406,13 +550,25 @@ void rtscope_unregister_(struct rtscope_object *object)
         link = &(*link)->next;
     if (*link)
         *link = object->next;
-    if (!process.objects && process.file.header && process.file.header->pid == (int)getpid())
-        rtscope_file_end(&process.file, in_use(process.file.header));
-    /* A recorder that is there wants to tell who had no rings. */
-    if (!process.objects && process.file.refused_pid == (int)getpid() &&
-        !rtscope_sessions_any(&process.settings))
-        unlink(process.file.path);
+    const int stays = process.objects || process.late || &rtscope_stays_;
+    if (rtscope_is_ending()) {
+        if (!process.objects)
+            end_file();
+    } else if (!stays) {
+        end_file();
+        close_process(object);
+    } else if (process.file.header && object->table_end > object->table_begin) {
+        rtscope_closed_add(object);
+    }
     pthread_mutex_unlock(&lock);
+}
+
+/* Of a process whose libraries with events were closed before its end. It takes no lock: behind all
+ * others it has to wait for nobody. */
+static __attribute__((destructor(101), used)) void end_without_objects(void)
+{
+    if (process.begun && !process.has_ended && !process.objects && rtscope_is_ending())
+        end_file();
 }
 
 void rtscope_forget(void)

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,8 +123,14 @@ uint32_t rtscope_cpus_possible(void)
     if (read_small("/sys/devices/system/cpu/possible", list, sizeof list) > 0)
         each_range(list, last_of_all, &count);
     if (count == 0) {
+        /* The C library may know no better than by the CPUs that this thread may use. */
         const long configured = sysconf(_SC_NPROCESSORS_CONF);
+        cpu_set_t allowed;
         count = configured > 0 && configured < (long)RTSCOPE_CPUS_MAX ? (uint32_t)configured : 1;
+        if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+            for (uint32_t cpu = count; cpu < CPU_SETSIZE; cpu++)
+                if (CPU_ISSET(cpu, &allowed))
+                    count = cpu + 1;
     }
     return count;
 }
@@ -144,6 +151,12 @@ void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *contex
 {
     char list[4096];
     struct each_cpu call = {each, context};
-    if (read_small("/sys/devices/system/cpu/online", list, sizeof list) > 0)
+    if (read_small("/sys/devices/system/cpu/online", list, sizeof list) > 0) {
         each_range(list, cpus_of_range, &call);
+        return;
+    }
+    /* Without /sys none is known to be offline. */
+    const uint32_t possible = rtscope_cpus_possible();
+    for (uint32_t cpu = 0; cpu < possible; cpu++)
+        each(cpu, context);
 }

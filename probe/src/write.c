@@ -30,6 +30,13 @@ static uint64_t now(void)
     return rtscope_write_clock == RTSCOPE_CLOCK_COUNTER ? rtscope_counter_() : monotonic_ns();
 }
 
+/* A record fits its sub-buffer, and its length its header. */
+static uint64_t record_bytes_max(const struct rtscope_object *object)
+{
+    const uint64_t most = UINT16_MAX * UINT64_C(8);
+    return object->subbuffer_bytes < most ? object->subbuffer_bytes : most;
+}
+
 /* Rare, so an atomic may be paid: the thread has no area, or never gets through its section. */
 static void count_atomically(const struct rtscope_object *object, uint32_t cpu, int cause)
 {
@@ -91,7 +98,7 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
         count_atomically(object, cpu, RTSCOPE_LOSS_ABORTED);
         return 0;
     }
-    if (words * 8 > object->subbuffer_bytes) {
+    if (words * 8 > record_bytes_max(object)) {
         count(object, area, RTSCOPE_LOSS_TOO_LARGE);
         return 0;
     }
@@ -201,13 +208,14 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
 {
     const uint64_t payload_words = (payload_bytes + 7) / 8;
     const uint64_t words = payload_words + 2;
+    const int fits = words * 8 <= record_bytes_max(object);
     char *const thread = rtscope_thread_pointer_();
     const uint32_t tid =
         object->tid_offset ? *(volatile uint32_t *)(thread + object->tid_offset) : 0;
     const uint64_t first = words | (uint64_t)id << 16 | (uint64_t)tid << 32;
     memset((unsigned char *)payload + payload_bytes, 0, (size_t)payload_words * 8 - payload_bytes);
     if (!object->area_offset) {
-        if (words * 8 <= object->subbuffer_bytes)
+        if (fits)
             write_by_turns(object, first, payload, words);
         else
             count_atomically(object, 0, RTSCOPE_LOSS_TOO_LARGE);
@@ -217,7 +225,7 @@ void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *
     struct trial trial = {0, 0};
     for (;;) {
         struct rtscope_place_ place;
-        if (trial.attempts++ < ATTEMPTS_MAX && rtscope_claim_(object, &place, words)) {
+        if (fits && trial.attempts++ < ATTEMPTS_MAX && rtscope_claim_(object, &place, words)) {
             if (rtscope_write_clock != RTSCOPE_CLOCK_COUNTER)
                 place.time = now();
             if (!rtscope_store_words_(place.area, place.cpu, place.ring, place.head, place.end,
@@ -234,7 +242,9 @@ unsigned char *rtscope_put_sequence_(unsigned char *at, size_t *room, const void
                                      size_t length, size_t element_bytes)
 {
     const size_t most = *room / element_bytes;
-    const uint16_t kept = (uint16_t)(!elements ? 0 : length < most ? length : most);
+    /* A count that was negative is none. */
+    const int none = !elements || length > PTRDIFF_MAX;
+    const uint16_t kept = (uint16_t)(none ? 0 : length < most ? length : most);
     const size_t bytes = kept * element_bytes;
     memcpy(at, &kept, sizeof kept);
     if (kept)
@@ -260,9 +270,16 @@ unsigned char *rtscope_put_bytes_(unsigned char *at, size_t *room, const void *b
     return rtscope_put_sequence_(at, room, bytes, length, 1);
 }
 
+/* A text that finds no room for all of it ends in what says so. */
 unsigned char *rtscope_put_text_(unsigned char *at, size_t *room, const char *text,
                                  size_t length_max)
 {
-    const size_t most = length_max < *room ? length_max : *room;
-    return rtscope_put_bytes_(at, room, text, text ? strnlen(text, most) : 0);
+    const size_t seen = *room + 1;
+    const size_t length = text ? strnlen(text, length_max < seen ? length_max : seen) : 0;
+    unsigned char *const behind = rtscope_put_bytes_(at, room, text, length);
+    if (length == seen) {
+        const size_t marks = seen - 1 < 3 ? seen - 1 : 3;
+        memset(behind - marks, '.', marks);
+    }
+    return behind;
 }

@@ -36,7 +36,7 @@ pub const LOSS_NAMES: [&str; abi::rings::LOSSES] = [
     "thread without rseq",
     "all rings in use",
     "larger than a sub-buffer",
-    "CPU was offline",
+    "no ring on its CPU",
 ];
 
 /// Events that one ring lost, by cause, in the order of [`LOSS_NAMES`].

@@ -40,6 +40,12 @@ extern "C" {
 #define RTSCOPE_PAIR_WIDTH_NS 1000u
 /* A payload of variable length is cut to this many bytes. */
 #define RTSCOPE_PAYLOAD_BYTES_MAX 512u
+/* Fields of fixed length have at most so many bytes: with the header, the smallest sub-buffer. */
+#define RTSCOPE_FIXED_BYTES_MAX 4080u
+/* Elements of an array, bytes of a name, fields of an event in the table. */
+#define RTSCOPE_ARRAY_LENGTH_MAX 512u
+#define RTSCOPE_NAME_BYTES_MAX 255u
+#define RTSCOPE_FIELDS_MAX 64u
 
 enum rtscope_clock {
     /* The counter of the CPU (TSC, CNTVCT): the recorder converts. */
@@ -77,7 +83,7 @@ enum rtscope_loss {
     RTSCOPE_LOSS_BUSY = 3,
     /* The record is larger than a sub-buffer. */
     RTSCOPE_LOSS_TOO_LARGE = 4,
-    /* The CPU was offline when the rings were made, and has none. */
+    /* The CPU has no ring: it was offline, or there was no memory, when the rings were made. */
     RTSCOPE_LOSS_NO_RING = 5,
     RTSCOPE_LOSSES = 6,
 };

@@ -32,10 +32,8 @@ const struct patch_refusal *patch_prepare(void)
     uint32_t a, b, c, d;
     /* The event, spelt out, because a trampoline must know its switch. */
     struct rtscope_switch *own;
-    RTSCOPE_SITE_(own, ".byte " RTSCOPE_STRING_(RTSCOPE_LEVEL_DEBUG_FUNCTION) "\n"
-                       ".asciz \"rtscope_patchable\"\n.asciz \"func_entry\"\n"
-                       RTSCOPE_EACH_(RTSCOPE_DESCRIBE_, x64("addr", 0), x64("call_site", 0),
-                                     end()));
+    RTSCOPE_DECLARE_(own, RTSCOPE_LEVEL_DEBUG_FUNCTION, rtscope_patchable, 0func_entry,
+                     x64("addr", 0), x64("call_site", 0), end());
     patch_switch = own;
     __cpuid(1, a, b, c, d);
     if (!(c & bit_OSXSAVE))

@@ -119,7 +119,7 @@
     RTSCOPE_LTTNG_NUMBER_PUT_(hidden, 0, 0, type, item, source)
 #define RTSCOPE_LTTNG_ARRAY_PUT_(hidden, network, first, type, item, source, length)              \
     if (wanted_ == hidden) {                                                                      \
-        __builtin_memcpy(at_, (source), sizeof(type) * (length));                                 \
+        rtscope_copy_(at_, (source), sizeof(type) * (length));                                    \
         at_ += sizeof(type) * (length);                                                           \
     }
 #define RTSCOPE_LTTNG_SEQUENCE_PUT_(hidden, network, first, type, item, source, length)           \

@@ -44,12 +44,17 @@ struct rtscope_object {
     uint32_t fast;
     /* Constructors that ran, one for each file compiled with this header. */
     uint32_t constructed;
+    /* Named, so that -fpack-struct changes nothing. */
+    uint32_t padding;
     /* For the library alone: what to map again in a fork's child. */
     struct rtscope_object *next;
     const struct rtscope_sections_ *sections;
     struct rtscope_switch *switches;
     uint64_t switches_bytes;
     uint64_t switches_offset;
+    /* Its descriptions in the table. */
+    uint64_t table_begin;
+    uint64_t table_end;
 };
 
 /* What the assembly of a record knows of struct rtscope_ring. */
@@ -68,8 +73,8 @@ struct rtscope_sections_ {
     const char *events_end;
     struct rtscope_switch *switches_begin;
     struct rtscope_switch *switches_end;
-    const struct rtscope_enumeration_ *enumerations_begin;
-    const struct rtscope_enumeration_ *enumerations_end;
+    const struct rtscope_enumeration_ *const *enumerations_begin;
+    const struct rtscope_enumeration_ *const *enumerations_end;
 };
 
 /*
@@ -110,7 +115,8 @@ void rtscope_add(struct rtscope_late *entry);
 void rtscope_write_late(const struct rtscope_late *event, uint64_t *payload, size_t payload_bytes);
 
 /* In the library. */
-void rtscope_register_(struct rtscope_object *object, const struct rtscope_sections_ *sections);
+void rtscope_register_object_(struct rtscope_object *object,
+                              const struct rtscope_sections_ *sections);
 void rtscope_unregister_(struct rtscope_object *object);
 int rtscope_pass_(const struct rtscope_switch *state, void *payload, size_t payload_bytes,
                   void *hidden, size_t hidden_bytes);
@@ -134,9 +140,9 @@ extern struct rtscope_switch __start_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
 extern struct rtscope_switch __stop_rtscope_switches[]
     __attribute__((weak, visibility("hidden")));
-extern const struct rtscope_enumeration_ __start_rtscope_enumerations[]
+extern const struct rtscope_enumeration_ *__start_rtscope_enumeration_list[]
     __attribute__((weak, visibility("hidden")));
-extern const struct rtscope_enumeration_ __stop_rtscope_enumerations[]
+extern const struct rtscope_enumeration_ *__stop_rtscope_enumeration_list[]
     __attribute__((weak, visibility("hidden")));
 
 __attribute__((weak, visibility("hidden"))) struct rtscope_object rtscope_object_;
@@ -152,9 +158,9 @@ static inline void rtscope_attach(void)
     sections.events_end = __stop_rtscope_events;
     sections.switches_begin = __start_rtscope_switches;
     sections.switches_end = __stop_rtscope_switches;
-    sections.enumerations_begin = __start_rtscope_enumerations;
-    sections.enumerations_end = __stop_rtscope_enumerations;
-    rtscope_register_(&rtscope_object_, &sections);
+    sections.enumerations_begin = __start_rtscope_enumeration_list;
+    sections.enumerations_end = __stop_rtscope_enumeration_list;
+    rtscope_register_object_(&rtscope_object_, &sections);
 }
 
 static inline void rtscope_detach(void)
@@ -207,7 +213,8 @@ rtscope_claim_(const struct rtscope_object *object, struct rtscope_place_ *place
     const uint64_t end = head + words * 8;
     place->time = rtscope_counter_();
     place->cpu = cpu;
-    place->ring = &ring->head;
+    /* The head is the first of it; under -fpack-struct gcc would warn of its address. */
+    place->ring = (uint64_t *)(void *)((char *)object->rings + cpu * sizeof *ring);
     place->head = head;
     place->end = end;
     place->at = (uint64_t *)(void *)(object->data + cpu * object->ring_bytes +

@@ -19,18 +19,19 @@
  * alignment, 2 only the filling, so that the section has its pages for itself. The empty
  * relocation keeps a linker that collects garbage from dropping the description.
  */
-#define RTSCOPE_SITE_(address, description)                                                       \
+#define RTSCOPE_SITE_(address, level, description, ...)                                           \
     __asm__(".pushsection rtscope_switches,\"aw\",@nobits\n"                                      \
             ".subsection 0\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
             ".subsection 1\n771:\n.zero 8\n"                                                      \
             ".subsection 2\n.p2align " RTSCOPE_PAGE_LOG2_ "\n"                                    \
             ".popsection\n"                                                                       \
             ".pushsection rtscope_events,\"a?\",@progbits\n.balign 8\n"                           \
-            "772:\n.long 774f-773f\n.long 771b-.\n.long 776f-.\n"                                \
-            "773:\n" description "774:\n.balign 8\n.popsection\n"                                 \
+            "772:\n.long 774f-773f\n.long 771b-.\n.long 776f-.\n"                                 \
+            "773:\n.byte %c[rtscope_level]\n" description "774:\n.balign 8\n.popsection\n"        \
             ".reloc ., R_X86_64_NONE, 772b\n"                                                     \
             "776:\nleaq 771b(%%rip), %0"                                                          \
-            : "=r"(address))
+            : "=r"(address)                                                                       \
+            : [rtscope_level] "i"((uint8_t)(level))__VA_ARGS__)
 
 static inline __attribute__((always_inline)) char *rtscope_thread_pointer_(void)
 {

@@ -1,0 +1,197 @@
+//! Check that declarations drawn at random record what they are given, whoever compiles them:
+//! programs under the address and the undefined-behaviour sanitizers, read back and compared with
+//! what `docs/format/rings.md` promises. `RTSCOPE_FUZZ_EVENTS` says how many events (100 without
+//! it), `RTSCOPE_FUZZ_SEED` where to begin.
+
+mod draw;
+#[path = "../traced/mod.rs"]
+mod traced;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use draw::{Declaration, Random};
+use traced::{Event, events, run};
+
+/// Declarations of a program, and values that each of them is given.
+const DECLARATIONS: usize = 25;
+const VALUES: usize = 4;
+
+/// How a program is compiled.
+struct Build {
+    compiler: &'static str,
+    flags: Vec<&'static str>,
+}
+
+/// The kinds of builds, by turns.
+fn builds(turn: usize, random: &mut Random) -> Build {
+    let compiler = ["gcc", "clang++", "clang", "g++"][turn % 4];
+    let mut flags = vec![["-O0", "-O1", "-O2", "-O3", "-Os"][random.below(5)]];
+    flags.push(match (compiler.ends_with("++"), random.below(2)) {
+        (false, 0) => "-std=c11",
+        (false, _) => "-std=gnu17",
+        (true, 0) => "-std=c++17",
+        (true, _) => "-std=gnu++14",
+    });
+    let odd = [
+        &[][..],
+        &["-fPIE", "-pie"],
+        &["-fno-pie", "-no-pie"],
+        &[
+            "-ffunction-sections",
+            "-fdata-sections",
+            "-Wl,--gc-sections",
+        ],
+        &["-fpack-struct"],
+        &["-fshort-enums", "-funsigned-char"],
+        &["-fno-strict-aliasing", "-fomit-frame-pointer"],
+    ];
+    flags.extend(odd[random.below(odd.len())]);
+    Build { compiler, flags }
+}
+
+/// Whether the sanitizer's library is there, which distributions keep apart from clang.
+fn has_address_sanitizer(compiler: &str, folder: &Path) -> bool {
+    let empty = folder.join("empty.c");
+    std::fs::write(&empty, "int main(void) { return 0; }\n").expect("a file");
+    let mut link = Command::new(compiler);
+    link.args(["-xc", "-fsanitize=address", "-o"])
+        .arg(folder.join("empty"))
+        .arg(empty);
+    let is_there = link.output().is_ok_and(|done| done.status.success());
+    if !is_there {
+        let why = format!("{compiler} has no libclang_rt.asan: install libclang-rt-dev");
+        testkit::skip("fuzzed under the address sanitizer", &why);
+    }
+    is_there
+}
+
+/// Compiles `source` and the library under the sanitizers.
+fn compile(build: &Build, source: &str, folder: &Path) -> PathBuf {
+    let probe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../probe");
+    let cpp = build.compiler.ends_with("++");
+    let main = folder.join(if cpp { "main.cpp" } else { "main.c" });
+    std::fs::write(&main, source).expect("the program's text");
+    let include = format!("-I{}", probe.join("include").display());
+    let sanitize = if has_address_sanitizer(build.compiler, folder) {
+        [
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover=all",
+            "-g1",
+        ]
+    } else {
+        // Needs no library.
+        [
+            "-fsanitize=undefined",
+            "-fsanitize-undefined-trap-on-error",
+            "-g1",
+        ]
+    };
+    let run = |command: &mut Command| {
+        let done = command.current_dir(folder).output().expect("a compiler");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{command:?}:\n{said}");
+    };
+    let sources = std::fs::read_dir(probe.join("src")).expect("the probe's sources");
+    let mut sources: Vec<_> = sources.map(|one| one.expect("a name").path()).collect();
+    sources.retain(|path| path.extension().is_some_and(|end| end == "c"));
+    let mut objects = Command::new(
+        build
+            .compiler
+            .replace("clang++", "clang")
+            .replace("g++", "gcc"),
+    );
+    objects.args(["-c", "-O1", "-fPIC", "-std=c11", &include]);
+    run(objects.args(sanitize).args(&sources));
+    let objects = sources.iter().map(|path| {
+        let name = path.file_name().expect("a name");
+        folder.join(name).with_extension("o")
+    });
+    let program = folder.join("program");
+    let mut link = Command::new(build.compiler);
+    link.args(&build.flags)
+        .args(sanitize)
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    link.arg(&include).arg("-o").arg(&program).arg(&main);
+    run(link.args(objects).arg("-pthread"));
+    program
+}
+
+/// Runs the program and gives its events in the order in which they were recorded.
+fn record(program: &Path, filtered: bool) -> Vec<Event> {
+    let mut variables = vec![("RTSCOPE_EVENTS", "fuzz"), ("RTSCOPE_RING_SIZE", "4M")];
+    variables.extend(filtered.then_some(("FILTERED", "1")));
+    let (_folder, mut files) = run(program, &variables);
+    let mut found = events(&mut files[0]);
+    found.sort_by_key(|event| {
+        let serial = event.1[0].trim_start_matches("serial=[");
+        let bytes = serial.trim_end_matches(']').rsplit(", ");
+        let bytes = bytes.map(|byte| byte.parse::<u32>().expect("a byte"));
+        bytes.fold(0, |number, byte| number << 8 | byte)
+    });
+    found
+}
+
+fn source(declarations: &[Declaration], calls: &str) -> String {
+    let functions: String = declarations.iter().map(Declaration::function).collect();
+    format!(
+        "{}{functions}{}{calls}return 0;\n}}\n",
+        draw::BEGIN,
+        draw::MAIN
+    )
+}
+
+/// One program; returns how many events were compared.
+fn one_program(turn: usize, seed: u64) -> usize {
+    let mut random = Random::new(seed.wrapping_add(turn as u64));
+    let build = builds(turn, &mut random);
+    if Command::new(build.compiler)
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        testkit::skip("fuzzed", &format!("no {} here", build.compiler));
+        return 0;
+    }
+    let declarations: Vec<_> = (0..DECLARATIONS)
+        .map(|number| Declaration::draw(number, &mut random))
+        .collect();
+    let (mut calls, mut expected) = (String::new(), Vec::new());
+    for serial in 0..DECLARATIONS * VALUES {
+        let (call, event) = declarations[serial % DECLARATIONS].call(serial as u32, &mut random);
+        calls += &call;
+        expected.push(event);
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzzed-{seed}-{turn}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = compile(&build, &source(&declarations, &calls), &folder);
+    let mut compared = 0;
+    for filtered in [false, true] {
+        let found = record(&program, filtered);
+        assert_eq!(found.len(), expected.len(), "{}", folder.display());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "{} {:?}", folder.display(), build.flags);
+            compared += 1;
+        }
+    }
+    std::fs::remove_dir_all(folder).expect("removed");
+    compared
+}
+
+#[test]
+fn drawn_declarations_record_what_they_are_given_under_every_compiler() {
+    let number = |name: &str, otherwise: u64| match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}: a number, not {text}")),
+        Err(_) => otherwise,
+    };
+    let wanted = number("RTSCOPE_FUZZ_EVENTS", 100) as usize;
+    let seed = number("RTSCOPE_FUZZ_SEED", 17);
+    let (mut compared, mut turn) = (0, 0);
+    while compared < wanted && turn < wanted {
+        compared += one_program(turn, seed);
+        turn += 1;
+    }
+    println!("{compared} events of {turn} programs from the seed {seed} on");
+}
