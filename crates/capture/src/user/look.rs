@@ -10,6 +10,7 @@ use ring::{Directory, Liveness, RingFile};
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
+use super::metadata::Folders;
 use super::process::{Common, Process};
 use super::session::{PARTS, UserSummary, Wanted, directories};
 use crate::clock;
@@ -82,6 +83,7 @@ pub(crate) fn write(
     whose: Whose,
 ) -> Result<(UserSummary, Dead)> {
     let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
+    let folders = Folders::default();
     let mut clock = CounterClock::start();
     let folder = root.join(PARTS);
     let wall_offset_ns = clock::wall_offset_ns();
@@ -102,6 +104,7 @@ pub(crate) fn write(
         };
         let common = Common {
             folder: &folder,
+            folders: &folders,
             wanted: &wanted,
             wall_offset_ns,
             trace_name,

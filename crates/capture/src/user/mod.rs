@@ -9,6 +9,7 @@ mod lane;
 mod look;
 mod map;
 mod metadata;
+mod place;
 mod proc;
 mod process;
 mod refusals;
