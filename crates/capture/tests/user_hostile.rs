@@ -195,7 +195,7 @@ fn counters_of_losses_may_say_what_they_like() {
 #[test]
 fn rings_that_claim_what_no_memory_holds_are_given_up() {
     let scene = Scene::new("sparse");
-    for head in [4 << 30, u64::MAX & !7, 1 << 63] {
+    for head in [4 << 30, !7, 1 << 63] {
         let summary = scene.beside(|folder| {
             let mut forged = Forged::new();
             (forged.rings, forged.ring_bytes) = (2, 1 << 32);

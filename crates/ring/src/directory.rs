@@ -153,6 +153,26 @@ impl Directory {
         &self.path
     }
 
+    /// The same, told as `path`: where it was opened says nothing to people.
+    pub fn called(mut self, path: &Path) -> Directory {
+        self.path = path.to_owned();
+        self
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// What tells it from all others, by whatever path it was opened.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        let facts = rustix::fs::fstat(&self.fd).map_err(|errno| self.unreadable(errno))?;
+        Ok((facts.st_dev, facts.st_ino))
+    }
+
     /// The names of ring files, sorted.
     ///
     /// # Errors

@@ -24,8 +24,8 @@ const STANDSTILL_NS: i64 = 500_000_000;
 const PACE_NS: i64 = 100_000_000;
 /// A pass reads at most so much of each ring, then others have their turn.
 const PASS_BYTES: u64 = 2 << 20;
-/// A process can write what it likes into its counters. What it cannot have lost in years is none of
-/// its losses, and sums of the others fit into their words.
+/// A process can write what it likes into its counters. What it cannot have lost in years is none
+/// of its losses, and sums of the others fit into their words.
 const LOST_MAX: u64 = 1 << 48;
 /// The latest time in a trace: beyond it, readers cannot add the distance to the wall clock.
 const LATEST_NS: i64 = i64::MAX / 2;

@@ -11,8 +11,9 @@ use ring::{Directory, Liveness, RingFile};
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
 use super::metadata::Folders;
+use super::places::directories;
 use super::process::{Common, Process};
-use super::session::{PARTS, UserSummary, Wanted, directories};
+use super::session::{PARTS, UserSummary, Wanted};
 use crate::clock;
 
 /// Whose rings are looked into.

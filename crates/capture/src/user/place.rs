@@ -18,8 +18,8 @@ use crate::{clock, housekeeping};
 
 /// In flight, of more processes than this the dead ones are let go.
 const DEAD_KEPT: usize = 64;
-/// So long the processes of one directory are read until others have their turn.
-const TURN_MAX: StdDuration = StdDuration::from_millis(20);
+/// So long the processes of one user are read until others have their turn.
+pub(super) const TURN_MAX: StdDuration = StdDuration::from_millis(20);
 /// More processes of one directory are not recorded at the same time.
 const PROCESSES_MAX: usize = 4096;
 /// The time of a directory's last change is as fine as this. What changes so shortly behind a look
@@ -84,6 +84,7 @@ pub(super) fn is_everybodys(error: &Error) -> bool {
 /// A directory whose recorder we are.
 pub(super) struct Place {
     directory: Rc<Directory>,
+    identity: (u64, u64),
     session: String,
     /// What recorders that were killed left switched on.
     forgotten: Forgotten,
@@ -113,17 +114,22 @@ struct Looked {
 }
 
 impl Place {
-    /// Opens a directory and announces the session in it.
-    pub fn take(path: &Path, owner: u32, ours: bool, lines: &[String]) -> Result<Place> {
-        let directory = match ours {
-            true => Directory::open_or_make(path, owner)?,
-            false => Directory::open(path, owner)?,
-        };
+    /// Opens a directory, which is made when it is `ours`.
+    pub fn open(path: &Path, owner: u32, ours: bool) -> Result<Directory> {
+        match ours {
+            true => Directory::open_or_make(path, owner),
+            false => Directory::open(path, owner),
+        }
+    }
+
+    /// Becomes the recorder of a directory and announces the session in it.
+    pub fn take(directory: Directory, lines: &[String]) -> Result<Place> {
         let lock = directory.lock()?;
         // We are the one recorder here: what others left, they left when they were killed.
         let forgotten = Forgotten::take(&directory)?;
         let session = directory.announce(lines)?;
         Ok(Place {
+            identity: directory.identity()?,
             directory: Rc::new(directory),
             session,
             forgotten,
@@ -136,6 +142,16 @@ impl Place {
             is_closed: false,
             _lock: lock,
         })
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> u32 {
+        self.directory.owner()
+    }
+
+    /// What it is, wherever it is found.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
     }
 
     /// Where it is.
@@ -238,18 +254,18 @@ impl Place {
         }
     }
 
-    /// Reads one process after the other, and ends those that are dead, for as long as a turn
+    /// Reads one process after the other, and ends those that are dead, for as long as its `slice`
     /// lasts; the next turn goes on there.
     pub fn turn(
         &mut self,
         clock: &mut CounterClock,
-        shared: &Shared,
+        (shared, slice): (&Shared, StdDuration),
         outcome: &mut Outcome,
     ) -> Result<Read> {
         let begin = StdInstant::now();
         let mut read = Read::default();
         for _ in 0..self.processes.len() {
-            if begin.elapsed() > TURN_MAX {
+            if begin.elapsed() > slice {
                 read.is_behind = true;
                 break;
             }
@@ -313,7 +329,8 @@ impl Place {
         self.directory.remove(&self.session)
     }
 
-    /// Switches all processes off, and notes what they hold: nothing that comes later is waited for.
+    /// Switches all processes off, and notes what they hold: nothing that comes later is waited
+    /// for.
     pub fn stop(&mut self, outcome: &mut Outcome) {
         for process in &mut self.processes {
             for error in process.stop(clock::monotonic()) {

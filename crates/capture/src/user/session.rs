@@ -3,6 +3,7 @@
 //! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
 //! CPUs, the more often the fuller it finds them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +11,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Cpu, Error, ErrorKind, Instant, Result};
+use ring::Directory;
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
 use super::forgotten;
 use super::metadata::Folders;
-use super::place::{Outcome, Place, Read};
+use super::place::{Outcome, Place, Read, TURN_MAX};
+use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
 use super::wanted::{self, Wish};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
@@ -31,14 +34,12 @@ const EMPTY: f64 = 0.03;
 const FIND_MAX: StdDuration = StdDuration::from_secs(2);
 /// So long a trace that is written is not said to be complete because some ring is not.
 const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
-/// Where the directories of users are.
-const SHARED_MEMORY: &str = "/dev/shm";
+/// How often directories are looked for.
+const PLACES_PERIOD: StdDuration = StdDuration::from_millis(250);
 /// How often files get a pair of both clocks.
 const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
 /// Below the root of a trace: where those of processes are.
 pub(crate) const PARTS: &str = "ust/pid";
-/// How their names begin; the user's id follows.
-const PREFIX: &str = "rtscope-";
 
 /// Which events of which processes to record.
 #[derive(Clone, Debug, PartialEq)]
@@ -239,7 +240,14 @@ impl Shared {
 
 /// The state of the recorder's thread.
 struct Session {
+    /// The one directory that was asked for.
+    asked: Option<PathBuf>,
+    /// What is announced in each.
+    lines: Vec<String>,
     places: Vec<Place>,
+    /// Directories that were refused, which is said once, and when they were last looked for.
+    refused: HashSet<(u64, u64)>,
+    places_found: StdInstant,
     clock: CounterClock,
     shared: Shared,
     progress: Option<(Arc<Progress>, Source)>,
@@ -254,18 +262,12 @@ struct Session {
 
 impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
-        let mut outcome = Outcome::default();
-        let mut places = Vec::new();
-        for (path, owner, ours) in directories(config.directory.as_deref()) {
-            let place = Place::take(&path, owner, ours, &session_lines(config, target));
-            match place {
-                Ok(place) => places.push(place),
-                Err(error) if ours => return Err(error),
-                Err(error) => outcome.refusals.add(&path, &error),
-            }
-        }
         let mut session = Session {
-            places,
+            asked: config.directory.clone(),
+            lines: session_lines(config, target),
+            places: Vec::new(),
+            refused: HashSet::new(),
+            places_found: StdInstant::now(),
             clock: CounterClock::start(),
             shared: Shared {
                 folder: target.root.join(PARTS),
@@ -284,16 +286,62 @@ impl Session {
             flushed: StdInstant::now(),
             behind_since: None,
             pair_left: None,
-            outcome,
+            outcome: Outcome::default(),
         };
+        session.find_places(true)?;
         session.find_all();
         Ok(session)
+    }
+
+    /// Takes directories that are new: ours in the beginning; those of others also when they come
+    /// later, with the first traced process of a user.
+    fn find_places(&mut self, is_begin: bool) -> Result<()> {
+        self.places_found = StdInstant::now();
+        for problem in places::make_way(self.asked.as_deref()) {
+            self.outcome
+                .refusals
+                .add(Path::new(SHARED_MEMORY), &problem);
+        }
+        for (path, owner, ours) in places::directories(self.asked.as_deref()) {
+            if is_begin || !ours {
+                self.take(&path, Place::open(&path, owner, ours), ours)?;
+            }
+        }
+        for found in places::elsewhere(self.asked.as_deref()) {
+            self.take(&found.path, found.open(), false)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a directory, unless it was taken or refused before. An error is that of one of ours.
+    fn take(&mut self, path: &Path, directory: Result<Directory>, ours: bool) -> Result<()> {
+        let identity = match &directory {
+            Ok(directory) => Some(directory.identity()?),
+            Err(_) => places::identity(path),
+        };
+        let known = |place: &Place| Some(place.identity()) == identity;
+        if self.places.iter().any(known) {
+            return Ok(());
+        }
+        match directory.and_then(|directory| Place::take(directory, &self.lines)) {
+            Ok(place) => self.places.push(place),
+            Err(error) if ours => return Err(error),
+            Err(error) => {
+                if identity.is_some_and(|identity| self.refused.insert(identity)) {
+                    self.outcome.refusals.add(path, &error);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut period = PERIOD_MAX;
         while !stop.load(Ordering::Acquire) {
             let begin = clock::monotonic();
+            if self.places_found.elapsed() > PLACES_PERIOD {
+                self.find_places(false)?;
+            }
             self.find();
             let read = self.turn()?;
             let behind_since = match read.is_behind {
@@ -343,11 +391,15 @@ impl Session {
             self.pair_left = Some(StdInstant::now());
         }
         let mut read = Read::default();
+        let owners: Vec<u32> = self.places.iter().map(Place::owner).collect();
         for place in &mut self.places {
             if leaves_pair {
                 place.leave_pair(&self.clock);
             }
-            let of_place = place.turn(&mut self.clock, &self.shared, &mut self.outcome)?;
+            let of_owner = owners.iter().filter(|owner| **owner == place.owner());
+            let slice = TURN_MAX / of_owner.count().max(1) as u32;
+            let shared = (&self.shared, slice);
+            let of_place = place.turn(&mut self.clock, shared, &mut self.outcome)?;
             read = read.and(of_place);
         }
         Ok(read)
@@ -407,28 +459,4 @@ fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
     let contexts = contexts::announced(&config.contexts);
     let patterns = config.wishes.iter().map(Wish::announced);
     mode.into_iter().chain(contexts).chain(patterns).collect()
-}
-
-/// The directories to look into, with their owners, and whether each is ours: the one that was
-/// asked for, else that of `RTSCOPE_DIR`, else that of our user; root looks into those of all.
-pub(crate) fn directories(asked: Option<&Path>) -> Vec<(PathBuf, u32, bool)> {
-    let uid = rustix::process::geteuid().as_raw();
-    let asked = asked.map(Path::to_owned);
-    if let Some(path) = asked.or_else(|| std::env::var_os("RTSCOPE_DIR").map(PathBuf::from)) {
-        return vec![(path, uid, true)];
-    }
-    let own = Path::new(SHARED_MEMORY).join(format!("{PREFIX}{uid}"));
-    let mut all = vec![(own, uid, true)];
-    if uid == 0 {
-        let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-            match owner.and_then(|owner| owner.parse().ok()) {
-                Some(owner) if owner != uid => all.push((entry.path(), owner, false)),
-                _ => (),
-            }
-        }
-    }
-    all
 }
