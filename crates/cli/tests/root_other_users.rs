@@ -53,7 +53,9 @@ fn recorded(name: &str, before: &str, script: &str) -> (tempfile::TempDir, Strin
     std::fs::copy(program, &honest).expect("a copy");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("open to all");
-    let mut unshare = Command::new("unshare");
+    // What never comes is not awaited for ever.
+    let mut unshare = Command::new("timeout");
+    unshare.args(["120", "unshare"]);
     unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
     unshare.args(["sh", "-c", FRAME]).env_remove("RTSCOPE_DIR");
     unshare.env("rtscope", env!("CARGO_BIN_EXE_rtscope"));
