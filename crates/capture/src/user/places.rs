@@ -159,8 +159,9 @@ fn in_root(root: &Path, memories: &mut HashSet<(u64, u64)>) -> Vec<Elsewhere> {
     names.filter_map(found).collect()
 }
 
-/// As root, moves out of the way what stands where the directory of a user belongs and is another's:
-/// nobody can make that user's programs or recorders do without rings. Gives what was moved.
+/// As root, moves out of the way what stands where the directory of a user belongs and is
+/// another's: nobody can make that user's programs or recorders do without rings. Gives what was
+/// moved.
 pub(crate) fn make_way(asked: Option<&Path>) -> Vec<Error> {
     if !rustix::process::geteuid().is_root() || named(asked).is_some() {
         return Vec::new();
