@@ -15,6 +15,11 @@ pub(crate) fn monotonic() -> Instant {
     Instant::from_ns(read_ns(ClockId::Monotonic))
 }
 
+/// Now, on the wall clock, in nanoseconds since 1970.
+pub(crate) fn wall_ns() -> i64 {
+    read_ns(ClockId::Realtime)
+}
+
 /// Wall clock (since 1970, UTC) minus CLOCK_MONOTONIC: the tightest of a few readings.
 pub(crate) fn wall_offset_ns() -> i64 {
     let sandwich = |_| {

@@ -73,6 +73,15 @@ fn allowed(tid: Tid) -> Vec<Cpu> {
         .collect()
 }
 
+/// One more than the number of the last CPU that this machine can have, as the probe counts them;
+/// the most where nobody knows.
+pub(crate) fn cpus_possible() -> u32 {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = list.trim_end().rsplit([',', '-']).next();
+    let last = last.and_then(|number| number.parse::<u32>().ok());
+    last.map_or(abi::rings::CPUS_MAX, |last| last.saturating_add(1))
+}
+
 /// Moves the calling thread to `cpus`. A refusal is no harm: it then runs where it is allowed to.
 pub(crate) fn pin(cpus: &[Cpu]) {
     let mut set = rustix::thread::CpuSet::new();

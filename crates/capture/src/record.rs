@@ -53,6 +53,8 @@ pub struct RecordConfig {
     pub stop: Arc<AtomicBool>,
     /// Raised here when the kernel's events are recorded from now on.
     pub recording: Arc<AtomicBool>,
+    /// Called when all that was asked for is recorded from now on, before the command starts.
+    pub begun: fn(&RecordConfig),
 }
 
 impl RecordConfig {
@@ -70,6 +72,7 @@ impl RecordConfig {
             cpus: None,
             stop: Arc::new(AtomicBool::new(false)),
             recording: Arc::new(AtomicBool::new(false)),
+            begun: |_| (),
         }
     }
 }
@@ -400,6 +403,7 @@ fn run(
 
 /// Waits for the first of: duration over, command ended, flag raised, reader failed.
 fn wait(config: &RecordConfig, failed: &AtomicBool) -> Result<Option<ExitStatus>> {
+    (config.begun)(config);
     let mut child = config.command.as_deref().map(start_command).transpose()?;
     let limit = config
         .duration

@@ -7,7 +7,7 @@ use std::path::Path;
 use event::{Error, ErrorKind, Result};
 use ring::{Directory, Liveness};
 
-use crate::user::{Whose, directories};
+use crate::user::{Whose, directories, make_way};
 
 /// Tells applications and recorders where rings are.
 const VARIABLE: &str = "RTSCOPE_DIR";
@@ -64,11 +64,13 @@ fn without(paths: &str, alive: usize) -> Error {
         )
 }
 
-/// Checks that a recorder can have our folder of rings: that it is one, or can be made.
+/// Checks that a recorder can have our folder of rings: that it is one, or can be made. As root,
+/// what another user put in its place is moved away first; gives what was.
 ///
 /// # Errors
 /// Why it cannot.
-pub fn require_folder() -> Result<()> {
+pub fn require_folder() -> Result<Vec<Error>> {
+    let moved = make_way(None);
     let ours = directories(None).into_iter().filter(|(.., ours)| *ours);
     for (path, owner, _) in ours {
         match Directory::open(&path, owner) {
@@ -77,7 +79,7 @@ pub fn require_folder() -> Result<()> {
             Err(error) => return Err(refused(&path, error)),
         }
     }
-    Ok(())
+    Ok(moved)
 }
 
 /// A folder that is not there is made, those above it are not.

@@ -1,18 +1,26 @@
 //! The directory where the processes of a user put their ring files.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use event::{Error, ErrorKind, Result};
-use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags};
 
 use crate::RingFile;
+use crate::layout::shown;
 
 /// Files beyond this are not looked at.
 const FILES_MAX: usize = 4096;
+/// Of a directory with more entries, the rest is not looked at in one go.
+const ENTRIES_MAX: usize = 1 << 17;
+/// The same where others wait for their turn.
+const ENTRIES_OF_TURN_MAX: usize = 1 << 13;
+/// How often a file is locked or made anew that others exchange behind our back.
+const TRIES_MAX: usize = 100;
 /// How names of ring files begin.
 const RINGS: &str = "rings-";
 /// How names of links begin that processes without rings leave.
@@ -23,6 +31,8 @@ const SESSION: &str = "session-";
 const RECORDER: &str = "recorder";
 /// More of a session file is not read; processes read no more either.
 const SESSION_BYTES_MAX: usize = 4096;
+/// More of a process's name is not told.
+const NAME_CHARACTERS_MAX: usize = 64;
 /// Bits that let others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
@@ -74,6 +84,19 @@ pub struct Directory {
     fd: OwnedFd,
     path: PathBuf,
     owner: u32,
+    /// Where a look that did not see all goes on.
+    looking: RefCell<Option<Dir>>,
+}
+
+/// What one look saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The names of ring files, sorted.
+    pub rings: Vec<String>,
+    /// What processes left that could make no rings, sorted by their links.
+    pub without_rings: Vec<WithoutRings>,
+    /// Whether that is the last of what there is; the next look begins anew.
+    pub is_all: bool,
 }
 
 impl Directory {
@@ -103,7 +126,12 @@ impl Directory {
             .mend("remove it, or choose another with RTSCOPE_DIR"));
         }
         let path = path.to_owned();
-        Ok(Directory { fd, path, owner })
+        Ok(Directory {
+            fd,
+            path,
+            owner,
+            looking: RefCell::new(None),
+        })
     }
 
     /// Opens `path`, and makes it first when it is not there.
@@ -123,6 +151,26 @@ impl Directory {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The same, told as `path`: where it was opened says nothing to people.
+    pub fn called(mut self, path: &Path) -> Directory {
+        self.path = path.to_owned();
+        self
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// What tells it from all others, by whatever path it was opened.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        let facts = rustix::fs::fstat(&self.fd).map_err(|errno| self.unreadable(errno))?;
+        Ok((facts.st_dev, facts.st_ino))
     }
 
     /// The names of ring files, sorted.
@@ -161,57 +209,101 @@ impl Directory {
         self.names_with([SESSION]).map(|[names]| names)
     }
 
-    /// The lines of a session file; none when it is gone.
+    /// The lines of a session file; none when it is gone, or none that a recorder leaves.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn session(&self, name: &str) -> Result<Vec<String>> {
-        let failed = |errno: rustix::io::Errno| {
-            Error::io(format!("cannot read the session {name}"), errno.into())
-        };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
-            Err(rustix::io::Errno::NOENT) => return Ok(Vec::new()),
-            opened => opened.map_err(failed)?,
+        let Some(file) = self.regular(name, OFlags::RDONLY)? else {
+            return Ok(Vec::new());
         };
         let mut bytes = [0; SESSION_BYTES_MAX];
-        let length = rustix::io::read(&fd, &mut bytes).map_err(failed)?;
+        let length = rustix::io::read(&file, &mut bytes)
+            .map_err(|errno| Error::io(format!("cannot read the session {name}"), errno.into()))?;
         let text = String::from_utf8_lossy(&bytes[..length]);
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// The names of ring files, sorted, and what processes left that could make no rings, sorted by
-    /// their links: all that a recorder looks for, by one reading.
+    /// The next of all that a recorder looks for: as much as can be seen in a moment.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn look(&self) -> Result<(Vec<String>, Vec<WithoutRings>)> {
-        let read = |link: String| {
-            let target = rustix::fs::readlinkat(&self.fd, link.as_str(), Vec::new()).ok()?;
-            let target = target.to_string_lossy();
-            let (errno, name) = target.split_once(' ')?;
-            let mut words = link.strip_prefix(WITHOUT_RINGS)?.split('-');
-            Some(WithoutRings {
-                pid: words.next()?.parse().ok()?,
-                began_ns: u64::from_str_radix(words.next()?, 16).ok()?,
-                errno: errno.parse().ok()?,
-                name: name.to_owned(),
-                link,
-            })
+    pub fn look(&self) -> Result<Seen> {
+        let mut looking = self.looking.borrow_mut();
+        let dir = match &mut *looking {
+            Some(dir) => dir,
+            none => none.insert(Dir::read_from(&self.fd).map_err(|errno| self.unreadable(errno))?),
         };
-        let [names, links] = self.names_with([RINGS, WITHOUT_RINGS])?;
-        Ok((names, links.into_iter().filter_map(read).collect()))
+        let mut found = [const { Vec::new() }; 2];
+        let is_all = self.names_of(dir, [RINGS, WITHOUT_RINGS], ENTRIES_OF_TURN_MAX, &mut found)?;
+        if is_all {
+            *looking = None;
+        }
+        let [rings, links] = found;
+        let without_rings = links
+            .into_iter()
+            .filter_map(|link| self.without_rings(link));
+        Ok(Seen {
+            rings,
+            without_rings: without_rings.collect(),
+            is_all,
+        })
+    }
+
+    /// When something was last added or taken away, in nanoseconds of the wall clock.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn changed_ns(&self) -> Result<i128> {
+        let facts = rustix::fs::fstat(&self.fd).map_err(|errno| self.unreadable(errno))?;
+        Ok(i128::from(facts.st_mtime) * 1_000_000_000 + i128::from(facts.st_mtime_nsec))
+    }
+
+    fn without_rings(&self, link: String) -> Option<WithoutRings> {
+        let target = rustix::fs::readlinkat(&self.fd, link.as_str(), Vec::new()).ok()?;
+        let target = target.to_string_lossy();
+        let (errno, name) = target.split_once(' ')?;
+        let mut words = link.strip_prefix(WITHOUT_RINGS)?.split('-');
+        Some(WithoutRings {
+            pid: words.next()?.parse().ok()?,
+            began_ns: u64::from_str_radix(words.next()?, 16).ok()?,
+            errno: errno.parse().ok()?,
+            name: shown(name).chars().take(NAME_CHARACTERS_MAX).collect(),
+            link,
+        })
+    }
+
+    fn unreadable(&self, errno: rustix::io::Errno) -> Error {
+        Error::io(format!("cannot read {}", self.path.display()), errno.into())
     }
 
     /// The names that begin with each of the prefixes, sorted; so many of each at most.
     fn names_with<const N: usize>(&self, prefixes: [&str; N]) -> Result<[Vec<String>; N]> {
-        let failed = |errno: rustix::io::Errno| {
-            Error::io(format!("cannot read {}", self.path.display()), errno.into())
-        };
         let mut all = [const { Vec::new() }; N];
-        for entry in Dir::read_from(&self.fd).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy();
+        let mut dir = Dir::read_from(&self.fd).map_err(|errno| self.unreadable(errno))?;
+        self.names_of(&mut dir, prefixes, ENTRIES_MAX, &mut all)?;
+        Ok(all)
+    }
+
+    /// The same of the next entries of `dir`, `most` at most. Names are as the probe and recorders
+    /// give them: who made up others made them for nobody. Whether there are no more.
+    fn names_of<const N: usize>(
+        &self,
+        dir: &mut Dir,
+        prefixes: [&str; N],
+        most: usize,
+        all: &mut [Vec<String>; N],
+    ) -> Result<bool> {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+        let mut count = 0;
+        for entry in dir.by_ref().take(most) {
+            count += 1;
+            let entry = entry.map_err(|errno| self.unreadable(errno))?;
+            let name = entry.file_name();
+            if !name.to_bytes().iter().all(plain) {
+                continue;
+            }
+            let name = name.to_string_lossy();
             for (names, prefix) in all.iter_mut().zip(prefixes) {
                 if name.starts_with(prefix) && names.len() < FILES_MAX {
                     names.push(name.clone().into_owned());
@@ -219,7 +311,29 @@ impl Directory {
             }
         }
         all.iter_mut().for_each(|names| names.sort());
-        Ok(all)
+        Ok(count < most)
+    }
+
+    /// Opens a regular file; `None` when it is gone, or is none. Nothing that stands there in place
+    /// of a file is opened: opening a device may do something.
+    fn regular(&self, name: &str, access: OFlags) -> Result<Option<OwnedFd>> {
+        let failed =
+            |errno: rustix::io::Errno| Error::io(format!("cannot open {name}"), errno.into());
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let status = rustix::fs::fstat(&place).map_err(failed)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        // By what was looked at: its name may mean another by now.
+        let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+        let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map(Some)
+            .map_err(failed)
     }
 
     /// Opens the ring file `name`. `None` when it is gone, or not yet complete.
@@ -228,21 +342,14 @@ impl Directory {
     /// [`ErrorKind::PermissionDenied`] when it belongs to another user; otherwise as
     /// [`RingFile::new`].
     pub fn rings(&self, name: &str) -> Result<Option<RingFile>> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(errno) => {
-                return Err(Error::io(
-                    format!("cannot open the rings {name}"),
-                    errno.into(),
-                ));
-            }
+        let Some(fd) = self.regular(name, OFlags::RDWR)? else {
+            return self.none_or_no_file(name).map(|()| None);
         };
+        let file = File::from(fd);
         let unreadable = |cause| Error::io(format!("cannot read the rings {name}"), cause);
         let status = file.metadata().map_err(unreadable)?;
         let trusted = status.uid() == self.owner && status.mode() & WRITABLE_BY_OTHERS == 0;
-        if !status.is_file() || !trusted {
+        if !trusted {
             return Err(Error::new(
                 ErrorKind::PermissionDenied,
                 format!("the rings {name} are not to be trusted"),
@@ -257,6 +364,22 @@ impl Directory {
         RingFile::new(file, name)
     }
 
+    /// Fails where something stands in place of the rings `name`.
+    fn none_or_no_file(&self, name: &str) -> Result<()> {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => {
+                let kind = FileType::from_raw_mode(status.st_mode);
+                let what = format!("the rings {name} are no file");
+                match kind {
+                    // It came between two looks.
+                    FileType::RegularFile => Ok(()),
+                    _ => Err(Error::new(ErrorKind::Corrupt, what).found(format!("{kind:?}"))),
+                }
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Becomes the one recorder of this directory, until the lock is dropped.
     ///
     /// # Errors
@@ -265,8 +388,9 @@ impl Directory {
         let failed = |errno: rustix::io::Errno| {
             Error::io(format!("cannot lock {}", self.path.display()), errno.into())
         };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        loop {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        for _ in 0..TRIES_MAX {
             let fd = rustix::fs::openat(&self.fd, RECORDER, flags, Mode::RUSR | Mode::WUSR);
             let file = fd.map_err(failed)?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -282,6 +406,7 @@ impl Directory {
                 return Ok(lock);
             }
         }
+        Err(failed(rustix::io::Errno::BUSY))
     }
 
     fn is_recorded(&self) -> Error {
@@ -308,10 +433,14 @@ impl Directory {
             let _ = rustix::fs::fchmod(&self.fd, open);
         }
         let failed = |cause| Error::io(format!("cannot write {name}"), cause);
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Never a file that is there already: it may lead to another's, or be none.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         let fd = rustix::fs::openat(&self.fd, name.as_str(), flags, mode)
+            .or_else(|_| {
+                rustix::fs::unlinkat(&self.fd, name.as_str(), AtFlags::empty())?;
+                rustix::fs::openat(&self.fd, name.as_str(), flags, mode)
+            })
             .map_err(|errno| failed(errno.into()))?;
         let text = patterns.join("\n") + "\n";
         rustix::io::write(&fd, text.as_bytes()).map_err(|errno| failed(errno.into()))?;

@@ -55,6 +55,16 @@ pub struct RingFile {
     is_broken: Cell<bool>,
 }
 
+/// What is wrong with the file `name`.
+fn named(name: &str, error: Error) -> Error {
+    let named = Error::new(error.kind(), format!("{name}: {}", error.what()));
+    let named = named.found(error.value_found().unwrap_or_default());
+    match error.mended_by() {
+        Some(mend) => named.mend(mend),
+        None => named,
+    }
+}
+
 impl RingFile {
     /// Checks the header of `file`, called `name`. `None` when the process is not through with
     /// making it, or the file is empty.
@@ -76,7 +86,7 @@ impl RingFile {
         if magic == rings::MAGIC {
             file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
         }
-        let layout = Layout::parse(&bytes, file_bytes)?;
+        let layout = Layout::parse(&bytes, file_bytes).map_err(|error| named(name, error))?;
         Ok(layout.map(|layout| RingFile {
             file,
             layout,
@@ -136,6 +146,31 @@ impl RingFile {
         self.read(&mut bytes, self.layout.objects_offset + self.objects_read)?;
         self.objects_read = used;
         Ok(objects(&bytes).0)
+    }
+
+    /// What tells this file from all others, by whatever name it was opened.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let facts = self.file.metadata();
+        let facts = facts.map_err(|cause| self.unreadable(cause))?;
+        Ok((facts.dev(), facts.ino()))
+    }
+
+    /// How much the file takes of the memory. Its rings hold no more, but for what fills up their
+    /// sub-buffers: a process can say that they do without having written anything.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn memory_bytes(&self) -> Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        /// Of the unit in which the kernel counts.
+        const BLOCK_BYTES: u64 = 512;
+        let facts = self.file.metadata();
+        let facts = facts.map_err(|cause| self.unreadable(cause))?;
+        Ok(facts.blocks().saturating_mul(BLOCK_BYTES))
     }
 
     /// Whether it is the file with this number on this device.
@@ -372,15 +407,20 @@ impl RingFile {
     }
 
     fn unreadable(&self, cause: std::io::Error) -> Error {
-        self.is_broken.set(true);
-        Error::io(format!("cannot read the rings {}", self.name), cause)
+        self.broken("cannot read the rings", cause)
             .mend("start its program again: somebody took the file away under it")
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.file.write_all_at(bytes, offset).map_err(|cause| {
-            self.is_broken.set(true);
-            Error::io(format!("cannot write to the rings {}", self.name), cause)
-        })
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(|cause| self.broken("cannot write to the rings", cause))
+    }
+
+    /// Always of the one kind: no room in the shared memory is not taken for a full disk.
+    fn broken(&self, what: &str, cause: std::io::Error) -> Error {
+        self.is_broken.set(true);
+        Error::new(ErrorKind::Corrupt, format!("{what} {}", self.name))
+            .found(cause.to_string())
+            .cause(cause)
     }
 }

@@ -5,6 +5,9 @@ use event::{Error, ErrorKind, Result};
 
 /// Sub-buffers beyond this gain nothing, and a reader copies a whole one.
 const SUBBUFFER_BYTES_MAX: u64 = 256 << 20;
+/// What is read as a whole is not larger than this: twice what the probe makes.
+const TABLE_BYTES_MAX: u64 = 8 << 20;
+const OBJECTS_BYTES_MAX: u64 = 2 << 20;
 
 /// What the times of records count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,18 @@ pub struct Layout {
     pub(crate) data_offset: u64,
 }
 
+/// A text of a traced process as people see it: nothing in it steers their terminal, or turns the
+/// direction of what stands beside it.
+pub(crate) fn shown(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let shown = |c: char| if steers(c) { '?' } else { c };
+    text.chars().map(shown).collect()
+}
+
 fn corrupt(what: &str, found: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("not a ring file: {what}")).found(found.to_string())
 }
@@ -110,7 +125,7 @@ impl Layout {
         let name = &header.name[..end.unwrap_or(header.name.len())];
         Ok(Layout {
             pid: header.pid,
-            name: String::from_utf8_lossy(name).into_owned(),
+            name: shown(&String::from_utf8_lossy(name)),
             begin_ns: header.begin_ns,
             begin_counter: header.begin_counter,
             pair: (header.pair_counter, header.pair_ns),
@@ -174,6 +189,15 @@ fn check_lengths(header: &Header) -> Result<()> {
     }
     if !(1..=rings::CPUS_MAX).contains(&rings_length) {
         return Err(corrupt("an impossible number of rings", rings_length));
+    }
+    for (what, bytes, most) in [
+        ("table", header.table_bytes, TABLE_BYTES_MAX),
+        ("list of objects", header.objects_bytes, OBJECTS_BYTES_MAX),
+    ] {
+        if bytes > most {
+            let found = format!("{bytes} bytes, {most} at most");
+            return Err(corrupt(&format!("an impossible {what}"), found));
+        }
     }
     Ok(())
 }

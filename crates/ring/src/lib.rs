@@ -10,6 +10,7 @@
 //!   it says harms its own events at most.
 //! - Every event that was offered is a record, a counted loss, or a counted malformed stretch.
 
+mod described;
 mod directory;
 mod file;
 mod layout;
@@ -19,7 +20,7 @@ mod records;
 mod table;
 mod window;
 
-pub use directory::{Directory, RecorderLock, WithoutRings};
+pub use directory::{Directory, RecorderLock, Seen, WithoutRings};
 pub use file::{Liveness, RingFile, Switch};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};

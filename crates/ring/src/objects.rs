@@ -2,6 +2,8 @@
 
 use abi::rings::{Loaded, Plain};
 
+use crate::layout::shown;
+
 /// A program or library in the memory of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadedObject {
@@ -43,7 +45,7 @@ fn object(bytes: &[u8]) -> Option<(LoadedObject, usize)> {
         is_moved: entry.bias != 0,
         noticed_ns: entry.noticed_ns,
         build_id: build_id.to_vec(),
-        path: String::from_utf8_lossy(path).into_owned(),
+        path: shown(&String::from_utf8_lossy(path)),
     };
     Some((object, size))
 }

@@ -1,14 +1,22 @@
 //! The table of events: what each record of an id means.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use abi::rings::{self, Entry, Plain};
 use event::IntegerMapping;
 
-/// No event has more fields; the macro that makes descriptions allows fewer.
-const FIELDS_MAX: usize = 64;
+use crate::described::{Enumerations, described, enumeration, note};
+
+/// The fields of all events of a process; more cost a recorder more than they tell anybody.
+const ALL_FIELDS_MAX: usize = 1 << 16;
+/// The labels of all fields, which are written anew for each, and the bytes of their texts.
+const ALL_LABELS_MAX: usize = 1 << 14;
+const ALL_LABELS_BYTES_MAX: usize = 1 << 20;
+/// So many notes are kept.
+const NOTES_MAX: usize = 1 << 10;
+/// So many problems.
+const PROBLEMS_MAX: usize = 1 << 10;
 
 /// A number as it lies in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +45,7 @@ pub enum NumberKind {
 }
 
 impl Number {
-    fn from_code(code: u8, big_endian: bool) -> Option<Number> {
+    pub(crate) fn from_code(code: u8, big_endian: bool) -> Option<Number> {
         let number = |first: u8, smallest: u8, kind| Number {
             size_bytes: smallest << (code - first),
             kind,
@@ -55,7 +63,7 @@ impl Number {
         })
     }
 
-    fn is_integer(self) -> bool {
+    pub(crate) fn is_integer(self) -> bool {
         self.kind != NumberKind::Float
     }
 }
@@ -222,7 +230,11 @@ pub struct Table {
     /// Bytes that were read.
     pub read_bytes: usize,
     /// By name, the last that was described.
-    enumerations: HashMap<String, Arc<[IntegerMapping]>>,
+    enumerations: Enumerations,
+    /// Of all events: fields, labels, and the bytes of these.
+    fields: usize,
+    labels: usize,
+    labels_bytes: usize,
     /// For each id, one more than the place of its event; 0 where there is none.
     places: Vec<u32>,
 }
@@ -235,7 +247,26 @@ impl Table {
         place.checked_sub(1).map(|place| place as usize)
     }
 
-    fn add(&mut self, event: EventDescription) {
+    /// Takes an event, when there is room for it. Without its labels a field is still a number.
+    fn add(&mut self, mut event: EventDescription, at: usize) {
+        if self.fields + event.fields.len() > ALL_FIELDS_MAX {
+            return self.problem(at, "more fields than a process can have");
+        }
+        self.fields += event.fields.len();
+        for field in &mut event.fields {
+            let FieldKind::Enumeration(number, labels) = &field.kind else {
+                continue;
+            };
+            let bytes: usize = labels.iter().map(|label| label.label.len()).sum();
+            self.labels += labels.len();
+            self.labels_bytes += bytes;
+            if self.labels > ALL_LABELS_MAX || self.labels_bytes > ALL_LABELS_BYTES_MAX {
+                self.labels -= labels.len();
+                self.labels_bytes -= bytes;
+                field.kind = FieldKind::Number(*number);
+                self.problem(at, "more labels than a process can have");
+            }
+        }
         let id = usize::from(event.id);
         if self.places.len() <= id {
             self.places.resize(id + 1, 0);
@@ -274,7 +305,8 @@ impl Table {
             }
             if entry.kind == rings::ENTRY_NOTE {
                 match note(text) {
-                    Ok(note) => self.notes.push(note),
+                    Ok(note) if self.notes.len() < NOTES_MAX => self.notes.push(note),
+                    Ok(_) => self.problem(at, "more notes than a process can have"),
                     Err(what) => self.problem(at, what),
                 }
                 at += total;
@@ -284,7 +316,7 @@ impl Table {
                 Ok(event) if self.place_of(event.id).is_some() => {
                     self.problem(at, "an id for the second time");
                 }
-                Ok(event) => self.add(event),
+                Ok(event) => self.add(event, at),
                 Err(what) => self.problem(at, what),
             }
             at += total;
@@ -295,158 +327,8 @@ impl Table {
 
     fn problem(&mut self, at: usize, what: &'static str) {
         let offset = self.read_bytes + at;
-        self.problems.push(TableProblem { offset, what });
-    }
-}
-
-/// The text of an enumeration: its name, then first, last and label, over and over.
-fn enumeration(text: &[u8]) -> Result<(String, Arc<[IntegerMapping]>), &'static str> {
-    let mut rest = text;
-    let name = identifier(&mut rest)?;
-    let mut labels = Vec::new();
-    while let Some((first, behind)) = rest.split_first_chunk::<8>() {
-        let (last, behind) = behind.split_first_chunk().ok_or("a label without an end")?;
-        rest = behind;
-        labels.push(IntegerMapping {
-            label: String::from_utf8_lossy(zero_ended(&mut rest)?).into_owned(),
-            first: i64::from_le_bytes(*first),
-            last: i64::from_le_bytes(*last),
-        });
-    }
-    match rest {
-        [] => Ok((name, labels.into())),
-        _ => Err("a label that is cut off"),
-    }
-}
-
-/// The text of a note.
-fn note(text: &[u8]) -> Result<Note, &'static str> {
-    let mut rest = text;
-    let (provider, name) = (identifier(&mut rest)?, identifier(&mut rest)?);
-    let mut sentence = || {
-        let sentence = String::from_utf8_lossy(zero_ended(&mut rest)?);
-        // It is shown to people: nothing in it may steer their terminal.
-        let shown = |c: char| if c.is_control() { '?' } else { c };
-        Ok(sentence.chars().map(shown).collect())
-    };
-    Ok(Note {
-        provider,
-        name,
-        what: sentence()?,
-        found: sentence()?,
-        mend: sentence()?,
-    })
-}
-
-type Enumerations = HashMap<String, Arc<[IntegerMapping]>>;
-
-fn described(
-    entry: &Entry,
-    text: &[u8],
-    enumerations: &Enumerations,
-) -> Result<EventDescription, &'static str> {
-    if entry.kind != rings::ENTRY_EVENT {
-        return Err("an entry of unknown kind");
-    }
-    let id = u16::try_from(entry.id).map_err(|_| "an id that is too large")?;
-    if id == rings::ID_PADDING {
-        return Err("the id of padding");
-    }
-    let (level, mut rest) = text.split_first().ok_or("no level")?;
-    let provider = identifier(&mut rest)?;
-    let name = identifier(&mut rest)?;
-    let mut fields: Vec<FieldDescription> = Vec::new();
-    while let Some(field) = described_field(&mut rest, enumerations)? {
-        if fields.len() == FIELDS_MAX {
-            return Err("too many fields");
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(TableProblem { offset, what });
         }
-        if fields.iter().any(|known| known.name == field.name) {
-            return Err("two fields of one name");
-        }
-        fields.push(field);
-    }
-    Ok(EventDescription {
-        id,
-        level: *level,
-        provider,
-        name,
-        fields,
-        code_address: entry.code_address,
-        switch_offset: entry.switch_offset,
-    })
-}
-
-/// One field, or none at the end of all.
-fn described_field(
-    rest: &mut &[u8],
-    enumerations: &Enumerations,
-) -> Result<Option<FieldDescription>, &'static str> {
-    let (mut hidden, mut big_endian, mut sequence) = (false, false, false);
-    let (mut count, mut labels) = (None, None);
-    let code = loop {
-        let (code, behind) = rest.split_first().ok_or("no end of the fields")?;
-        *rest = behind;
-        match *code {
-            rings::FIELD_HIDDEN => hidden = true,
-            rings::FIELD_BIG_ENDIAN => big_endian = true,
-            rings::FIELD_SEQUENCE => sequence = true,
-            rings::FIELD_ARRAY => {
-                let (number, behind) =
-                    rest.split_first_chunk().ok_or("an array without a count")?;
-                *rest = behind;
-                count = Some(u32::from_le_bytes(*number));
-            }
-            rings::FIELD_ENUMERATION => {
-                let name = identifier(rest)?;
-                // Without its labels it is still a number.
-                labels = enumerations
-                    .get(&name)
-                    .cloned()
-                    .or_else(|| Some(Arc::new([])));
-            }
-            other => break other,
-        }
-    };
-    if code == rings::FIELD_END {
-        return Ok(None);
-    }
-    if count.is_some_and(|count| count > rings::PAYLOAD_BYTES_MAX as u32) {
-        return Err("an array that fits no payload");
-    }
-    let number = Number::from_code(code, big_endian);
-    let kind = match (code, number, count) {
-        (rings::FIELD_TEXT, None, None) => FieldKind::Text,
-        (rings::FIELD_TEXT, None, Some(count)) => FieldKind::Characters(count),
-        (rings::FIELD_BYTES, None, None) => {
-            let byte = Number::from_code(rings::FIELD_X8, false);
-            FieldKind::Sequence(byte.ok_or("no bytes")?)
-        }
-        (_, Some(number), Some(count)) => FieldKind::Array(number, count),
-        (_, Some(number), None) if sequence => FieldKind::Sequence(number),
-        (_, Some(number), None) => match labels {
-            Some(labels) if number.is_integer() => FieldKind::Enumeration(number, labels),
-            _ => FieldKind::Number(number),
-        },
-        _ => return Err("a field of unknown type"),
-    };
-    let name = identifier(rest)?;
-    Ok(Some(FieldDescription { name, kind, hidden }))
-}
-
-/// The bytes up to the next zero.
-fn zero_ended<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], &'static str> {
-    let end = rest.iter().position(|byte| *byte == 0);
-    let (text, behind) = rest.split_at(end.ok_or("a name without an end")?);
-    *rest = &behind[1..];
-    Ok(text)
-}
-
-/// A name up to its zero: letters, digits and underscores, as C and trace formats want them.
-fn identifier(rest: &mut &[u8]) -> Result<String, &'static str> {
-    let name = zero_ended(rest)?;
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    match std::str::from_utf8(name) {
-        Ok(text) if !text.is_empty() && name.iter().all(plain) => Ok(text.to_owned()),
-        _ => Err("a name that is no identifier"),
     }
 }

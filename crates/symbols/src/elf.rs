@@ -12,11 +12,59 @@ const PAGE_BYTES: u64 = 4096;
 const SEGMENT_BYTES: u64 = 56;
 const SEGMENTS_MAX: u16 = 512;
 const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+/// The kind of the note that holds a build id.
+const BUILD_ID: u32 = 3;
+/// More of the notes is not read, and no build id is longer.
+const NOTES_BYTES_MAX: u64 = 64 << 10;
+const BUILD_ID_BYTES_MAX: usize = 64;
 
 /// The build id of the file at `path`; `None` when it has none or is no ELF file that can be read.
 pub fn build_id(path: &Path) -> Option<Vec<u8>> {
     let id = blazesym::helper::read_elf_build_id(path).ok()??;
     Some(id.into_owned())
+}
+
+/// The same of an open file that somebody else may change or cut off meanwhile: it is read piece by
+/// piece and never mapped.
+pub fn build_id_of(file: &File) -> Option<Vec<u8>> {
+    let mut head = [0; 64];
+    file.read_exact_at(&mut head, 0).ok()?;
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let begin = word(&head, 32)?;
+    let count = u16::from_le_bytes([head[56], head[57]]).min(SEGMENTS_MAX);
+    (0..u64::from(count)).find_map(|place| {
+        let mut segment = [0; SEGMENT_BYTES as usize];
+        let at = begin.checked_add(place * SEGMENT_BYTES)?;
+        file.read_exact_at(&mut segment, at).ok()?;
+        if segment[..4] != NOTE.to_le_bytes() {
+            return None;
+        }
+        let size = word(&segment, 32)?.min(NOTES_BYTES_MAX);
+        let mut notes = vec![0; size as usize];
+        file.read_exact_at(&mut notes, word(&segment, 8)?).ok()?;
+        build_id_among(&notes)
+    })
+}
+
+/// The build id in the bytes of notes: name's size, description's size, type, then both, each
+/// filled up to four bytes.
+fn build_id_among(notes: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = notes;
+    loop {
+        let (head, behind) = rest.split_at_checked(12)?;
+        let number =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (name_bytes, bytes, kind) = (number(0) as usize, number(4) as usize, number(8));
+        let (name, behind) = behind.split_at_checked(name_bytes.checked_next_multiple_of(4)?)?;
+        let (description, behind) = behind.split_at_checked(bytes.checked_next_multiple_of(4)?)?;
+        if kind == BUILD_ID && name == b"GNU\0" && bytes <= BUILD_ID_BYTES_MAX {
+            return Some(description[..bytes].to_vec());
+        }
+        rest = behind;
+    }
 }
 
 /// The address, in the file's own count, at which its first segment begins, rounded to a page.

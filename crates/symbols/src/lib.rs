@@ -16,6 +16,6 @@ mod elf;
 mod maps;
 mod resolver;
 
-pub use elf::build_id;
+pub use elf::{build_id, build_id_of};
 pub use maps::{Binary, Mapped, ProcessMaps};
 pub use resolver::{CodePlace, UserSymbols};

@@ -8,6 +8,7 @@ use event::{Instant, Result};
 use ring::{ClockKind, Layout, Losses, Mode, Record, Records, RingFile};
 
 use super::clock::{Converter, CounterClock};
+use super::process::total;
 use super::scribe::{Scribe, Times, Transcribed};
 
 /// A ring is copied in pieces of this size: each is still in the CPU's nearest cache when its
@@ -23,6 +24,11 @@ const STANDSTILL_NS: i64 = 500_000_000;
 const PACE_NS: i64 = 100_000_000;
 /// A pass reads at most so much of each ring, then others have their turn.
 const PASS_BYTES: u64 = 2 << 20;
+/// A process can write what it likes into its counters. What it cannot have lost in years is none
+/// of its losses, and sums of the others fit into their words.
+const LOST_MAX: u64 = 1 << 48;
+/// The latest time in a trace: beyond it, readers cannot add the distance to the wall clock.
+const LATEST_NS: i64 = i64::MAX / 2;
 
 /// What the counters of a ring said at one moment.
 struct Counted {
@@ -95,6 +101,10 @@ pub(super) struct Lane {
     /// Whether this pass takes all that was there when it began, and when that was.
     is_drained: bool,
     copied_ns: i64,
+    /// No record of this pass was written later.
+    pub latest_ns: i64,
+    /// Where the recording ends: what lies behind is not read.
+    ends_at: Option<u64>,
     /// Up to when its stream was given all that happened.
     pub whole_until: Instant,
     pub stream: Option<StreamWriter>,
@@ -120,6 +130,8 @@ impl Lane {
             until: next,
             is_drained: false,
             copied_ns: 0,
+            latest_ns: LATEST_NS,
+            ends_at: None,
             whole_until: Instant::MIN,
             stream: None,
         }
@@ -137,7 +149,7 @@ impl Lane {
         };
         let mut lane = Lane::new(ring, range.start);
         lane.losses = losses;
-        lane.losses_ns = file.layout().begin_ns.min(i64::MAX as u64) as i64;
+        lane.losses_ns = file.layout().begin_ns.min(LATEST_NS as u64) as i64;
         file.copy(ring, range.clone(), &mut lane.bytes)?;
         if mode == Mode::Overwrite
             && let Some((window, _)) = file.control(ring)?
@@ -179,7 +191,7 @@ impl Lane {
             file.consumed(self.ring, self.kept)?;
         }
         // What was read of the counters and is in no packet yet comes with the next.
-        let lost: u64 = self.losses.iter().sum();
+        let lost = total(&self.losses);
         if lost == self.lost_written && self.losses != self.losses_kept {
             self.losses_kept = self.losses;
             let mut all = self.losses_before;
@@ -211,7 +223,7 @@ impl Lane {
         let size = layout.subbuffer_bytes;
         let first = Records::new(&self.bytes, self.next, size, self.counter).next()?;
         let ns = time_ns(layout.clock, &mut clock.converter(), &first);
-        Some(Instant::from_ns(ns))
+        Some(Instant::from_ns(ns.min(self.latest_ns)))
     }
 
     /// Whether there is something to lay out.
@@ -222,7 +234,7 @@ impl Lane {
     /// Says in the stream what was lost before this pass; whether that is news.
     pub fn say_losses(&mut self) -> Result<bool> {
         // A loss lies before the end of the packet that counts it.
-        let lost: u64 = self.losses.iter().sum();
+        let lost = total(&self.losses);
         let is_news = lost > self.lost_written;
         self.lost_written = lost;
         if let Some(stream) = &mut self.stream {
@@ -257,21 +269,23 @@ impl Lane {
                 converter,
                 first_ns: self.first_ns,
                 last_ns: self.ns,
+                latest_ns: self.latest_ns,
+                impossible: 0,
             };
             let times = scribe.transcribe(&mut records, stream, times, total)?;
             (self.first_ns, self.ns) = (times.first_ns, times.last_ns);
             converter = times.converter;
-            total.malformed += records.malformed();
+            total.malformed += records.malformed() + times.impossible;
             self.counter = records.time_max();
             let position = records.position();
-            self.go_on(bytes, position, file)?;
+            total.malformed += self.go_on(bytes, position, file)?;
         }
         Ok(())
     }
 
     /// Copies the next piece of this pass into the memory of the last, `bytes`, of which all before
-    /// `position` was laid out.
-    fn go_on(&mut self, mut bytes: Vec<u8>, position: u64, file: &RingFile) -> Result<()> {
+    /// `position` was laid out. Gives how many stretches were passed by.
+    fn go_on(&mut self, mut bytes: Vec<u8>, position: u64, file: &RingFile) -> Result<u64> {
         let is_stuck = position <= self.next;
         let piece_bytes = bytes.len() as u64;
         bytes.clear();
@@ -279,25 +293,49 @@ impl Lane {
         self.next = self.next.max(position);
         let left = self.until.saturating_sub(self.next);
         match is_stuck {
+            // No record is so large, and none fills up so much: on behind its sub-buffer.
+            true if piece_bytes >= PIECE_BYTES_MAX => {
+                let size = file.layout().subbuffer_bytes;
+                let end = (self.next / size).saturating_add(1).saturating_mul(size);
+                self.next = end.min(self.until);
+                self.copy_piece(file, PIECE_BYTES).map(|()| 1)
+            }
             // What is left there is no whole record.
-            true if piece_bytes >= left.min(PIECE_BYTES_MAX) => Ok(()),
-            true => self.copy_piece(file, PIECE_BYTES_MAX),
-            false => self.copy_piece(file, PIECE_BYTES),
+            true if piece_bytes >= left => Ok(0),
+            true => self.copy_piece(file, PIECE_BYTES_MAX).map(|()| 0),
+            false => self.copy_piece(file, PIECE_BYTES).map(|()| 0),
         }
     }
 
     fn copy_piece(&mut self, file: &RingFile, most: u64) -> Result<()> {
-        let end = self.until.min(self.next + most);
+        let end = self.until.min(self.next.saturating_add(most));
         file.copy(self.ring, self.next..end.max(self.next), &mut self.bytes)
     }
 
-    /// Begins a pass over what is new; returns how much the ring held.
-    pub fn copy(&mut self, file: &RingFile, malformed: &mut u64) -> Result<u64> {
+    /// Takes note of where the ring is written to: what comes later is not read.
+    pub fn end_at_head(&mut self, file: &RingFile) {
+        // A ring that cannot be read any more ends where it is.
+        let head = file.control(self.ring).ok().flatten();
+        let head = head.map_or(self.next, |(window, _)| window.head);
+        self.ends_at.get_or_insert(head);
+    }
+
+    /// How much this pass reads.
+    pub fn of_this_pass(&self) -> u64 {
+        self.until.saturating_sub(self.next)
+    }
+
+    /// Begins a pass over what is new, over `most` bytes of it at most; returns how much the ring
+    /// held.
+    pub fn copy(&mut self, file: &RingFile, most: u64, malformed: &mut u64) -> Result<u64> {
         self.copied_ns = crate::clock::monotonic().as_ns();
         self.is_drained = true;
         let Some((window, losses)) = file.control(self.ring)? else {
             return Ok(0);
         };
+        if losses.iter().any(|lost| *lost > LOST_MAX) {
+            *malformed += 1;
+        }
         self.count(window.head, &losses);
         self.pace.note(window.head, self.copied_ns);
         let window = ring::Window {
@@ -313,10 +351,16 @@ impl Lane {
         };
         // What was lost until the counters were read lies before what came later.
         let counted = self.counted.front();
+        let end = self
+            .ends_at
+            .unwrap_or(range.end)
+            .clamp(range.start, range.end);
+        let range = range.start..end;
         let before = counted.map_or(range.end, |counted| {
             counted.head.clamp(range.start, range.end)
         });
-        self.until = before.min(range.start + PASS_BYTES);
+        let most = PASS_BYTES.min(most);
+        self.until = before.min(range.start.saturating_add(most));
         self.is_drained = self.until == range.end;
         self.copy_piece(file, PIECE_BYTES)?;
         let held = range.end - range.start;
@@ -341,7 +385,10 @@ impl Lane {
         let before = self.counted.back().map_or(self.losses, |last| last.losses);
         let mut losses = before;
         for (lost, (now, others)) in losses.iter_mut().zip(now.iter().zip(self.losses_before)) {
-            *lost = (*lost).max(now.saturating_sub(others));
+            let of_ours = now.saturating_sub(others);
+            if *now <= LOST_MAX {
+                *lost = (*lost).max(of_ours);
+            }
         }
         if losses != before {
             self.counted.push_back(Counted {

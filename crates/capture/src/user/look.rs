@@ -10,8 +10,10 @@ use ring::{Directory, Liveness, RingFile};
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
+use super::metadata::Folders;
+use super::places::directories;
 use super::process::{Common, Process};
-use super::session::{PARTS, UserSummary, Wanted, directories};
+use super::session::{PARTS, UserSummary, Wanted};
 use crate::clock;
 
 /// Whose rings are looked into.
@@ -82,6 +84,7 @@ pub(crate) fn write(
     whose: Whose,
 ) -> Result<(UserSummary, Dead)> {
     let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
+    let folders = Folders::default();
     let mut clock = CounterClock::start();
     let folder = root.join(PARTS);
     let wall_offset_ns = clock::wall_offset_ns();
@@ -102,6 +105,7 @@ pub(crate) fn write(
         };
         let common = Common {
             folder: &folder,
+            folders: &folders,
             wanted: &wanted,
             wall_offset_ns,
             trace_name,

@@ -2,13 +2,14 @@
 //! loaded, so that addresses have names when the process is gone.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{HeaderKind, PayloadWriter, StreamMeta, StreamWriter, TraceWriter};
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Result};
 use ring::{LoadedObject, RingFile};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use super::contexts;
 use super::proc::{Mapping, mapping, maps_rings};
@@ -22,7 +23,9 @@ const BUILD_ID: u32 = 2;
 /// How often the kernel is asked what else a process has loaded.
 const LOOK_PERIOD: StdDuration = StdDuration::from_secs(1);
 /// A longer list of mappings is not looked at.
-const MAPPINGS_MAX: usize = 1 << 16;
+const MAPPINGS_BYTES_MAX: u64 = 8 << 20;
+/// More programs and libraries of one process are not told.
+const OBJECTS_MAX: usize = 4096;
 
 /// The stream class, behind that of the events.
 pub(super) fn stream() -> StreamMeta {
@@ -80,6 +83,8 @@ pub(super) struct ProcessMap {
     known: HashMap<u64, LoadedObject>,
     /// What is not in the trace yet.
     waiting: Vec<LoadedObject>,
+    /// How many were told in all.
+    told: usize,
     looked: Option<StdInstant>,
     stream: Option<StreamWriter>,
 }
@@ -108,15 +113,18 @@ impl ProcessMap {
         self.looked = Some(StdInstant::now());
         // A process that just ended has no mappings any more.
         let path = format!("/proc/{}/maps", file.layout().pid);
-        let Ok(text) = std::fs::read_to_string(path) else {
+        let mut text = String::new();
+        let read = std::fs::File::open(path)
+            .and_then(|maps| maps.take(MAPPINGS_BYTES_MAX).read_to_string(&mut text));
+        if read.is_err() || text.len() as u64 == MAPPINGS_BYTES_MAX {
             return;
-        };
+        }
         let mappings: Vec<Mapping<'_>> = text.lines().filter_map(mapping).collect();
-        if mappings.len() > MAPPINGS_MAX || !maps_rings(&mappings, file) {
+        if !maps_rings(&mappings, file) {
             return;
         }
         let now_ns = crate::clock::monotonic().as_ns().max(0) as u64;
-        for object in mapped_objects(&mappings) {
+        for (object, inode) in mapped_objects(&mappings) {
             let overlaps = |known: &&LoadedObject| {
                 known.begin < object.begin + object.size_bytes
                     && object.begin < known.begin + known.size_bytes
@@ -126,7 +134,7 @@ impl ProcessMap {
             if !is_known {
                 self.add(LoadedObject {
                     noticed_ns: now_ns,
-                    build_id: build_id(&object),
+                    build_id: build_id(&object, inode).unwrap_or_default(),
                     ..object
                 });
             }
@@ -134,6 +142,10 @@ impl ProcessMap {
     }
 
     fn add(&mut self, object: LoadedObject) {
+        if self.told >= OBJECTS_MAX {
+            return;
+        }
+        self.told += 1;
         let end = object.begin.saturating_add(object.size_bytes);
         self.known.retain(|_, known| {
             known.begin >= end || known.begin.saturating_add(known.size_bytes) <= object.begin
@@ -155,17 +167,19 @@ impl ProcessMap {
         let mut payload = PayloadWriter::new();
         self.waiting.sort_by_key(|object| object.noticed_ns);
         let mut begin = begin.max(stream.end());
+        // A process can say of an object that it was noticed in a time to come.
+        let now_ns = crate::clock::monotonic().as_ns().max(0);
+        let noticed = |ns: u64| Instant::from_ns(ns.min(now_ns as u64) as i64);
         if is_new {
             // Nobody knows which thread it was.
             payload.i32(pid).i32(0);
             let first_ns = self.waiting[0].noticed_ns;
             stream.covers(begin)?;
-            begin = begin.max(Instant::from_ns(first_ns.min(i64::MAX as u64) as i64));
+            begin = begin.max(noticed(first_ns));
             stream.event(START, begin, payload.bytes())?;
         }
         for object in self.waiting.drain(..) {
-            let noticed = Instant::from_ns(object.noticed_ns.min(i64::MAX as u64) as i64);
-            begin = begin.max(noticed);
+            begin = begin.max(noticed(object.noticed_ns));
             let has_build_id = u8::from(!object.build_id.is_empty());
             payload.clear().i32(pid).i32(0);
             payload.u64(object.begin).u64(object.size_bytes);
@@ -208,14 +222,20 @@ impl ProcessMap {
     }
 }
 
-/// The build id of the object's file, if it is still the one that was mapped.
-fn build_id(object: &LoadedObject) -> Vec<u8> {
-    symbols::build_id(Path::new(&object.path)).unwrap_or_default()
+/// The build id of the object's file, if that is still the file `inode`. Nothing else is waited for
+/// or mapped: whoever owns it can put a pipe in its place, or cut it off.
+fn build_id(object: &LoadedObject, inode: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, object.path.as_str(), flags, Mode::empty()).ok()?;
+    let file = std::fs::File::from(file);
+    let facts = file.metadata().ok()?;
+    let is_same = facts.is_file() && facts.ino() == inode;
+    is_same.then(|| symbols::build_id_of(&file))?
 }
 
 /// Files with code, each from its first byte on to the end of its last mapping. What was removed or
-/// replaced since cannot be read by its name, and is left out.
-fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<LoadedObject> {
+/// replaced since cannot be read by its name, and is left out. Each with its inode.
+fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<(LoadedObject, u64)> {
     let mut objects = Vec::new();
     let mut rest = mappings;
     while let Some(first) = rest.first() {
@@ -230,14 +250,15 @@ fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<LoadedObject> {
             facts.is_ok_and(|facts| facts.ino() == first.inode)
         };
         if is_object && is_there() {
-            objects.push(LoadedObject {
+            let object = LoadedObject {
                 begin: first.begin,
                 size_bytes: end - first.begin,
                 path: first.path.to_owned(),
                 // The program itself was noted by itself: what else comes can lie anywhere.
                 is_moved: true,
                 ..LoadedObject::default()
-            });
+            };
+            objects.push((object, first.inode));
         }
     }
     objects
@@ -245,6 +266,8 @@ fn mapped_objects(mappings: &[Mapping<'_>]) -> Vec<LoadedObject> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -254,7 +277,8 @@ mod tests {
         let objects = mapped_objects(&mappings);
         let own = std::env::current_exe().expect("our program");
         let here = our_own_code_is_among_what_the_kernel_says as fn() as usize as u64;
-        let found = objects.iter().find(|object| Path::new(&object.path) == own);
+        let mut found = objects.iter().map(|(object, _)| object);
+        let found = found.find(|object| Path::new(&object.path) == own);
         let found = found.expect("our program");
         assert!((found.begin..found.begin + found.size_bytes).contains(&here));
     }

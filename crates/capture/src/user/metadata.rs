@@ -1,5 +1,7 @@
 //! What the trace of a process says of itself.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use ctf::writer::{
@@ -10,6 +12,26 @@ use ring::{LOSS_NAMES, Layout, Losses, Table};
 
 use super::process::Common;
 use super::{classes, contexts, map};
+
+/// The names of folders that were given to processes: two can say the same of themselves.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    given: RefCell<HashMap<String, u32>>,
+}
+
+impl Folders {
+    /// `name`, or with a number behind it when another has it.
+    fn unused(&self, name: String) -> String {
+        let mut given = self.given.borrow_mut();
+        let count = given.entry(name.clone()).or_insert(0);
+        *count += 1;
+        match *count {
+            1 => name,
+            // No name of a process ends so, where two numbers stand behind the last dash.
+            count => format!("{name}.{count}"),
+        }
+    }
+}
 
 /// Makes the trace of the process with the rings `layout`.
 pub(super) fn create(
@@ -23,11 +45,8 @@ pub(super) fn create(
     };
     let name: String = layout.name.chars().map(plain).collect();
     let begin_ms = layout.begin_ns / 1_000_000;
-    let folder: PathBuf = common.folder.join(format!(
-        "{}-{}-{begin_ms}",
-        name.trim_matches('.'),
-        layout.pid
-    ));
+    let name = format!("{}-{}-{begin_ms}", name.trim_matches('.'), layout.pid);
+    let folder: PathBuf = common.folder.join(common.folders.unused(name));
     let (classes, log_levels) = described(table);
     let meta = TraceMeta {
         environment: environment(layout, common.trace_name),

@@ -1,8 +1,12 @@
 //! One traced process: from its rings to a CTF trace of its own, as LTTng's per-process buffers.
 
+mod ending;
+
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{TraceMeta, TraceWriter};
 use event::{Cpu, Instant, Result};
@@ -15,7 +19,8 @@ use super::filter::{self, ByRecorder, Compiled};
 use super::forgotten::Forgotten;
 use super::lane::Lane;
 use super::map::ProcessMap;
-use super::metadata::{self, Ending};
+use super::metadata::{self, Folders};
+use super::place::Read;
 use super::refusals;
 use super::scribe::{Desk, Scribe, Transcribed};
 use super::session::Wanted;
@@ -23,6 +28,12 @@ use super::wanted::{self, Verdict};
 
 /// Of a ring's room, so much may wait for the disk: one part in this many.
 const WAITING_PARTS: u64 = 16;
+/// So much of all rings of a process is read until others have their turn.
+const TURN_BYTES: u64 = 8 << 20;
+/// Descriptions that took longer are made way for others, each time but the first few.
+const DESCRIBED_MAX: StdDuration = StdDuration::from_millis(5);
+const DESCRIBED_SLOWLY_MAX: u32 = 3;
+const REST_FACTOR: u32 = 4;
 
 /// What one process gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +57,32 @@ pub struct UserProcess {
 impl UserProcess {
     /// Losses of all causes.
     pub fn lost(&self) -> u64 {
-        self.losses.iter().sum()
+        total(&self.losses)
     }
+}
+
+/// Losses of all causes.
+pub(super) fn total(losses: &Losses) -> u64 {
+    losses
+        .iter()
+        .fold(0, |total: u64, lost| total.saturating_add(*lost))
+}
+
+/// What became of a process.
+pub(super) struct Ended {
+    pub process: UserProcess,
+    /// What went wrong with it alone.
+    pub problems: Vec<String>,
+    /// What the disk says: that is everybody's.
+    pub disk: Result<()>,
 }
 
 /// What all processes of a recording share.
 pub(super) struct Common<'a> {
     /// Where traces of processes go.
     pub folder: &'a Path,
+    /// The names that were given there.
+    pub folders: &'a Folders,
     pub wanted: &'a Wanted,
     pub wall_offset_ns: i64,
     pub trace_name: &'a str,
@@ -92,6 +121,13 @@ pub(super) struct Process {
     desk: Desk,
     written: Transcribed,
     size_bytes: u64,
+    /// Whose lane is read first in the next turn.
+    first_lane: usize,
+    /// How often its descriptions took long, and until when others come first therefore.
+    described_slowly: u32,
+    rests_until: Option<StdInstant>,
+    /// When it was switched off.
+    stopped: Option<Instant>,
 }
 
 impl Process {
@@ -164,6 +200,10 @@ impl Process {
             desk: Desk::default(),
             written: Transcribed::default(),
             size_bytes: 0,
+            first_lane: 0,
+            described_slowly: 0,
+            rests_until: None,
+            stopped: None,
         }
     }
 
@@ -204,17 +244,13 @@ impl Process {
                 .map
                 .write(writer, process.file.layout().pid, begin)?;
         }
-        process.close(&clock, Instant::MIN)
+        let ended = process.close(&clock, Instant::MIN);
+        ended.disk.map(|()| ended.process)
     }
 
     /// The name of its file.
     pub fn name(&self) -> &str {
         self.file.name()
-    }
-
-    /// Whether it is that of `directory`.
-    pub fn is_in(&self, directory: &Rc<Directory>) -> bool {
-        Rc::ptr_eq(&self.directory, directory)
     }
 
     /// Leaves the last pair of both clocks in the file.
@@ -231,11 +267,6 @@ impl Process {
     /// Whether what it said could not be written.
     pub fn has_failed(&self) -> bool {
         self.has_failed
-    }
-
-    /// Whether its rings could not be read: that is no fault of the others.
-    pub fn is_broken(&self) -> bool {
-        self.file.is_broken()
     }
 
     /// Where its rings are.
@@ -257,49 +288,60 @@ impl Process {
         self.map.flush()
     }
 
-    /// Reads what is new; returns the fill of its fullest ring, 0 to 1.
-    pub fn poll(&mut self, clock: &mut CounterClock, common: &Common) -> Result<f64> {
+    /// Reads what is new, as much of it as a turn allows.
+    pub fn poll(&mut self, clock: &mut CounterClock, common: &Common) -> Result<Read> {
+        if self.has_failed
+            || self
+                .rests_until
+                .is_some_and(|until| StdInstant::now() < until)
+        {
+            return Ok(Read::default());
+        }
         let read = self.read(clock, common);
         self.has_failed |= read.is_err();
         read
     }
 
-    fn read(&mut self, clock: &mut CounterClock, common: &Common) -> Result<f64> {
-        let mut fullest = 0.0_f64;
+    fn read(&mut self, clock: &mut CounterClock, common: &Common) -> Result<Read> {
+        let mut read = Read::default();
         if common.in_flight {
             self.take_new_events(common)?;
-            return Ok(fullest);
+            return Ok(read);
         }
-        loop {
-            let mut more = false;
-            for lane in &mut self.lanes {
-                let held = lane.copy(&self.file, &mut self.written.malformed)?;
-                more |= lane.is_behind();
-                fullest = fullest.max(held as f64 / self.file.layout().ring_bytes as f64);
-            }
-            // After the copy: whatever it holds was described, and stamped, before now.
-            self.take_new_events(common)?;
-            self.map.note(&mut self.file)?;
-            self.map.ask_kernel(&self.file);
-            self.contexts.refresh();
-            if self.file.layout().clock == ClockKind::Counter && self.lanes.iter().any(Lane::holds)
-            {
-                clock.update();
-            }
-            match self.was_read {
-                true => self.write_all(clock, common)?,
-                false => {
-                    let clock = clock.of_file(self.file.layout());
-                    self.early_error_ns = clock.error_ns();
-                    self.write_all(&clock, common)?;
-                }
-            }
-            self.write_map(common)?;
-            if !more {
-                self.was_read = true;
-                return Ok(fullest);
+        let count = self.lanes.len();
+        let mut left_bytes = TURN_BYTES;
+        for place in 0..count {
+            let lane = &mut self.lanes[(self.first_lane + place) % count];
+            let held = lane.copy(&self.file, left_bytes, &mut self.written.malformed)?;
+            left_bytes = left_bytes.saturating_sub(lane.of_this_pass());
+            read.is_behind |= lane.is_behind();
+            let full = held as f64 / self.file.layout().ring_bytes as f64;
+            read.fullest = read.fullest.max(full);
+        }
+        self.first_lane = (self.first_lane + 1) % count.max(1);
+        // After the copy: whatever it holds was described, and stamped, before now.
+        self.take_new_events(common)?;
+        self.map.note(&mut self.file)?;
+        self.map.ask_kernel(&self.file);
+        self.contexts.refresh();
+        if self.file.layout().clock == ClockKind::Counter && self.lanes.iter().any(Lane::holds) {
+            clock.update();
+        }
+        let latest_ns = crate::clock::monotonic().as_ns();
+        self.lanes
+            .iter_mut()
+            .for_each(|lane| lane.latest_ns = latest_ns);
+        match self.was_read {
+            true => self.write_all(clock, common)?,
+            false => {
+                let clock = clock.of_file(self.file.layout());
+                self.early_error_ns = clock.error_ns();
+                self.write_all(&clock, common)?;
             }
         }
+        self.write_map(common)?;
+        self.was_read |= !read.is_behind;
+        Ok(read)
     }
 
     /// Writes what all lanes hold, also when one of them cannot: the further the others get, the
@@ -325,11 +367,23 @@ impl Process {
 
     /// New descriptions: switches what is wanted, and makes classes of them.
     fn take_new_events(&mut self, common: &Common) -> Result<()> {
+        let begin = StdInstant::now();
         let new = self.file.read_table()?;
         self.take_new_notes(common);
         if new.is_empty() {
             return Ok(());
         }
+        self.take_events(new, common)?;
+        let took = begin.elapsed();
+        if took > DESCRIBED_MAX {
+            self.described_slowly += 1;
+            let rests = self.described_slowly > DESCRIBED_SLOWLY_MAX;
+            self.rests_until = rests.then(|| StdInstant::now() + took * REST_FACTOR);
+        }
+        Ok(())
+    }
+
+    fn take_events(&mut self, new: Range<usize>, common: &Common) -> Result<()> {
         self.desk.learn(&self.file);
         let mut ready = Vec::new();
         for place in new {
@@ -457,131 +511,5 @@ impl Process {
         };
         let begin = Instant::from_ns(common.wanted.begin_ns as i64);
         self.map.write(writer, self.file.layout().pid, begin)
-    }
-
-    /// Ends the recording of this process: switches go off, or its file goes when it is dead. Also
-    /// gives what could not be switched on.
-    pub fn finish(
-        mut self,
-        clock: &mut CounterClock,
-        common: &Common,
-        end: Instant,
-    ) -> Result<(UserProcess, Vec<String>)> {
-        let dead = self.liveness() == Liveness::Dead;
-        let ended = self.read_to_the_end(clock, common, end);
-        // Also when the disk is full: nobody must go on writing for us.
-        match (dead, common.keeps_the_dead) {
-            (true, false) => self.directory.remove(self.file.name())?,
-            // Its mode says how its rings are to be read.
-            (true, true) => (),
-            (false, _) => {
-                let set = self.file.set_mode(self.mode_behind);
-                self.unless_broken(set)?;
-            }
-        }
-        Ok((ended?, self.problems))
-    }
-
-    /// Switches off, reads what is left unless writing failed before, and ends the streams.
-    fn read_to_the_end(
-        &mut self,
-        clock: &mut CounterClock,
-        common: &Common,
-        end: Instant,
-    ) -> Result<UserProcess> {
-        for place in &self.switched {
-            let event = &self.file.table().events[*place];
-            let switched = self.file.switch(event, Switch::Off);
-            self.unless_broken(switched)?;
-        }
-        if !common.in_flight {
-            self.map.look(&self.file);
-        }
-        let read = match self.has_failed {
-            true => Ok(()),
-            false => self.poll(clock, common).map(|_| ()),
-        };
-        if let Err(error) = &read
-            && self.file.is_broken()
-        {
-            self.problems.push(format!("{error:#}"));
-        }
-        let closed = self.close(clock, end);
-        self.unless_broken(read).and(closed)
-    }
-
-    /// What `done` says, unless the rings are broken: then what they allow was done.
-    fn unless_broken(&self, done: Result<()>) -> Result<()> {
-        match self.file.is_broken() {
-            true => Ok(()),
-            false => done,
-        }
-    }
-
-    /// After a write that failed: ends the trace, before `end`, where the first of its events is
-    /// lost, so that what is in the files is all that happened until then. Gives when that is.
-    fn end_where_events_are_lost(&mut self, end: Instant) -> Result<Instant> {
-        let Some((writer, _)) = &self.trace else {
-            return Ok(end);
-        };
-        let whole_until = self.lanes.iter().map(|lane| lane.whole_until).min();
-        let until = whole_until.unwrap_or(end).min(end);
-        let streams = self
-            .lanes
-            .iter_mut()
-            .filter_map(|lane| lane.stream.as_mut());
-        let mut streams: Vec<_> = streams.chain(self.map.stream()).collect();
-        let until = writer.end_at(&mut streams, until)?;
-        for lane in &mut self.lanes {
-            lane.ended_at(until);
-        }
-        Ok(until.max(Instant::from_ns(0)))
-    }
-
-    /// Ends the streams and says in the trace what was lost.
-    fn close(&mut self, clock: &CounterClock, end: Instant) -> Result<UserProcess> {
-        let mut ended = match self.consumes && !self.has_failed {
-            true => self.flush(),
-            false => Ok(()),
-        };
-        let end = match self.has_failed {
-            true => self.end_where_events_are_lost(end)?,
-            false => end,
-        };
-        let mut losses = Losses::default();
-        for lane in &mut self.lanes {
-            for (total, lost) in losses.iter_mut().zip(lane.losses) {
-                *total += lost;
-            }
-            // Each of them, whatever became of the others.
-            let size_bytes = lane.finish(end);
-            self.size_bytes += size_bytes.as_ref().map_or(0, |bytes| *bytes);
-            ended = ended.and(size_bytes.map(|_| ()));
-        }
-        self.size_bytes += self.map.finish(end)?;
-        if let Some((writer, meta)) = &mut self.trace {
-            let is_converted = self.file.layout().clock == ClockKind::Counter;
-            let ending = Ending {
-                losses,
-                malformed: self.written.malformed,
-                unknown: self.written.unknown,
-                clock_error_ns: is_converted.then(|| clock.error_ns().max(self.early_error_ns)),
-            };
-            meta.environment.extend(ending.environment());
-            ended = ended.and(writer.update(meta));
-        }
-        ended?;
-        Ok(UserProcess {
-            pid: self.file.layout().pid,
-            name: self.file.layout().name.clone(),
-            events: self.written.events,
-            losses,
-            malformed: self.written.malformed,
-            unregistered: match self.file.unregistered() {
-                Err(_) if self.file.is_broken() => 0,
-                unregistered => unregistered?,
-            },
-            size_bytes: self.size_bytes,
-        })
     }
 }

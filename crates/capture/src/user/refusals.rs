@@ -1,9 +1,9 @@
 //! Who could not be recorded, with the reason: said once each, and so many at most.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind};
 use ring::{Directory, EventDescription, Note, WithoutRings};
 use rustix::io::Errno;
 
@@ -18,27 +18,29 @@ const KNOWN_MAX: usize = 8192;
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     said: Vec<String>,
-    unsaid: u64,
+    /// By directories: the processes of one user silence nobody else's.
+    counts: BTreeMap<PathBuf, usize>,
     known: HashSet<PathBuf>,
 }
 
 impl Refusals {
-    /// Takes a reason.
-    pub fn say(&mut self, reason: String) {
-        match self.said.len() < SAID_MAX {
-            true => self.said.push(reason),
-            false => self.unsaid += 1,
+    /// Takes a reason that comes from `directory`.
+    pub fn say(&mut self, directory: &Path, reason: String) {
+        let count = self.counts.entry(directory.to_owned()).or_default();
+        *count += 1;
+        if *count <= SAID_MAX && !self.said.contains(&reason) {
+            self.said.push(reason);
         }
     }
 
-    /// Takes an error.
-    pub fn add(&mut self, error: &Error) {
-        self.say(format!("{error:#}"));
+    /// Takes an error that comes from `directory`.
+    pub fn add(&mut self, directory: &Path, error: &Error) {
+        self.say(directory, format!("{error:#}"));
     }
 
     /// The same of a file, which is not looked at again.
     pub fn add_at(&mut self, path: PathBuf, error: &Error) {
-        self.add(error);
+        self.add(path.parent().unwrap_or(&path), error);
         if self.known.len() >= KNOWN_MAX {
             self.known.retain(|path| path.symlink_metadata().is_ok());
         }
@@ -57,7 +59,7 @@ impl Refusals {
         directory: &Directory,
         processes: Vec<WithoutRings>,
         begin_ns: u64,
-    ) -> Result<()> {
+    ) {
         for process in processes {
             let path = directory.path().join(&process.link);
             let is_dead = !Path::new("/proc").join(process.pid.to_string()).exists();
@@ -65,17 +67,18 @@ impl Refusals {
                 self.add_at(path, &explained(&process, directory));
             }
             if is_dead {
-                directory.remove(&process.link)?;
+                // What stays is known by now.
+                let _ = directory.remove(&process.link);
             }
         }
-        Ok(())
     }
 
     /// All of them, as lines for people.
     pub fn into_said(mut self) -> Vec<String> {
-        if self.unsaid > 0 {
-            self.said.push(format!("{} more", self.unsaid));
-        }
+        let more = self.counts.iter().filter(|(_, count)| **count > SAID_MAX);
+        let more =
+            more.map(|(path, count)| format!("{} more in {}", count - SAID_MAX, path.display()));
+        self.said.extend(more);
         self.said
     }
 }
@@ -140,10 +143,12 @@ mod tests {
     fn of_many_refusals_the_first_are_said_and_the_others_counted() {
         let mut refusals = Refusals::default();
         for number in 0..100 {
-            refusals.say(number.to_string());
+            refusals.say(Path::new("/one"), number.to_string());
         }
+        refusals.say(Path::new("/other"), "another".to_owned());
         let said = refusals.into_said();
-        assert_eq!(said.len(), SAID_MAX + 1);
-        assert_eq!(said.last().map(String::as_str), Some("80 more"));
+        assert_eq!(said.len(), SAID_MAX + 2);
+        assert_eq!(said[SAID_MAX], "another");
+        assert_eq!(said[SAID_MAX + 1], "80 more in /one");
     }
 }

@@ -13,6 +13,8 @@ use super::contexts::{Context, Contexts, Origin};
 use super::filter::ByRecorder;
 use super::lane::time_ns;
 
+/// Clocks of two CPUs differ by less; a time that is further ahead was never read from one.
+const IMPOSSIBLE_NS: i64 = 1_000_000;
 /// Places for what is known of the records of an event. Those of two events, as the begin and the
 /// end of a piece of work, come in turn.
 const KNOWN: usize = 16;
@@ -141,6 +143,9 @@ pub(super) struct Times<'c> {
     /// The first of them, and the last, in nanoseconds of CLOCK_MONOTONIC.
     pub first_ns: Option<i64>,
     pub last_ns: i64,
+    /// None was written later: one that says so gets this time, and is counted.
+    pub latest_ns: i64,
+    pub impossible: u64,
 }
 
 impl Times<'_> {
@@ -148,16 +153,19 @@ impl Times<'_> {
     /// the last search.
     #[inline(always)]
     fn near_ns(&self, time: u64) -> Option<i64> {
-        match self.clock {
+        let ns = match self.clock {
             ClockKind::Counter => self.converter.near_ns(time),
             ClockKind::Monotonic => i64::try_from(time).ok(),
-        }
+        };
+        ns.filter(|ns| *ns <= self.latest_ns)
     }
 
     /// When a record was written; never before the last.
     #[inline(always)]
     fn of(&mut self, record: &Record<'_>) -> Instant {
-        let ns = time_ns(self.clock, &mut self.converter, record);
+        let said_ns = time_ns(self.clock, &mut self.converter, record);
+        let ns = said_ns.min(self.latest_ns);
+        self.impossible += u64::from(said_ns - ns > IMPOSSIBLE_NS);
         self.last_ns = self.last_ns.max(ns);
         self.first_ns.get_or_insert(self.last_ns);
         Instant::from_ns(self.last_ns)

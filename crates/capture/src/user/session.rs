@@ -3,21 +3,23 @@
 //! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
 //! CPUs, the more often the fuller it finds them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use event::{Cpu, Error, ErrorKind, Instant, Result};
-use ring::{Directory, Liveness, RecorderLock};
+use ring::Directory;
 
 use super::clock::CounterClock;
 use super::contexts::{self, Context};
-use super::forgotten::{self, Forgotten};
-use super::process::{Common, Process, UserProcess};
-use super::refusals::Refusals;
+use super::forgotten;
+use super::metadata::Folders;
+use super::place::{Outcome, Place, Read, TURN_MAX};
+use super::places::{self, SHARED_MEMORY};
+use super::process::{Common, UserProcess};
 use super::wanted::{self, Wish};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
@@ -28,16 +30,16 @@ const PERIOD_MIN: StdDuration = StdDuration::from_micros(500);
 /// A fuller ring is looked at twice as often, an emptier one half as often.
 const FULL: f64 = 0.25;
 const EMPTY: f64 = 0.03;
-/// Where the directories of users are.
-const SHARED_MEMORY: &str = "/dev/shm";
-/// In flight, of more processes than this the dead ones are let go.
-const DEAD_KEPT: usize = 64;
+/// So long the processes are looked for that are there when a recording begins or ends.
+const FIND_MAX: StdDuration = StdDuration::from_secs(2);
+/// So long a trace that is written is not said to be complete because some ring is not.
+const BEHIND_MAX: StdDuration = StdDuration::from_secs(1);
+/// How often directories are looked for.
+const PLACES_PERIOD: StdDuration = StdDuration::from_millis(250);
 /// How often files get a pair of both clocks.
 const PAIR_PERIOD: StdDuration = StdDuration::from_millis(100);
 /// Below the root of a trace: where those of processes are.
 pub(crate) const PARTS: &str = "ust/pid";
-/// How their names begin; the user's id follows.
-const PREFIX: &str = "rtscope-";
 
 /// Which events of which processes to record.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,21 +109,23 @@ pub struct UserSummary {
 impl UserSummary {
     /// Events of all processes.
     pub fn events(&self) -> u64 {
-        self.processes.iter().map(|process| process.events).sum()
+        sum(self.processes.iter().map(|process| process.events))
     }
 
     /// Losses of all processes.
     pub fn lost(&self) -> u64 {
-        self.processes.iter().map(UserProcess::lost).sum()
+        sum(self.processes.iter().map(UserProcess::lost))
     }
 
     /// Bytes of all streams.
     pub fn size_bytes(&self) -> u64 {
-        self.processes
-            .iter()
-            .map(|process| process.size_bytes)
-            .sum()
+        sum(self.processes.iter().map(|process| process.size_bytes))
     }
+}
+
+/// Processes say some of these numbers themselves: their sum can be too large for one.
+fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 /// Which events are wanted, and since when.
@@ -131,15 +135,6 @@ pub(super) struct Wanted {
     /// Beside those that every event has.
     pub contexts: Vec<Context>,
     pub begin_ns: u64,
-}
-
-/// A directory whose recorder we are.
-struct Place {
-    directory: Rc<Directory>,
-    session: String,
-    /// What recorders that were killed left switched on.
-    forgotten: Forgotten,
-    _lock: RecorderLock,
 }
 
 /// A recording of applications that runs in a thread of its own.
@@ -218,20 +213,22 @@ impl UserRecorder {
 }
 
 /// What all processes of a session are told.
-struct Shared {
+pub(super) struct Shared {
     folder: PathBuf,
     trace_name: String,
     wall_offset_ns: i64,
-    wanted: Wanted,
-    in_flight: bool,
+    pub wanted: Wanted,
+    pub in_flight: bool,
     /// Whether the session ends: what the dead left in flight then stays where it is.
     is_over: bool,
+    folders: Folders,
 }
 
 impl Shared {
-    fn common(&self) -> Common<'_> {
+    pub fn common(&self) -> Common<'_> {
         Common {
             folder: &self.folder,
+            folders: &self.folders,
             wanted: &self.wanted,
             wall_offset_ns: self.wall_offset_ns,
             trace_name: &self.trace_name,
@@ -243,34 +240,34 @@ impl Shared {
 
 /// The state of the recorder's thread.
 struct Session {
+    /// The one directory that was asked for.
+    asked: Option<PathBuf>,
+    /// What is announced in each.
+    lines: Vec<String>,
     places: Vec<Place>,
-    processes: Vec<Process>,
+    /// Directories that were refused, which is said once, and when they were last looked for.
+    refused: HashSet<(u64, u64)>,
+    places_found: StdInstant,
     clock: CounterClock,
     shared: Shared,
     progress: Option<(Arc<Progress>, Source)>,
     /// When what was read was last brought to the files.
     flushed: StdInstant,
+    /// Since when no turn has read all.
+    behind_since: Option<StdInstant>,
     /// When pairs of both clocks were last left in the files.
     pair_left: Option<StdInstant>,
-    summary: UserSummary,
-    refusals: Refusals,
+    outcome: Outcome,
 }
 
 impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
-        let mut refusals = Refusals::default();
-        let mut places = Vec::new();
-        for (path, owner, ours) in directories(config.directory.as_deref()) {
-            let place = take(&path, owner, ours, &session_lines(config, target));
-            match place {
-                Ok(place) => places.push(place),
-                Err(error) if ours => return Err(error),
-                Err(error) => refusals.add(&error),
-            }
-        }
-        Ok(Session {
-            places,
-            processes: Vec::new(),
+        let mut session = Session {
+            asked: config.directory.clone(),
+            lines: session_lines(config, target),
+            places: Vec::new(),
+            refused: HashSet::new(),
+            places_found: StdInstant::now(),
             clock: CounterClock::start(),
             shared: Shared {
                 folder: target.root.join(PARTS),
@@ -283,24 +280,85 @@ impl Session {
                 },
                 in_flight: target.in_flight,
                 is_over: false,
+                folders: Folders::default(),
             },
             progress: target.progress.clone(),
             flushed: StdInstant::now(),
+            behind_since: None,
             pair_left: None,
-            summary: UserSummary::default(),
-            refusals,
-        })
+            outcome: Outcome::default(),
+        };
+        session.find_places(true)?;
+        session.find_all();
+        Ok(session)
+    }
+
+    /// Takes directories that are new: ours in the beginning; those of others also when they come
+    /// later, with the first traced process of a user.
+    fn find_places(&mut self, is_begin: bool) -> Result<()> {
+        self.places_found = StdInstant::now();
+        for problem in places::make_way(self.asked.as_deref()) {
+            self.outcome
+                .refusals
+                .add(Path::new(SHARED_MEMORY), &problem);
+        }
+        for (path, owner, ours) in places::directories(self.asked.as_deref()) {
+            if is_begin || !ours {
+                self.take(&path, Place::open(&path, owner, ours), ours)?;
+            }
+        }
+        for found in places::elsewhere(self.asked.as_deref()) {
+            self.take(&found.path, found.open(), false)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a directory, unless it was taken or refused before. An error is that of one of ours.
+    fn take(&mut self, path: &Path, directory: Result<Directory>, ours: bool) -> Result<()> {
+        let identity = match &directory {
+            Ok(directory) => Some(directory.identity()?),
+            Err(_) => places::identity(path),
+        };
+        let known = |place: &Place| Some(place.identity()) == identity;
+        if self.places.iter().any(known) {
+            return Ok(());
+        }
+        match directory.and_then(|directory| Place::take(directory, &self.lines)) {
+            Ok(place) => self.places.push(place),
+            Err(error) if ours => return Err(error),
+            Err(error) => {
+                if identity.is_some_and(|identity| self.refused.insert(identity)) {
+                    self.outcome.refusals.add(path, &error);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut period = PERIOD_MAX;
         while !stop.load(Ordering::Acquire) {
             let begin = clock::monotonic();
-            let fullest = self.turn()?;
-            self.flush(begin)?;
-            if fullest > FULL {
+            if self.places_found.elapsed() > PLACES_PERIOD {
+                self.find_places(false)?;
+            }
+            self.find();
+            let read = self.turn()?;
+            let behind_since = match read.is_behind {
+                true => *self.behind_since.get_or_insert_with(StdInstant::now),
+                false => StdInstant::now(),
+            };
+            // Who is never through with writing does not keep what the others wrote from showing.
+            if !read.is_behind || behind_since.elapsed() > BEHIND_MAX {
+                self.flush(begin)?;
+            }
+            if read.is_behind {
+                continue;
+            }
+            self.behind_since = None;
+            if read.fullest > FULL {
                 period = (period / 2).max(PERIOD_MIN);
-            } else if fullest < EMPTY {
+            } else if read.fullest < EMPTY {
                 period = (period * 2).min(PERIOD_MAX);
             }
             std::thread::sleep(period);
@@ -315,145 +373,82 @@ impl Session {
         };
         if self.flushed.elapsed() >= FLUSH_PERIOD {
             self.flushed = StdInstant::now();
-            for process in &mut self.processes {
-                process.flush()?;
+            for place in &mut self.places {
+                place.flush(&mut self.outcome)?;
             }
             progress.reached(*source, begin)?;
         }
         Ok(())
     }
 
-    /// Looks for new processes, reads all, ends the dead ones.
-    fn turn(&mut self) -> Result<f64> {
-        self.find();
+    /// Reads of all directories, as much of each as its turn allows.
+    fn turn(&mut self) -> Result<Read> {
         self.clock.update();
-        if self
+        let leaves_pair = self
             .pair_left
-            .is_none_or(|left| left.elapsed() >= PAIR_PERIOD)
-        {
+            .is_none_or(|left| left.elapsed() >= PAIR_PERIOD);
+        if leaves_pair {
             self.pair_left = Some(StdInstant::now());
-            for process in &self.processes {
-                // A help for whoever finds the file after a crash: an older one is there without.
-                let _ = process.leave_pair(&self.clock);
-            }
         }
-        let mut fullest = 0.0_f64;
-        let mut index = 0;
-        while index < self.processes.len() {
-            // Asked before the last reading, so that nothing can come after it.
-            let dead = self.processes[index].liveness() == Liveness::Dead;
-            let (process, clock, common) = self.parts(index);
-            match process.poll(clock, &common) {
-                Ok(full) => fullest = fullest.max(full),
-                // Whoever broke them ends the recording of that process, and of no other.
-                Err(error) if process.is_broken() => {
-                    let path = process.path();
-                    self.refusals.add_at(path, &error);
-                    self.end(index)?;
-                    continue;
-                }
-                Err(error) => return Err(error),
+        let mut read = Read::default();
+        let owners: Vec<u32> = self.places.iter().map(Place::owner).collect();
+        for place in &mut self.places {
+            if leaves_pair {
+                place.leave_pair(&self.clock);
             }
-            if dead && (!self.shared.in_flight || self.processes.len() > DEAD_KEPT) {
-                self.end(index)?;
-            } else {
-                index += 1;
-            }
+            let of_owner = owners.iter().filter(|owner| **owner == place.owner());
+            let slice = TURN_MAX / of_owner.count().max(1) as u32;
+            let shared = (&self.shared, slice);
+            let of_place = place.turn(&mut self.clock, shared, &mut self.outcome)?;
+            read = read.and(of_place);
         }
-        Ok(fullest)
+        Ok(read)
     }
 
-    /// A process, and what it needs of the session.
-    fn parts(&mut self, index: usize) -> (&mut Process, &mut CounterClock, Common<'_>) {
-        let common = self.shared.common();
-        (&mut self.processes[index], &mut self.clock, common)
-    }
-
-    fn end(&mut self, index: usize) -> Result<()> {
-        let process = self.processes.swap_remove(index);
-        let common = self.shared.common();
-        let (ended, problems) = process.finish(&mut self.clock, &common, clock::monotonic())?;
-        for problem in problems {
-            self.refusals.say(problem);
-        }
-        if ended.events + ended.lost() + ended.malformed + ended.unregistered > 0 {
-            self.summary.processes.push(ended);
-        }
-        Ok(())
-    }
-
-    /// Attaches to processes that are new.
+    /// Attaches to processes that are new: to some of each directory.
     fn find(&mut self) {
-        let mut place = 0;
-        while place < self.places.len() {
-            match self.find_in(place) {
-                Ok(()) => place += 1,
-                // Whoever took the directory away ends what would have been recorded there alone.
-                Err(error) => {
-                    self.refusals.add(&error);
-                    let gone = self.places.remove(place);
-                    // Where it is there and cannot be read, who starts must not record for us.
-                    let _ = gone.directory.remove(&gone.session);
-                }
+        for index in 0..self.places.len() {
+            let found = self.places[index].find(&self.shared, &mut self.outcome.refusals);
+            // Whoever took the directory away ends what would have been recorded there alone.
+            if let Err(error) = found {
+                let place = &mut self.places[index];
+                self.outcome.refusals.add(place.path(), &error);
+                place.close();
             }
         }
+        self.places.retain(|place| !place.is_over());
     }
 
-    fn find_in(&mut self, place: usize) -> Result<()> {
-        let place = &self.places[place];
-        place.directory.check_is_there()?;
-        let (names, without_rings) = place.directory.look()?;
-        let common = self.shared.common();
-        let begin_ns = common.wanted.begin_ns;
-        self.refusals
-            .without_rings(&place.directory, without_rings, begin_ns)?;
-        for name in names {
-            let is_known = |p: &Process| p.name() == name && p.is_in(&place.directory);
-            let path = place.directory.path().join(&name);
-            if self.processes.iter().any(is_known) || self.refusals.knows(&path) {
-                continue;
-            }
-            let attached = match place.directory.rings(&name) {
-                Ok(None) => continue,
-                Ok(Some(file)) => {
-                    let directory = Rc::clone(&place.directory);
-                    Process::attach(directory, file, &common, &place.forgotten)
-                }
-                Err(error) => Err(error),
-            };
-            match attached {
-                Ok(process) => self.processes.push(process),
-                Err(error) => self.refusals.add_at(path, &error),
+    /// The same of all that are there now, within reason.
+    fn find_all(&mut self) {
+        let begin = StdInstant::now();
+        loop {
+            self.find();
+            let is_done = self.places.iter().all(Place::has_seen_all);
+            if is_done || begin.elapsed() > FIND_MAX {
+                return;
             }
         }
-        Ok(())
     }
 
     fn finish(mut self) -> Result<UserSummary> {
         // First: who starts from now on is not traced.
         let mut finished = Ok(());
         for place in &self.places {
-            finished = finished.and(place.directory.remove(&place.session));
+            finished = finished.and(place.conclude());
         }
-        if !self.processes.iter().any(Process::has_failed) {
-            finished = finished.and(self.turn().map(|_| ()));
+        self.find_all();
+        // All of them, before what they hold is read: that takes time, in which no ring fills up.
+        for place in &mut self.places {
+            place.stop(&mut self.outcome);
         }
+        self.clock.update();
         self.shared.is_over = true;
         // Each of them, whatever became of the others.
-        while !self.processes.is_empty() {
-            finished = finished.and(self.end(0));
+        for place in std::mem::take(&mut self.places) {
+            finished = finished.and(place.finish(&mut self.clock, &self.shared, &mut self.outcome));
         }
-        self.summary.refused = std::mem::take(&mut self.refusals).into_said();
-        finished.map(|()| std::mem::take(&mut self.summary))
-    }
-}
-
-/// However it ends, nobody must be told any more to record for us.
-impl Drop for Session {
-    fn drop(&mut self) {
-        for place in &self.places {
-            let _ = place.directory.remove(&place.session);
-        }
+        finished.map(|()| std::mem::take(&mut self.outcome).into_summary())
     }
 }
 
@@ -464,46 +459,4 @@ fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
     let contexts = contexts::announced(&config.contexts);
     let patterns = config.wishes.iter().map(Wish::announced);
     mode.into_iter().chain(contexts).chain(patterns).collect()
-}
-
-/// Opens a directory and announces the session in it.
-fn take(path: &Path, owner: u32, ours: bool, lines: &[String]) -> Result<Place> {
-    let directory = match ours {
-        true => Directory::open_or_make(path, owner)?,
-        false => Directory::open(path, owner)?,
-    };
-    let lock = directory.lock()?;
-    // We are the one recorder here: what others left, they left when they were killed.
-    let forgotten = Forgotten::take(&directory)?;
-    let session = directory.announce(lines)?;
-    Ok(Place {
-        directory: Rc::new(directory),
-        session,
-        forgotten,
-        _lock: lock,
-    })
-}
-
-/// The directories to look into, with their owners, and whether each is ours: the one that was
-/// asked for, else that of `RTSCOPE_DIR`, else that of our user; root looks into those of all.
-pub(crate) fn directories(asked: Option<&Path>) -> Vec<(PathBuf, u32, bool)> {
-    let uid = rustix::process::geteuid().as_raw();
-    let asked = asked.map(Path::to_owned);
-    if let Some(path) = asked.or_else(|| std::env::var_os("RTSCOPE_DIR").map(PathBuf::from)) {
-        return vec![(path, uid, true)];
-    }
-    let own = Path::new(SHARED_MEMORY).join(format!("{PREFIX}{uid}"));
-    let mut all = vec![(own, uid, true)];
-    if uid == 0 {
-        let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-            match owner.and_then(|owner| owner.parse().ok()) {
-                Some(owner) if owner != uid => all.push((entry.path(), owner, false)),
-                _ => (),
-            }
-        }
-    }
-    all
 }

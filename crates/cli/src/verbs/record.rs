@@ -37,16 +37,18 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return list_events(&options);
     }
     let tasks = options.tasks.clone();
-    let config = config(options)?;
+    let mut config = config(options)?;
     if config.user.is_some() {
-        capture::require_ring_folder()?;
+        for moved in capture::require_ring_folder()? {
+            eprintln!("{moved:#}");
+        }
     }
     if typed.flight {
-        eprintln!("keeping the newest events {}", until(&config));
+        config.begun = |config| eprintln!("keeping the newest events {}", until(config));
         with_progress(config.command.is_none(), || capture::fly(&config, &facts))?;
         return Ok(Outcome::Fine);
     }
-    eprintln!("recording {}", until(&config));
+    config.begun = |config| eprintln!("recording {}", until(config));
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &facts, &capture::own_command_line())
     })?;

@@ -72,7 +72,8 @@ impl AlignedBytes {
         self.len = self.len.min(len);
     }
 
-    fn room_bytes(&self) -> usize {
+    /// How many bytes the memory holds that is there.
+    pub fn room_bytes(&self) -> usize {
         self.memory
             .as_ref()
             .map_or(0, |memory| memory.layout.size())

@@ -13,6 +13,8 @@ use crate::writer::encode::ClassEncoder;
 pub const WINDOW_BYTES: usize = 16;
 /// A longer context is copied event by event.
 const CONTEXT_WINDOWS_MAX: usize = 4;
+/// Room that a packet begins with. It grows as events come: of a thousand streams most have few.
+const FIRST_ROOM_BYTES: usize = 16 << 10;
 /// Room behind the last byte of a packet: for that, and for a header that is written as eight bytes
 /// whatever its size.
 const SLACK_BYTES: usize = 8 + 2 * WINDOW_BYTES;
@@ -66,7 +68,9 @@ impl<'s> Run<'s> {
         let used = packet.bytes.len();
         let mut room_bytes = 0;
         if used > 0 && packet.is_at_byte() {
-            room_bytes = most.saturating_sub(used);
+            let there = packet.bytes.room_bytes().saturating_sub(used + SLACK_BYTES);
+            let wanted = there.max(used).max(FIRST_ROOM_BYTES);
+            room_bytes = most.saturating_sub(used).min(wanted);
             packet.bytes.reserve(room_bytes + SLACK_BYTES);
         }
         Run {

@@ -1,0 +1,363 @@
+//! A directory of rings whose recorder we are: its processes come, are read in turns and end there,
+//! and what one of them does is its own affair.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use event::{Error, ErrorKind, Result};
+use ring::{Directory, Liveness, RecorderLock};
+
+use super::clock::CounterClock;
+use super::forgotten::Forgotten;
+use super::process::{Ended, Process};
+use super::refusals::Refusals;
+use super::session::{Shared, UserSummary};
+use crate::{clock, housekeeping};
+
+/// In flight, of more processes than this the dead ones are let go.
+const DEAD_KEPT: usize = 64;
+/// So long the processes of one user are read until others have their turn.
+pub(super) const TURN_MAX: StdDuration = StdDuration::from_millis(20);
+/// More processes of one directory are not recorded at the same time.
+const PROCESSES_MAX: usize = 4096;
+/// The time of a directory's last change is as fine as this. What changes so shortly behind a look
+/// may not show.
+const CHANGE_WIDTH_NS: i128 = 50_000_000;
+
+/// What a turn read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Read {
+    /// The fill of the fullest ring, 0 to 1.
+    pub fullest: f64,
+    /// Whether there is more to read at once.
+    pub is_behind: bool,
+}
+
+impl Read {
+    /// This and `other`.
+    pub fn and(self, other: Read) -> Read {
+        Read {
+            fullest: self.fullest.max(other.fullest),
+            is_behind: self.is_behind || other.is_behind,
+        }
+    }
+}
+
+/// What became of processes.
+#[derive(Default)]
+pub(super) struct Outcome {
+    summary: UserSummary,
+    pub refusals: Refusals,
+}
+
+impl Outcome {
+    /// Takes what became of one.
+    fn take(&mut self, directory: &Path, ended: Ended) -> Result<()> {
+        let Ended {
+            process,
+            problems,
+            disk,
+        } = ended;
+        for problem in problems {
+            self.refusals.say(directory, problem);
+        }
+        if process.events + process.lost() + process.malformed + process.unregistered > 0 {
+            self.summary.processes.push(process);
+        }
+        disk
+    }
+
+    pub fn into_summary(mut self) -> UserSummary {
+        self.summary.refused = self.refusals.into_said();
+        self.summary
+    }
+}
+
+/// Whether an error is everybody's: no process can be recorded when the disk is full. All others
+/// end the recording of one process.
+pub(super) fn is_everybodys(error: &Error) -> bool {
+    error.kind() == ErrorKind::StorageFull
+}
+
+/// A directory whose recorder we are.
+pub(super) struct Place {
+    directory: Rc<Directory>,
+    identity: (u64, u64),
+    session: String,
+    /// What recorders that were killed left switched on.
+    forgotten: Forgotten,
+    processes: Vec<Process>,
+    /// Whose turn is next.
+    next: usize,
+    names: HashSet<String>,
+    /// By what their files are, whatever they are called.
+    identities: HashMap<(u64, u64), String>,
+    looked: Looked,
+    /// So many are possible: no process has more rings.
+    cpus: u32,
+    /// Whether nobody looks into it any more.
+    is_closed: bool,
+    _lock: RecorderLock,
+}
+
+/// How far the looks into the directory are.
+#[derive(Default)]
+struct Looked {
+    /// When the directory had changed last as of the last look, once that saw all.
+    unchanged_since_ns: Option<i128>,
+    /// Whether the look that goes on left something for the next.
+    leaves_some: bool,
+    /// Whether all was seen once.
+    is_through: bool,
+}
+
+impl Place {
+    /// Opens a directory, which is made when it is `ours`.
+    pub fn open(path: &Path, owner: u32, ours: bool) -> Result<Directory> {
+        match ours {
+            true => Directory::open_or_make(path, owner),
+            false => Directory::open(path, owner),
+        }
+    }
+
+    /// Becomes the recorder of a directory and announces the session in it.
+    pub fn take(directory: Directory, lines: &[String]) -> Result<Place> {
+        let lock = directory.lock()?;
+        // We are the one recorder here: what others left, they left when they were killed.
+        let forgotten = Forgotten::take(&directory)?;
+        let session = directory.announce(lines)?;
+        Ok(Place {
+            identity: directory.identity()?,
+            directory: Rc::new(directory),
+            session,
+            forgotten,
+            processes: Vec::new(),
+            next: 0,
+            names: HashSet::new(),
+            identities: HashMap::new(),
+            looked: Looked::default(),
+            cpus: housekeeping::cpus_possible(),
+            is_closed: false,
+            _lock: lock,
+        })
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> u32 {
+        self.directory.owner()
+    }
+
+    /// What it is, wherever it is found.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Whether all files that were there in the beginning were looked at.
+    pub fn has_seen_all(&self) -> bool {
+        self.looked.is_through || self.is_closed
+    }
+
+    /// Looks for no more processes. Those that are recorded write to files that we have.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+        // Where it is there and cannot be read, who starts must not record for us.
+        let _ = self.conclude();
+    }
+
+    /// Whether nothing more comes from here.
+    pub fn is_over(&self) -> bool {
+        self.is_closed && self.processes.is_empty()
+    }
+
+    /// Attaches to processes that are new, for as long as a turn lasts.
+    pub fn find(&mut self, shared: &Shared, refusals: &mut Refusals) -> Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        self.directory.check_is_there()?;
+        let now_ns = i128::from(clock::wall_ns());
+        let changed_ns = self.directory.changed_ns()?;
+        if self.looked.unchanged_since_ns == Some(changed_ns) {
+            return Ok(());
+        }
+        let begin = StdInstant::now();
+        let seen = self.directory.look()?;
+        refusals.without_rings(&self.directory, seen.without_rings, shared.wanted.begin_ns);
+        for name in seen.rings {
+            if begin.elapsed() > TURN_MAX || self.processes.len() >= PROCESSES_MAX {
+                self.looked.leaves_some = true;
+                break;
+            }
+            self.find_one(name, shared, refusals);
+        }
+        if seen.is_all {
+            let is_settled = !self.looked.leaves_some && now_ns - changed_ns > CHANGE_WIDTH_NS;
+            self.looked.unchanged_since_ns = is_settled.then_some(changed_ns);
+            self.looked.is_through |= !self.looked.leaves_some;
+            self.looked.leaves_some = false;
+        }
+        Ok(())
+    }
+
+    fn find_one(&mut self, name: String, shared: &Shared, refusals: &mut Refusals) {
+        let path = self.directory.path().join(&name);
+        if self.names.contains(&name) || refusals.knows(&path) {
+            return;
+        }
+        match self.attach(&name, shared) {
+            // The process is not through with making it.
+            Ok(None) => self.looked.leaves_some = true,
+            Ok(Some((process, identity))) => {
+                self.processes.push(process);
+                self.identities.insert(identity, name.clone());
+                self.names.insert(name);
+            }
+            Err(error) => refusals.add_at(path, &error),
+        }
+    }
+
+    fn attach(&self, name: &str, shared: &Shared) -> Result<Option<(Process, (u64, u64))>> {
+        let Some(file) = self.directory.rings(name)? else {
+            return Ok(None);
+        };
+        let identity = file.identity()?;
+        if let Some(other) = self.identities.get(&identity) {
+            let what = format!("the rings {name} are recorded already");
+            let found = format!("another name of {other}");
+            return Err(Error::new(ErrorKind::AlreadyExists, what).found(found));
+        }
+        let (rings, most) = (file.layout().rings, self.cpus);
+        if rings > most {
+            let what = format!("the rings {name} are not of this machine");
+            let found = format!("{rings} rings, {most} CPUs are possible here");
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found(found)
+                .mend("rtscope recover reads the rings of another machine"));
+        }
+        let directory = Rc::clone(&self.directory);
+        let process = Process::attach(directory, file, &shared.common(), &self.forgotten)?;
+        Ok(Some((process, identity)))
+    }
+
+    /// Leaves the last pair of both clocks in all files.
+    pub fn leave_pair(&self, clock: &CounterClock) {
+        for process in &self.processes {
+            // A help for whoever finds the file after a crash: an older one is there without.
+            let _ = process.leave_pair(clock);
+        }
+    }
+
+    /// Reads one process after the other, and ends those that are dead, for as long as its `slice`
+    /// lasts; the next turn goes on there.
+    pub fn turn(
+        &mut self,
+        clock: &mut CounterClock,
+        (shared, slice): (&Shared, StdDuration),
+        outcome: &mut Outcome,
+    ) -> Result<Read> {
+        let begin = StdInstant::now();
+        let mut read = Read::default();
+        for _ in 0..self.processes.len() {
+            if begin.elapsed() > slice {
+                read.is_behind = true;
+                break;
+            }
+            if self.next >= self.processes.len() {
+                self.next = 0;
+            }
+            let process = &mut self.processes[self.next];
+            // Asked before the last reading, so that nothing can come after it.
+            let dead = process.liveness() == Liveness::Dead;
+            let is_over = match process.poll(clock, &shared.common()) {
+                Ok(of_process) => {
+                    read = read.and(of_process);
+                    dead && !of_process.is_behind
+                }
+                Err(error) if is_everybodys(&error) => return Err(error),
+                Err(error) => {
+                    outcome.refusals.add_at(process.path(), &error);
+                    dead
+                }
+            };
+            let has_failed = self.processes[self.next].has_failed();
+            let is_kept = shared.in_flight && self.processes.len() <= DEAD_KEPT;
+            match has_failed || (is_over && !is_kept) {
+                true => self.end(self.next, clock, shared, outcome)?,
+                false => self.next += 1,
+            }
+        }
+        Ok(read)
+    }
+
+    fn end(
+        &mut self,
+        index: usize,
+        clock: &mut CounterClock,
+        shared: &Shared,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let mut process = self.processes.swap_remove(index);
+        self.names.remove(process.name());
+        self.identities.retain(|_, name| name != process.name());
+        for error in process.stop(clock::monotonic()) {
+            outcome.refusals.add_at(process.path(), &error);
+        }
+        outcome.take(self.path(), process.finish(clock, &shared.common()))
+    }
+
+    /// Brings what was read to the files.
+    pub fn flush(&mut self, outcome: &mut Outcome) -> Result<()> {
+        for process in &mut self.processes {
+            match process.flush() {
+                Err(error) if is_everybodys(&error) => return Err(error),
+                Err(error) => outcome.refusals.add_at(process.path(), &error),
+                Ok(()) => (),
+            }
+        }
+        Ok(())
+    }
+
+    /// Who starts from now on is not traced.
+    pub fn conclude(&self) -> Result<()> {
+        self.directory.remove(&self.session)
+    }
+
+    /// Switches all processes off, and notes what they hold: nothing that comes later is waited
+    /// for.
+    pub fn stop(&mut self, outcome: &mut Outcome) {
+        for process in &mut self.processes {
+            for error in process.stop(clock::monotonic()) {
+                outcome.refusals.add_at(process.path(), &error);
+            }
+        }
+    }
+
+    /// Reads what is left of all processes, and ends them.
+    pub fn finish(
+        mut self,
+        clock: &mut CounterClock,
+        shared: &Shared,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let mut finished = Ok(());
+        for process in std::mem::take(&mut self.processes) {
+            let ended = process.finish(clock, &shared.common());
+            finished = finished.and(outcome.take(self.path(), ended));
+        }
+        finished
+    }
+}
+
+/// However it ends, nobody must be told any more to record for us.
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.directory.remove(&self.session);
+    }
+}

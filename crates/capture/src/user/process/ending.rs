@@ -1,0 +1,195 @@
+//! The end of a process's recording: what its rings hold is read, its streams are closed, and what
+//! went wrong is told.
+
+use event::{Error, ErrorKind, Instant, Result};
+use ring::{ClockKind, Liveness, Losses, Switch};
+
+use super::{Common, Ended, Process, UserProcess};
+use crate::user::clock::CounterClock;
+use crate::user::metadata::Ending;
+use crate::user::place::is_everybodys;
+
+/// Behind the end of a recording no more is read than rings can hold that take so much memory, and
+/// a bit: their sub-buffers need not be full.
+const HELD_BYTES_MIN: u64 = 64 << 20;
+const HELD_FACTOR: u64 = 2;
+
+impl Process {
+    /// Switches it off, and notes what its rings hold: nothing that it writes behind that is waited
+    /// for. Gives what could not be done.
+    pub fn stop(&mut self, now: Instant) -> Vec<Error> {
+        let mut problems = Vec::new();
+        for place in &self.switched {
+            let event = &self.file.table().events[*place];
+            if let Err(error) = self.file.switch(event, Switch::Off) {
+                // The others fail for the same reason.
+                problems.push(error);
+                break;
+            }
+        }
+        for lane in &mut self.lanes {
+            lane.end_at_head(&self.file);
+        }
+        self.stopped = Some(now);
+        self.rests_until = None;
+        problems
+    }
+
+    /// Ends the recording of this process, which was stopped: what its rings hold is read, or its
+    /// file goes when it is dead.
+    pub fn finish(mut self, clock: &mut CounterClock, common: &Common) -> Ended {
+        let dead = self.liveness() == Liveness::Dead;
+        let end = self.stopped.unwrap_or(Instant::MIN);
+        let read = self.read_to_the_end(clock, common);
+        let mut ended = self.close(clock, end);
+        // Also when the disk is full: nobody must go on writing for us.
+        let left = match (dead, common.keeps_the_dead) {
+            (true, false) => self.directory.remove(self.file.name()),
+            // Its mode says how its rings are to be read.
+            (true, true) => Ok(()),
+            (false, _) => self.file.set_mode(self.mode_behind),
+        };
+        for done in [read, left] {
+            match done {
+                Err(error) if is_everybodys(&error) => ended.disk = Err(error),
+                Err(error) => ended.problems.push(self.told(&error)),
+                Ok(()) => (),
+            }
+        }
+        ended
+    }
+
+    /// An error with the name of the process.
+    fn told(&self, error: &Error) -> String {
+        let layout = self.file.layout();
+        format!("{} ({}): {error:#}", layout.name, layout.pid)
+    }
+
+    /// Reads what is left, unless something failed before.
+    fn read_to_the_end(&mut self, clock: &mut CounterClock, common: &Common) -> Result<()> {
+        if !common.in_flight {
+            self.map.look(&self.file);
+        }
+        let memory_bytes = self.file.memory_bytes()?;
+        let most_bytes = memory_bytes
+            .saturating_mul(HELD_FACTOR)
+            .saturating_add(HELD_BYTES_MIN);
+        let mut read_bytes: u64 = 0;
+        loop {
+            let before: Vec<u64> = self.lanes.iter().map(|lane| lane.next).collect();
+            let read = self.poll(clock, common)?;
+            let passed = self.lanes.iter().zip(before);
+            let passed = passed.map(|(lane, before)| lane.next.saturating_sub(before));
+            read_bytes = passed.fold(read_bytes, u64::saturating_add);
+            if !read.is_behind {
+                return Ok(());
+            }
+            if read_bytes > most_bytes {
+                return Err(Error::new(
+                    ErrorKind::Corrupt,
+                    "rings say that they hold more than they can",
+                )
+                .found(format!(
+                    "more than {read_bytes} bytes in {memory_bytes} of memory"
+                )));
+            }
+        }
+    }
+
+    /// After a write that failed: ends the trace, before `end`, where the first of its events is
+    /// lost, so that what is in the files is all that happened until then. Gives when that is.
+    fn end_where_events_are_lost(&mut self, end: Instant) -> Result<Instant> {
+        let Some((writer, _)) = &self.trace else {
+            return Ok(end);
+        };
+        let whole_until = self.lanes.iter().map(|lane| lane.whole_until).min();
+        let until = whole_until.unwrap_or(end).min(end);
+        let streams = self
+            .lanes
+            .iter_mut()
+            .filter_map(|lane| lane.stream.as_mut());
+        let mut streams: Vec<_> = streams.chain(self.map.stream()).collect();
+        let until = writer.end_at(&mut streams, until)?;
+        for lane in &mut self.lanes {
+            lane.ended_at(until);
+        }
+        Ok(until.max(Instant::from_ns(0)))
+    }
+
+    /// Ends the streams and says in the trace what was lost.
+    pub(super) fn close(&mut self, clock: &CounterClock, end: Instant) -> Ended {
+        let mut all = match self.consumes && !self.has_failed {
+            true => self.flush(),
+            false => Ok(()),
+        };
+        let mut end = end;
+        if self.has_failed {
+            match self.end_where_events_are_lost(end) {
+                Ok(until) => end = until,
+                Err(error) => all = all.and(Err(error)),
+            }
+        }
+        let mut losses = Losses::default();
+        for lane in &mut self.lanes {
+            for (total, lost) in losses.iter_mut().zip(lane.losses) {
+                *total += lost;
+            }
+            // Each of them, whatever became of the others.
+            let size_bytes = lane.finish(end);
+            self.size_bytes += size_bytes.as_ref().map_or(0, |bytes| *bytes);
+            all = all.and(size_bytes.map(|_| ()));
+        }
+        let of_map = self.map.finish(end);
+        self.size_bytes += of_map.as_ref().map_or(0, |bytes| *bytes);
+        all = all.and(of_map.map(|_| ()));
+        if let Some((writer, meta)) = &mut self.trace {
+            let is_converted = self.file.layout().clock == ClockKind::Counter;
+            let ending = Ending {
+                losses,
+                malformed: self.written.malformed,
+                unknown: self.written.unknown,
+                clock_error_ns: is_converted.then(|| clock.error_ns().max(self.early_error_ns)),
+            };
+            meta.environment.extend(ending.environment());
+            all = all.and(writer.update(meta));
+        }
+        self.ended(losses, all)
+    }
+
+    fn ended(&mut self, losses: Losses, all: Result<()>) -> Ended {
+        let mut problems = std::mem::take(&mut self.problems);
+        if let Some(problem) = self.file.table().problems.first() {
+            let count = self.file.table().problems.len();
+            let error = Error::new(
+                ErrorKind::Corrupt,
+                "events are described in a way that makes no sense",
+            )
+            .found(format!(
+                "{} at byte {}, {count} in all",
+                problem.what, problem.offset
+            ));
+            problems.push(self.told(&error));
+        }
+        let disk = match all {
+            Err(error) if !is_everybodys(&error) => {
+                problems.push(self.told(&error));
+                Ok(())
+            }
+            all => all,
+        };
+        let process = UserProcess {
+            pid: self.file.layout().pid,
+            name: self.file.layout().name.clone(),
+            events: self.written.events,
+            losses,
+            malformed: self.written.malformed,
+            unregistered: self.file.unregistered().unwrap_or_default(),
+            size_bytes: self.size_bytes,
+        };
+        Ended {
+            process,
+            problems,
+            disk,
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Check that nothing that one traced process does ends, stalls or discards the recording of
+//! another: beside each attack an honest process is recorded to its last event, and babeltrace2
+//! reads the trace. Needs no privilege.
+
+mod forged;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use abi::rings::{self, Ring};
+use capture::facts::Facts;
+use capture::{RecordConfig, RecordSummary, UserConfig, record};
+use event::{Result, TimeRange};
+use forged::{Forged, entry, event, name, now_ns};
+use testkit::{Traced, build_traced};
+use trace::{Item, Trace};
+
+/// Writes 2,000 events in bursts that its rings hold, when its input ends.
+const HONEST: &str = r#"
+#include <rtscope/event.h>
+#include <unistd.h>
+int main(void)
+{
+    char byte;
+    if (read(0, &byte, 1) < 0)
+        return 1;
+    for (int i = 0; i < 2000; i++) {
+        RTSCOPE_EVENT(honest, tick, i32("i", i));
+        if (i % 20 == 0)
+            usleep(1000);
+    }
+    return 0;
+}
+"#;
+const EVENTS: u64 = 2000;
+
+struct Scene {
+    folder: tempfile::TempDir,
+    shared: tempfile::TempDir,
+    program: PathBuf,
+}
+
+struct Recording {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<RecordSummary>>,
+}
+
+impl Scene {
+    fn new(name: &str) -> Scene {
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Scene {
+            folder: tempfile::tempdir().expect("a folder"),
+            shared: tempfile::tempdir_in("/dev/shm").expect("a folder in shared memory"),
+            program: build_traced(scratch, name, Traced::c(HONEST)),
+        }
+    }
+
+    fn begin(&self) -> Recording {
+        let stop = Arc::new(AtomicBool::new(false));
+        let user = UserConfig::new(&["*".to_owned()]).expect("a pattern");
+        let config = RecordConfig {
+            kernel: false,
+            user: Some(user.in_directory(self.shared.path())),
+            stop: Arc::clone(&stop),
+            ..RecordConfig::new(self.folder.path().join("trace"))
+        };
+        let thread = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+        let is_announced = || {
+            let entries = fs::read_dir(self.shared.path()).expect("the folder");
+            let mut names = entries.map(|entry| entry.expect("a name").file_name());
+            names.any(|name| name.as_encoded_bytes().starts_with(b"session-"))
+        };
+        while !is_announced() {
+            std::thread::yield_now();
+        }
+        Recording { stop, thread }
+    }
+
+    fn honest(&self) -> Child {
+        let mut command = Command::new(&self.program);
+        command.env("RTSCOPE_DIR", self.shared.path());
+        command.stdin(Stdio::piped());
+        command.spawn().expect("it starts")
+    }
+
+    /// Records an honest process beside what `attack` does in the folder of rings. What it gives
+    /// lives until the recording ends.
+    fn beside<T>(&self, attack: impl FnOnce(&Path) -> T) -> RecordSummary {
+        let recording = self.begin();
+        let mut honest = self.honest();
+        let held = attack(self.shared.path());
+        drop(honest.stdin.take());
+        assert!(honest.wait().expect("it ends").success());
+        recording.stop.store(true, Ordering::Release);
+        let summary = recording
+            .thread
+            .join()
+            .expect("no panic")
+            .expect("it records");
+        drop(held);
+        check_honest(&summary);
+        fs::remove_dir_all(&summary.path).expect("the trace");
+        summary
+    }
+}
+
+/// All events of the honest process are there, in order, and others read the trace.
+fn check_honest(summary: &RecordSummary) {
+    let trace = Trace::open(&summary.path).expect("a trace");
+    let mut numbers = Vec::new();
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    while let Some(item) = cursor.next().expect("sound") {
+        if let Item::Event(event) = item
+            && let class = &trace.classes()[event.class().0 as usize]
+            && class.name == "honest:tick"
+        {
+            numbers.push(event.u64(class.field("i").expect("a field")));
+        }
+    }
+    assert!(numbers.iter().copied().eq(0..EVENTS), "{numbers:?}");
+    let name = |process: &&capture::UserProcess| {
+        process.name.starts_with("user_hostile") || process.events == EVENTS
+    };
+    let honest = summary
+        .user
+        .processes
+        .iter()
+        .find(name)
+        .expect("the honest one");
+    assert_eq!(
+        (honest.events, honest.lost(), honest.malformed),
+        (EVENTS, 0, 0)
+    );
+    let Ok(output) = Command::new("babeltrace2").arg(&summary.path).output() else {
+        testkit::skip("user_hostile", "babeltrace2 is not installed");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "babeltrace2: {said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let count = text
+        .lines()
+        .filter(|line| line.contains(" honest:tick: "))
+        .count();
+    assert_eq!(count as u64, EVENTS, "{said}");
+}
+
+/// Whether somebody is told this of a process that is called so.
+fn is_told(summary: &RecordSummary, parts: &[&str]) -> bool {
+    let mut refused = summary.user.refused.iter();
+    refused.any(|line| parts.iter().all(|part| line.contains(part)))
+}
+
+#[test]
+fn processes_that_say_the_same_of_themselves_are_all_recorded() {
+    let scene = Scene::new("same_names");
+    let summary = scene.beside(|folder| {
+        let forged = Forged::new();
+        let write = |number: u32| forged.write(&folder.join(format!("rings-1-{number}")));
+        (0..5).map(write).collect::<Vec<_>>()
+    });
+    let evil = summary
+        .user
+        .processes
+        .iter()
+        .filter(|process| process.name == "evil");
+    assert_eq!(
+        evil.map(|process| process.events).collect::<Vec<_>>(),
+        [1; 5]
+    );
+}
+
+#[test]
+fn counters_of_losses_may_say_what_they_like() {
+    let scene = Scene::new("losses");
+    for lost in [u64::MAX, 1 << 63, 1 << 48] {
+        scene.beside(|folder| {
+            let mut forged = Forged::new();
+            forged.control.lost = [lost; rings::LOSSES];
+            let file = forged.write(&folder.join("rings-1-1"));
+            for turn in 0..200 {
+                let head = forged.control.head;
+                Forged::set_control(&file, head, if turn % 2 == 0 { u64::MAX } else { turn });
+                std::thread::yield_now();
+            }
+            file
+        });
+    }
+}
+
+#[test]
+fn rings_that_claim_what_no_memory_holds_are_given_up() {
+    let scene = Scene::new("sparse");
+    for head in [4 << 30, !7, 1 << 63] {
+        let summary = scene.beside(|folder| {
+            let mut forged = Forged::new();
+            (forged.rings, forged.ring_bytes) = (2, 1 << 32);
+            forged.control = Ring {
+                head,
+                tail: head - (1 << 32),
+                ..Ring::default()
+            };
+            forged.write(&folder.join("rings-1-1"))
+        });
+        let is_evil = |process: &&capture::UserProcess| process.name == "evil";
+        let evil = summary.user.processes.iter().find(is_evil);
+        assert!(evil.is_some_and(|evil| evil.malformed > 0), "{summary:?}");
+    }
+}
+
+#[test]
+fn a_table_of_gigabytes_and_more_rings_than_cpus_are_refused() {
+    let scene = Scene::new("tables");
+    let summary = scene.beside(|folder| {
+        let mut huge = Forged::new();
+        huge.table_bytes = 8 << 30;
+        let mut many = Forged::new();
+        many.rings = rings::CPUS_MAX;
+        let names = ["rings-1-1", "rings-1-2"].map(|name| folder.join(name));
+        (huge.write(&names[0]), many.write(&names[1]))
+    });
+    let refused = &summary.user.refused;
+    assert!(is_told(&summary, &["impossible table"]), "{refused:?}");
+    assert!(
+        is_told(&summary, &["rings-1-2", "4096 rings"]),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_file_is_recorded_once_whatever_it_is_called() {
+    let scene = Scene::new("links");
+    let summary = scene.beside(|folder| {
+        let first = folder.join("rings-1-1");
+        let file = Forged::new().write(&first);
+        for number in 2..1000 {
+            let link = folder.join(format!("rings-1-{number}"));
+            fs::hard_link(&first, link).expect("a link");
+        }
+        file
+    });
+    let evil = summary
+        .user
+        .processes
+        .iter()
+        .filter(|process| process.name == "evil");
+    assert_eq!(evil.map(|process| process.events).sum::<u64>(), 1);
+    assert!(is_told(&summary, &["another name of rings-1-"]));
+}
+
+#[test]
+fn nothing_of_a_name_reaches_a_terminal_but_letters() {
+    let scene = Scene::new("names");
+    let summary = scene.beside(|folder| {
+        let mut forged = Forged::new();
+        forged.name = name(b"\x1b]0;x\x07\xc2\x9b2J\xff");
+        let rings = forged.write(&folder.join("rings-1-1"));
+        forged.name = [0x1b; 16];
+        forged.table[0] = 3;
+        let broken = forged.write(&folder.join("rings-1-2"));
+        let bad = folder.join("rings-\x1b[2J");
+        let named = Forged::new().write(&bad);
+        let link = folder.join("without-1-0-\x1b[2J");
+        let target = "28 \x1b[31mred";
+        std::os::unix::fs::symlink(target, link).expect("a link");
+        std::os::unix::fs::symlink(target, folder.join(format!("without-1-{:x}", now_ns())))
+            .expect("a link");
+        (rings, broken, named)
+    });
+    let names = summary.user.processes.iter().map(|process| &process.name);
+    for text in names.chain(&summary.user.refused) {
+        let steers = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(steers), "{text:?}");
+    }
+    assert!(
+        is_told(&summary, &["?[31mred"]),
+        "{:?}",
+        summary.user.refused
+    );
+}
+
+/// The text of an enumeration with these labels.
+fn labels(name: &str, labels: &[(i64, i64, &[u8])]) -> Vec<u8> {
+    let mut text = [name.as_bytes(), &[0]].concat();
+    for (first, last, label) in labels {
+        text.extend(first.to_le_bytes());
+        text.extend(last.to_le_bytes());
+        text.extend(*label);
+        text.push(0);
+    }
+    entry(rings::ENTRY_ENUMERATION, 0, &text)
+}
+
+#[test]
+fn descriptions_that_make_no_sense_leave_the_trace_readable() {
+    let scene = Scene::new("descriptions");
+    let check = |table: Vec<u8>, payload: &[u8]| {
+        let records = forged::record(1, now_ns(), payload);
+        scene.beside(|folder| {
+            let mut forged = Forged::new().with_records(records);
+            forged.table = table;
+            forged.write(&folder.join("rings-1-1"))
+        })
+    };
+    let payload = [0; 64];
+    let ranges: &[(i64, i64, &[u8])] = &[
+        (5, 1, b"back"),
+        (-1, 1, b"over"),
+        (300, 400, b"far"),
+        (i64::MIN, i64::MAX, b"all"),
+        (1, 1, b"one"),
+        (1, 1, b"one"),
+        (0, 0, b""),
+        (2, 2, b"\"} \\ \n \x1b \xff"),
+    ];
+    for code in 1..=12_u8 {
+        let field = [&[66], &b"odd\0"[..], &[code], b"f\0"].concat();
+        let table = [labels("odd", ranges), event(1, "tick", &field)].concat();
+        check(table, &payload);
+    }
+    // The length of a sequence is a field too.
+    let fields = b"\x03_s_length\0\x44\x01s\0";
+    let summary = check(event(1, "tick", fields), &payload);
+    assert!(
+        is_told(&summary, &["evil", "two fields of one name"]),
+        "{:?}",
+        summary.user.refused
+    );
+    check(event(1, "tick", b"\x43\0\0\0\0\x01a\0"), &payload);
+    check(event(1, "tick", b"\x43\0\0\0\0\x0fa\0"), &payload);
+    check(
+        event(1, "tick", &[&[1], &vec![b'x'; 5000][..], &[0]].concat()),
+        &payload,
+    );
+    let words = b"\x01int\0\x01struct\0\x01event\0\x01_\0\x01__\0\x019\0";
+    check(event(1, "tick", words), &payload);
+    check(event(1, &"n".repeat(9000), b"\x01a\0"), &payload);
+    check(
+        entry(rings::ENTRY_EVENT, 1, b"\xffevil\0tick\0\0"),
+        &payload,
+    );
+}
+
+#[test]
+fn times_that_no_clock_said_leave_the_trace_readable() {
+    let scene = Scene::new("times");
+    let now = now_ns();
+    for times in [
+        [u64::MAX, 0, now],
+        [i64::MAX as u64, 1, 2],
+        [now, now - 1_000_000_000, now],
+        [0, 0, 0],
+        [1 << 62, 1 << 62, 1 << 62],
+    ] {
+        let records = times.map(|time| forged::record(1, time, &[0; 8])).concat();
+        scene.beside(|folder| {
+            let mut forged = Forged::new().with_records(records);
+            forged.begin_ns = times[0];
+            forged.control.lost = [1; rings::LOSSES];
+            forged.write(&folder.join("rings-1-1"))
+        });
+    }
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_is_refused_and_not_waited_for() {
+    let scene = Scene::new("no_files");
+    let summary = scene.beside(|folder| {
+        let place = |number: u32| folder.join(format!("rings-1-{number}"));
+        let fifo = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, place(1), fifo, mode, 0).expect("a pipe");
+        fs::create_dir(place(2)).expect("a folder");
+        std::os::unix::fs::symlink("/dev/zero", place(3)).expect("a link");
+        let socket = std::os::unix::net::UnixListener::bind(place(4)).expect("a socket");
+        fs::write(place(5), [0xff; 5000]).expect("a file");
+        fs::write(place(6), "").expect("a file");
+        rustix::fs::mknodat(rustix::fs::CWD, folder.join("session-1-1"), fifo, mode, 0)
+            .expect("a pipe");
+        fs::create_dir(folder.join("without-1-1")).expect("a folder");
+        socket
+    });
+    for number in 1..=4 {
+        let name = format!("rings-1-{number}");
+        assert!(
+            is_told(&summary, &[&name]),
+            "{name}: {:?}",
+            summary.user.refused
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_exchanged_cut_off_and_grown_harms_itself() {
+    let scene = Scene::new("exchanged");
+    scene.beside(|folder| {
+        let path = folder.join("rings-1-1");
+        for turn in 0..300_u64 {
+            let file = Forged::new().write(&path);
+            match turn % 5 {
+                0 => file.set_len(4096).expect("cut off"),
+                1 => fs::remove_file(&path).expect("gone"),
+                2 => fs::rename(&path, folder.join("rings-1-2")).expect("renamed"),
+                3 => file.set_len(1 << 40).expect("grown"),
+                _ => file.set_len(0).expect("empty"),
+            }
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_writer_that_never_stops_is_not_waited_for() {
+    let scene = Scene::new("hot");
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer_stops = Arc::clone(&stop);
+    let summary = scene.beside(|folder| {
+        let path = folder.join("rings-1-1");
+        std::thread::spawn(move || {
+            let forged = Forged::new();
+            let file = forged.write(&path);
+            // As if its ring were filled anew at every moment.
+            let mut head = forged.ring_bytes;
+            while !writer_stops.load(Ordering::Acquire) {
+                head += forged.ring_bytes / 2;
+                Forged::set_control(&file, head, 0);
+            }
+        })
+    });
+    stop.store(true, Ordering::Release);
+    assert!(summary.user.processes.len() >= 2);
+}
+
+#[test]
+fn a_folder_with_many_entries_hides_nobody() {
+    let scene = Scene::new("many");
+    scene.beside(|folder| {
+        for number in 0..20_000 {
+            File::create(folder.join(format!("rings-9-{number:x}"))).expect("a file");
+            File::create(folder.join(format!("x{number}"))).expect("a file");
+        }
+    });
+}
+
+#[test]
+fn a_table_that_grows_and_grows_stalls_nobody() {
+    let scene = Scene::new("growing");
+    let summary = scene.beside(|folder| {
+        let mut forged = Forged::new();
+        // As many fields as an event can have, a thousand events, each refers to many labels.
+        let many: Vec<(i64, i64, &[u8])> = (0..2000).map(|n| (n, n, &b"a label"[..])).collect();
+        forged.table.extend(labels("many", &many));
+        for id in 2..3000 {
+            let field =
+                |n: u8| [&[66], &b"many\0"[..], &[4, b'a' + n / 8, b'a' + n % 8, 0]].concat();
+            let fields: Vec<u8> = (0..64).flat_map(field).collect();
+            forged.table.extend(event(id, &format!("e{id}"), &fields));
+        }
+        forged.table_bytes = (forged.table.len() as u64).next_multiple_of(4096);
+        forged.write(&folder.join("rings-1-1"))
+    });
+    assert!(
+        is_told(&summary, &["evil", "more labels"]),
+        "{:?}",
+        summary.user.refused
+    );
+}

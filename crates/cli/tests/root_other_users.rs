@@ -1,0 +1,183 @@
+//! `sudo rtscope record --user` beside other users: those who come later, those in other
+//! namespaces, and those who mean harm. Each in a shared memory of its own.
+
+mod recorded;
+
+use std::path::Path;
+use std::process::Command;
+
+use recorded::{compile_with_probe, scratch};
+
+/// Writes 1,000 events, at a pace that its rings hold.
+const HONEST: &str = r#"
+#include <rtscope/event.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        RTSCOPE_EVENT(honest, tick, i32("i", i));
+        if (i % 20 == 0)
+            usleep(1000);
+    }
+    return 0;
+}
+"#;
+
+/// Begins to record, does what `$script` says as soon as the recorder says that it has begun, and
+/// ends the recording. Everything is in mount and pid namespaces of its own, which end with it.
+const FRAME: &str = r#"
+set -eu
+mount -t tmpfs tmpfs /dev/shm
+chmod 1777 /dev/shm
+as() { user=$1; shift; setpriv --reuid "$user" --regid "$user" --clear-groups "$@"; }
+eval "$before"
+"$rtscope" record --user 'honest:*' -o "$folder/trace" 2>"$folder/said" >"$folder/ended" &
+recorder=$!
+until grep -q '^recording' "$folder/said"; do
+    kill -0 $recorder || { cat "$folder/said" >&2; exit 1; }
+    sleep 0.02
+done
+eval "$script"
+# Whoever was recorded is gone, and so are its rings when they are read.
+kill -INT $recorder
+wait $recorder || { cat "$folder/said" >&2; exit 1; }
+cat "$folder/said" "$folder/ended"
+"#;
+
+/// What the recorder says of `script`, before which `before` was done.
+fn recorded(name: &str, before: &str, script: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile_with_probe(name, HONEST, &[]);
+    // Other users must reach it.
+    let honest = folder.path().join("honest");
+    std::fs::copy(program, &honest).expect("a copy");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("open to all");
+    // What never comes is not awaited for ever.
+    let mut unshare = Command::new("timeout");
+    unshare.args(["120", "unshare"]);
+    unshare.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+    unshare.args(["sh", "-c", FRAME]).env_remove("RTSCOPE_DIR");
+    unshare.env("rtscope", env!("CARGO_BIN_EXE_rtscope"));
+    unshare.env("folder", folder.path()).env("honest", honest);
+    unshare.env("before", before).env("script", script);
+    let text = recorded::run(&mut unshare);
+    (folder, text)
+}
+
+/// How many events of the honest program are in the trace, which babeltrace2 reads.
+fn events(folder: &Path) -> usize {
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+    let text = recorded::run(reader.arg("cat").arg(folder.join("trace")));
+    let count = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains(" honest:tick: "))
+            .count()
+    };
+    if recorded::exists("babeltrace2") {
+        let other = recorded::run(Command::new("babeltrace2").arg(folder.join("trace")));
+        assert_eq!(count(&other), count(&text));
+    }
+    count(&text)
+}
+
+fn check(name: &str, before: &str, script: &str, expect: usize) -> String {
+    let _root = testkit::privileged();
+    let (folder, text) = recorded(name, before, script);
+    assert_eq!(events(folder.path()), expect, "{text}");
+    let _ = std::fs::remove_dir_all(scratch().join(name));
+    text
+}
+
+#[test]
+fn a_user_whose_folder_appears_later_is_recorded() {
+    // The first run has the folder made, and may be over before it is seen.
+    let script = r#"
+        as 4001 "$honest"
+        while [ ! -e /dev/shm/rtscope-4001/recorder ]; do sleep 0.02; done
+        as 4001 "$honest""#;
+    let _root = testkit::privileged();
+    let (folder, text) = recorded("later", "", script);
+    assert!(events(folder.path()) >= 1000, "{text}");
+}
+
+#[test]
+fn a_daemon_that_drops_its_privileges_is_recorded() {
+    check(
+        "daemon",
+        "",
+        r#"setpriv --reuid 4001 --clear-groups "$honest" & wait $!; "$honest""#,
+        1000,
+    );
+}
+
+#[test]
+fn who_takes_the_folder_of_root_is_moved_out_of_the_way() {
+    let before = "as 4001 mkdir /dev/shm/rtscope-0; as 4001 ln -s /etc /dev/shm/rtscope-4002";
+    let text = check("squatted", before, r#""$honest""#, 1000);
+    for part in [
+        "rtscope-0 was not of user 0",
+        "rtscope-4002 was not of user 4002",
+        "made by user 4001",
+    ] {
+        assert!(text.contains(part), "no '{part}' in\n{text}");
+    }
+}
+
+#[test]
+fn who_lives_in_namespaces_of_its_own_is_recorded() {
+    let script = r#"
+        unshare --mount --pid --fork --user --map-root-user sh -c '
+            mount -t tmpfs tmpfs /dev/shm
+            mkdir -m 700 /dev/shm/rtscope-0
+            while [ ! -e /dev/shm/rtscope-0/recorder ]; do sleep 0.02; done
+            "$honest"'"#;
+    check("container", "", script, 1000);
+}
+
+#[test]
+fn a_folder_whose_user_means_harm_harms_nobody_else() {
+    // Rings of the evil user's own in any state, names of all kinds, and writers that never stop.
+    let before = "as 4001 mkdir -m 700 /dev/shm/rtscope-4001; mkdir -m 700 /dev/shm/rtscope-0";
+    let script = r#"
+        cat >"$folder/evil" <<'END'
+        cd /dev/shm/rtscope-4001
+        mkfifo rings-1-1 session-1-1
+        mkdir rings-1-2
+        ln -s /etc/shadow rings-1-3
+        truncate -s 100G rings-1-4
+        i=0
+        while :; do
+            i=$((i + 1))
+            RTSCOPE_DIR=$PWD "$honest" & one=$!
+            for rings in rings-*; do
+                case $((i % 6)) in
+                0) cp "$rings" "rings-2-$i" ;;
+                1) ln "$rings" "rings-3-$i" ;;
+                2) mv "$rings" "rings-4-$i" ;;
+                3) truncate -s $((i * 1000)) "$rings" ;;
+                4) chmod 666 "$rings" ;;
+                *) rm -rf "$rings" ;;
+                esac
+            done
+            rm -f session-* recorder
+            head -c 100000 /dev/urandom >"rings-5-$i"
+            kill -9 $one
+        done 2>/dev/null >&2
+END
+        as 4001 sh "$folder/evil" & evil=$!
+        sleep 0.5
+        "$honest"
+        kill $evil"#;
+    check_root_alone("evil", before, script);
+}
+
+/// All events of root's own process, whatever else is in the trace.
+fn check_root_alone(name: &str, before: &str, script: &str) {
+    let _root = testkit::privileged();
+    let (folder, text) = recorded(name, before, script);
+    assert!(events(folder.path()) >= 1000, "{text}");
+    let whole =
+        |line: &str| line.starts_with("honest (") && line.contains("): 1000 events, 0 lost");
+    assert!(text.lines().any(whole), "{text}");
+}
