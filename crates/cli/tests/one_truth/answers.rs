@@ -89,6 +89,8 @@ pub struct Answers {
     /// `schedtop`, the longest first.
     pub longest: Vec<Wait>,
     pub stats: BTreeMap<i32, WaitStats>,
+    /// The table `unknown` behind each report that has one.
+    pub unknown_ns: Vec<(&'static str, BTreeMap<u32, i64>)>,
     /// `dependency`: a thread, who had the CPU, for how long.
     pub behind_ns: BTreeMap<(i32, Option<i32>), i64>,
 }
@@ -130,7 +132,8 @@ impl Row<'_> {
     fn tid(&self, key: &str) -> Answer<Option<i32>> {
         match self.cell(key)? {
             Cell::Process { tid, .. } => Ok(*tid),
-            Cell::Empty | Cell::Unknown => Ok(None),
+            Cell::Text(text) if text == "idle" => Ok(Some(0)),
+            Cell::Empty | Cell::Unknown | Cell::Text(_) => Ok(None),
             other => Err(format!("{key} is no thread: {other:?}")),
         }
     }
@@ -201,6 +204,11 @@ impl Answers {
         Answers::asked(trace, &ReportOptions::default())
     }
 
+    /// What `states` says of threads, without the row of those that nobody knows.
+    pub fn threads(&self) -> impl Iterator<Item = (&i32, &ThreadStates)> {
+        self.threads.iter().filter(|(tid, _)| **tid >= 0)
+    }
+
     /// The same with other options.
     pub fn asked(trace: &Trace, options: &ReportOptions) -> Answer<Answers> {
         let tables = Tables::of(trace, &ASKED, options)?;
@@ -224,11 +232,13 @@ impl Answers {
             waits: Vec::new(),
             longest: Vec::new(),
             stats: BTreeMap::new(),
+            unknown_ns: Vec::new(),
             behind_ns: BTreeMap::new(),
         };
         answers.read_cpus(&tables)?;
         answers.read_threads(&tables)?;
         answers.read_waits(&tables)?;
+        answers.read_unknown(&tables)?;
         Ok(answers)
     }
 
@@ -303,5 +313,17 @@ impl Answers {
             *self.behind_ns.entry(pair).or_default() += row.ns("total")?;
             Ok(())
         })
+    }
+
+    fn read_unknown(&mut self, tables: &Tables) -> Answer<()> {
+        for (place, name) in ASKED.iter().enumerate() {
+            let mut unknown_ns = BTreeMap::new();
+            tables.each(place, "unknown", |row| {
+                unknown_ns.insert(row.cpu("cpu")?, row.ns("unknown")?);
+                Ok(())
+            })?;
+            self.unknown_ns.push((name, unknown_ns));
+        }
+        Ok(())
     }
 }

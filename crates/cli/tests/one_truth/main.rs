@@ -41,7 +41,8 @@ macro_rules! all_claims {
             $module, $fault,
             adds_up::states_of_each_cpu_add_up_to_the_range,
             adds_up::states_of_each_thread_add_up_to_the_range,
-            adds_up::a_cpu_is_as_busy_in_resources_as_in_states,
+            adds_up::a_cpu_is_busy_in_resources_when_it_is_in_states,
+            adds_up::every_report_says_how_much_is_unknown,
             adds_up::threads_on_a_cpu_have_at_most_all_of_it_in_cputop,
             adds_up::a_cpu_that_idles_is_not_busy_in_cputop,
             agree::a_thread_has_the_same_time_in_cputop_and_states,
@@ -52,6 +53,7 @@ macro_rules! all_claims {
             agree::check_counts_the_wakeups_that_schedstats_counts,
             known::no_thread_had_a_cpu_for_longer_than_in_truth,
             known::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth,
+            known::no_cpu_was_busy_for_longer_than_in_truth,
             known::every_wait_that_is_listed_is_a_true_one,
             known::nobody_is_said_to_have_had_the_cpu_who_did_not,
             verdicts::a_conclusive_verdict_names_the_largest_cause,
@@ -83,21 +85,31 @@ all_claims_and_extents!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
 all_claims!(where_bytes_are_damaged, Fault::Damaged,);
 
 /// Before a CPU's events begin, tasks that it wakes seem to sleep: not asked there.
-macro_rules! sleeps {
+macro_rules! wait_and_sleep {
     ($($module:ident: $fault:expr,)*) => {
-        mod no_thread_waited_or_slept_for_longer_than_in_truth {
+        mod no_thread_slept_for_longer_than_in_truth {
             use super::*;
             $(
                 #[test]
                 fn $module() {
-                    holds($fault, known::no_thread_waited_or_slept_for_longer_than_in_truth);
+                    holds($fault, known::no_thread_slept_for_longer_than_in_truth);
+                }
+            )*
+        }
+
+        mod no_thread_waited_for_a_cpu_for_longer_than_in_truth {
+            use super::*;
+            $(
+                #[test]
+                fn $module() {
+                    holds($fault, known::no_thread_waited_for_a_cpu_for_longer_than_in_truth);
                 }
             )*
         }
     };
 }
 
-sleeps! {
+wait_and_sleep! {
     in_a_complete_recording: Fault::None,
     where_the_kernel_hides_that_idle_ends: Fault::HiddenIdle,
     where_the_kernel_hides_a_task: Fault::HiddenTask,
