@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bpf_host::{MeasuredCost, Targets, WatchConfig, measure_cost};
+use event::TaskPattern;
 
 use crate::load::{self, Load};
 use crate::options::Options;
@@ -104,7 +105,8 @@ fn questions() -> Vec<Question> {
         config,
         in_full,
     };
-    let named = |name: &str| Targets::Patterns(vec![name.into()]);
+    let named =
+        |name: &str| Targets::Tasks(vec![TaskPattern::parse(name).expect("a name is a pattern")]);
     vec![
         with("every task is a target", true, base.clone()),
         with(

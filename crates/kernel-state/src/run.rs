@@ -135,8 +135,13 @@ impl Kernel {
         }
     }
 
-    /// `prev` leaves the CPU now: what it did since the switch before is known.
-    pub(super) fn end_run<S: Sink>(&mut self, cpu: u32, prev: ProcId, sink: &mut S) {
+    /// `prev` leaves the CPU to `next` now: what it did since the switch before is known.
+    pub(super) fn end_run<S: Sink>(
+        &mut self,
+        cpu: u32,
+        (prev, next): (ProcId, Option<ProcId>),
+        sink: &mut S,
+    ) {
         let (now_ns, holder) = (self.now_ns, self.holder(prev));
         let Some(state) = self.cpu(cpu) else { return };
         state.left_idle |= holder == Holder::Idle;
@@ -157,12 +162,13 @@ impl Kernel {
             Belief::Lost => {
                 self.tell_before_loss(cpu, sink);
                 self.tell(cpu, &run, whole(Holder::Unknown), sink);
+                self.doubt_earlier(cpu, holder, next);
             }
             Belief::Switched(believed) if believed == holder => {
                 self.tell(cpu, &run, whole(holder), sink);
             }
             Belief::Switched(believed) => {
-                self.contradicted(cpu, &run, (believed, holder), now_ns, sink);
+                self.contradicted(cpu, &run, (believed, holder, next), now_ns, sink);
             }
         }
         self.recycle(cpu, run);
@@ -184,7 +190,7 @@ impl Kernel {
         &mut self,
         cpu: u32,
         run: &Run,
-        (believed, holder): (Holder, Holder),
+        (believed, holder, next): (Holder, Holder, Option<ProcId>),
         end_ns: i64,
         sink: &mut S,
     ) {
@@ -195,7 +201,7 @@ impl Kernel {
             inferred,
         };
         self.contradictions += 1;
-        let first_ns = self.doubt_earlier(cpu, holder);
+        let first_ns = self.doubt_earlier(cpu, holder, next);
         let arrived_ns = holder
             .task()
             .filter(|_| first_ns.is_none())
@@ -238,14 +244,12 @@ impl Kernel {
             false => Holder::SomeTask,
         };
         self.tell(cpu, run, part(between, run_begin_ns, end_ns, false), sink);
-        if let Some(task) = holder.task().filter(|task| self.waits(*task)) {
-            self.scheduled_in(cpu, task, end_ns, sink);
-        }
     }
 
     /// When the first of those came on the run queue of a CPU that go before who has it, as they
-    /// wait there for longer or have a higher priority: they may have run.
-    fn doubt_earlier(&mut self, cpu: u32, holder: Holder) -> Option<i64> {
+    /// wait there for longer or have a higher priority: they may have run. That `next` waited is
+    /// seen, as it is scheduled in now.
+    fn doubt_earlier(&mut self, cpu: u32, holder: Holder, next: Option<ProcId>) -> Option<i64> {
         let task = holder.task()?;
         let arrived_ns = self.arrived_ns(cpu, task)?;
         let mut first_ns = None;
@@ -254,7 +258,7 @@ impl Kernel {
             let goes_first =
                 |at_ns: &i64| *at_ns < arrived_ns || preempts_at_once(prio(id), prio(task));
             let other_ns = self.arrived_ns(cpu, id).filter(goes_first);
-            let Some(at_ns) = other_ns.filter(|_| id != task) else {
+            let Some(at_ns) = other_ns.filter(|_| id != task && Some(id) != next) else {
                 continue;
             };
             self.processes.get_mut(id).doubtful = true;
@@ -264,7 +268,7 @@ impl Kernel {
     }
 
     /// Whether a task was seen to wait for a CPU.
-    fn waits(&self, id: ProcId) -> bool {
+    pub(super) fn waits(&self, id: ProcId) -> bool {
         let process = self.process(id);
         process.woken_ns.is_some() || process.runnable_since_ns.is_some()
     }
@@ -345,7 +349,8 @@ impl Kernel {
         state.run.stretches.push((end_ns, CpuWhat::Unknown));
     }
 
-    /// Somebody else had a CPU since `from_ns`, nobody knows for how long. Its handlers are certain.
+    /// Somebody else had a CPU since `from_ns`, nobody knows for how long. Its handlers are
+    /// certain.
     pub(super) fn doubt_run(&mut self, cpu: u32, from_ns: i64) {
         let Some(run) = self.cpus.get(cpu as usize).map(|state| &state.run) else {
             return;
@@ -424,7 +429,7 @@ impl Kernel {
                     let came = all.filter_map(|id| Some((self.arrived_ns(cpu, id)?, id)));
                     match came.min_by_key(|(at_ns, _)| *at_ns) {
                         Some((_, id)) => {
-                            let both = (Holder::Idle, Holder::Task(id));
+                            let both = (Holder::Idle, Holder::Task(id), None);
                             self.contradicted(cpu, &run, both, end_ns, sink);
                         }
                         None => self.tell(cpu, &run, part(Holder::Idle), sink),

@@ -84,13 +84,15 @@ impl Kernel {
             return;
         }
         self.prio(prev, fields.prev.prio(event), sink);
-        self.end_run(cpu, prev, sink);
+        self.end_run(cpu, (prev, Some(next)), sink);
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
+        if self.waits(prev) {
+            self.scheduled_in(cpu, prev, self.now_ns, sink);
+        }
         let stale_names = self.follows.stale_names;
         let left = self.processes.get_mut(prev);
-        (left.woken_ns, left.waker) = (None, None);
         if !stale_names {
             left.comm = Comm::new(fields.prev.comm(event));
         }

@@ -27,7 +27,8 @@ macro_rules! under {
             $(
                 #[test]
                 fn $claim() {
-                    holds($fault, $file::$claim);
+                    let name = concat!(stringify!($module), "::", stringify!($claim));
+                    holds(name, $fault, $file::$claim);
                 }
             )*
         }
@@ -92,7 +93,8 @@ macro_rules! wait_and_sleep {
             $(
                 #[test]
                 fn $module() {
-                    holds($fault, known::no_thread_slept_for_longer_than_in_truth);
+                    let name = concat!("no_thread_slept_for_longer_than_in_truth::", stringify!($module));
+                    holds(name, $fault, known::no_thread_slept_for_longer_than_in_truth);
                 }
             )*
         }
@@ -102,7 +104,8 @@ macro_rules! wait_and_sleep {
             $(
                 #[test]
                 fn $module() {
-                    holds($fault, known::no_thread_waited_for_a_cpu_for_longer_than_in_truth);
+                    let name = concat!("no_thread_waited_for_a_cpu_for_longer_than_in_truth::", stringify!($module));
+                    holds(name, $fault, known::no_thread_waited_for_a_cpu_for_longer_than_in_truth);
                 }
             )*
         }
@@ -121,6 +124,7 @@ wait_and_sleep! {
 #[test]
 fn every_wait_of_a_complete_recording_is_listed() {
     holds(
+        "every_wait_of_a_complete_recording_is_listed",
         Fault::None,
         known::every_wait_of_a_complete_recording_is_listed,
     );

@@ -172,7 +172,10 @@ fn late_waits(recording: &Recording) -> impl Iterator<Item = &TrueWait> {
     let exits_ns = recording.idle_exits_ns();
     let late = recording.true_waits().filter(move |(wait, span)| {
         let exit_ns = exits_ns.get(&wait.tid).copied().unwrap_or(0);
-        span.ns() > LIMIT_NS + exit_ns
+        // Where no loss says that it is missing, a wake-up that was not recorded was none.
+        let mut records = recording.kept.iter();
+        let begins = records.any(|record| record.at_ns == span.begin_ns);
+        span.ns() > LIMIT_NS + exit_ns && (begins || recording.late.is_none())
     });
     late.map(|(wait, _)| wait)
 }

@@ -290,7 +290,7 @@ impl Builder {
         let contradicted = state.current.filter(|current| *current != prev);
         self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
         if let Some(current) = contradicted {
-            self.contradiction(cpu, current, prev);
+            self.contradiction(cpu, current, (prev, next));
         }
         self.leave(cpu, now_ns, prev, runnable);
         self.tasks.state(prev).ends = false;

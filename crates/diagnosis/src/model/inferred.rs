@@ -16,11 +16,16 @@ impl Builder {
     ///
     /// An idle CPU takes a runnable task at once, and a task of a higher rank puts one of a lower
     /// rank aside at once.
-    pub(super) fn contradiction(&mut self, cpu: u32, current: TaskIndex, prev: TaskIndex) {
+    pub(super) fn contradiction(
+        &mut self,
+        cpu: u32,
+        current: TaskIndex,
+        (prev, next): (TaskIndex, TaskIndex),
+    ) {
         let preempts = preempts_at_once(self.prio(prev), self.prio(current));
         let at_once = self.is_idle(current) || preempts;
         match self.arrived_ns(cpu, prev) {
-            Some(arrived_ns) if at_once && !self.forget_earlier(cpu, prev, arrived_ns) => {
+            Some(arrived_ns) if !self.forget_earlier(cpu, (prev, next), arrived_ns) && at_once => {
                 self.infer(cpu, current, prev, arrived_ns);
             }
             _ => self.cpu(cpu).timeline.doubt_run(),
@@ -35,10 +40,15 @@ impl Builder {
 
     /// Forgets those that go before `task`, which leaves the CPU, as they wait for longer or have
     /// a higher priority: they may have run. Whether there are such.
-    fn forget_earlier(&mut self, cpu: u32, task: TaskIndex, arrived_ns: i64) -> bool {
+    fn forget_earlier(
+        &mut self,
+        cpu: u32,
+        (task, next): (TaskIndex, TaskIndex),
+        arrived_ns: i64,
+    ) -> bool {
         let all = (0..self.tasks.states.len() as u32).map(TaskIndex);
         let earlier: Vec<TaskIndex> = all
-            .filter(|other| *other != task)
+            .filter(|other| *other != task && *other != next)
             .filter(|other| {
                 let goes_first = |at_ns| {
                     at_ns < arrived_ns || preempts_at_once(self.prio(*other), self.prio(task))
