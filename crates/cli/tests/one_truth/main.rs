@@ -93,7 +93,10 @@ macro_rules! wait_and_sleep {
             $(
                 #[test]
                 fn $module() {
-                    let name = concat!("no_thread_slept_for_longer_than_in_truth::", stringify!($module));
+                    let name = concat!(
+                        "no_thread_slept_for_longer_than_in_truth::",
+                        stringify!($module)
+                    );
                     holds(name, $fault, known::no_thread_slept_for_longer_than_in_truth);
                 }
             )*
@@ -104,7 +107,10 @@ macro_rules! wait_and_sleep {
             $(
                 #[test]
                 fn $module() {
-                    let name = concat!("no_thread_waited_for_a_cpu_for_longer_than_in_truth::", stringify!($module));
+                    let name = concat!(
+                        "no_thread_waited_for_a_cpu_for_longer_than_in_truth::",
+                        stringify!($module)
+                    );
                     holds(name, $fault, known::no_thread_waited_for_a_cpu_for_longer_than_in_truth);
                 }
             )*
