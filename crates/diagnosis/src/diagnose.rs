@@ -189,9 +189,13 @@ fn from_candidate(
         preemption,
     };
     let mut ledger = ledger(model, &account);
-    if late.end == End::Inferred {
-        // It waited for as long at least.
-        ledger.grade = ledger.grade.max(Grade::Lossy);
+    let unseen = match late.end {
+        End::Seen => false,
+        End::Inferred => true,
+        End::Waiting => model.doubted.contains(&cpu),
+    };
+    if unseen {
+        ledger.grade = ledger.grade.max(Grade::Unrecorded);
     }
     let (hit, checks, steps_left_out) = (None, vec![], 0);
     let range = TimeRange { begin: origin, end };

@@ -12,7 +12,10 @@ pub enum Grade {
     Complete,
     /// It was still open at an edge of the window, or begins before the window.
     Censored,
-    /// Events were lost inside it, or the switch that ends it was not recorded.
+    /// The switch that ends it was not recorded, or one on the CPU on which its task seems to wait
+    /// still: it lasted for as long at least, or its task has run.
+    Unrecorded,
+    /// Events were lost inside it.
     Lossy,
 }
 
@@ -22,6 +25,7 @@ impl Grade {
         match self {
             Grade::Complete => "complete",
             Grade::Censored => "censored",
+            Grade::Unrecorded => "unrecorded",
             Grade::Lossy => "lossy",
         }
     }

@@ -121,7 +121,7 @@ fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit
     }
     let carries = first.share >= CARRYING_SHARE;
     match late.ledger.grade {
-        Grade::Lossy => false,
+        Grade::Lossy | Grade::Unrecorded => false,
         Grade::Censored => carries,
         Grade::Complete => carries || late.ledger.is_good() && !is_own_doing(late),
     }
@@ -239,6 +239,7 @@ fn sentence(
     }
     let why = match (late.ledger.grade, stolen) {
         (Grade::Lossy, _) => "events were lost inside it".to_owned(),
+        (Grade::Unrecorded, _) => "a switch to it was not recorded".to_owned(),
         (_, Some(stolen)) => stolen,
         (Grade::Censored, _) => "the window does not hold it whole".to_owned(),
         (Grade::Complete, _) => format!("{unexplained} have no proven cause{reason}"),

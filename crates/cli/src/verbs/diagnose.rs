@@ -83,7 +83,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
 /// explain is another, and goes first. Where nothing was activated, nothing was in time either.
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
     let worst = diagnosis.activations.first();
-    let is_lossy = worst.is_some_and(|late| late.ledger.grade == Grade::Lossy);
+    let is_lossy = worst.is_some_and(|late| late.ledger.grade >= Grade::Unrecorded);
     let is_conclusive = diagnosis
         .verdict()
         .is_some_and(|verdict| verdict.conclusive);

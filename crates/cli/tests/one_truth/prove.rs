@@ -33,7 +33,6 @@ const NOT_YET: &[&str] = &[
     "where_the_events_of_a_cpu_begin_late::diagnose_splits_the_waits_that_schedlog_lists",
     "where_the_events_of_a_cpu_begin_late::nobody_is_said_to_have_had_the_cpu_who_did_not",
     "where_the_kernel_hides_a_task::a_budget_is_held_or_broken_only_where_it_was",
-    "where_the_kernel_hides_a_task::a_conclusive_verdict_is_about_a_true_wait",
     "where_the_kernel_hides_a_task::a_conclusive_verdict_names_the_largest_cause",
     "where_the_kernel_hides_a_task::diagnose_splits_the_waits_that_schedlog_lists",
     "where_the_kernel_hides_a_task::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth",

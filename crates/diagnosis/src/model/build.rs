@@ -48,6 +48,8 @@ pub(super) struct CpuState {
     pub left_idle: bool,
     /// So many were not, and were inferred.
     pub inferred: u64,
+    /// A switch was not recorded, and nothing tells who was scheduled in.
+    pub doubted: bool,
     /// Its first event.
     pub first_ns: i64,
     pub timeline: Timeline,
@@ -64,6 +66,7 @@ impl Default for CpuState {
             lost: false,
             left_idle: false,
             inferred: 0,
+            doubted: false,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
         }
@@ -577,7 +580,10 @@ impl Builder {
         }
         self.basis.activations = self.candidates.seen;
         self.basis.hits = self.evidence.hits.len() as u64;
+        let cpus = self.cpus.iter().enumerate();
+        let doubted = cpus.filter(|(_, state)| state.doubted);
         Model {
+            doubted: doubted.map(|(cpu, _)| Cpu(cpu as u32)).collect(),
             begins_ns: self.cpus.iter().map(|state| state.first_ns).collect(),
             timelines: self.cpus.into_iter().map(|state| state.timeline).collect(),
             tasks: self.tasks,

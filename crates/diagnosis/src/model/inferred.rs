@@ -28,7 +28,10 @@ impl Builder {
             Some(arrived_ns) if !self.forget_earlier(cpu, (prev, next), arrived_ns) && at_once => {
                 self.infer(cpu, current, prev, arrived_ns);
             }
-            _ => self.cpu(cpu).timeline.doubt_run(),
+            _ => {
+                self.cpu(cpu).timeline.doubt_run();
+                self.cpu(cpu).doubted = true;
+            }
         }
         self.forget(current);
     }

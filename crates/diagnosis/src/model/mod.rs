@@ -48,6 +48,8 @@ pub(crate) struct Model {
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
+    /// CPUs of which a switch was not recorded, and nothing tells who was scheduled in.
+    pub doubted: Vec<Cpu>,
     /// Timers that are late by less leave no evidence; none when the trace does not say.
     pub late_timer_floor: Option<Duration>,
     /// Timers that beat while the trace was taken, where they are needed.
