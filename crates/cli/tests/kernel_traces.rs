@@ -174,10 +174,10 @@ fn of_a_trace_with_one_cpu_only_that_cpu_is_answered_for_and_no_other() {
     );
     let other = &rows(&first, "states", &[], "cpus")[1];
     assert_eq!(other["unknown_ns"], 420_000, "{other}");
-    // Its wake-up is on the other CPU: it ran again, and nothing says why.
+    // Its wake-up is on the other CPU, of which nothing is known: nor is how long it was blocked.
     let second = work().without_cpu(0);
     let waits = rows(&second, "dependency", &["--procname", "shell"], "blocked");
-    assert_eq!(waits[0]["woken_by"], "unknown", "{waits:?}");
+    assert!(waits.is_empty(), "{waits:?}");
     let (found, code) = diagnosis(&second, "shell");
     assert_eq!((&found["verdict"], code), (&Value::Null, Some(3)));
 }

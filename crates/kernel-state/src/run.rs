@@ -419,7 +419,9 @@ impl Kernel {
                 inferred: false,
             };
             match run.belief {
-                Belief::Unseen if cpu < self.cpus_of_trace => self.tell_unseen(cpu, end_ns, sink),
+                Belief::Unseen if cpu < self.cpus_of_trace || self.cpus[cpu as usize].seen => {
+                    self.tell_unseen(cpu, end_ns, sink)
+                }
                 Belief::Unseen => {}
                 Belief::UntilFirstSwitch | Belief::Lost => {
                     self.tell(cpu, &run, part(Holder::Unknown), sink);

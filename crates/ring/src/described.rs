@@ -136,7 +136,7 @@ fn described_field(
     if code == rings::FIELD_END {
         return Ok(None);
     }
-    if count.is_some_and(|count| count == 0 || count > rings::PAYLOAD_BYTES_MAX as u32) {
+    if count.is_some_and(|count| count > rings::PAYLOAD_BYTES_MAX as u32) {
         return Err("an array that fits no payload");
     }
     let number = Number::from_code(code, big_endian);
