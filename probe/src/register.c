@@ -384,7 +384,10 @@ static void attach(struct rtscope_object *object)
         return;
     }
     const int is_known = rtscope_closed_take(&process.file, object);
+    const uint64_t used = process.switches_used;
     if ((!is_known && place_switches(object) != 0) || map_switches(object) != 0) {
+        /* Where there was no memory, who looks at the switches must not touch these pages. */
+        process.switches_used = used;
         refuse_object(&unmapped);
         return;
     }
