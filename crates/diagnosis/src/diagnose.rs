@@ -128,6 +128,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
             times_ns: &times_ns,
             end_ns,
             waiting: hit.end_kind == EndKind::Waiting,
+            is_watched: true,
             preemption,
         },
     );
@@ -186,6 +187,7 @@ fn from_candidate(
         times_ns: &times_ns,
         end_ns: late.end_ns,
         waiting: late.end == End::Waiting,
+        is_watched: false,
         preemption,
     };
     let mut ledger = ledger(model, &account);

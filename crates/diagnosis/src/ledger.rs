@@ -28,6 +28,8 @@ pub(crate) struct Account<'a> {
     pub end_ns: i64,
     /// The target still waits.
     pub waiting: bool,
+    /// A watch saw the target wait: it did not run meanwhile, whatever was lost.
+    pub is_watched: bool,
     pub preemption: PreemptionModel,
 }
 
@@ -161,7 +163,8 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         end: account.end,
     };
     let edge = TermKind::Unexplained(Reason::WindowEdge);
-    let grade = if model.is_lossy(range, cpus) || model.has_loss(last_wait(account)) {
+    let unseen = !account.is_watched && model.has_loss(last_wait(account));
+    let grade = if model.is_lossy(range, cpus) || unseen {
         Grade::Lossy
     } else if account.waiting
         || model.has_edge(account.origin.as_ns(), account.end.as_ns())
