@@ -175,11 +175,6 @@ impl Kernel {
         self.binding.calls.get(call)
     }
 
-    /// How many runs on CPUs contradict the switch before them.
-    pub fn contradictions(&self) -> u64 {
-        self.contradictions
-    }
-
     /// How many CPUs the trace has: it has streams of them, or events spoke of them.
     pub fn cpus(&self) -> usize {
         self.cpus_seen().max(self.cpus_of_trace as usize)

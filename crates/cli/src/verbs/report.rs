@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use event::{Error, ErrorKind, Instant, Result};
+use kernel_state::places;
 use report::{
     Calendar, Drawing, LAMI_VERSION, LamiResults, ReportHtml, ReportJson, ReportText, lami_error,
     lami_metadata, picture,
@@ -351,10 +352,6 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
 
 /// Says what is missing, beside the data.
 fn warn(pass: &Pass) {
-    let places = |count: u64| match count {
-        1 => "1 place".to_owned(),
-        count => format!("{count} places"),
-    };
     if pass.holes > 0 {
         eprintln!(
             "warning: {} events were lost in {}: counts are lower bounds, and what crosses such a \
