@@ -4,8 +4,6 @@
 //! what some tasks do themselves, their switch away from the CPU among it, and events can be lost.
 //! What nobody knows is told as unknown; it is never given to the task that was seen last.
 
-use event::Prio;
-
 use super::process::ProcId;
 use super::waker::CpuWhat;
 use super::{Change, Kernel, Sink};
@@ -65,7 +63,7 @@ enum Belief {
 #[derive(Debug, Default)]
 pub(super) struct Run {
     belief: Belief,
-    begin_ns: i64,
+    pub begin_ns: i64,
     /// What it does, and since when; only where stretches are followed.
     stretches: Vec<(i64, CpuWhat)>,
 }
@@ -85,22 +83,13 @@ impl Run {
     }
 }
 
-/// Whether a task that comes on the run queue of a CPU takes it at once from the task that has it:
-/// a real-time task of a higher priority does. An idle CPU takes any task at once.
-pub fn preempts_at_once(task: Option<Prio>, running: Option<Prio>) -> bool {
-    match (task, running) {
-        (Some(task), Some(running)) => task.is_real_time() && task.beats(running),
-        _ => false,
-    }
-}
-
 /// A part of a run that is known to be of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    holder: Holder,
-    begin_ns: i64,
-    end_ns: i64,
-    inferred: bool,
+    pub holder: Holder,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub inferred: bool,
 }
 
 impl Kernel {
@@ -139,7 +128,7 @@ impl Kernel {
     pub(super) fn end_run<S: Sink>(
         &mut self,
         cpu: u32,
-        (prev, next): (ProcId, Option<ProcId>),
+        (prev, next): (ProcId, ProcId),
         sink: &mut S,
     ) {
         let (now_ns, holder) = (self.now_ns, self.holder(prev));
@@ -162,13 +151,13 @@ impl Kernel {
             Belief::Lost => {
                 self.tell_before_loss(cpu, sink);
                 self.tell(cpu, &run, whole(Holder::Unknown), sink);
-                self.doubt_earlier(cpu, holder, next);
+                self.doubt_earlier(cpu, holder, Some(next));
             }
             Belief::Switched(believed) if believed == holder => {
                 self.tell(cpu, &run, whole(holder), sink);
             }
             Belief::Switched(believed) => {
-                self.contradicted(cpu, &run, (believed, holder, next), now_ns, sink);
+                self.contradicted(cpu, &run, (believed, holder, Some(next)), now_ns, sink);
             }
         }
         self.recycle(cpu, run);
@@ -181,126 +170,6 @@ impl Kernel {
         state.run.belief = Belief::Switched(holder);
         state.run.begin_ns = now_ns;
         state.current = holder.task();
-    }
-
-    /// A switch was not recorded: by the last one `believed` has the CPU, and `holder` leaves it or
-    /// has it at the end. Only switches away from such a task can be missing, so that nobody else
-    /// had the CPU in between.
-    fn contradicted<S: Sink>(
-        &mut self,
-        cpu: u32,
-        run: &Run,
-        (believed, holder, next): (Holder, Holder, Option<ProcId>),
-        end_ns: i64,
-        sink: &mut S,
-    ) {
-        let part = |holder, begin_ns, end_ns, inferred| Part {
-            holder,
-            begin_ns,
-            end_ns,
-            inferred,
-        };
-        self.contradictions += 1;
-        let first_ns = self.doubt_earlier(cpu, holder, next);
-        let arrived_ns = holder
-            .task()
-            .filter(|_| first_ns.is_none())
-            .and_then(|task| {
-                self.arrived_ns(cpu, task)
-                    .filter(|_| self.takes_at_once(task, believed))
-            });
-        if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
-            let from_ns = arrived_ns.max(run.begin_ns);
-            // Another task that hides its switches may have come between the two.
-            let doubtful = believed != Holder::Idle;
-            self.tell(
-                cpu,
-                run,
-                part(believed, run.begin_ns, from_ns, doubtful),
-                sink,
-            );
-            self.lose_sight(believed, from_ns, sink);
-            self.cpus[cpu as usize].inferred += 1;
-            self.scheduled_in(cpu, task, from_ns, sink);
-            self.tell(cpu, run, part(holder, from_ns, end_ns, true), sink);
-            return;
-        }
-        self.lose_sight(believed, run.begin_ns, sink);
-        // Others came before it: up to then the CPU was what it seemed.
-        let (mut run_begin_ns, first_ns) = (run.begin_ns, first_ns.unwrap_or(run.begin_ns));
-        if believed == Holder::Idle && first_ns > run_begin_ns {
-            self.tell(
-                cpu,
-                run,
-                part(believed, run_begin_ns, first_ns, false),
-                sink,
-            );
-            run_begin_ns = first_ns;
-        }
-        let idles = believed == Holder::Idle || holder == Holder::Idle;
-        let hides_idle = !self.cpus[cpu as usize].left_idle;
-        let between = match idles || hides_idle {
-            true => Holder::Unknown,
-            false => Holder::SomeTask,
-        };
-        self.tell(cpu, run, part(between, run_begin_ns, end_ns, false), sink);
-    }
-
-    /// When the first of those came on the run queue of a CPU that go before who has it, as they
-    /// wait there for longer or have a higher priority: they may have run. That `next` waited is
-    /// seen, as it is scheduled in now.
-    fn doubt_earlier(&mut self, cpu: u32, holder: Holder, next: Option<ProcId>) -> Option<i64> {
-        let task = holder.task()?;
-        let arrived_ns = self.arrived_ns(cpu, task)?;
-        let mut first_ns = None;
-        for id in (0..self.processes.len() as u32).map(ProcId) {
-            let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-            let goes_first =
-                |at_ns: &i64| *at_ns < arrived_ns || preempts_at_once(prio(id), prio(task));
-            let other_ns = self.arrived_ns(cpu, id).filter(goes_first);
-            let Some(at_ns) = other_ns.filter(|_| id != task && Some(id) != next) else {
-                continue;
-            };
-            self.processes.get_mut(id).doubtful = true;
-            first_ns = Some(first_ns.map_or(at_ns, |first: i64| first.min(at_ns)));
-        }
-        first_ns
-    }
-
-    /// Whether a task was seen to wait for a CPU.
-    pub(super) fn waits(&self, id: ProcId) -> bool {
-        let process = self.process(id);
-        process.woken_ns.is_some() || process.runnable_since_ns.is_some()
-    }
-
-    fn takes_at_once(&self, task: ProcId, believed: Holder) -> bool {
-        let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-        match believed {
-            Holder::Idle => true,
-            _ => preempts_at_once(prio(task), believed.task().and_then(prio)),
-        }
-    }
-
-    /// When a runnable task came on the run queue of `cpu`, if it was not seen to run since.
-    fn arrived_ns(&self, cpu: u32, id: ProcId) -> Option<i64> {
-        let process = self.process(id);
-        let arrival = process.arrived?;
-        (arrival.cpu == cpu && process.runnable_since_ns.is_some()).then_some(arrival.at_ns)
-    }
-
-    /// Nobody knows what became of a task that had a CPU.
-    fn lose_sight<S: Sink>(&mut self, holder: Holder, from_ns: i64, sink: &mut S) {
-        let Some(id) = holder.task() else { return };
-        let process = self.processes.get_mut(id);
-        process.pending = None;
-        (process.blocked_since_ns, process.runnable_since_ns) = (None, None);
-        sink.change(
-            self,
-            &Change::Unknown {
-                process: id,
-                from_ns,
-            },
-        );
     }
 
     /// Events were lost on a CPU: what it did up to then is told, and nothing from there on.
@@ -491,7 +360,7 @@ impl Kernel {
     }
 
     /// Tells a part of a run.
-    fn tell<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
+    pub(super) fn tell<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
         if part.end_ns <= part.begin_ns {
             return;
         }

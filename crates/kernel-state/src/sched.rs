@@ -84,7 +84,7 @@ impl Kernel {
             return;
         }
         self.prio(prev, fields.prev.prio(event), sink);
-        self.end_run(cpu, (prev, Some(next)), sink);
+        self.end_run(cpu, (prev, next), sink);
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.

@@ -61,7 +61,7 @@ impl TextStyle {
 /// That nothing was late can be said only of what was recorded.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
-    match basis.holes + basis.damaged {
+    match basis.holes {
         0 => "Nothing was late.".to_owned(),
         places => format!(
             "Nothing that was recorded was late. What is missing in {} is not judged.",

@@ -131,19 +131,9 @@ impl Builder {
         }
     }
 
-    /// Bytes could not be read: nobody knows what stood in them, nor of which CPU.
+    /// Counts bytes that could not be read; what they took stands beside it as a loss.
     pub fn damage(&mut self) {
         self.basis.damaged += 1;
-        let now = self.basis.window.map_or(Instant::MIN, |window| window.end);
-        self.lose(Lost {
-            cpu: None,
-            range: TimeRange {
-                begin: now,
-                end: now,
-            },
-            count: None,
-            cause: trace::LossCause::Unknown,
-        });
     }
 
     pub fn event(&mut self, known: Known, event: &EventView<'_>, classes: &[EventClass]) {
@@ -522,10 +512,6 @@ impl Builder {
     pub fn lost(&mut self, lost: Lost) {
         self.basis.holes += 1;
         self.basis.lost += lost.count.unwrap_or(0);
-        self.lose(lost);
-    }
-
-    fn lose(&mut self, lost: Lost) {
         self.losses.push(lost);
         self.last_loss_ns = self.last_loss_ns.max(lost.range.end.as_ns());
         let all = 0..self.cpus.len() as u32;

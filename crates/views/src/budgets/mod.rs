@@ -93,11 +93,8 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
                 let cpu = lost.cpu.map(|cpu| cpu.0);
                 kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
             }
-            Item::Damage(_) => {
-                checked.holes += 1;
-                let now_ns = checker.now_ns;
-                kernel.lost(None, now_ns, now_ns, &mut checker);
-            }
+            // What it took stands beside it as a loss.
+            Item::Damage(_) => {}
         }
     }
     kernel.finish(checker.now_ns, &mut checker);

@@ -149,10 +149,8 @@ pub fn run_reports(
                 pass.holes += 1;
                 pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
             }
-            Item::Damage(_) => {
-                pass.damages += 1;
-                walk.damaged();
-            }
+            // What it took of which CPU stands beside it as a loss.
+            Item::Damage(_) => pass.damages += 1,
         }
     }
     walk.finish(&mut found)?;
@@ -300,12 +298,6 @@ impl<'a> Walk<'a> {
         let cpu = lost.cpu.map(|cpu| cpu.0);
         let windows = &mut self.windows;
         self.kernel.lost(cpu, from_ns, until_ns, windows);
-    }
-
-    /// Nobody knows what stood in bytes that could not be read, nor of which CPU.
-    fn damaged(&mut self) {
-        let now_ns = self.kernel.now_ns();
-        self.kernel.lost(None, now_ns, now_ns, &mut self.windows);
     }
 
     /// Windows open and close before an event takes effect.
