@@ -2,35 +2,8 @@
 
 use diagnosis::{CauseChange, Query, TaskFilter, compare, diagnose};
 use event::Duration;
-use testkit::{SyntheticTrace, Task};
-
-const WORK: Task = Task::rt(7, "work", 60);
-const HOG: Task = Task::rt(8, "hog", 80);
-
-/// The task is woken every 10 ms, on CPU 0, and comes on so many microseconds later; what is late
-/// waits behind the hog.
-fn wake_ups(delays_us: &[i64]) -> SyntheticTrace {
-    let mut trace = SyntheticTrace::new().at(0).run(HOG);
-    for (turn, delay_us) in (1..).zip(delays_us) {
-        trace = trace
-            .at(turn * 10_000)
-            .timer_irq()
-            .waking(WORK, 0)
-            .timer_irq_end();
-        trace = trace
-            .after(*delay_us)
-            .block(HOG, WORK)
-            .after(100)
-            .block(WORK, Task::IDLE);
-        trace = trace
-            .after(100)
-            .timer_irq()
-            .waking(HOG, 0)
-            .timer_irq_end()
-            .run(HOG);
-    }
-    trace
-}
+use testkit::SyntheticTrace;
+use testkit::waiting::wake_ups;
 
 #[test]
 fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing() {

@@ -8,6 +8,7 @@ mod probe;
 mod sample;
 mod small_trace;
 mod synthetic;
+pub mod waiting;
 
 pub use corpus::Corpus;
 pub use leftovers::{Leftovers, tracefs_instances};
