@@ -193,16 +193,23 @@ impl Kernel {
     }
 
     /// The state of a CPU, which is seen from now on.
+    #[inline]
     fn cpu(&mut self, cpu: u32) -> Option<&mut CpuState> {
+        if self.cpus.len() <= cpu as usize {
+            self.make_room(cpu)?;
+        }
+        let state = &mut self.cpus[cpu as usize];
+        state.seen = true;
+        Some(state)
+    }
+
+    #[cold]
+    fn make_room(&mut self, cpu: u32) -> Option<()> {
         if cpu >= CPUS_MAX {
             return None;
         }
-        let place = cpu as usize;
-        if self.cpus.len() <= place {
-            self.cpus.resize_with(place + 1, CpuState::default);
-        }
-        self.cpus[place].seen = true;
-        Some(&mut self.cpus[place])
+        self.cpus.resize_with(cpu as usize + 1, CpuState::default);
+        Some(())
     }
 
     /// The task on a CPU.

@@ -24,26 +24,39 @@ impl Waiting {
             return;
         }
         self.since_ns = until_ns;
-        let is_known = self.behind.iter().any(|(known, _)| *known == holder);
-        let holder = match is_known || self.behind.len() < HOLDERS_MAX {
+        if self.add(holder, ns) {
+            return;
+        }
+        let holder = match self.behind.len() < HOLDERS_MAX {
             true => holder,
             false => Holder::SomeTask,
         };
-        match self.behind.iter_mut().find(|(known, _)| *known == holder) {
-            Some((_, sum_ns)) => *sum_ns += ns,
-            None => self.behind.push((holder, ns)),
+        if !self.add(holder, ns) {
+            self.behind.push((holder, ns));
         }
+    }
+
+    /// Counts it for one that had the CPU before; whether it had.
+    fn add(&mut self, holder: Holder, ns: i64) -> bool {
+        let known = self.behind.iter_mut().find(|(known, _)| *known == holder);
+        let Some((_, sum_ns)) = known else {
+            return false;
+        };
+        *sum_ns += ns;
+        true
     }
 }
 
 /// The tasks that wait for one CPU.
 #[derive(Debug, Default)]
-pub(super) struct Queue(Vec<Waiting>);
+pub(super) struct Queue {
+    waiting: Vec<Waiting>,
+}
 
 impl Queue {
     /// Somebody had the CPU.
     pub fn ran(&mut self, holder: Holder, from_ns: i64, until_ns: i64) {
-        for waiting in &mut self.0 {
+        for waiting in &mut self.waiting {
             waiting.behind(holder, from_ns, until_ns);
         }
     }
@@ -69,15 +82,15 @@ impl Kernel {
         if let Some(before) = before.and_then(|before| self.leave_queue(id, before)) {
             waiting.behind = before.behind;
         }
-        self.cpus[cpu as usize].queue.0.push(waiting);
+        self.cpus[cpu as usize].queue.waiting.push(waiting);
     }
 
     /// A task leaves a run queue: what its CPU does now is taken for what it seems to be.
     fn leave_queue(&mut self, id: ProcId, cpu: u32) -> Option<Waiting> {
         let now_ns = self.now_ns;
         let state = self.cpus.get_mut(cpu as usize)?;
-        let place = state.queue.0.iter().position(|task| task.id == id)?;
-        let mut waiting = state.queue.0.swap_remove(place);
+        let place = state.queue.waiting.iter().position(|task| task.id == id)?;
+        let mut waiting = state.queue.waiting.swap_remove(place);
         let (holder, begin_ns) = state.open_run();
         waiting.behind(holder, begin_ns, now_ns);
         Some(waiting)

@@ -92,27 +92,39 @@ pub(super) struct Part {
     pub inferred: bool,
 }
 
+impl Part {
+    fn known(holder: Holder, begin_ns: i64, end_ns: i64) -> Part {
+        Part {
+            holder,
+            begin_ns,
+            end_ns,
+            inferred: false,
+        }
+    }
+}
+
 impl Kernel {
     /// The CPU has an event: its recording has begun. What it did before nobody knows.
     #[inline]
     pub(super) fn begin_recording<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
-        let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         if state.run.belief == Belief::Unseen {
-            state.run.belief = Belief::UntilFirstSwitch;
-            state.run.begin_ns = now_ns;
-            self.tell_unseen(cpu, now_ns, sink);
+            self.begin_first_run(cpu, sink);
         }
+    }
+
+    #[cold]
+    fn begin_first_run<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let run = &mut self.cpus[cpu as usize].run;
+        run.belief = Belief::UntilFirstSwitch;
+        run.begin_ns = now_ns;
+        self.tell_unseen(cpu, now_ns, sink);
     }
 
     /// Tells what a CPU did before its first event.
     fn tell_unseen<S: Sink>(&mut self, cpu: u32, end_ns: i64, sink: &mut S) {
-        let part = Part {
-            holder: Holder::Unknown,
-            begin_ns: self.first_ns,
-            end_ns,
-            inferred: false,
-        };
+        let part = Part::known(Holder::Unknown, self.first_ns, end_ns);
         self.tell(cpu, &Run::default(), part, sink);
     }
 
@@ -134,7 +146,13 @@ impl Kernel {
         let (now_ns, holder) = (self.now_ns, self.holder(prev));
         let Some(state) = self.cpu(cpu) else { return };
         state.left_idle |= holder == Holder::Idle;
-        let run = std::mem::take(&mut state.run);
+        let as_believed = state.run.belief == Belief::Switched(holder);
+        if as_believed && !self.follows.stretches {
+            let begin_ns = self.cpus[cpu as usize].run.begin_ns;
+            self.tell_ran(cpu, Part::known(holder, begin_ns, now_ns), sink);
+            return;
+        }
+        let run = std::mem::take(&mut self.cpus[cpu as usize].run);
         let whole = |holder| Part {
             holder,
             begin_ns: run.begin_ns,
@@ -192,12 +210,7 @@ impl Kernel {
             Belief::Switched(holder) => holder,
             _ => Holder::Unknown,
         };
-        let part = Part {
-            holder,
-            begin_ns,
-            end_ns,
-            inferred: false,
-        };
+        let part = Part::known(holder, begin_ns, end_ns);
         let state = &mut self.cpus[cpu as usize];
         state.run.belief = Belief::Lost;
         state.run.begin_ns = end_ns;
@@ -246,12 +259,7 @@ impl Kernel {
         let run = std::mem::take(&mut state.run);
         state.run.belief = Belief::UntilFirstSwitch;
         state.run.begin_ns = end_ns;
-        let part = Part {
-            holder: Holder::Unknown,
-            begin_ns: run.begin_ns,
-            end_ns,
-            inferred: false,
-        };
+        let part = Part::known(Holder::Unknown, run.begin_ns, end_ns);
         self.tell(cpu, &run, part, sink);
     }
 
@@ -347,12 +355,7 @@ impl Kernel {
     ) {
         for (cpu, holder, begin_ns) in self.open_runs() {
             let run = &self.cpus[cpu as usize].run;
-            let part = Part {
-                holder,
-                begin_ns,
-                end_ns,
-                inferred: false,
-            };
+            let part = Part::known(holder, begin_ns, end_ns);
             stretches(run, part, |what, from_ns, until_ns| {
                 each(cpu, what, holder, from_ns, until_ns);
             });
@@ -361,6 +364,29 @@ impl Kernel {
 
     /// Tells a part of a run.
     pub(super) fn tell<S: Sink>(&mut self, cpu: u32, run: &Run, part: Part, sink: &mut S) {
+        if part.end_ns <= part.begin_ns {
+            return;
+        }
+        self.tell_ran(cpu, part, sink);
+        if !self.follows.stretches {
+            return;
+        }
+        stretches(run, part, |what, from_ns, until_ns| {
+            let change = Change::Stayed {
+                cpu,
+                what,
+                holder: part.holder,
+                inferred: part.inferred,
+                from_ns,
+                until_ns,
+            };
+            sink.change(self, &change);
+        });
+    }
+
+    /// The same without what the CPU did in it.
+    #[inline]
+    fn tell_ran<S: Sink>(&mut self, cpu: u32, part: Part, sink: &mut S) {
         if part.end_ns <= part.begin_ns {
             return;
         }
@@ -376,20 +402,6 @@ impl Kernel {
             let queue = &mut self.cpus[cpu as usize].queue;
             queue.ran(part.holder, part.begin_ns, part.end_ns);
         }
-        if !self.follows.stretches {
-            return;
-        }
-        stretches(run, part, |what, from_ns, until_ns| {
-            let change = Change::Stayed {
-                cpu,
-                what,
-                holder: part.holder,
-                inferred: part.inferred,
-                from_ns,
-                until_ns,
-            };
-            sink.change(self, &change);
-        });
     }
 
     /// Notes what a CPU does now.
@@ -422,12 +434,7 @@ impl Kernel {
         let holder = state.believed();
         let run = std::mem::take(&mut state.run);
         let (belief, begin_ns) = (run.belief, run.begin_ns);
-        let part = Part {
-            holder,
-            begin_ns,
-            end_ns,
-            inferred: false,
-        };
+        let part = Part::known(holder, begin_ns, end_ns);
         self.tell(cpu, &run, part, sink);
         self.recycle(cpu, run);
         let run = &mut self.cpus[cpu as usize].run;

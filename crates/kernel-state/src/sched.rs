@@ -91,10 +91,9 @@ impl Kernel {
         if self.waits(prev) {
             self.scheduled_in(cpu, prev, self.now_ns, sink);
         }
-        let stale_names = self.follows.stale_names;
-        let left = self.processes.get_mut(prev);
-        if !stale_names {
-            left.comm = Comm::new(fields.prev.comm(event));
+        let prev_comm = fields.prev.comm(event);
+        if !self.follows.stale_names {
+            self.processes.get_mut(prev).comm = Comm::new(prev_comm);
         }
         self.prio(next, fields.next.prio(event), sink);
         self.begin_run(cpu, next);
@@ -105,7 +104,7 @@ impl Kernel {
             prev,
             prev_runnable,
             waited_since_ns: wait.waited_since_ns,
-            prev_comm: fields.prev.comm(event),
+            prev_comm,
             next,
             woken_ns: wait.woken_ns,
             waker: wait.waker,
