@@ -9,6 +9,7 @@ use ftrace::Tracefs;
 use ring::{Directory, Liveness};
 use serde::Serialize;
 
+use crate::progress::is_alive;
 use crate::user::{directories, switch_off};
 
 /// What kind of thing was left.
@@ -73,6 +74,20 @@ pub fn clean(output: &Path) -> Result<Cleaned> {
     cleaned.removed.sort();
     cleaned.in_use.sort();
     Ok(cleaned)
+}
+
+/// Everything that dead processes of ours left in tracefs, in shared memory and in `output`. What
+/// cannot be looked into is left out.
+pub fn list(output: &Path) -> Vec<Leftover> {
+    let mut found = find(output).unwrap_or_default();
+    for (path, owner, _) in directories(None) {
+        if let Ok(folder) = Directory::open(&path, owner) {
+            found.extend(files(folder.path(), session, Kind::Session));
+            found.extend(left_among_rings(&folder));
+        }
+    }
+    found.sort();
+    found
 }
 
 /// Everything that dead processes left elsewhere than among rings.
@@ -286,7 +301,7 @@ pub(crate) fn half_written(name: &str) -> Option<u32> {
 }
 
 fn is_dead(pid: u32) -> bool {
-    !Path::new("/proc").join(pid.to_string()).exists()
+    !is_alive(pid)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod select;
 mod sets;
 mod snapshot;
 mod statedump;
+mod unfinished;
 mod user;
 pub mod watch;
 
@@ -47,4 +48,7 @@ pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected};
 pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{InterruptLine, StateDump, TaskState};
-pub use user::{LookSummary, UserConfig, UserProcess, UserSummary, Whose, look};
+pub use unfinished::{Unfinished, unfinished};
+pub use user::{
+    LookSummary, UserConfig, UserProcess, UserSummary, Whose, left_by_killed_recorders, look,
+};

@@ -149,17 +149,30 @@ impl LiveTrace {
 
     /// Up to when it is on the disk; the first instant when it is nowhere yet.
     pub fn written_until(&self) -> Instant {
-        let mut bytes = [0; 8];
-        let read =
-            File::open(self.staged.join(FILE)).and_then(|file| file.read_exact_at(&mut bytes, 0));
-        match read {
-            Ok(()) => Instant::from_ns(i64::from_le_bytes(bytes)),
-            Err(_) => Instant::MIN,
-        }
+        read(&self.staged).unwrap_or(Instant::MIN)
     }
 }
 
-fn is_alive(pid: u32) -> bool {
+/// Up to when the trace below `root` is on the disk, when its writer has said it.
+pub(crate) fn read(root: &Path) -> Option<Instant> {
+    let mut bytes = [0; 8];
+    let file = File::open(root.join(FILE)).ok()?;
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    Some(Instant::from_ns(i64::from_le_bytes(bytes)))
+}
+
+/// Whether the trace below `root` is written by a recorder, or was when that was killed.
+pub(crate) fn is_marked(root: &Path) -> bool {
+    root.join(FILE).is_file()
+}
+
+/// Marks the folder `root` as a recorder does that is killed then.
+#[cfg(test)]
+pub(crate) fn mark(root: &Path, until: Instant) -> std::io::Result<()> {
+    fs::write(root.join(FILE), until.as_ns().to_le_bytes())
+}
+
+pub(crate) fn is_alive(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 

@@ -186,6 +186,52 @@ fn what_was_lost_while_nobody_recorded_is_stated_by_the_next_recorder() {
     assert!(check("overrun", 10_000) > 0);
 }
 
+/// What `command` says in the folder of the scene's trace, and how it ended.
+fn said(scene: &Scene, command: &mut Command) -> (String, Option<i32>) {
+    let folder = scene.trace().with_file_name("");
+    command.current_dir(folder);
+    command.env("RTSCOPE_DIR", scene.shared());
+    let output = command.output().expect("rtscope");
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    (text, output.status.code())
+}
+
+#[test]
+fn what_a_killed_recorder_wrote_is_named_and_recovered_and_its_end_is_a_loss() {
+    let program = compile_with_probe("unfinished", PROGRAM, &[]);
+    let scene = Scene::new();
+    let mut first = recorder(&scene, "robot", &scene.trace());
+    wait_until(&mut first, || is_announced(&scene));
+    let mut traced = Traced::start(&scene, &program);
+    traced.write(100);
+    let left = staged(&scene.trace(), &first);
+    wait_until(&mut first, || holds_events(&left));
+    let living = said(&scene, Command::new(RTSCOPE).arg("recover").arg(&left));
+    assert_eq!(living.1, Some(1), "its recorder lives: {}", living.0);
+    first.kill().expect("killed");
+    first.wait().expect("reaped");
+
+    let name = left.file_name().expect("a name").to_string_lossy();
+    let (doctor, _) = said(&scene, Command::new(RTSCOPE).arg("doctor"));
+    assert!(doctor.contains(&format!("recover ./{name}")), "{doctor}");
+    let mut next = Command::new(RTSCOPE);
+    next.args(["record", "--user", "robot", "--duration", "10ms", "-o"]);
+    let (next, _) = said(&scene, next.arg("second"));
+    assert!(next.contains(&*name), "{next}");
+    traced.end();
+
+    let before = numbers(&left);
+    let (recovered, code) = said(&scene, Command::new(RTSCOPE).arg("recover"));
+    assert_eq!(code, Some(0), "{recovered}");
+    assert!(!left.exists());
+    assert_eq!(numbers(&scene.trace()), before);
+    assert!(!before.is_empty());
+    let (cat, code) = said(&scene, Command::new(RTSCOPE).arg("cat").arg(scene.trace()));
+    assert_eq!(code, Some(3), "{cat}");
+    assert!(cat.contains("lost"), "{cat}");
+}
+
 /// For each line that it reads, says whether its event is switched on.
 const SWITCH: &str = r#"
 #include <stdio.h>

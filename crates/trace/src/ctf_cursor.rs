@@ -89,6 +89,9 @@ impl<'a> CtfCursor<'a> {
             let begin_ns = range.begin.as_ns().saturating_sub(part.shift_ns);
             let end_ns = range.end.as_ns().saturating_sub(part.shift_ns);
             let narrow = |mut reader: StreamReader<'a>| {
+                if part.is_unfinished {
+                    reader = reader.unfinished();
+                }
                 if let Some(stop) = &ctf.stop {
                     reader = reader.with_stop(Arc::clone(stop));
                 }

@@ -45,6 +45,8 @@ pub(crate) struct Part {
     clock_offset: Duration,
     /// The time that was asked for, in its own time.
     pub window: TimeRange,
+    /// See [`Place::is_unfinished`].
+    pub is_unfinished: bool,
 }
 
 /// A directory to open.
@@ -57,6 +59,8 @@ pub(crate) struct Place {
     /// The same without the root, and without a slash.
     pub below_root: String,
     pub clock_offset: Duration,
+    /// Who wrote it was killed: nobody knows what comes behind the end of a stream.
+    pub is_unfinished: bool,
 }
 
 impl CtfTrace {
@@ -84,6 +88,7 @@ impl CtfTrace {
                 environment,
                 clock_offset: place.clock_offset + options.clock_offset,
                 window,
+                is_unfinished: place.is_unfinished,
             });
         }
         let is_kernel = |part: &Part| {

@@ -15,6 +15,9 @@ use crate::{OpenOptions, Root, Source, Symbols, Trace, TraceInfo};
 
 /// LTTng's deepest layout is `ust/uid/1000/64-bit`; snapshots add a directory or two.
 const DEPTH_MAX: u32 = 8;
+/// Below the root of a trace while it is written (`docs/format/live.md`); a trace that is whole has
+/// none.
+const WRITTEN_UNTIL: &str = ".written-until";
 /// Where a recording keeps the kernel's symbols.
 const KALLSYMS: &str = "rtscope/kallsyms";
 
@@ -51,6 +54,7 @@ impl Trace {
                 [_] => String::new(),
                 _ => format!("{}/", root.path.display()),
             };
+            let is_unfinished = !options.live && root.path.join(WRITTEN_UNTIL).is_file();
             for found in traces(&root.path, String::new())? {
                 match found {
                     Found::Ctf(dir, prefix) => places.push(Place {
@@ -59,6 +63,7 @@ impl Trace {
                         prefix: format!("{shown_root}{prefix}"),
                         below_root: prefix.trim_end_matches('/').to_owned(),
                         clock_offset: root.clock_offset,
+                        is_unfinished,
                     }),
                     Found::Ftrace(recording, prefix) => recordings.push(FtracePart::new(
                         recording,

@@ -12,6 +12,8 @@ pub struct OpenOptions {
     pub intersection: bool,
     /// To add to the wall clock: instants stay, [`crate::Trace::wall_ns`] moves.
     pub clock_offset: Duration,
+    /// Somebody writes it still: that streams end is no loss.
+    pub live: bool,
 }
 
 /// One of several traces that are opened together.

@@ -6,10 +6,21 @@ use std::path::Path;
 use event::Result;
 use ring::{Directory, EventDescription, Liveness, Mode, RingFile, Switch};
 
+use super::places;
 use super::wanted::Wish;
+use crate::unfinished::Unfinished;
 
 /// The line of a session's file that lets rings keep their newest events.
 pub(super) const OVERWRITE: &str = "!overwrite";
+
+/// How the line of a session's file begins that says where the trace is written.
+const OUTPUT: &str = "!output ";
+
+/// The line of a session's file that says where the trace is written.
+pub(super) fn announced_output(root: &Path) -> String {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    format!("{OUTPUT}{}", root.display())
+}
 
 /// The sessions that were left in a directory.
 #[derive(Debug, Default)]
@@ -78,4 +89,21 @@ pub(crate) fn switch_off(path: &Path, owner: u32) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The traces that recorders of applications left half written when they were killed, as long as
+/// no other has come since: where it looks for rings itself, or in the folder `asked`.
+pub fn left_by_killed_recorders(asked: Option<&Path>) -> Vec<Unfinished> {
+    let mut left = Vec::new();
+    for (path, owner, _) in places::directories(asked) {
+        let Ok(directory) = Directory::open(&path, owner) else {
+            continue;
+        };
+        for name in directory.sessions().unwrap_or_default() {
+            let lines = directory.session(&name).unwrap_or_default();
+            let outputs = lines.iter().filter_map(|line| line.strip_prefix(OUTPUT));
+            left.extend(outputs.filter_map(|path| Unfinished::at(Path::new(path))));
+        }
+    }
+    left
 }

@@ -19,6 +19,7 @@ mod session;
 mod wanted;
 mod written;
 
+pub use forgotten::left_by_killed_recorders;
 pub(crate) use forgotten::switch_off;
 pub(crate) use look::write as write_rings;
 pub use look::{LookSummary, Whose, look};

@@ -458,5 +458,8 @@ fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
     // For whoever looks into the rings: nothing that a process can read.
     let contexts = contexts::announced(&config.contexts);
     let patterns = config.wishes.iter().map(Wish::announced);
-    mode.into_iter().chain(contexts).chain(patterns).collect()
+    // In flight nothing is written. It comes last: programs read the begin of a long file.
+    let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
+    let lines = mode.into_iter().chain(contexts);
+    lines.chain(patterns).chain(output).collect()
 }

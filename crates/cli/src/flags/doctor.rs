@@ -11,7 +11,7 @@ pub struct Doctor {
     /// Remove what killed runs left behind, and say what it was
     #[arg(long)]
     pub clean: bool,
-    /// With --clean: where half-written traces may be
+    /// Where killed runs may have left half-written traces
     #[arg(long, value_name = "DIR", default_value = ".", requires = "clean")]
     pub output: PathBuf,
     /// Measure what watching and recording cost here, for a few seconds

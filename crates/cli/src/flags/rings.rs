@@ -20,6 +20,10 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = RECOVER_EXAMPLES)]
 pub struct Recover {
+    /// A trace that a killed recorder left, as .NAME.partial-PID (default: all in this folder, and
+    /// the rings)
+    #[arg(value_name = "TRACE", conflicts_with_all = ["keep", "rings"])]
+    pub trace: Option<PathBuf>,
     /// Where the trace goes; must not exist (default: rtscope-recovered)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -38,4 +42,5 @@ Examples:
 
 const RECOVER_EXAMPLES: &str = "\
 Examples:
-  rtscope recover -o crash                      and rtscope cat crash prints it";
+  rtscope recover -o crash                      and rtscope cat crash prints it
+  rtscope recover .trace.partial-4711           what a killed recorder wrote";

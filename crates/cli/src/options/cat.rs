@@ -67,6 +67,7 @@ impl CatOptions {
             open: OpenOptions {
                 intersection: typed.stream_intersection,
                 clock_offset,
+                live: false,
             },
             window,
             filter: typed.filter.as_deref().map(Expr::parse).transpose()?,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use capture::LiveTrace;
 use event::{Error, ErrorKind, Instant, Result, TimeRange};
 use report::{EventText, EventTextOptions, EventTimes};
-use trace::Trace;
+use trace::{OpenOptions, Trace};
 
 use super::cat::{Print, compile, cursor};
 use crate::signals;
@@ -56,7 +56,11 @@ pub(super) fn follow_until(
             end: until,
         };
         if until > printed {
-            match Trace::open_with(path, &print.options.open) {
+            let options = OpenOptions {
+                live: !is_over,
+                ..print.options.open
+            };
+            match Trace::open_with(path, &options) {
                 Ok(trace) => {
                     times = slice(print, &trace, range, EventText::after(&trace, text, times))?;
                     printed = until;
@@ -68,11 +72,9 @@ pub(super) fn follow_until(
         }
         print.out.flush()?;
         if is_abandoned {
-            return Err(
-                Error::new(ErrorKind::NotFound, "the recording ended without a trace")
-                    .found(path.display().to_string())
-                    .mend("what was printed is all that is known; record again"),
-            );
+            return Err(Error::new(ErrorKind::NotFound, "the recorder was killed")
+                .found(format!("{}, which it did not finish", path.display()))
+                .mend(format!("rtscope recover {}", path.display())));
         }
         if is_over || is_stopped {
             return Ok(());

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use capture::facts::{self, Verb};
-use capture::{EventSelection, RecordConfig, RecordSummary, UserSummary};
+use capture::{EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, TaskFilter, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
@@ -42,6 +42,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         for moved in capture::require_ring_folder()? {
             eprintln!("{moved:#}");
         }
+        name_unfinished();
     }
     if typed.flight {
         config.begun = |config| eprintln!("keeping the newest events {}", until(config));
@@ -64,6 +65,18 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(Outcome::Fine)
+}
+
+/// Names the traces that killed recorders left. Only their session files know where these are, and
+/// the next recorder removes them.
+fn name_unfinished() {
+    for Unfinished { path, pid, .. } in capture::left_by_killed_recorders(None) {
+        let path = path.display();
+        eprintln!(
+            "a recorder that was killed (process {pid}) left its trace unfinished: \
+             rtscope recover {path}"
+        );
+    }
 }
 
 /// Runs `record` while a line says for how long; a command has the terminal to itself.

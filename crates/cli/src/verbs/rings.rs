@@ -1,11 +1,12 @@
-//! `rtscope snapshot` and `rtscope recover`: what the rings of applications hold, as a trace.
+//! `rtscope snapshot` and `rtscope recover`: what the rings of applications hold, as a trace; and
+//! traces that a killed recorder left.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use capture::{LookSummary, Whose, look, require_rings};
-use event::Result;
+use capture::{LookSummary, Unfinished, Whose, look, require_rings, unfinished};
+use event::{ErrorKind, Result};
 
 use super::record::processes;
 use crate::exit::{Outcome, stdout_error};
@@ -20,13 +21,48 @@ pub fn snapshot(typed: &Snapshot) -> Result<Outcome> {
     say(&look(output, rings, Whose::All, false)?)
 }
 
-/// Runs `recover`: the rings of processes that are gone, which then go too.
+/// Runs `recover`: what killed recorders left, and the rings of processes that are gone, which then
+/// go too.
 pub fn recover(typed: &Recover) -> Result<Outcome> {
+    if let Some(trace) = &typed.trace {
+        return finish(&[unfinished(trace)?], typed.output.as_deref());
+    }
     let output = typed.output.as_deref();
-    let output = output.unwrap_or(Path::new("rtscope-recovered"));
     let rings = typed.rings.as_deref();
-    require_rings(rings, Whose::Dead)?;
-    say(&look(output, rings, Whose::Dead, !typed.keep)?)
+    // Who names a folder or an output means the rings.
+    let left = match (output, rings) {
+        (None, None) => Unfinished::all_in(Path::new(".")),
+        _ => Vec::new(),
+    };
+    let output = output.unwrap_or(Path::new("rtscope-recovered"));
+    let looked = require_rings(rings, Whose::Dead)
+        .and_then(|()| look(output, rings, Whose::Dead, !typed.keep));
+    match looked {
+        Ok(summary) => say(&summary).and(finish(&left, None)),
+        Err(error) if error.kind() == ErrorKind::NotFound && !left.is_empty() => {
+            finish(&left, None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives traces that killed recorders left the names that they were to have, or this one.
+fn finish(all: &[Unfinished], output: Option<&Path>) -> Result<Outcome> {
+    let mut text = String::new();
+    for unfinished in all {
+        let path = unfinished.finish(output)?;
+        let (pid, path) = (unfinished.pid, path.display());
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "what process {pid} wrote until it was killed: {path}\n\
+             what comes behind the end of each stream was lost; reports count it as unknown\n\
+             next:  rtscope cat {path}"
+        );
+    }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
+    Ok(Outcome::Fine)
 }
 
 fn say(summary: &LookSummary) -> Result<Outcome> {

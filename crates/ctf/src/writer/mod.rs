@@ -35,7 +35,7 @@ use wire::{ClassWire, Member};
 
 pub use meta::{ClockMeta, Dialect, EnvValue, HeaderKind, StreamMeta, TraceMeta, random_uuid};
 pub use payload::PayloadWriter;
-pub use staged::{StagedDir, StagedFile};
+pub use staged::{StagedDir, StagedFile, rename_new};
 pub use stream::{Run, StreamTotals, StreamWriter, WINDOW_BYTES};
 
 /// What the files of one stream class share.

@@ -103,22 +103,28 @@ impl Staged {
 
     fn commit(mut self) -> Result<PathBuf> {
         if let Some(staging) = &self.staging {
-            match renameat_with(CWD, staging, CWD, &self.target, RenameFlags::NOREPLACE) {
-                Ok(()) => self.staging = None,
-                Err(rustix::io::Errno::EXIST) => return Err(exists(&self.target)),
-                // Some file systems know no flags: a plain rename replaces only an empty directory.
-                Err(rustix::io::Errno::INVAL) => {
-                    if self.target.symlink_metadata().is_ok() {
-                        return Err(exists(&self.target));
-                    }
-                    fs::rename(staging, &self.target)
-                        .map_err(|cause| write_error(&self.target, cause))?;
-                    self.staging = None;
-                }
-                Err(errno) => return Err(write_error(&self.target, errno.into())),
-            }
+            rename_new(staging, &self.target)?;
+            self.staging = None;
         }
         Ok(self.target.clone())
+    }
+}
+
+/// Gives what lies at `from` the name `to`; never replaces another.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] when `to` is there already; otherwise what the operating system
+/// says.
+pub fn rename_new(from: &Path, to: &Path) -> Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => Err(exists(to)),
+        // Some file systems know no flags: a plain rename replaces only an empty directory.
+        Err(rustix::io::Errno::INVAL) => match to.symlink_metadata() {
+            Ok(_) => Err(exists(to)),
+            Err(_) => fs::rename(from, to).map_err(|cause| write_error(to, cause)),
+        },
+        Err(errno) => Err(write_error(to, errno.into())),
     }
 }
 

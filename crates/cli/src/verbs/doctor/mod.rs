@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
+use capture::Unfinished;
 use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Error, Result};
@@ -30,11 +31,13 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     let mut report = Report {
         facts: &facts,
         shield: shield::state(Path::new("/"))?,
+        left: Vec::new(),
         cleaned: None,
         costs: None,
     };
-    if typed.clean {
-        report.cleaned = Some(clean(typed)?);
+    match typed.clean {
+        true => report.cleaned = Some(clean(typed)?),
+        false => report.left = leftovers::list(&typed.output),
     }
     if typed.cost {
         report.costs = Some(Costs::measure(&facts)?);
@@ -75,6 +78,8 @@ struct Report<'a> {
     facts: &'a Facts,
     /// The shield that is up.
     shield: Option<Shield>,
+    /// What killed runs left; not looked for with `--clean`.
+    left: Vec<Leftover>,
     /// What `--clean` did; none without it.
     cleaned: Option<Cleaned>,
     /// What `--cost` measured; none without it.
@@ -94,6 +99,7 @@ impl Report<'_> {
             "facts": self.facts,
             "verbs": verbs,
             "doubts": self.facts.doubts(),
+            "left": self.left,
             "shielded_cpus": self.shield.as_ref().map(|shield| &shield.cpus),
         });
         if let Some(cleaned) = &self.cleaned {
@@ -122,6 +128,9 @@ impl Report<'_> {
             for doubt in &doubts {
                 text.push_str(&lack_lines("  ", doubt, paint));
             }
+        }
+        if !self.left.is_empty() {
+            text.push_str(&left_lines(&self.left));
         }
         if let Some(cleaned) = &self.cleaned {
             text.push_str(&cleaned_lines(cleaned));
@@ -191,6 +200,28 @@ fn lack_lines(indent: &str, lack: &Lack, paint: Paint) -> String {
     format!("{indent}{what}\n{indent}  found: {found}\n{indent}  mend:  {mend}\n")
 }
 
+/// So many are listed; the others are counted.
+const LEFT_MAX: usize = 10;
+
+fn left_lines(left: &[Leftover]) -> String {
+    let mut text = "\nkilled runs left\n".to_owned();
+    for Leftover { kind, path, pid } in left.iter().take(LEFT_MAX) {
+        let is_trace = Unfinished::at(Path::new(path)).is_some();
+        let advice = match kind {
+            _ if is_trace => format!(": rtscope recover {path}"),
+            Kind::Session => ": events of applications are still switched on".to_owned(),
+            _ => String::new(),
+        };
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(text, "  {path} (process {pid}){advice}");
+    }
+    if left.len() > LEFT_MAX {
+        let _ = writeln!(text, "  and {} more", left.len() - LEFT_MAX);
+    }
+    text.push_str("rtscope doctor --clean removes it\n");
+    text
+}
+
 fn cleaned_lines(cleaned: &Cleaned) -> String {
     let Cleaned { removed, in_use } = cleaned;
     if removed.is_empty() && in_use.is_empty() {
@@ -242,6 +273,7 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         let report = Report {
             facts: &facts,
             shield: None,
+            left: Vec::new(),
             cleaned: Some(Cleaned::default()),
             costs: None,
         }

@@ -153,6 +153,8 @@ pub struct StreamReader<'a> {
     until_ns: i64,
     /// Ends the reading once it is raised.
     stop: Option<Arc<AtomicBool>>,
+    /// Nobody knows what comes behind the end of the file.
+    is_unfinished: bool,
     done: bool,
 }
 
@@ -196,6 +198,7 @@ impl<'a> StreamReader<'a> {
             passing: None,
             until_ns: i64::MAX,
             stop: None,
+            is_unfinished: false,
             done: false,
         }
     }
@@ -235,6 +238,15 @@ impl<'a> StreamReader<'a> {
     pub fn after(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
         self.waiting.extend(steps);
         self
+    }
+
+    /// The same of a file whose writer was killed: what comes behind its last packet was not read.
+    #[must_use]
+    pub fn unfinished(self) -> Self {
+        StreamReader {
+            is_unfinished: true,
+            ..self
+        }
     }
 
     /// The same that ends early once `stop` is raised, which is looked at for each packet and each

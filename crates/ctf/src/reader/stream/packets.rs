@@ -89,6 +89,13 @@ impl<'a> StreamReader<'a> {
         self.take_route();
         let rest = self.rest_bytes(self.packet_offset, HEADER_BYTES as u64);
         if self.done || rest == 0 {
+            if self.is_unfinished && !self.done {
+                self.unread(Hole {
+                    begin_ns: self.known_until(),
+                    end_ns: i64::MAX,
+                    is_cut: true,
+                });
+            }
             return Some(self.end());
         }
         self.state.event_id = 0;
