@@ -7,6 +7,7 @@
 //!   it.
 //! - No file is mapped: one that is cut while it is mapped would end the process.
 
+mod keywords;
 pub mod reader;
 pub mod writer;
 

@@ -246,6 +246,23 @@ impl EventClass {
         Some(FieldId(place as u16))
     }
 
+    /// Whether perf recorded it: `perf data convert --to-ctf` puts the subsystem before the name,
+    /// and hands out what the kernel puts into each of its events.
+    pub fn is_of_perf(&self) -> bool {
+        self.name.contains(':')
+            && self.field_in(Scope::Payload, "common_type").is_some()
+            && self.field_in(Scope::Payload, "common_pid").is_some()
+    }
+
+    /// The name of the kernel's event, whoever recorded it: `sched_switch` of perf's
+    /// `sched:sched_switch`.
+    pub fn kernel_name(&self) -> &str {
+        match self.name.split_once(':') {
+            Some((_, name)) if self.is_of_perf() => name,
+            _ => &self.name,
+        }
+    }
+
     /// The field `name` of one scope.
     pub fn field_in(&self, scope: Scope, name: &str) -> Option<FieldId> {
         let place = self

@@ -113,7 +113,7 @@ fn resolve_pseudo(class: &EventClass, pseudo: Pseudo) -> Target<'_> {
     };
     let in_switch = |name: &&str| class.field_in(Scope::Payload, name);
     let mut found = contexts.iter().find_map(in_context);
-    if class.name == SWITCH {
+    if class.kernel_name() == SWITCH {
         found = found.or_else(|| switch.iter().find_map(in_switch));
     }
     match found {

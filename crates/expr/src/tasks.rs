@@ -68,7 +68,8 @@ impl Tasks {
                 prio: class.field("next_prio"),
             })
         };
-        let switch = |class| Some(class).filter(|class: &&EventClass| class.name == SWITCH);
+        let switch =
+            |class| Some(class).filter(|class: &&EventClass| class.kernel_name() == SWITCH);
         Tasks {
             switches: classes
                 .iter()

@@ -46,9 +46,9 @@ impl Kernel {
                 sink.change(self, &Change::Migrate { process, cpu });
                 self.prio(process, fields.prio(event), sink);
             }
-            Sched::PiSetprio { tid, prio } => {
-                if let Some(process) = self.processes.find(event.i64(tid) as i32) {
-                    self.prio(process, event.i64(prio) as i32, sink);
+            Sched::PiSetprio(fields) => {
+                if let Some(process) = self.processes.find(fields.tid(event)) {
+                    self.prio(process, fields.prio(event), sink);
                 }
             }
         }

@@ -86,7 +86,7 @@ impl Unlisted {
     pub(crate) fn new<'a>(classes: impl Iterator<Item = &'a EventClass>) -> Unlisted {
         let mut edges: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
         for class in classes {
-            let Some(named) = named(&class.name) else {
+            let Some(named) = named(class.kernel_name()) else {
                 continue;
             };
             if listed(named.middle).is_some() || !may_be_unlisted(&named) {
@@ -126,7 +126,7 @@ impl Unlisted {
 /// The number under which events of a class are an interrupt's, and which edge they are; `unsure`
 /// when only their context tells.
 pub(crate) fn vector_of(class: &EventClass, unlisted: &Unlisted) -> Option<(i32, Edge, bool)> {
-    let named = named(&class.name)?;
+    let named = named(class.kernel_name())?;
     if let Some(number) = listed(named.middle) {
         return Some((number, named.edge, false));
     }

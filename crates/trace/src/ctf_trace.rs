@@ -380,6 +380,7 @@ impl Part {
             environment: self.environment.clone(),
             clocks: schema.clocks.iter().map(clock).collect(),
             streams: files.map(stream).collect(),
+            violations: schema.violations.clone(),
         }
     }
 }

@@ -9,7 +9,9 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRang
 use ftrace::Halt;
 
 use crate::recorded::{Recorded, StreamFacts};
-use crate::{ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo};
+use crate::{
+    ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo, Violations,
+};
 
 /// The recordings, in the order in which they were given.
 pub(crate) struct FtraceTrace {
@@ -142,6 +144,7 @@ impl FtracePart {
                 wall_offset: Duration::from_ns(facts.wall_offset_ns),
             }],
             streams: self.recording.streams().into_iter().map(stream).collect(),
+            violations: Violations::default(),
         }
     }
 }

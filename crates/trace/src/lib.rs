@@ -54,6 +54,7 @@ use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, TimeRange};
 use ctf_trace::CtfTrace;
 use ftrace_trace::FtraceTrace;
 
+pub use ctf::reader::{Violation, Violations};
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, Place};
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
@@ -207,6 +208,17 @@ impl Trace {
         let ctf = self.source.ctf().map(CtfTrace::part_infos);
         let ftrace = self.source.ftrace().map(FtraceTrace::part_infos);
         ctf.into_iter().chain(ftrace).flatten().collect()
+    }
+
+    /// Where metadata breaks its standard and was read all the same: the part's path as in
+    /// [`Trace::parts`], and the places.
+    pub fn violations(&self) -> impl Iterator<Item = (&str, &Violations)> {
+        let parts = self.source.ctf().into_iter().flat_map(|ctf| &ctf.parts);
+        let of_part = parts.map(|part| {
+            let path = part.prefix.trim_end_matches('/');
+            (path, &part.files.schema().violations)
+        });
+        of_part.filter(|(_, violations)| violations.count > 0)
     }
 
     /// Which of [`Trace::parts`] the events of `class` come from, as an index; zero where there is

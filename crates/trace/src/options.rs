@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ctf::reader::Violations;
 use event::{Cpu, Duration, TimeRange};
 
 /// How to open a trace; the default takes everything as it is.
@@ -51,6 +52,8 @@ pub struct PartInfo {
     pub clocks: Vec<ClockFacts>,
     /// Its stream files, in the order of their names.
     pub streams: Vec<StreamInfo>,
+    /// Where its metadata breaks the standard and was read all the same.
+    pub violations: Violations,
 }
 
 /// What a trace says of an event class besides its fields.

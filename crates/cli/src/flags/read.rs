@@ -59,6 +59,13 @@ pub struct Info {
     /// The part to count.
     #[command(flatten)]
     pub window: Window,
+    /// Fail where the trace breaks its format's standard
+    ///
+    /// What reading does not need is a warning otherwise. Metadata that CTF 1.8 forbids, bytes that
+    /// make no sense, packets and events that go back in time: with this flag, each is an error,
+    /// exit code 1.
+    #[arg(long)]
+    pub strict: bool,
     /// JSON, schema rtscope.info version 1
     #[arg(long)]
     pub json: bool,
@@ -72,4 +79,5 @@ Examples:
 const INFO_EXAMPLES: &str = "\
 Examples:
   rtscope info TRACE
+  rtscope info TRACE --strict            for whoever writes a tracer
   rtscope info TRACE --begin +1.5s --end +2s --json";

@@ -118,6 +118,8 @@ pub struct InfoOptions {
     pub trace: PathBuf,
     /// Where to look.
     pub window: WindowOptions,
+    /// What breaks the standard is an error.
+    pub strict: bool,
     /// JSON instead of text.
     pub json: bool,
 }
@@ -131,6 +133,7 @@ impl InfoOptions {
         Ok(InfoOptions {
             trace: typed.trace.clone(),
             window: WindowOptions::new(&typed.window)?,
+            strict: typed.strict,
             json: typed.json,
         })
     }

@@ -17,7 +17,7 @@ use crate::paint::Paint;
 use crate::verbs::ahead::{Ahead, Entry};
 use crate::verbs::follow::follow;
 use crate::verbs::passing::pass;
-use crate::verbs::window;
+use crate::verbs::{opened, window};
 
 /// Output is written in pieces of about this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -30,7 +30,7 @@ pub fn run(typed: &Cat, paint: Paint) -> Result<Outcome> {
     if options.live {
         return live(&options, paint);
     }
-    let trace = Trace::open_all(&options.roots, &options.open)?;
+    let trace = opened::open_all(&options.roots, &options.open)?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     window::warn_outside(range, &trace);

@@ -2,20 +2,20 @@
 
 use event::{Error, Result};
 use report::{budgets_json, budgets_junit, budgets_text};
-use trace::{OpenOptions, Root, Trace};
+use trace::{OpenOptions, Root};
 use views::{Checked, Judgement, Rules, check_budgets};
 
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::options::CheckOptions;
-use crate::verbs::window;
+use crate::verbs::{opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Check) -> Result<Outcome> {
     let options = CheckOptions::new(typed)?;
     let rules = rules(&options)?;
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
-    let trace = Trace::open_all(&roots, &OpenOptions::default())?;
+    let trace = opened::open_all(&roots, &OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
     let checked = check_budgets(&trace, &rules, range)?;
     if let Some(path) = &options.junit {

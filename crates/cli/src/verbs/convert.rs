@@ -12,7 +12,7 @@ use crate::flags::Convert;
 use crate::options::ConvertOptions;
 use crate::signals;
 use crate::verbs::progress::Progress;
-use crate::verbs::{cat, window};
+use crate::verbs::{cat, opened, window};
 
 /// Events between two looks at the clock and at the signals.
 const LOOK_EVENTS: u64 = 1 << 14;
@@ -23,7 +23,7 @@ const DAMAGES_NAMED: u64 = 10;
 pub fn run(typed: &Convert) -> Result<Outcome> {
     let options = ConvertOptions::new(typed)?;
     let roots: Vec<Root> = options.traces.iter().map(Root::from).collect();
-    let mut trace = Trace::open_all(&roots, &trace::OpenOptions::default())?;
+    let mut trace = opened::open_all(&roots, &trace::OpenOptions::default())?;
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     window::warn_outside(range, &trace);

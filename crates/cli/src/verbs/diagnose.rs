@@ -14,12 +14,12 @@ use crate::flags::Diagnose;
 use crate::live;
 use crate::options::DiagnoseOptions;
 use crate::paint::Paint;
-use crate::verbs::window;
+use crate::verbs::{opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let options = DiagnoseOptions::new(typed)?;
-    let trace = Trace::open(&options.trace)?;
+    let trace = opened::open(&options.trace)?;
     let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
     name_mutexes(&mut diagnosis, &trace)?;
     let text = if options.json {

@@ -5,11 +5,11 @@ use std::path::Path;
 use diagnosis::{CauseChange, Comparison, Diagnosis, Query, compare, diagnose};
 use event::Result;
 use report::{comparison_json, comparison_text};
-use trace::Trace;
 
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::options::DiffOptions;
+use crate::verbs::opened;
 
 /// Runs the verb.
 pub fn run(typed: &flags::Diff) -> Result<Outcome> {
@@ -21,7 +21,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
             worst: options.worst,
             ..Query::default()
         };
-        diagnose(&Trace::open(path)?, &query)
+        diagnose(&opened::open(path)?, &query)
     };
     let comparison = compare(&ask(&options.before)?, &ask(&options.after)?);
     let outcome = outcome(&comparison);

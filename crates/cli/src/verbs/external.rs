@@ -6,11 +6,11 @@ use std::process::Command;
 use event::{Error, ErrorKind, Instant, Result};
 use report::{Calendar, lami_grids};
 use serde_json::Value;
-use trace::{OpenOptions, Root, Trace};
+use trace::{OpenOptions, Root};
 
 use crate::exit::{Outcome, print};
 use crate::options::{ExternalRequest, Output, report_program};
-use crate::verbs::window;
+use crate::verbs::{opened, window};
 
 /// Runs a program's report and prints it as was asked.
 pub fn run(request: &ExternalRequest) -> Result<Outcome> {
@@ -41,7 +41,7 @@ fn arguments(request: &ExternalRequest) -> Result<Vec<String>> {
     let mut words = Vec::new();
     if request.window.begin.is_some() || request.window.end.is_some() {
         let roots: Vec<Root> = request.traces.iter().map(Root::from).collect();
-        let trace = Trace::open_all(&roots, &OpenOptions::default())?;
+        let trace = opened::open_all(&roots, &OpenOptions::default())?;
         let range = window::resolve(&request.window, &trace)?;
         if range.begin > Instant::MIN {
             words.push(format!("--begin={}", trace.wall_ns(range.begin)));

@@ -12,12 +12,15 @@ use crate::flags::Info;
 use crate::options::InfoOptions;
 use crate::signals;
 use crate::verbs::progress::Progress;
-use crate::verbs::window;
+use crate::verbs::{opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &Info) -> Result<Outcome> {
     let options = InfoOptions::new(typed)?;
-    let mut trace = Trace::open(&options.trace)?;
+    let mut trace = match options.strict {
+        true => Trace::open(&options.trace)?,
+        false => opened::open(&options.trace)?,
+    };
     let range = window::resolve(&options.window, &trace)?;
     window::known_cpus(&options.window, &trace)?;
     let asked = signals::take_over()?;
@@ -44,9 +47,34 @@ pub fn run(typed: &Info) -> Result<Outcome> {
         .lock()
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
+    if options.strict {
+        keeps_to_the_standard(&facts)?;
+    }
     // Losses are facts that were counted; what lies in unreadable bytes nobody knows.
     Ok(match facts.damage_count {
         0 => Outcome::Fine,
         _ => Outcome::Inconclusive,
     })
+}
+
+/// Refuses what breaks the standard: the facts say where.
+fn keeps_to_the_standard(facts: &TraceFacts) -> Result<()> {
+    let metadata: u64 = facts.parts.iter().map(|part| part.violations.count).sum();
+    let found = [
+        (metadata, "of the metadata"),
+        (facts.damage_count, "of bytes that make no sense"),
+        (facts.disorder.packets, "of packets that go back in time"),
+        (facts.disorder.events, "of events that go back in time"),
+    ];
+    let found = found.into_iter().filter(|(count, _)| *count > 0);
+    let found: Vec<String> = found
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::Corrupt, "the trace breaks its format's standard");
+    Err(error
+        .found(format!("places: {}", found.join(", ")))
+        .mend("rtscope info TRACE, without --strict, reads it as far as it can be read"))
 }

@@ -11,6 +11,7 @@ mod external;
 mod follow;
 pub mod info;
 pub mod measure;
+mod opened;
 mod passing;
 mod progress;
 pub mod record;

@@ -22,7 +22,7 @@ use views::reports::{
 use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
 use crate::flags;
 use crate::options::{Output, ReportRequest, ReportVerb};
-use crate::verbs::{cat, external, window};
+use crate::verbs::{cat, external, opened, window};
 
 /// Runs the verb.
 pub fn run(typed: &flags::Report) -> Result<Outcome> {
@@ -59,7 +59,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
         intersection: request.intersection,
         ..OpenOptions::default()
     };
-    let trace = Trace::open_all(&roots, &options)?;
+    let trace = opened::open_all(&roots, &options)?;
     if request.intersection {
         check_intersection(&trace)?;
     }

@@ -85,6 +85,7 @@ impl Parser<'_> {
 
     fn new_integer(&mut self) -> Result<Arc<Type>> {
         let block = self.block()?;
+        self.check_integer(&block);
         let size = block
             .number("size")
             .and_then(|size| u32::try_from(size).ok());
@@ -170,7 +171,8 @@ impl Parser<'_> {
     pub(super) fn string(&mut self) -> Result<Arc<Type>> {
         self.bump();
         if self.at("{") {
-            self.block()?;
+            let block = self.block()?;
+            self.check_encoding(&block);
         }
         self.make(TypeKind::String, 8)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use event::{ClassId, Error, ErrorKind, EventClass, Field, Result, Scope};
+use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldId, Result, Scope};
 
 use super::bits::{IntLoad, Order, align_up};
 use super::layout::{
@@ -65,6 +65,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
         environment,
         clocks,
         uuid,
+        violations,
         ..
     } = declared;
     Ok(Schema {
@@ -77,6 +78,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
         classes: classes.into(),
         streams,
         packet_header,
+        violations,
     })
 }
 
@@ -250,7 +252,8 @@ impl<'d> Compiler<'d> {
                 event.name
             )));
         }
-        let layout = BodyLayout::new([shared, context, payload], builder.places);
+        let mut layout = BodyLayout::new([shared, context, payload], builder.places);
+        layout.cpu = cpu_in_event(&builder.fields);
         Ok(Body {
             fields: builder.fields.into(),
             layout: Arc::new(layout),
@@ -572,6 +575,14 @@ impl<'d> Compiler<'d> {
             keeps,
         })
     }
+}
+
+/// The field in which perf's first converters said the CPU: their packets do not.
+fn cpu_in_event(fields: &[Field]) -> Option<FieldId> {
+    let in_packet = |field: &Field| field.scope == Scope::PacketContext && field.name == "cpu_id";
+    let in_event = |field: &Field| field.scope == Scope::Payload && field.name == "perf_cpu";
+    let place = fields.iter().position(in_event)?;
+    (!fields.iter().any(in_packet)).then_some(FieldId(place as u16))
 }
 
 /// Selector values by the labels that name the choices.

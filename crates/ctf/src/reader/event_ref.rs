@@ -28,10 +28,11 @@ impl<'r> EventRef<'r> {
         ClassId(self.class.0.wrapping_add(self.reader.first_class()))
     }
 
-    /// The CPU of its packet.
+    /// The CPU of its packet, or the one that it names itself.
     #[inline]
     pub fn cpu(&self) -> Option<u32> {
-        self.reader.cpu()
+        let own = || u32::try_from(self.i64(self.layout.cpu?)).ok();
+        self.reader.cpu().or_else(own)
     }
 
     /// Its time in ticks of its stream's own clock.

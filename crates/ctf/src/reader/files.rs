@@ -236,8 +236,10 @@ pub(crate) fn read_schema(path: &Path) -> Result<Schema> {
         .mend("give the directory of a CTF trace"));
     }
     let bytes = fs::read(path).map_err(|cause| read_error(path, cause))?;
+    let packets_are_big = metadata::packets_are_big(&bytes);
     let pieces = metadata::pieces(bytes);
-    let schema = pieces.and_then(|(text, pieces)| Schema::parse_pieces(&text, &pieces));
+    let schema =
+        pieces.and_then(|(text, pieces)| Schema::parse_pieces(&text, &pieces, packets_are_big));
     schema.map_err(|error| {
         let found = error.value_found().unwrap_or_default();
         let found = format!("{}: {found}", path.display());

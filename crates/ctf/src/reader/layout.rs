@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use event::{ClassId, Name, Scope, WideEncoding};
+use event::{ClassId, FieldId, Name, Scope, WideEncoding};
 
 use super::bits::IntLoad;
 use super::sizes::BodySteps;
@@ -149,6 +149,8 @@ pub(crate) struct BodyLayout {
     pub packed: Option<Packed>,
     /// What makes walking needless where it is not packed.
     pub steps: Option<BodySteps>,
+    /// Where each event says its CPU, because its packet does not.
+    pub cpu: Option<FieldId>,
 }
 
 /// Scopes of fixed sizes in whole bytes: all places follow from where the first begins.
@@ -173,6 +175,7 @@ impl BodyLayout {
             places,
             packed,
             steps,
+            cpu: None,
         }
     }
 }

@@ -32,6 +32,13 @@ pub fn text(bytes: &[u8]) -> Result<String> {
     pieces(bytes.to_vec()).map(|(text, _)| text)
 }
 
+/// Whether the text is cut into packets, and whether these are big-endian.
+pub(crate) fn packets_are_big(bytes: &[u8]) -> Option<bool> {
+    let word = bytes.first_chunk::<4>()?;
+    let is_big = *word == MAGIC.to_be_bytes();
+    (is_big || *word == MAGIC.to_le_bytes()).then_some(is_big)
+}
+
 /// The same in the file's own memory, and where its pieces lie.
 pub(crate) fn pieces(bytes: Vec<u8>) -> Result<(String, Vec<Piece>)> {
     match bytes.get(..4) {

@@ -8,6 +8,7 @@
 //! (references resolved, offsets worked out: `layout`) → `packet`, `header` and `stream` (bytes →
 //! events), with `walk` and `bits` below them and `ahead` for most events; `pass` and `sizes` are
 //! the short way past what nobody wants. `index` finds the packets of a file by their headers.
+//! `standard` notes in `violations` what breaks the standard and is read all the same.
 
 mod ahead;
 mod attributes;
@@ -31,8 +32,10 @@ mod resume;
 mod scale;
 mod schema;
 mod sizes;
+mod standard;
 mod stream;
 mod types;
+mod violations;
 mod walk;
 mod window;
 
@@ -45,3 +48,4 @@ pub(crate) use references::absolute;
 pub use schema::{ClassRemarks, ClockInfo, Schema};
 pub(crate) use stream::cut_at;
 pub use stream::{BadBytes, Hole, Loss, Step, StreamReader};
+pub use violations::{Violation, Violations};

@@ -10,6 +10,7 @@ use super::attributes::{AttributeValue, Block};
 use super::lexer::{Lexer, Spot, Token, refuse};
 use super::metadata::Piece;
 use super::types::{Mapping, Member, Reference, Type, TypeKind};
+use super::violations::{Found, Violations};
 
 /// A type, or words of which the last may be a declarator's name.
 enum Specifier<'a> {
@@ -18,7 +19,7 @@ enum Specifier<'a> {
 }
 
 pub(crate) struct Parser<'a> {
-    text: &'a str,
+    pub(super) text: &'a str,
     /// Where the pieces of the text lie in the file.
     pieces: &'a [Piece],
     lexer: Lexer<'a>,
@@ -39,6 +40,9 @@ pub(crate) struct Parser<'a> {
     structures: Structures<'a>,
     /// How often a type was looked up by its name.
     lookups: u64,
+    /// Structures and variants that are open.
+    structures_open: u32,
+    violations: Found,
 }
 
 /// Structures by the text between their braces; none once braces in a comment or text misled those
@@ -64,6 +68,8 @@ impl<'a> Parser<'a> {
             integers: HashMap::new(),
             structures: Some(HashMap::new()),
             lookups: 0,
+            structures_open: 0,
+            violations: Found::default(),
         };
         parser.bump();
         parser
@@ -72,6 +78,28 @@ impl<'a> Parser<'a> {
     /// Why the text ended, when it was not its end.
     pub fn into_failure(self) -> Option<Error> {
         self.failed
+    }
+
+    /// What broke the standard so far, and no longer belongs to the parser.
+    pub fn take_violations(&mut self) -> Violations {
+        let found = std::mem::take(&mut self.violations);
+        found.placed(|at| self.spot_of(at))
+    }
+
+    /// Notes what breaks the standard at this place of the text.
+    #[cold]
+    pub(super) fn violates(&mut self, at: usize, what: impl Into<String>) {
+        self.violations.add(at, what);
+    }
+
+    /// Where the last token that was taken ended.
+    pub(super) fn here(&self) -> usize {
+        self.taken_to
+    }
+
+    /// Whether what stands here belongs to a structure or a variant.
+    pub(super) fn is_in_structure(&self) -> bool {
+        self.structures_open > 0
     }
 
     /// Where in the text the next token begins.
@@ -271,8 +299,12 @@ impl<'a> Parser<'a> {
     }
 
     fn define(&mut self, name: impl Into<String>, ty: Arc<Type>) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name.into(), ty);
+        let name = name.into();
+        let Some(scope) = self.scopes.last_mut() else {
+            return;
+        };
+        if scope.insert(name.clone(), ty).is_some() {
+            self.violates(self.taken_to, format!("the type '{name}' declared twice"));
         }
     }
 
@@ -291,9 +323,11 @@ impl<'a> Parser<'a> {
             let Specifier::Words(name) = self.words() else {
                 return Ok(false);
             };
+            self.check_alias(&name);
             self.define(name.join(" "), ty);
         } else if self.accept_word("typedef") {
             for (name, ty) in self.declarators()? {
+                self.check_name(name);
                 self.define(name, ty);
             }
         } else if matches!(self.peek_word(), Some("struct" | "enum" | "variant")) {
@@ -406,7 +440,9 @@ impl<'a> Parser<'a> {
                 dimensions.push(Dimension::Fixed(count));
                 self.bump();
             } else {
-                dimensions.push(Dimension::Counted(self.path_words()?));
+                let words = self.path_words()?;
+                self.check_length(&words);
+                dimensions.push(Dimension::Counted(words));
             }
             self.expect("]")?;
         }
@@ -426,20 +462,26 @@ impl<'a> Parser<'a> {
 
     fn members(&mut self) -> Result<Vec<Member>> {
         self.open()?;
-        let mut members = Vec::new();
+        self.structures_open += 1;
+        let mut members: Vec<Member> = Vec::new();
         while !self.closed()? {
             let aliased = matches!(self.peek_word(), Some("typealias" | "typedef"));
             if aliased && self.declaration()? {
                 continue;
             }
-            let declared = self.declarators()?;
-            members.extend(declared.into_iter().map(|(name, ty)| Member {
-                name: name.into(),
-                ty,
-                escaped: true,
-            }));
+            for (name, ty) in self.declarators()? {
+                self.check_name(name);
+                self.check_variant(&ty, &members);
+                members.push(Member {
+                    name: name.into(),
+                    ty,
+                    escaped: true,
+                });
+            }
             self.expect(";")?;
         }
+        self.structures_open -= 1;
+        self.check_members(&members);
         Ok(members)
     }
 
@@ -495,7 +537,9 @@ impl<'a> Parser<'a> {
         let name = self.accept_name();
         let mut selector = None;
         if self.accept("<") {
-            selector = Some(Reference::Words(self.path_words()?));
+            let words = self.path_words()?;
+            self.check_reference(&words);
+            selector = Some(Reference::Words(words));
             self.expect(">")?;
         }
         if !self.at("{") {
@@ -541,6 +585,7 @@ impl<'a> Parser<'a> {
             ));
         };
         let mappings = self.mappings()?;
+        self.check_labels(int, &mappings);
         let kind = TypeKind::Enum(int.clone(), mappings.into());
         let ty = self.make(kind, container.align_bits)?;
         if let Some(name) = name {
@@ -611,6 +656,7 @@ impl<'a> Parser<'a> {
                 while let Some(Token::Text(more)) = &self.next {
                     text.to_mut().push_str(more);
                     self.bump();
+                    self.violates(self.taken_to, "two texts one after the other as one value");
                 }
                 Ok(AttributeValue::Text(text))
             }

@@ -13,6 +13,7 @@ use super::lexer::{Spot, refuse};
 use super::metadata::Piece;
 use super::parser::Parser;
 use super::types::Type;
+use super::violations::Violations;
 use crate::writer::EnvValue;
 
 /// A clock of the trace.
@@ -97,6 +98,8 @@ pub struct Schema {
     pub(crate) remarks: Vec<ClassRemarks>,
     pub(crate) streams: BTreeMap<u64, StreamLayout>,
     pub(crate) packet_header: Option<super::layout::Node>,
+    /// Where the metadata breaks the standard and was read all the same.
+    pub violations: Violations,
 }
 
 /// What the blocks of the metadata say, before layouts are compiled.
@@ -108,6 +111,7 @@ pub(crate) struct Declarations {
     pub packet_header: Option<Arc<Type>>,
     pub streams: BTreeMap<u64, StreamDeclaration>,
     pub events: Vec<EventDeclaration>,
+    pub violations: Violations,
 }
 
 impl Schema {
@@ -116,17 +120,23 @@ impl Schema {
     /// # Errors
     /// [`event::ErrorKind::Corrupt`] with the line and what was found there.
     pub fn parse(text: &str) -> Result<Schema> {
-        Schema::parse_pieces(text, &[])
+        Schema::parse_pieces(text, &[], None)
     }
 
-    /// The same of a text of which pieces lie in a file.
-    pub(crate) fn parse_pieces(text: &str, pieces: &[Piece]) -> Result<Schema> {
+    /// The same of a text of which pieces lie in a file, in packets of this byte order.
+    pub(crate) fn parse_pieces(
+        text: &str,
+        pieces: &[Piece],
+        packets_are_big: Option<bool>,
+    ) -> Result<Schema> {
         if ctf2::is_ctf2(text) {
             return compile(ctf2::declarations(text)?, "2");
         }
         let mut parser = Parser::new(text, pieces);
         let mut declared = Declarations::default();
+        parser.check_text(packets_are_big);
         let read = declared.read(&mut parser);
+        declared.violations = parser.take_violations();
         parser.into_failure().map_or(read, Err)?;
         if declared.streams.is_empty() {
             declared.streams.insert(0, StreamDeclaration::default());
@@ -173,6 +183,7 @@ impl Declarations {
         if parser.at_end() {
             return Err(refuse(parser.spot(), "no declaration at all"));
         }
+        let mut without_stream = Vec::new();
         while !parser.at_end() {
             if parser.accept(";") || parser.declaration()? {
                 continue;
@@ -180,7 +191,16 @@ impl Declarations {
             let at = parser.next_at();
             let name = parser.word()?;
             let block = parser.block()?;
+            parser.check_block(name, &block);
+            if name == "event" && block.value("stream_id").is_none() {
+                without_stream.push(at);
+            }
             self.add(name, &block, &|| parser.spot_of(at))?;
+        }
+        for at in without_stream {
+            if self.streams.len() > 1 {
+                parser.violates(at, "an event without a stream_id where streams are several");
+            }
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::wire::{
     BODY, Choice, ClassWire, Int, Kind, Member, Node, Shows, Span, SubByte, written_name,
 };
 use super::{Dialect, StreamMeta};
+use crate::keywords::is_keyword;
 
 /// Lowers the fields of one stream class.
 pub(super) struct Lowering<'s> {
@@ -317,42 +318,12 @@ impl<'l> Builder<'l> {
     }
 }
 
-/// Words that TSDL keeps for itself (CTF 1.8, section C.1.2).
-const KEYWORDS: [&str; 25] = [
-    "align",
-    "callsite",
-    "char",
-    "clock",
-    "const",
-    "double",
-    "enum",
-    "env",
-    "event",
-    "float",
-    "floating_point",
-    "int",
-    "integer",
-    "long",
-    "short",
-    "signed",
-    "stream",
-    "string",
-    "struct",
-    "trace",
-    "typealias",
-    "typedef",
-    "unsigned",
-    "variant",
-    "void",
-];
-
 /// A choice's name as it is written: bare, because labels are, unless TSDL forbids it.
 fn choice_name(name: &str, dialect: Dialect) -> String {
     let written = written_name(name, dialect);
     let is_word = written.starts_with(|c: char| c.is_ascii_alphabetic());
-    let is_keyword = KEYWORDS.contains(&written.as_str());
     match dialect {
-        Dialect::Ctf18 if is_keyword || !is_word => format!("_{written}"),
+        Dialect::Ctf18 if is_keyword(&written) || !is_word => format!("_{written}"),
         _ => written,
     }
 }

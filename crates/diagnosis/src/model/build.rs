@@ -176,11 +176,8 @@ impl Builder {
                     self.log(task, time_ns, dest, MomentKind::Migrate);
                 }
             }
-            Sched::PiSetprio { tid, prio } => {
-                let (tid, prio) = (
-                    event.i64(tid) as i32,
-                    Prio::from_lttng(event.i64(prio) as i32),
-                );
+            Sched::PiSetprio(fields) => {
+                let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
                 self.set_prio(cpu, time_ns, tid, prio);
             }
         }

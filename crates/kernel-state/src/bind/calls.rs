@@ -161,7 +161,14 @@ impl CallNames {
 }
 
 pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
-    let name = class.name.as_str();
+    let name = class.kernel_name();
+    if class.is_of_perf() {
+        // Without the kernel's table of numbers, what `raw_syscalls` has names no call.
+        return match name.strip_prefix("sys_enter_") {
+            Some(call) => Some(entry(call, class, calls)),
+            None => name.starts_with("sys_exit_").then(|| leave(class)),
+        };
+    }
     if let Some(call) = name
         .strip_prefix("syscall_entry_")
         .or_else(|| name.strip_prefix("sys_"))
@@ -171,13 +178,17 @@ pub(super) fn bind(class: &EventClass, calls: &mut CallNames) -> Option<Call> {
     if !name.starts_with("exit_syscall") && !name.starts_with("syscall_exit_") {
         return None;
     }
+    Some(leave(class))
+}
+
+fn leave(class: &EventClass) -> Call {
     let signed = |ret: FieldId| match &class.fields[usize::from(ret.0)].ty {
         FieldType::Integer(integer) => (ret, integer.signed),
         _ => (ret, true),
     };
-    Some(Call::Exit {
+    Call::Exit {
         ret: class.field("ret").map(signed),
-    })
+    }
 }
 
 fn entry(call: &str, class: &EventClass, calls: &mut CallNames) -> Call {

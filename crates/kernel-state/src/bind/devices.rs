@@ -41,7 +41,7 @@ pub enum Device {
 
 pub(super) fn bind(class: &EventClass) -> Option<Device> {
     let field = |field: &str| class.field(field);
-    Some(match class.name.as_str() {
+    Some(match class.kernel_name() {
         "block_bio_remap" => Device::BlockRemap {
             dev: field("dev")?,
             sector: field("sector")?,

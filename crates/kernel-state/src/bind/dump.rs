@@ -27,7 +27,7 @@ pub enum Dump {
 
 pub(super) fn bind(class: &EventClass) -> Option<Dump> {
     let field = |field: &str| class.field(field);
-    Some(match class.name.as_str() {
+    Some(match class.kernel_name() {
         "lttng_statedump_process_state" => Dump::Process {
             tid: field("tid")?,
             pid: field("pid")?,

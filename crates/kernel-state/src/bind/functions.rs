@@ -17,7 +17,7 @@ pub struct Function {
 
 pub(super) fn bind(class: &EventClass) -> Option<Function> {
     let field = |field: &str| class.field(field);
-    let (enters, address) = match class.name.as_str() {
+    let (enters, address) = match class.kernel_name() {
         "lttng_ust_cyg_profile:func_entry" | "lttng_ust_cyg_profile_fast:func_entry" => {
             (true, field("addr"))
         }

@@ -95,7 +95,7 @@ pub const IRQ_THREAD_WAKE_NS_MAX: i64 = 100_000;
 
 pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
     let field = |field: &str| class.field(field);
-    Some(match class.name.as_str() {
+    Some(match class.kernel_name() {
         "irq_handler_entry" => Handler::IrqEntry {
             irq: field("irq")?,
             name: field("name"),

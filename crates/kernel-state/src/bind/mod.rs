@@ -26,7 +26,9 @@ pub use dump::Dump;
 pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_machine};
-pub use sched::{CLONE_THREAD, ExecFields, Life, Sched, SwitchFields, TaskFields, WakeKind};
+pub use sched::{
+    CLONE_THREAD, ExecFields, Life, PrioFields, Sched, SwitchFields, TaskFields, WakeKind,
+};
 
 /// An event class that is understood.
 #[derive(Clone, Copy, Debug)]

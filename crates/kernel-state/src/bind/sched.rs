@@ -12,10 +12,28 @@ pub enum Sched {
     Wake(WakeKind, TaskFields),
     /// [`TaskFields::cpu`] is the one it moves to.
     Migrate(TaskFields),
-    PiSetprio {
-        tid: FieldId,
-        prio: FieldId,
-    },
+    PiSetprio(PrioFields),
+}
+
+/// Fields of `sched_pi_setprio`.
+#[derive(Clone, Copy, Debug)]
+pub struct PrioFields {
+    tid: FieldId,
+    prio: FieldId,
+    /// To add to the priority to be on LTTng's scale.
+    prio_offset: i32,
+}
+
+impl PrioFields {
+    /// The thread that has another priority from now on.
+    pub fn tid(&self, event: &EventView<'_>) -> i32 {
+        event.i64(self.tid) as i32
+    }
+
+    /// That priority, on LTTng's scale.
+    pub fn prio(&self, event: &EventView<'_>) -> i32 {
+        (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
+    }
 }
 
 /// Which of the three events a wake-up has.
@@ -169,34 +187,40 @@ pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
             context: Context::bind(class),
         })
     };
+    // Perf hands out what the kernel wrote.
+    let offset = match class.is_of_perf() {
+        true => -MAX_RT_PRIO,
+        false => 0,
+    };
     let wake = |kind| {
         let offset = match has_kernel_prio_in_wakeups(trace, class) {
             true => -MAX_RT_PRIO,
-            false => 0,
+            false => offset,
         };
         task("", offset, "target_cpu").map(|fields| Sched::Wake(kind, fields))
     };
-    match class.name.as_str() {
+    match class.kernel_name() {
         "sched_switch" => Some(Sched::Switch(SwitchFields {
-            prev: task("prev_", 0, "")?,
+            prev: task("prev_", offset, "")?,
             prev_state: field("prev_state")?,
-            next: task("next_", 0, "")?,
+            next: task("next_", offset, "")?,
         })),
         "sched_waking" => wake(WakeKind::Waking),
         "sched_wakeup" => wake(WakeKind::Wakeup),
         "sched_wakeup_new" => wake(WakeKind::WakeupNew),
-        "sched_migrate_task" => task("", 0, "dest_cpu").map(Sched::Migrate),
-        "sched_pi_setprio" => Some(Sched::PiSetprio {
+        "sched_migrate_task" => task("", offset, "dest_cpu").map(Sched::Migrate),
+        "sched_pi_setprio" => Some(Sched::PiSetprio(PrioFields {
             tid: tid(class, "")?,
             prio: field("newprio")?,
-        }),
+            prio_offset: offset,
+        })),
         _ => None,
     }
 }
 
 pub(super) fn life(class: &EventClass) -> Option<Life> {
     let field = |field: &str| class.field(field);
-    Some(match class.name.as_str() {
+    Some(match class.kernel_name() {
         "sched_process_fork" => Life::Fork {
             parent_pid: field("parent_pid")?,
             parent_comm: field("parent_comm")?,

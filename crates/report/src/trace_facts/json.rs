@@ -56,19 +56,22 @@ fn part_json(part: &PartInfo) -> Value {
             "wall_offset_ns": clock.wall_offset.as_ns(),
         })
     };
+    let violation =
+        |violation: &trace::Violation| json!({"line": violation.line, "what": violation.what});
     let uuid = |bytes: &[u8; 16]| {
         let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
         digits.collect::<String>()
     };
     json!({
         "path": part.path,
-        "format": "CTF",
         "format": part.format,
         "format_version": part.format_version,
         "uuid": part.uuid.as_ref().map(uuid),
         "environment": part.environment,
         "clocks": part.clocks.iter().map(clock).collect::<Vec<_>>(),
         "streams": part.streams.iter().map(stream_json).collect::<Vec<_>>(),
+        "violation_count": part.violations.count,
+        "violations": part.violations.first.iter().map(violation).collect::<Vec<_>>(),
     })
 }
 

@@ -115,9 +115,28 @@ fn missing(text: &mut String, facts: &TraceFacts) {
             ),
         );
     }
+    for part in &facts.parts {
+        violations(text, part);
+    }
     let unnamed = facts.damage_count - facts.damages.len() as u64;
     if unnamed > 0 {
         line(text, format_args!("damage   {unnamed} more"));
+    }
+}
+
+fn violations(text: &mut String, part: &PartInfo) {
+    let found = &part.violations;
+    let path = match part.path.as_str() {
+        "" => String::new(),
+        path => format!("of {path}, "),
+    };
+    for violation in &found.first {
+        let (at, what) = (violation.line, &violation.what);
+        line(text, format_args!("metadata {path}line {at}: {what}"));
+    }
+    let unnamed = found.count - found.first.len() as u64;
+    if unnamed > 0 {
+        line(text, format_args!("metadata {path}{unnamed} more"));
     }
 }
 

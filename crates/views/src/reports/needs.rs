@@ -77,8 +77,8 @@ impl Family {
     /// What its reports need and a trace of these classes cannot have.
     pub fn missing(self, classes: &[EventClass]) -> Vec<Need> {
         let is_one = |class: &EventClass, name: &str| match name.ends_with('_') {
-            true => class.name.starts_with(name),
-            false => class.name == name,
+            true => class.kernel_name().starts_with(name),
+            false => class.kernel_name() == name,
         };
         let has = |need: &Need| {
             let mut names = need.names.iter();
