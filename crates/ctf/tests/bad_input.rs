@@ -95,6 +95,17 @@ fn a_wrong_magic_number_is_named_and_the_next_packet_is_found() {
 }
 
 #[test]
+fn the_reader_stands_at_the_last_event_when_a_time_makes_no_sense() {
+    let schema = Schema::parse(METADATA).unwrap();
+    let bytes = packet(&[number(1, 10), number(u64::MAX / 2, 20)].concat());
+    let mut reader = StreamReader::new(&schema, &bytes);
+    assert!(matches!(reader.step(), Step::Event));
+    assert!(matches!(reader.step(), Step::Damage(_)));
+    // Else its stream would wait behind all others for that time to come.
+    assert_eq!(reader.time_ns(), 1_000_000_000);
+}
+
+#[test]
 fn an_unknown_stream_is_named_and_the_next_packet_is_found() {
     let mut bad = packet(&number(5, 20));
     bad[20] = 77;

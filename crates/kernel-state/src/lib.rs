@@ -123,7 +123,7 @@ impl Kernel {
     /// Nothing is known yet. What it `follows` besides is up to the questions.
     pub fn new(trace: &Trace, follows: Follow) -> Kernel {
         let binding = Binding::new(trace);
-        let families = binding.families();
+        let families = binding.families(trace);
         Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
             has_wakeup: families.wakeup,

@@ -3,6 +3,7 @@
 use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, TimeRange, Value};
 use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace};
 
+mod faces;
 mod lives;
 
 /// A task of a synthetic trace. Priorities are on the kernel's internal scale.

@@ -60,6 +60,9 @@ pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::Symbols;
 
+/// So many events at most are looked at to learn which classes a trace has, see [`Trace::look`].
+pub const LOOK_EVENTS_MAX: u64 = 1 << 17;
+
 /// Facts of the machine and the tracer that a trace carries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceInfo {
@@ -81,8 +84,6 @@ pub struct Trace {
     symbols: OnceLock<Symbols>,
     /// What was opened: the symbols may lie there.
     roots: Vec<PathBuf>,
-    /// See [`Trace::classes_with_events`].
-    with_events: OnceLock<Vec<bool>>,
     source: Source,
 }
 
@@ -170,25 +171,25 @@ impl Trace {
         &self.classes
     }
 
-    /// Which classes have events, by their ids: a trace declares more than it has, trace-cmd all of
-    /// the kernel's. Learned by a walk over the whole trace when this is first asked for.
+    /// Looks at which classes have events: a trace declares more than it has, trace-cmd all of the
+    /// kernel's. Ends once `is_enough` says so of a class, or at [`LOOK_EVENTS_MAX`], which is short
+    /// beside a walk over a large trace. Whether all events were seen.
     ///
     /// # Errors
     /// As [`Cursor::next`].
-    pub fn classes_with_events(&self) -> event::Result<&[bool]> {
-        if let Some(known) = self.with_events.get() {
-            return Ok(known);
-        }
-        let mut has_events = vec![false; self.classes.len()];
-        self.cursor(TimeRange::ALL).each(|item| {
-            if let Item::Event(event) = item
-                && let Some(has) = has_events.get_mut(event.class().0 as usize)
-            {
-                *has = true;
+    pub fn look(&self, mut is_enough: impl FnMut(ClassId) -> bool) -> event::Result<bool> {
+        let mut cursor = self.cursor(TimeRange::ALL);
+        let mut seen = 0;
+        while let Some(item) = cursor.next()? {
+            let Item::Event(event) = item else {
+                continue;
+            };
+            seen += 1;
+            if is_enough(event.class()) || seen == LOOK_EVENTS_MAX {
+                return Ok(false);
             }
-            Ok(())
-        })?;
-        Ok(self.with_events.get_or_init(|| has_events))
+        }
+        Ok(true)
     }
 
     /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.

@@ -73,7 +73,6 @@ impl MemoryTrace {
             classes: self.classes.into(),
             symbols: self.symbols.into(),
             roots: Vec::new(),
-            with_events: std::sync::OnceLock::new(),
             source: Source::Memory {
                 events: self.events,
                 losses: self.losses,

@@ -81,7 +81,6 @@ impl Trace {
             classes,
             symbols: OnceLock::new(),
             roots: roots.iter().map(|root| root.path.clone()).collect(),
-            with_events: OnceLock::new(),
             source,
         })
     }

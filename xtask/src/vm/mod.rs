@@ -7,6 +7,7 @@ mod claims;
 mod console;
 mod coverage;
 mod cpio;
+mod damage;
 mod debs;
 mod disturb;
 mod gaps;
@@ -51,6 +52,9 @@ pub const USAGE: &str = "\
   vm run [--core] [--kernel K] [--fail-fast] [--scenario PART,…] [--program RTSCOPE] [CASE…]
                     cases on kernels; all when none is named; with a program of
                     yours instead of a release build of this tree
+  vm damage [--seed N] [--program RTSCOPE] [FOLDER…]
+                    recordings that runs left behind, or those below FOLDER, each
+                    damaged at 20 places: who is accused then?
   vm try KERNEL SCRIPT [FILE…]
                     a script of yours in a guest, with these files in /root
   vm shell KERNEL [PROFILE]   a shell in a guest with the injectors";
@@ -69,6 +73,7 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
             }
         }
         ["run", rest @ ..] => return cells(repository, rest),
+        ["damage", rest @ ..] => return damaged(repository, rest),
         ["try", kernel, script, files @ ..] => return trial(repository, kernel, script, files),
         ["shell", kernel] => shell(repository, kernel, "causal")?,
         ["shell", kernel, profile] => shell(repository, kernel, profile)?,
@@ -126,6 +131,29 @@ fn cells(repository: &Path, words: &[&str]) -> Result<ExitCode> {
         .retain(|case| names.is_empty() || names.contains(&case.name.as_str()));
     plan.kernels = chosen(repository, &kernels)?;
     report(&plan.run(repository)?)
+}
+
+/// Damages the recordings of earlier runs, or of the folders that are named.
+fn damaged(repository: &Path, words: &[&str]) -> Result<ExitCode> {
+    let (mut program, mut seed) = (None, 1);
+    let mut folders = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--seed" => seed = words.next().context("--seed wants a number")?.parse()?,
+            "--program" => {
+                let path = words.next().context("--program wants a path")?;
+                program = Some(std::path::absolute(path)?);
+            }
+            folder => folders.push(PathBuf::from(folder)),
+        }
+    }
+    let mut suite = Suite::new(repository)?;
+    suite.program = program;
+    if folders.is_empty() {
+        folders.push(suite.artefacts().to_owned());
+    }
+    damage::run(&suite.rtscope()?, &folders, seed)
 }
 
 /// For `make test`: the core set, the few cells that every change must pass, or all cells.

@@ -305,7 +305,7 @@ impl Suite {
     }
 
     /// The release build of the program under test, made once for a suite.
-    fn rtscope(&mut self) -> Result<PathBuf> {
+    pub fn rtscope(&mut self) -> Result<PathBuf> {
         if self.program.is_none() {
             let mut build = run::cargo(&self.repository);
             build.args(["build", "--release", "--package", "cli"]);

@@ -290,16 +290,31 @@ fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool
     Ok(pass)
 }
 
-/// Says which events are not in the trace at all, and how to record them; whether there are such.
-fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
-    let mut missing: Vec<Need> = Vec::new();
-    for report in reports {
-        for need in report.family.missing(trace.classes()) {
-            if !missing.contains(&need) {
-                missing.push(need);
-            }
+/// The needs of these reports that the trace does not meet: it declares no such class, or is so
+/// short that a look at all of it finds none of its events.
+fn missing(reports: &[Report], trace: &Trace) -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    for need in reports.iter().flat_map(|report| report.family.needs()) {
+        if !needs.contains(need) {
+            needs.push(*need);
         }
     }
+    let is_declared = |need: &Need| trace.classes().iter().any(|class| need.is_met_by(class));
+    let mut unmet: Vec<Need> = needs.iter().copied().filter(is_declared).collect();
+    let whole = trace.look(|class| {
+        let class = &trace.classes()[class.0 as usize];
+        unmet.retain(|need| !need.is_met_by(class));
+        unmet.is_empty()
+    });
+    // A trace that cannot be read is for the walk to report.
+    let is_absent = |need: &Need| unmet.contains(need) && matches!(whole, Ok(true));
+    needs.retain(|need| !is_declared(need) || is_absent(need));
+    needs
+}
+
+/// Says which events are not in the trace at all, and how to record them; whether there are such.
+fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
+    let missing = missing(reports, trace);
     for need in &missing {
         let star = |name: &&str| match name.ends_with('_') {
             true => format!("{name}*"),

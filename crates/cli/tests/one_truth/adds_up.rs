@@ -2,12 +2,11 @@
 
 use views::reports::ReportOptions;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Told};
 use crate::prove::{Claim, at_least, at_most, same};
-use crate::recording::Recording;
 
-pub fn states_of_each_cpu_add_up_to_the_range(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn states_of_each_cpu_add_up_to_the_range(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     answers.cpus.iter().try_for_each(|(cpu, states)| {
         let sum_ns = states.busy_ns() + states.idle_ns + states.unknown_ns;
         same(
@@ -18,8 +17,8 @@ pub fn states_of_each_cpu_add_up_to_the_range(recording: &Recording) -> Claim {
     })
 }
 
-pub fn states_of_each_thread_add_up_to_the_range(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn states_of_each_thread_add_up_to_the_range(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     answers.threads().try_for_each(|(tid, states)| {
         let known_ns = states.on_cpu_ns() + states.waiting_ns + states.blocked_ns;
         same(
@@ -31,8 +30,8 @@ pub fn states_of_each_thread_add_up_to_the_range(recording: &Recording) -> Claim
     })
 }
 
-pub fn a_cpu_is_busy_in_resources_when_it_is_in_states(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn a_cpu_is_busy_in_resources_when_it_is_in_states(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     answers.cpus.iter().try_for_each(|(cpu, states)| {
         let busy_ns = answers.busy_ns.get(cpu).copied().unwrap_or(0);
         let what = format!("CPU {cpu}: busy in resources");
@@ -42,8 +41,8 @@ pub fn a_cpu_is_busy_in_resources_when_it_is_in_states(recording: &Recording) ->
     })
 }
 
-pub fn every_report_says_how_much_is_unknown(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn every_report_says_how_much_is_unknown(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     for (report, unknown_ns) in &answers.unknown_ns {
         for (cpu, states) in &answers.cpus {
             let said_ns = unknown_ns.get(cpu).copied().unwrap_or(0);
@@ -60,9 +59,10 @@ pub fn every_report_says_how_much_is_unknown(recording: &Recording) -> Claim {
     Ok(())
 }
 
-pub fn threads_on_a_cpu_have_at_most_all_of_it_in_cputop(recording: &Recording) -> Claim {
-    let trace = recording.trace();
-    for cpu in 0..recording.truth.cpus() as u32 {
+pub fn threads_on_a_cpu_have_at_most_all_of_it_in_cputop(told: &impl Told) -> Claim {
+    let trace = told.opened();
+    let cpus = told.answers()?.cpus;
+    for cpu in cpus.into_keys() {
         let options = ReportOptions {
             cpus: vec![cpu],
             ..ReportOptions::default()
@@ -77,8 +77,8 @@ pub fn threads_on_a_cpu_have_at_most_all_of_it_in_cputop(recording: &Recording) 
     Ok(())
 }
 
-pub fn a_cpu_that_idles_is_not_busy_in_cputop(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn a_cpu_that_idles_is_not_busy_in_cputop(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     answers.cpus.iter().try_for_each(|(cpu, states)| {
         let busy_ns = answers.top_cpu_ns.get(cpu).copied().unwrap_or(0);
         let not_idle_ns = answers.window.ns() - states.idle_ns;

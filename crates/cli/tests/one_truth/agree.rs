@@ -7,10 +7,9 @@ use event::{Duration, TimeRange};
 use trace::Trace;
 use views::{BudgetFinding, Rules, check_budgets};
 
-use crate::answers::{Answers, Wait};
+use crate::answers::{Answers, Told, Wait};
 use crate::prove::{Claim, same};
-use crate::recording::Recording;
-use crate::truth::{Doing, Window};
+use crate::recording::{Recording, Wakes};
 
 /// The diagnosis of every task; none where the trace has nothing to diagnose.
 pub fn diagnosis(trace: &Trace, threshold: Option<Duration>) -> Option<Diagnosis> {
@@ -33,8 +32,8 @@ pub fn checked(trace: &Trace, name: &str, limit: &str) -> Result<BudgetFinding, 
     findings.into_iter().next().ok_or("no finding".to_owned())
 }
 
-pub fn a_thread_has_the_same_time_in_cputop_and_states(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn a_thread_has_the_same_time_in_cputop_and_states(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     let tids: BTreeSet<_> = answers
         .top_ns
         .keys()
@@ -52,8 +51,8 @@ pub fn a_thread_has_the_same_time_in_cputop_and_states(recording: &Recording) ->
         })
 }
 
-pub fn threads_run_as_long_as_their_cpus_in_states(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn threads_run_as_long_as_their_cpus_in_states(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     let threads = answers.threads.iter().filter(|(tid, _)| **tid != 0);
     let of_threads: i64 = threads
         .map(|(_, states)| states.run_ns + states.call_ns)
@@ -63,16 +62,10 @@ pub fn threads_run_as_long_as_their_cpus_in_states(recording: &Recording) -> Cla
     same("all threads, all CPUs in states", of_threads, of_cpus)
 }
 
-pub fn a_thread_waits_for_a_cpu_as_long_in_dependency_as_in_states(recording: &Recording) -> Claim {
-    let answers = Answers::of(&recording.trace())?;
+pub fn a_thread_waits_for_a_cpu_as_long_in_dependency_as_in_states(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     answers.threads().try_for_each(|(tid, states)| {
-        let end_ns = answers.window.end_ns;
-        let last = Window {
-            begin_ns: end_ns - 1,
-            end_ns,
-        };
-        let waits = |doing: &Doing| matches!(doing, Doing::Waiting { .. });
-        if recording.truth.task_ns(*tid, last, waits) > 0 {
+        if told.waits_at(*tid, answers.window.end_ns) {
             // A wait that is open at the end has nobody yet who left the CPU to it.
             return Ok(());
         }
@@ -91,7 +84,7 @@ pub fn a_thread_waits_for_a_cpu_as_long_in_dependency_as_in_states(recording: &R
 
 /// The waits from wake-up to switch-in that a diagnosis splits into terms, with whether all of
 /// their time is recorded.
-fn diagnosed(diagnosis: &Diagnosis) -> BTreeMap<Wait, bool> {
+fn diagnosed(trace: &Trace, diagnosis: &Diagnosis) -> BTreeMap<Wait, bool> {
     let wait = |late: &LateActivation| {
         let tid = late.task.tid.0;
         let mut wakings = late.steps.iter().rev();
@@ -99,8 +92,8 @@ fn diagnosed(diagnosis: &Diagnosis) -> BTreeMap<Wait, bool> {
         let last = late.steps.last()?;
         let wait = Wait {
             tid,
-            begin_ns: waking.time.as_ns(),
-            end_ns: late.end.as_ns(),
+            begin_ns: trace.wall_ns(waking.time),
+            end_ns: trace.wall_ns(late.end),
         };
         let came = last.kind == StepKind::SwitchIn;
         came.then_some((wait, late.ledger.grade == Grade::Complete))
@@ -108,13 +101,13 @@ fn diagnosed(diagnosis: &Diagnosis) -> BTreeMap<Wait, bool> {
     diagnosis.activations.iter().filter_map(wait).collect()
 }
 
-pub fn diagnose_splits_the_waits_that_schedlog_lists(recording: &Recording) -> Claim {
-    let trace = recording.trace();
-    let answers = Answers::of(&trace)?;
+pub fn diagnose_splits_the_waits_that_schedlog_lists(told: &impl Told) -> Claim {
+    let trace = told.opened();
+    let answers = told.answers()?;
     let Some(diagnosis) = diagnosis(&trace, None) else {
         return Ok(());
     };
-    let split = diagnosed(&diagnosis);
+    let split = diagnosed(&trace, &diagnosis);
     for wait in &answers.waits {
         if !split.contains_key(wait) {
             return Err(format!("only in schedlog: {wait:?}"));
@@ -129,9 +122,29 @@ pub fn diagnose_splits_the_waits_that_schedlog_lists(recording: &Recording) -> C
     Ok(())
 }
 
-pub fn counts_and_the_worst_wait_are_the_same_in_all_verbs(recording: &Recording) -> Claim {
-    let trace = recording.trace();
-    let answers = Answers::of(&trace)?;
+/// Where a task was woken before it had left its CPU, schedlog begins its wait with the second event
+/// of the wake-up and diagnose with the first: only the ends are one.
+pub fn diagnose_has_the_ends_of_the_waits_that_schedlog_lists(told: &impl Told) -> Claim {
+    let trace = told.opened();
+    let Some(diagnosis) = diagnosis(&trace, None) else {
+        return Ok(());
+    };
+    let split = diagnosed(&trace, &diagnosis);
+    let begins: BTreeMap<(i32, i64), i64> = split
+        .keys()
+        .map(|wait| ((wait.tid, wait.end_ns), wait.begin_ns))
+        .collect();
+    for wait in &told.answers()?.waits {
+        match begins.get(&(wait.tid, wait.end_ns)) {
+            Some(begin_ns) if *begin_ns <= wait.begin_ns => {}
+            other => return Err(format!("only in schedlog: {wait:?}, diagnose {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+pub fn counts_and_the_worst_wait_are_the_same_in_all_verbs(told: &impl Told) -> Claim {
+    let answers = told.answers()?;
     let mut listed: BTreeMap<i32, (u64, i64)> = BTreeMap::new();
     for wait in &answers.waits {
         let (count, worst_ns) = listed.entry(wait.tid).or_default();
@@ -166,14 +179,13 @@ pub fn counts_and_the_worst_wait_are_the_same_in_all_verbs(recording: &Recording
     same("the worst in schedlog, schedtop", worst_ns, top_ns)
 }
 
-pub fn check_counts_the_wakeups_that_schedstats_counts(recording: &Recording) -> Claim {
-    let trace = recording.trace();
-    let answers = Answers::of(&trace)?;
+pub fn check_counts_the_wakeups_that_schedstats_counts(told: &impl Told) -> Claim {
+    let trace = told.opened();
+    let answers = told.answers()?;
     // Names change hands and threads, so that only the sum over all names can be compared.
-    let names: BTreeSet<&str> = names(recording);
     let (mut samples, mut worst_ns) = (0, 0);
-    for name in names {
-        let finding = checked(&trace, name, "100s")?;
+    for name in told.names() {
+        let finding = checked(&trace, &name, "100s")?;
         samples += finding.samples;
         let worst = finding.worst.map_or(0, |range| range.duration().as_ns());
         worst_ns = worst_ns.max(worst);
@@ -192,4 +204,27 @@ pub fn check_counts_the_wakeups_that_schedstats_counts(recording: &Recording) ->
 pub fn names(recording: &Recording) -> BTreeSet<&'static str> {
     let kept = recording.kept.iter().chain(&recording.hidden);
     kept.flat_map(|record| record.names()).collect()
+}
+
+/// What all verbs say, as one text.
+fn said(trace: &Trace) -> Result<String, String> {
+    let answers = format!("{:?}", Answers::of(trace)?);
+    let diagnosed = diagnosis(trace, None).map(|found| format!("{:?}", found.activations));
+    Ok(answers + &diagnosed.unwrap_or_default())
+}
+
+pub fn what_perf_recorded_says_what_lttng_says(recording: &Recording) -> Claim {
+    let lttng = said(&recording.trace())?;
+    same("LTTng, perf", lttng, said(&recording.trace_of_perf())?)
+}
+
+pub fn a_wake_up_event_that_never_happens_changes_nothing(recording: &Recording) -> Claim {
+    let (absent, like) = match recording.wakes {
+        Wakes::Both => return Ok(()),
+        Wakes::OnlyWaking => ("sched_wakeup", "sched_waking"),
+        Wakes::OnlyWakeup => ("sched_waking", "sched_wakeup"),
+    };
+    let without = said(&recording.trace())?;
+    let declared = recording.trace_with(absent, like);
+    same("not declared, declared", without, said(&declared)?)
 }

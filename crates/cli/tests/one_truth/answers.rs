@@ -1,10 +1,11 @@
 //! What the reports say about one trace, by the names of their columns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trace::Trace;
 use views::reports::{Cell, REPORTS, Report, ReportOptions, Table, Tick, run_reports};
 
+use crate::damage::Opened;
 use crate::truth::Window;
 
 /// What is asked; each is a report by its name.
@@ -95,7 +96,24 @@ pub struct Answers {
     pub behind_ns: BTreeMap<(i32, Option<i32>), i64>,
 }
 
-type Answer<T> = Result<T, String>;
+pub type Answer<T> = Result<T, String>;
+
+/// A trace of which claims are made.
+pub trait Told {
+    /// It, to be asked.
+    fn opened(&self) -> Opened;
+
+    /// What the reports say.
+    fn answers(&self) -> Answer<Answers> {
+        Answers::of(&self.opened())
+    }
+
+    /// Names, or patterns, that mean all threads.
+    fn names(&self) -> BTreeSet<String>;
+
+    /// Whether a thread waits for a CPU right before this instant.
+    fn waits_at(&self, tid: i32, at_ns: i64) -> bool;
+}
 
 /// A row whose cells are found by the keys of their columns.
 struct Row<'t> {

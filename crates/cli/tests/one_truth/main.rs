@@ -7,6 +7,7 @@ mod adds_up;
 mod agree;
 mod answers;
 mod cases;
+mod corpus;
 mod damage;
 mod known;
 mod machine;
@@ -133,5 +134,23 @@ fn every_wait_of_a_complete_recording_is_listed() {
         "every_wait_of_a_complete_recording_is_listed",
         Fault::None,
         known::every_wait_of_a_complete_recording_is_listed,
+    );
+}
+
+#[test]
+fn what_perf_recorded_says_what_lttng_says() {
+    holds(
+        "what_perf_recorded_says_what_lttng_says",
+        Fault::None,
+        agree::what_perf_recorded_says_what_lttng_says,
+    );
+}
+
+#[test]
+fn a_wake_up_event_that_never_happens_changes_nothing() {
+    holds(
+        "a_wake_up_event_that_never_happens_changes_nothing",
+        Fault::None,
+        agree::a_wake_up_event_that_never_happens_changes_nothing,
     );
 }

@@ -1,16 +1,18 @@
 //! What a recorder keeps of a story: switches that the kernel hides, stretches that are lost, CPUs
 //! whose events begin late.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use proptest::prelude::*;
 use testkit::SyntheticTrace;
 use trace::Trace;
 
+use crate::agree::names;
+use crate::answers::Told;
 use crate::damage::{Damage, Opened, damaged};
 use crate::story::{Happening, Record, Story, stories};
-use crate::truth::{TrueWait, Truth, Window};
+use crate::truth::{Doing, TrueWait, Truth, Window};
 
 /// Which events tell of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,16 +168,29 @@ impl Recording {
         }
     }
 
+    /// The same recording as `perf data convert` writes it.
+    pub fn trace_of_perf(&self) -> Trace {
+        self.synthetic().by_perf().build()
+    }
+
+    /// The same, of which a class is declared besides that never happens.
+    pub fn trace_with(&self, absent: &str, like: &str) -> Trace {
+        self.synthetic().declares(absent, like).build()
+    }
+
     fn in_memory(&self) -> Trace {
+        self.synthetic().build()
+    }
+
+    fn synthetic(&self) -> SyntheticTrace {
         let trace = SyntheticTrace::new().cpus(self.truth.cpus() as u32);
         let trace = self
             .kept
             .iter()
             .fold(trace, |trace, record| record.add_to(trace));
-        let lost = self.lost.iter().fold(trace, |trace, (cpu, stretch)| {
+        self.lost.iter().fold(trace, |trace, (cpu, stretch)| {
             trace.lost_on(*cpu, stretch.begin_ns, stretch.end_ns)
-        });
-        lost.build()
+        })
     }
 
     /// Whether bytes that are damaged still read as events, but others. Nobody can know of all.
@@ -312,6 +327,25 @@ impl Recording {
             reached_ns = reached_ns.max(gap.end_ns);
         }
         unknown_ns
+    }
+}
+
+impl Told for Recording {
+    fn opened(&self) -> Opened {
+        self.trace()
+    }
+
+    fn names(&self) -> BTreeSet<String> {
+        names(self).into_iter().map(str::to_owned).collect()
+    }
+
+    fn waits_at(&self, tid: i32, at_ns: i64) -> bool {
+        let last = Window {
+            begin_ns: at_ns - 1,
+            end_ns: at_ns,
+        };
+        let waits = |doing: &Doing| matches!(doing, Doing::Waiting { .. });
+        self.truth.task_ns(tid, last, waits) > 0
     }
 }
 

@@ -65,7 +65,7 @@ impl Model {
         let binding = Binding::new(trace);
         // A hit says only at its end how far back it reaches; beats are missed where nothing is.
         let beats = stillness::Heartbeat::read(&trace.info().environment).is_some();
-        let forgets = query.worst > 0 && !binding.families().hit && !beats;
+        let forgets = query.worst > 0 && !binding.has_hits() && !beats;
         let records_min = if forgets { RECORDS_MIN } else { usize::MAX };
         Model::build(trace, &binding, query, records_min)
     }
@@ -81,7 +81,7 @@ impl Model {
     /// Looks for what can be dropped when there are `records_min` records.
     fn build(trace: &Trace, binding: &Binding, query: &Query, records_min: usize) -> Result<Model> {
         binding.of_one_machine(trace)?;
-        let mut builder = build::Builder::new(binding.families(), query.clone(), records_min);
+        let mut builder = build::Builder::new(binding.families(trace), query.clone(), records_min);
         let mut cursor = trace.cursor(TimeRange::ALL);
         while let Some(item) = cursor.next()? {
             match item {

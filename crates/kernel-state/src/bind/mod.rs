@@ -78,7 +78,7 @@ pub struct Binding {
     pub unlisted: Unlisted,
 }
 
-/// Which families of events a trace can hold at all.
+/// Which families of events a trace has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Families {
     pub switch: bool,
@@ -119,29 +119,63 @@ impl Binding {
         self.by_class.get(class.0 as usize).copied().flatten()
     }
 
+    /// Whether a watch's hits can be there.
+    pub fn has_hits(&self) -> bool {
+        let mut bound = self.by_class.iter().flatten();
+        bound.any(|bound| matches!(bound.known, Known::Evidence(Evidence::Hit)))
+    }
+
     /// Whether functions' entries can be there.
     pub fn has_functions(&self) -> bool {
         let mut bound = self.by_class.iter().flatten();
         bound.any(|bound| matches!(bound.known, Known::Function(_)))
     }
 
-    pub fn families(&self) -> Families {
-        let mut families = Families::default();
-        for bound in self.by_class.iter().flatten() {
-            match bound.known {
-                Known::Sched(Sched::Switch(_)) => families.switch = true,
-                Known::Sched(Sched::Wake(WakeKind::Waking, _)) => families.waking = true,
-                Known::Sched(Sched::Wake(WakeKind::Wakeup, _)) => families.wakeup = true,
-                Known::Sched(Sched::Migrate(_)) => families.migrate = true,
-                Known::Handler(Handler::IrqEntry { .. }) => families.irq = true,
-                Known::Handler(Handler::VectorEntry(_)) => families.vector = true,
-                Known::Handler(Handler::HrtimerExpireEntry { .. }) => families.timer = true,
-                Known::Handler(Handler::SoftirqEntry { .. }) => families.softirq = true,
-                Known::Evidence(Evidence::Hit) => families.hit = true,
-                _ => {}
+    /// Which families a trace has: those that a look at its begin meets, and those that are
+    /// declared where it is too long for a look at all of it. Where one event of a wake-up is met
+    /// and the other is not, that one is absent: they come together. A trace that cannot be read is
+    /// for the walk to report.
+    pub fn families(&self, trace: &Trace) -> Families {
+        let mut declared = Families::default();
+        let bound = self.by_class.iter().flatten();
+        bound.for_each(|bound| declared.add(bound.known));
+        // A hit stands at its end; only a watch declares it.
+        let mut met = Families {
+            hit: declared.hit,
+            ..Families::default()
+        };
+        let looked = trace.look(|class| {
+            if let Some(bound) = self.get(class) {
+                met.add(bound.known);
             }
+            met == declared
+        });
+        match looked.unwrap_or(false) || met == declared {
+            true => met,
+            false => Families {
+                waking: declared.waking && (met.waking || !met.wakeup),
+                wakeup: declared.wakeup && (met.wakeup || !met.waking),
+                ..declared
+            },
         }
-        families
+    }
+}
+
+impl Families {
+    fn add(&mut self, known: Known) {
+        let family = match known {
+            Known::Sched(Sched::Switch(_)) => &mut self.switch,
+            Known::Sched(Sched::Wake(WakeKind::Waking, _)) => &mut self.waking,
+            Known::Sched(Sched::Wake(WakeKind::Wakeup, _)) => &mut self.wakeup,
+            Known::Sched(Sched::Migrate(_)) => &mut self.migrate,
+            Known::Handler(Handler::IrqEntry { .. }) => &mut self.irq,
+            Known::Handler(Handler::VectorEntry(_)) => &mut self.vector,
+            Known::Handler(Handler::HrtimerExpireEntry { .. }) => &mut self.timer,
+            Known::Handler(Handler::SoftirqEntry { .. }) => &mut self.softirq,
+            Known::Evidence(Evidence::Hit) => &mut self.hit,
+            _ => return,
+        };
+        *family = true;
     }
 }
 

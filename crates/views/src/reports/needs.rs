@@ -54,6 +54,17 @@ const FUNCTIONS: Need = Need {
     set: "",
 };
 
+impl Need {
+    /// Whether events of this class are among them.
+    pub fn is_met_by(&self, class: &EventClass) -> bool {
+        let is_one = |name: &&str| match name.ends_with('_') {
+            true => class.kernel_name().starts_with(*name),
+            false => class.kernel_name() == *name,
+        };
+        self.names.iter().any(|name| is_one(&name))
+    }
+}
+
 impl Family {
     /// What its reports need.
     pub fn needs(self) -> &'static [Need] {
@@ -76,14 +87,7 @@ impl Family {
 
     /// What its reports need and a trace of these classes cannot have.
     pub fn missing(self, classes: &[EventClass]) -> Vec<Need> {
-        let is_one = |class: &EventClass, name: &str| match name.ends_with('_') {
-            true => class.kernel_name().starts_with(name),
-            false => class.kernel_name() == name,
-        };
-        let has = |need: &Need| {
-            let mut names = need.names.iter();
-            names.any(|name| classes.iter().any(|class| is_one(class, name)))
-        };
+        let has = |need: &Need| classes.iter().any(|class| need.is_met_by(class));
         let needs = self.needs().iter();
         needs.filter(|need| !has(need)).copied().collect()
     }

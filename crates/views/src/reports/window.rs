@@ -227,6 +227,8 @@ struct Walk<'a> {
     packets: Option<Packets>,
     /// The kernels of several hosts, when the critical path is asked for across them.
     across: Option<Across>,
+    /// Losses that begin behind the last event so far.
+    losses: Vec<Loss>,
     /// Whether a report follows the kernel, which is of one host then.
     follows_kernel: bool,
     /// From the first event to the last one so far.
@@ -235,6 +237,14 @@ struct Walk<'a> {
     events_in_range: u64,
     /// How many began, and how many completed.
     periods: (u64, u64),
+}
+
+/// Events are missing between two instants of the wall clock, on one CPU or nobody knows on which.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    cpu: Option<u32>,
+    from_ns: i64,
+    until_ns: i64,
 }
 
 impl<'a> Walk<'a> {
@@ -278,6 +288,7 @@ impl<'a> Walk<'a> {
             matcher: matcher.then(|| Matcher::new(periods, trace.classes())),
             packets,
             across,
+            losses: Vec::new(),
             follows_kernel,
             log: (!periods_views.is_empty())
                 .then(|| PeriodLog::new(options.clone(), &periods_views)),
@@ -294,10 +305,30 @@ impl<'a> Walk<'a> {
             filter.lost(lost.cpu);
         }
         let wall_ns = |instant: Instant| instant.as_ns().saturating_add(offset_ns);
-        let (from_ns, until_ns) = (wall_ns(lost.range.begin), wall_ns(lost.range.end));
-        let cpu = lost.cpu.map(|cpu| cpu.0);
+        self.losses.push(Loss {
+            cpu: lost.cpu.map(|cpu| cpu.0),
+            from_ns: wall_ns(lost.range.begin),
+            until_ns: wall_ns(lost.range.end),
+        });
+        self.lose(self.seen.map_or(i64::MAX, |seen| seen.end_ns));
+    }
+
+    /// Takes in the losses that have begun by now. One that begins behind the last event takes
+    /// nothing away from what lies before that.
+    fn lose(&mut self, now_ns: i64) {
         let windows = &mut self.windows;
-        self.kernel.lost(cpu, from_ns, until_ns, windows);
+        self.losses.retain(|loss| {
+            let has_begun = loss.from_ns <= now_ns;
+            if has_begun {
+                let Loss {
+                    cpu,
+                    from_ns,
+                    until_ns,
+                } = *loss;
+                self.kernel.lost(cpu, from_ns, until_ns, windows);
+            }
+            !has_begun
+        });
     }
 
     /// Windows open and close before an event takes effect.
@@ -307,11 +338,13 @@ impl<'a> Walk<'a> {
         now_ns: i64,
         found: &mut impl FnMut(Tick) -> Result<()>,
     ) -> Result<()> {
+        if !self.losses.is_empty() {
+            self.lose(now_ns);
+        }
         let begin_ns = self.seen.map_or(now_ns, |seen| seen.begin_ns);
-        self.seen = Some(Span {
-            begin_ns,
-            end_ns: now_ns,
-        });
+        // Where time goes backwards, the last event is not the latest.
+        let end_ns = self.seen.map_or(now_ns, |seen| seen.end_ns.max(now_ns));
+        self.seen = Some(Span { begin_ns, end_ns });
         if self
             .options
             .begin_ns

@@ -525,8 +525,8 @@ impl<'a> StreamReader<'a> {
         }
         self.position = position;
         let ticks = self.state.clock;
-        self.time_ns = self.scale.ns(ticks);
-        if self.time_ns == i64::MAX {
+        let time_ns = self.scale.ns(ticks);
+        if time_ns == i64::MAX {
             self.position = start;
             return Err(BadEvent::Time(ticks));
         }
@@ -534,6 +534,8 @@ impl<'a> StreamReader<'a> {
             self.position = start;
             return Err(BadEvent::Late(ticks));
         }
+        // Only now: the reader does not stand at a time that makes no sense.
+        self.time_ns = time_ns;
         // Far less is in memory than what 32 bits count.
         let body_at = u32::try_from(body_bits / 8).map_err(|_| Stop::Truncated)?;
         self.ahead.set_current(Some(Head {
