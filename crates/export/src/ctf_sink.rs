@@ -237,6 +237,7 @@ fn stream_meta(id: u32, classes: Vec<EventClass>, info: &PartInfo, trace: &Trace
             .iter()
             .map(|class| trace.class_facts(class.id).log_level)
             .collect(),
+        lacks_headers: is_ctf,
         has_no_cpu: is_ctf && !own.iter().any(|field| field.name == "cpu_id"),
         classes,
     }

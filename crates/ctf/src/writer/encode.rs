@@ -42,17 +42,24 @@ impl ClassEncoder {
             slots: vec![0; usize::from(self.wire.slot_count)],
         };
         for (members, fields) in self.wire.scopes.iter().zip(&self.fields) {
-            if members.len() != fields.len() {
+            if !fits(members, fields.len()) {
                 return Err(
                     refuse("the event's class lacks fields of the stream's context")
                         .found(format!("event '{}'", self.name)),
                 );
             }
             encoder.out.align(super::wire::align_of(members));
-            for (member, field) in members.iter().zip(fields) {
-                encoder
-                    .field(member, *field, record)
-                    .map_err(|error| self.within(&error, member))?;
+            let mut fields = fields.iter();
+            for member in members {
+                let encoded = match (member.is_length, fields.as_slice().first()) {
+                    (true, Some(next)) => encoder.length(member, &record.value(*next)),
+                    (true, None) => continue,
+                    (false, _) => match fields.next() {
+                        Some(field) => encoder.field(member, *field, record),
+                        None => continue,
+                    },
+                };
+                encoded.map_err(|error| self.within(&error, member))?;
             }
         }
         Ok(())
@@ -75,7 +82,7 @@ pub(super) fn encode_members(
         out,
         slots: Vec::new(),
     };
-    if members.len() != values.len() {
+    if !fits(members, values.len()) {
         return Err(
             refuse("the packet's context wants a value for each of its fields").found(format!(
                 "{} for {}",
@@ -84,10 +91,7 @@ pub(super) fn encode_members(
             )),
         );
     }
-    let pairs = members.iter().zip(values);
-    pairs
-        .into_iter()
-        .try_for_each(|(member, value)| encoder.value(&member.node, value))
+    encoder.members(members, values.iter())
 }
 
 struct Encoder<'o> {
@@ -298,14 +302,39 @@ impl Encoder<'_> {
     }
 
     fn structure(&mut self, members: &[Member], values: &[(&str, Value<'_>)]) -> Result<()> {
-        if members.len() != values.len() {
+        if !fits(members, values.len()) {
             return Err(lengths(members.len() as i64, values.len()));
         }
         self.out.align(super::wire::align_of(members));
-        let pairs = members.iter().zip(values);
-        pairs
-            .into_iter()
-            .try_for_each(|(member, (_, value))| self.value(&member.node, value))
+        self.members(members, values.iter().map(|(_, value)| value))
+    }
+
+    /// The members, of which those that are fields have these values.
+    fn members<'v>(
+        &mut self,
+        members: &[Member],
+        values: impl Iterator<Item = &'v Value<'v>>,
+    ) -> Result<()> {
+        let mut values = values.peekable();
+        for member in members {
+            match (member.is_length, values.peek()) {
+                (true, Some(next)) => self.length(member, next)?,
+                (false, Some(value)) => {
+                    self.value(&member.node, value)?;
+                    values.next();
+                }
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A length that is no field of the record, from what it counts.
+    fn length(&mut self, member: &Member, counted: &Value<'_>) -> Result<()> {
+        match &member.node.kind {
+            Kind::Int(int) => self.int(int, member.node.align_bits, length_of(counted)),
+            _ => Err(mismatch(counted)),
+        }
     }
 
     fn elements(&mut self, element: &Node, value: &Value<'_>, count: i64) -> Result<()> {
@@ -377,6 +406,12 @@ fn holds(integer: &Integer, value: i64) -> bool {
         true => value << unused >> unused == value,
         false => (value as u64) << unused >> unused == value as u64,
     }
+}
+
+/// Whether so many values are one for each member that is a field.
+fn fits(members: &[Member], values: usize) -> bool {
+    let fields = members.iter().filter(|member| !member.is_length);
+    fields.count() == values
 }
 
 fn until_zero(text: &[u8]) -> &[u8] {

@@ -1,5 +1,6 @@
 //! From the vocabulary's types to what is written: names, references, and what CTF 1.8 cannot say.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use event::{
@@ -112,13 +113,66 @@ impl<'l> Builder<'l> {
                 Some(_) => error,
                 None => error.found(format!("field '{}'", field.name)),
             };
-            let node = self.node(&field.ty).map_err(within)?;
+            let ty = self.with_length(&name, &field.ty, &mut taken);
+            let node = self.node(&ty).map_err(within)?;
             if let Some(frame) = self.lookup.frames.last_mut() {
-                frame.members.push(Member { name, node });
+                frame.members.push(Member {
+                    name,
+                    node,
+                    is_length: false,
+                });
             }
         }
         let frame = self.lookup.frames.pop();
         Ok(frame.map(|frame| frame.members).unwrap_or_default())
+    }
+
+    /// The type of the field `name`, with a length of its own before it where its own is not
+    /// written.
+    fn with_length<'t>(
+        &mut self,
+        name: &str,
+        ty: &'t FieldType,
+        taken: &mut HashSet<String>,
+    ) -> Cow<'t, FieldType> {
+        let reference = match ty {
+            FieldType::Sequence { length, .. } => length,
+            FieldType::Blob {
+                length: Length::Field(length),
+                ..
+            } => length,
+            _ => return Cow::Borrowed(ty),
+        };
+        if !self.lowering.stream.lacks_headers || self.lookup.target(reference).is_ok() {
+            return Cow::Borrowed(ty);
+        }
+        let own = unique(format!("{name}_length"), taken);
+        if let Some(frame) = self.lookup.frames.last_mut() {
+            let node = Node::new(
+                Kind::Int(Int {
+                    integer: Integer::le(32, false),
+                    shows: Shows::Number,
+                    slot: None,
+                }),
+                8,
+            );
+            frame.members.push(Member {
+                name: own.clone(),
+                node,
+                is_length: true,
+            });
+        }
+        Cow::Owned(match ty.clone() {
+            FieldType::Sequence { element, .. } => FieldType::Sequence {
+                element,
+                length: own,
+            },
+            FieldType::Blob { media_type, .. } => FieldType::Blob {
+                length: Length::Field(own),
+                media_type,
+            },
+            other => other,
+        })
     }
 
     fn node(&mut self, ty: &FieldType) -> Result<Node> {

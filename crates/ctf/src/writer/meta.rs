@@ -119,6 +119,9 @@ pub struct StreamMeta {
     pub clock: usize,
     /// Whether its packets belong to no CPU.
     pub has_no_cpu: bool,
+    /// Whether its events were in a trace whose headers are not copied: a length that refers to
+    /// nothing here was in one of these, and is written before what it counts.
+    pub lacks_headers: bool,
 }
 
 impl StreamMeta {

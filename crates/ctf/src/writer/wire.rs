@@ -99,6 +99,8 @@ pub(super) struct Link {
 pub(super) struct Member {
     pub name: String,
     pub node: Node,
+    /// No field of the record: the length of the next member.
+    pub is_length: bool,
 }
 
 /// A choice of a variant.
