@@ -1,5 +1,5 @@
 //! One recording of this kernel tells every verb the same: a table of verbs and quantities
-//! (docs/reports.md). A twentieth of `RTSCOPE_RUNS` recordings, ten in `make test-all`; one else.
+//! (docs/one-truth.md). A twentieth of `RTSCOPE_RUNS` recordings, ten in `make test-all`; one else.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -172,8 +172,8 @@ impl Trace {
     }
 
     /// Looks at which classes have events: a trace declares more than it has, trace-cmd all of the
-    /// kernel's. Ends once `is_enough` says so of a class, or at [`LOOK_EVENTS_MAX`], which is short
-    /// beside a walk over a large trace. Whether all events were seen.
+    /// kernel's. Ends once `is_enough` says so of a class, or at [`LOOK_EVENTS_MAX`], which is
+    /// short beside a walk over a large trace. Whether all events were seen.
     ///
     /// # Errors
     /// As [`Cursor::next`].

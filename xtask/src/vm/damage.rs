@@ -1,5 +1,5 @@
-//! Recordings whose answer is known, damaged at random places: nobody is accused who was not before,
-//! and nothing is said to have been in time that was not.
+//! Recordings whose answer is known, damaged at random places: nobody is accused who was not
+//! before, and nothing is said to have been in time that was not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,8 +60,8 @@ pub fn run(program: &Path, folders: &[PathBuf], seed: u64) -> Result<ExitCode> {
         judge(program, root, seed, &mut score).with_context(|| root.display().to_string())?;
     }
     println!(
-        "{} recordings with a late activation of {}, damaged {} times: {} the same, {} open, {} refused, \
-         {} wrong, {} false 'nothing was late'",
+        "{} recordings with a late activation of {}, damaged {} times: {} the same, {} open, \
+         {} refused, {} wrong, {} false 'nothing was late'",
         score.recordings,
         roots.len(),
         score.damaged,

@@ -122,8 +122,8 @@ pub fn diagnose_splits_the_waits_that_schedlog_lists(told: &impl Told) -> Claim 
     Ok(())
 }
 
-/// Where a task was woken before it had left its CPU, schedlog begins its wait with the second event
-/// of the wake-up and diagnose with the first: only the ends are one.
+/// Where a task was woken before it had left its CPU, schedlog begins its wait with the second
+/// event of the wake-up and diagnose with the first: only the ends are one.
 pub fn diagnose_has_the_ends_of_the_waits_that_schedlog_lists(told: &impl Told) -> Claim {
     let trace = told.opened();
     let Some(diagnosis) = diagnosis(&trace, None) else {

@@ -15,7 +15,8 @@ use crate::damage::{Damage, Kind, Opened};
 use crate::prove::{Claim, at_most};
 use crate::{adds_up, agree};
 
-/// Recordings of kernels that are no CTF: files, or directories of pages, from an archive's root on.
+/// Recordings of kernels that are no CTF: files, or directories of pages, from an archive's root
+/// on.
 const OTHERS: [(&str, &[&str]); 3] = [
     ("lab/jack-rt612-trace.dat.tar.xz", &["trace.dat"]),
     ("lab/jack-rt612-single-ftrace.tar.xz", &[""]),
