@@ -75,6 +75,7 @@ fn stream(entropy: &mut Entropy<'_>, clock: usize) -> StreamMeta {
         packet_context: packet,
         clock,
         has_no_cpu: entropy.below(2) == 1,
+        lacks_headers: false,
     }
 }
 

@@ -264,8 +264,9 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn remove(path: &Path) -> Result<()> {
-    Ok(match path.is_dir() {
-        true => fs::remove_dir_all(path)?,
-        false => fs::remove_file(path)?,
-    })
+    let removed = match path.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    };
+    removed.with_context(|| format!("cannot remove {}", path.display()))
 }

@@ -57,11 +57,12 @@ const FUNCTIONS: Need = Need {
 impl Need {
     /// Whether events of this class are among them.
     pub fn is_met_by(&self, class: &EventClass) -> bool {
-        let is_one = |name: &&str| match name.ends_with('_') {
-            true => class.kernel_name().starts_with(*name),
-            false => class.kernel_name() == *name,
+        let kernel_name = class.kernel_name();
+        let is_one = |name: &str| match name.ends_with('_') {
+            true => kernel_name.starts_with(name),
+            false => kernel_name == name,
         };
-        self.names.iter().any(|name| is_one(&name))
+        self.names.iter().any(|name| is_one(name))
     }
 }
 
