@@ -26,10 +26,7 @@ const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 const NOT_YET: &[&str] = &[
     "no_thread_slept_for_longer_than_in_truth::where_events_of_one_cpu_are_lost",
     "where_events_of_all_cpus_are_lost::diagnose_splits_the_waits_that_schedlog_lists",
-    "where_events_of_all_cpus_are_lost::every_report_says_how_much_is_unknown",
     "where_events_of_one_cpu_are_lost::diagnose_splits_the_waits_that_schedlog_lists",
-    "where_events_of_one_cpu_are_lost::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth",
-    "where_events_of_one_cpu_are_lost::what_was_not_recorded_is_unknown",
     "where_the_events_of_a_cpu_begin_late::diagnose_splits_the_waits_that_schedlog_lists",
     "where_the_events_of_a_cpu_begin_late::nobody_is_said_to_have_had_the_cpu_who_did_not",
     "where_the_kernel_hides_a_task::a_budget_is_held_or_broken_only_where_it_was",
