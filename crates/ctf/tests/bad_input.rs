@@ -243,3 +243,40 @@ fn types_that_hold_themselves_or_too_much_are_refused() {
         " } m;".repeat(5000)
     ));
 }
+
+#[test]
+fn an_event_behind_the_end_of_its_packet_is_damage_but_where_the_tracer_is_known_to_do_so() {
+    let check = |environment: &str, is_read: bool| {
+        let text = format!(
+            "/* CTF 1.8 */
+             typealias integer {{ size = 64; map = clock.c.value; }} := time;
+             trace {{ major = 1; minor = 8; byte_order = le; }};
+             env {{ {environment} }};
+             clock {{ name = c; }};
+             stream {{
+               packet.context := struct {{ time timestamp_begin; time timestamp_end; }};
+               event.header := struct {{ time timestamp; }};
+             }};
+             event {{ name = e; }};"
+        );
+        let schema = Schema::parse(&text).unwrap();
+        let bytes: Vec<u8> = [10u64, 20, 15, 21]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        let mut reader = StreamReader::new(&schema, &bytes);
+        assert!(matches!(reader.step(), Step::Event), "{environment}");
+        let second = reader.step();
+        let found = matches!(second, Step::Event);
+        assert_eq!(found, is_read, "{environment}: {second:?}");
+    };
+    let lttng = |name: &str, major: u32, minor: u32| {
+        format!("tracer_name = \"{name}\"; tracer_major = {major}; tracer_minor = {minor};")
+    };
+    check(&lttng("lttng-ust", 2, 10), true);
+    check(&lttng("lttng-modules", 2, 8), true);
+    check(&lttng("lttng-ust", 2, 11), false);
+    check(&lttng("lttng-modules", 3, 0), false);
+    check(&lttng("barectf", 2, 3), false);
+    check("", false);
+}

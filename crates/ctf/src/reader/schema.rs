@@ -169,6 +169,19 @@ impl Schema {
         self.remarks.get(class.0 as usize)
     }
 
+    /// Whether the tracer wrote an end into packets that their last event may lie behind: LTTng
+    /// before 2.11 read the clock for it too early.
+    pub(crate) fn ends_packets_early(&self) -> bool {
+        let number = |key| match self.env(key) {
+            Some(EnvValue::Integer(number)) => Some(*number),
+            _ => None,
+        };
+        let is_lttng = matches!(self.env("tracer_name"),
+            Some(EnvValue::Text(name)) if name.starts_with("lttng-"));
+        let version = number("tracer_major").zip(number("tracer_minor"));
+        is_lttng && version.is_some_and(|version| version < (2, 11))
+    }
+
     /// An entry of the environment.
     pub fn env(&self, name: &str) -> Option<&EnvValue> {
         self.environment

@@ -251,7 +251,9 @@ impl<'a> StreamReader<'a> {
         };
         let begin = facts.begin.unwrap_or(0);
         // An end before the begin is none: some tracers leave it out.
-        self.packet_end_ticks = facts.end.filter(|end| *end >= begin).unwrap_or(u64::MAX);
+        let end = facts.end.filter(|end| *end >= begin);
+        let end = end.filter(|_| !self.schema.ends_packets_early());
+        self.packet_end_ticks = end.unwrap_or(u64::MAX);
         let loss = self.loss(&packet).map(Step::Lost);
         let hole = self.close_hole(self.packet_begin_ns);
         self.waiting.extend(hole.into_iter().chain(loss));
