@@ -22,7 +22,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("diagnosis", &["event", "kernel-state", "trace"]),
     ("views", &["event", "expr", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
-    ("measure", &["event"]),
+    ("host", &["event"]),
+    ("measure", &["event", "host"]),
     (
         "report",
         &[
@@ -31,6 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "kernel-state",
             "diagnosis",
             "views",
+            "host",
             "measure",
             "symbols",
         ],
@@ -40,7 +42,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "capture",
         &[
-            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "symbols", "trace",
+            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "ring", "symbols", "trace",
         ],
     ),
     ("monitor", &["event", "abi", "bpf-host", "capture"]),
@@ -57,7 +59,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
-            "event", "bpf-host", "ctf", "ftrace", "measure", "report", "trace",
+            "event", "bpf-host", "ctf", "ftrace", "host", "measure", "report", "trace",
         ],
     ),
     (
@@ -83,6 +85,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "views",
     "report",
     "export",
+    "host",
     "bpf-host",
     "capture",
     "measure",

@@ -24,7 +24,6 @@ use ftrace::Switch;
 use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
-use crate::facts::Facts;
 use crate::heartbeat::Heartbeat;
 use crate::user::{UserRecorder, UserTarget};
 use crate::{
@@ -32,6 +31,7 @@ use crate::{
     clock, housekeeping,
 };
 use armed::{Armed, Caught, Worst};
+use host::facts::Facts;
 use snapshots::{Desk, Folder, Snapshots};
 
 /// How often the observer is told where the watch stands.

@@ -27,10 +27,10 @@ pub use pause::Pauser;
 pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
 
 use self::gate::Gate;
-use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
 use crate::nudge;
-use crate::task::Policy;
+use host::clock::Clock;
+use host::task::Policy;
 
 /// From the last thread's readiness to the first instant: everybody sleeps by then.
 const LEAD_NS: i64 = 20_000_000;

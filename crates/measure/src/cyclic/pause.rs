@@ -7,7 +7,7 @@ use std::thread::Thread;
 use event::{Duration, Instant};
 
 use super::{Figures, Shared};
-use crate::clock::Clock;
+use host::clock::Clock;
 
 /// How often we look whether everybody rests.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);

@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use event::{Cpu, Duration, Error, ErrorKind, Result, Tid, TimeRange};
 
 use crate::counter::Counter;
-use crate::task::Policy;
 use crate::worker;
+use host::task::Policy;
 
 /// What to look for, and where.
 #[derive(Clone, Debug)]

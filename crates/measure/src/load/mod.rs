@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 
 use event::{Cpu, Duration, Error, Result};
 
-use crate::shield;
+use host::shield;
 
 pub use keeper::keep;
 pub use left::{LeftLoad, left};

@@ -10,7 +10,7 @@ use std::time::Duration as StdDuration;
 use event::{Cpu, Error, ErrorKind, Result};
 
 use crate::counter::{Counter, Line};
-use crate::task::{self, Policy};
+use host::task::{self, Policy};
 
 /// Ticks that have a bin of their own: half a millisecond at 2 GHz.
 const BINS: usize = 1 << 20;

@@ -7,10 +7,10 @@ use event::{Cpu, Duration, Result};
 
 use super::channel::{self, Channel};
 use super::place::Place;
-use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
-use crate::task::Policy;
 use crate::worker;
+use host::clock::Clock;
+use host::task::Policy;
 
 /// A message that did not come for so long is lost.
 const LOST_NS: i64 = 1_000_000_000;

@@ -5,7 +5,7 @@ mod json;
 mod table;
 
 use event::Duration;
-use measure::clock::Clock;
+use host::clock::Clock;
 use measure::cyclic::{Break, Reading};
 use measure::histogram::Histogram;
 use serde_json::Value;
@@ -83,9 +83,9 @@ pub(crate) fn carried(latency: &Histogram, share: f64) -> Option<Duration> {
 #[cfg(test)]
 pub(crate) mod tests {
     use event::{Cpu, Tid};
+    use host::task::Policy;
     use measure::cyclic::ThreadPlan;
     use measure::histogram::Recorder;
-    use measure::task::Policy;
 
     use super::*;
 

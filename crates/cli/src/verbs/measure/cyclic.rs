@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use capture::facts::{self, Facts, Lack, Verb};
+use capture::facts;
 use capture::watch::{HitReport, WatchObserver};
 use event::{Cpu, Duration, Result};
-use measure::clock::{Clock, StepWatch};
+use host::clock::{Clock, StepWatch};
+use host::facts::{Facts, Lack, Verb};
+use host::power::WakeLatency;
+use host::task;
 use measure::cyclic::{Break, Reading, Run};
-use measure::power::WakeLatency;
-use measure::task;
 use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 
 use super::explained::{self, Explain};

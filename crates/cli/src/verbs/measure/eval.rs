@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use capture::facts::{self, Facts, Verb};
+use capture::facts;
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
+use host::facts::{Facts, Verb};
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
     Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,

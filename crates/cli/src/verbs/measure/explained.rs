@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use capture::facts::Facts;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
+use host::facts::Facts;
 use report::Late;
 
 use super::cyclic::Session;

@@ -4,9 +4,10 @@ mod config;
 mod exec;
 mod observer;
 
-use capture::facts::{self, Verb};
+use capture::facts;
 use capture::watch::Status;
 use event::Result;
+use host::facts::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
