@@ -9,8 +9,6 @@ use anyhow::{Context, Result, bail};
 
 /// Folders that hold no source of ours.
 const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".cache", "__pycache__", "node_modules"];
-/// Generated files, kept honest by `codegen --check` and by their generators.
-const GENERATED: &[&str] = &["bpf/vmlinux", "crates/abi/src/generated.rs"];
 
 /// A source file: its path below the repository's root and its text.
 pub struct Source<'a> {
@@ -61,12 +59,6 @@ fn files(root: &Path) -> Result<Vec<String>> {
                 .to_string_lossy()
                 .into_owned();
             let relative = path.strip_prefix(root)?.to_string_lossy().into_owned();
-            if GENERATED
-                .iter()
-                .any(|generated| relative.starts_with(generated))
-            {
-                continue;
-            }
             let kind = std::fs::symlink_metadata(&path)?.file_type();
             if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
                 folders.push(path);
