@@ -28,8 +28,8 @@ impl Node<'_> {
 
 pub(super) fn draw(table: &Table, canvas: &mut Canvas) {
     let mut root = Node::default();
-    for row in &table.rows {
-        let (Cell::Text(stack), Some(us)) = (&row[0], number(&row[1])) else {
+    for [stack, own] in table.cells(["stack", "self"]) {
+        let (Cell::Text(stack), Some(us)) = (stack, number(own)) else {
             continue;
         };
         root.us += us;

@@ -28,7 +28,7 @@ pub fn picture(table: &Table) -> Option<Picture> {
     let mut canvas = Canvas::new(&title);
     match Shape::of(table)? {
         Shape::Flame => flame::draw(table, &mut canvas),
-        Shape::Strips { share } => strips::draw(table, share, &mut canvas),
+        Shape::Strips => strips::draw(table, &mut canvas),
         Shape::Histogram => bars::draw_histogram(table, &mut canvas),
         Shape::Plot { range, value } => plot::draw(table, range, value, &mut canvas),
         Shape::Bars { labels, value } => bars::draw(table, labels, value, &mut canvas),
@@ -81,7 +81,7 @@ enum Shape {
     /// Stacks with their own time.
     Flame,
     /// A strip of time for each text of the first column.
-    Strips { share: usize },
+    Strips,
     /// Lower bound, upper bound, count.
     Histogram,
     /// A value over time.
@@ -99,7 +99,7 @@ impl Shape {
             return Some(Shape::Flame);
         }
         if let [Kind::Text, Kind::Range, Kind::Ratio] = kinds[..] {
-            return Some(Shape::Strips { share: 2 });
+            return Some(Shape::Strips);
         }
         let is_bound = |column: &Column| column.key.ends_with("_lower");
         if kinds.len() == 3 && is_bound(&columns[0]) {

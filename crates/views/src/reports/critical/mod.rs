@@ -20,10 +20,12 @@ use path::{Follower, Path, Step, What};
 use recorder::{Recorder, record_again};
 
 use super::cputop::share;
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Subject};
+use super::needs::{SWITCHES, WAKE_UPS};
+use super::options::{ReportOptions, Views};
+use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Span, Table, TableClass};
-use super::window::Question;
 use crate::reports::columns::{DURATION, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT};
 use kernel_state::{Change, Kernel, ProcId, Sink};
 
@@ -40,8 +42,31 @@ const STEPS: TableClass = TableClass {
     title: "The critical path",
     columns: &[FROM_TO, DURATION, THREAD, WHAT],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&SUMS, &STEPS, &across::SUMS, &across::STEPS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "criticalpath",
+    reports: &[(
+        "criticalpath",
+        Views::ALWAYS,
+        "what a task's time went to (--procname, --tid)",
+    )],
+    classes: &[&SUMS, &STEPS, &across::SUMS, &across::STEPS],
+    needs: &[SWITCHES, WAKE_UPS],
+    subject: Subject::Task,
+    lami: Lami {
+        title: "Critical path",
+        description: "What a task's time went to, through whoever woke it",
+        tags: &["sched", "critical-path"],
+    },
+    answers: Answers::WindowOrHosts(|asked| {
+        let begin = Begin {
+            ns: asked.begin_ns,
+            event: asked.events_before,
+        };
+        Box::new(CriticalPath::new(asked.options, asked.trace, begin))
+    }),
+    ..PLAIN
+};
 
 /// So much is kept of what threads did; a trace that holds more is walked over again for what was
 /// before. As many as 80 MB.

@@ -9,12 +9,35 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use self::plain::PlainLog;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Subject};
 use super::options::{ReportOptions, Views};
-use super::table::{Span, Table, TableClass};
+use super::table::{Span, Table};
 use crate::periods::{Captured, Turn};
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = tables::CLASSES;
+/// The reports.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "periods",
+    reports: &[
+        ("periodtop", Views::TOP, "the longest periods (--period)"),
+        ("periodlog", Views::LOG, "all periods"),
+        ("periodstats", Views::STATS, "periods, and how they nest"),
+        (
+            "periodfreq",
+            Views::FREQ,
+            "how their durations are distributed",
+        ),
+    ],
+    classes: tables::CLASSES,
+    needs: &[],
+    subject: Subject::Periods,
+    lami: Lami {
+        title: "Periods analysis",
+        description: "Periods that were defined: log, top, statistics, distribution",
+        tags: &["period", "stats", "freq", "top", "log"],
+    },
+    answers: Answers::Periods,
+    ..PLAIN
+};
 
 /// A period.
 #[derive(Clone, Debug)]
