@@ -5,6 +5,7 @@ mod deps;
 mod fuzz;
 mod harness;
 mod lock;
+mod rules;
 mod run;
 mod test;
 mod tidy;

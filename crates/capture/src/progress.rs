@@ -16,6 +16,8 @@ use crate::leftovers::half_written;
 const FILE: &str = ".written-until";
 /// How often what was recorded is brought to the disk.
 pub(crate) const FLUSH_PERIOD: StdDuration = StdDuration::from_millis(500);
+/// How often the rings are emptied, and whether the end has come is asked.
+pub(crate) const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// So long a writer may stand still between reading its clock and making its record exist.
 const STANDSTILL: Duration = Duration::from_ns(100_000_000);
 

@@ -1,8 +1,8 @@
 //! The rules themselves. Words that the rules look for are spelt in halves, so that this file
 //! passes its own check.
 
-use super::Source;
 use super::scan::functions;
+use super::source::Source;
 
 const COLUMNS_MAX: usize = 100;
 const FUNCTION_LINES_MAX: usize = 70;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use event::{Duration, Result};
 
 use super::phases::Splitter;
-use super::{Break, Figures, Plan, Running, Shared, ThreadPlan};
+use super::plan::{Break, Plan, ThreadPlan};
+use super::shared::{Figures, Running, Shared};
 use crate::histogram::Recorder;
 use crate::worker;
 use host::clock::StepWatch;

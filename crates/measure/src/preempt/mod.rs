@@ -10,6 +10,7 @@ mod channel;
 mod defect;
 mod gate;
 pub mod inheritance;
+mod mechanism;
 pub mod messages;
 mod place;
 

@@ -3,6 +3,7 @@
 mod cyclictest;
 mod json;
 mod table;
+mod units;
 
 use event::Duration;
 use host::clock::Clock;
@@ -14,7 +15,7 @@ pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyc
 pub use json::cyclic_json;
 pub(crate) use json::latency_json;
 pub use table::cyclic_text;
-pub(crate) use table::us;
+pub(crate) use units::us;
 
 /// A cyclic measurement, finished or not.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use event::{Error, ErrorKind, Result};
 use host::facts::{Facts, Preemption, Verb};
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 
-use super::cyclic::{Found, Session};
+use super::session::{Found, Session};
 use crate::exit::{self, Outcome, stdout_error, write_file};
 use crate::flags::Cyclictest;
 use crate::live::Live;

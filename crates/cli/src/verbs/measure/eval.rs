@@ -15,11 +15,11 @@ use report::{
 };
 use serde_json::{Value, json};
 
-use super::cyclic::{Found, Session};
 use super::explained::Explain;
 use super::gaps::Search;
 use super::loads::Loads;
-use super::worst::WorstHits;
+use super::session::{Found, Session};
+use super::worst::{WORST_MAX, WorstHits};
 use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -36,8 +36,6 @@ const JUNIT: &str = "junit.xml";
 const COMPARISON: &str = "compare.html";
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
-/// Explained samples that the report has room for.
-pub(super) const WORST_MAX: usize = 20;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {

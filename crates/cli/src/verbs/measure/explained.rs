@@ -7,7 +7,7 @@ use event::{Duration, Result, TaskPattern};
 use host::facts::Facts;
 use report::Late;
 
-use super::cyclic::Session;
+use super::session::Session;
 use crate::flags::Until;
 use crate::options::{BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
 use crate::paint::Paint;

@@ -12,8 +12,9 @@ use measure::gaps::{Reading, Run};
 use report::{Gaps, gaps_json, gaps_text};
 use trace::Trace;
 
-use super::cyclic::{lost_cpu, warning, warnings};
+use super::cyclic::{warning, warnings};
 use super::disturbers;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;

@@ -9,7 +9,7 @@ use measure::looping::lttng::{Daemon, Library};
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use report::LoopFacts;
 
-use super::cyclic::lost_cpu;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags::{self, Loop, Tracer};
 use crate::options::known_cpu;

@@ -12,7 +12,8 @@ use measure::preempt::messages::Mechanism;
 use measure::preempt::{Findings, chain, inheritance, messages};
 use report::{Preempt, preempt_json, preempt_text};
 
-use super::cyclic::{lost_cpu, warnings};
+use super::cyclic::warnings;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;

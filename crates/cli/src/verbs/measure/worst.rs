@@ -5,7 +5,8 @@ use std::path::Path;
 
 use capture::watch::HitReport;
 
-use super::eval::WORST_MAX;
+/// Explained samples that the report has room for.
+pub(super) const WORST_MAX: usize = 20;
 
 /// The worst so far, the longest first. Explained afterwards: that takes seconds, and the time of
 /// the run is not ours.

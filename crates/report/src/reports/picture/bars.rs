@@ -3,7 +3,7 @@
 use views::reports::{Cell, Table};
 
 use super::canvas::{Canvas, WIDTH};
-use super::{number, unit};
+use super::scale::{number, unit};
 use crate::reports::calendar::Calendar;
 use crate::reports::plain_text::cell_text;
 

@@ -6,7 +6,7 @@ use views::reports::{Cell, Table};
 
 use super::bars::cut;
 use super::canvas::{Canvas, WIDTH};
-use super::number;
+use super::scale::number;
 
 const LINE: f64 = 17.0;
 /// What is narrower is not drawn.

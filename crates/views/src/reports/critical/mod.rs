@@ -9,6 +9,7 @@
 
 mod across;
 mod history;
+mod limits;
 mod path;
 mod recorder;
 
@@ -16,7 +17,8 @@ use std::rc::Rc;
 
 use trace::Trace;
 
-use path::{Follower, Path, Step, What};
+use limits::{NODES_MAX, STEPS_MAX, what_text};
+use path::{Follower, Path, Step};
 use recorder::{Recorder, record_again};
 
 use super::cputop::share;
@@ -67,12 +69,6 @@ pub(super) static KIND: ReportKind = ReportKind {
     }),
     ..PLAIN
 };
-
-/// So much is kept of what threads did; a trace that holds more is walked over again for what was
-/// before. As many as 80 MB.
-const NODES_MAX: usize = 4 << 20;
-/// So many steps are listed, the last ones. All are summed up.
-const STEPS_MAX: usize = 50_000;
 
 /// The question over one window.
 pub(super) struct CriticalPath<'a> {
@@ -129,16 +125,6 @@ impl<'a> CriticalPath<'a> {
             }
         }
         follower.into_path()
-    }
-}
-
-fn what_text(kernel: &Kernel, what: What) -> String {
-    match what {
-        What::Runs => "runs".to_owned(),
-        What::WaitsForCpu => "waits for a CPU".to_owned(),
-        What::Blocked(Some(by)) => format!("blocked until {}", kernel.waker_text(by)),
-        What::Blocked(None) => "blocked".to_owned(),
-        What::Unknown => "unknown".to_owned(),
     }
 }
 

@@ -1,16 +1,17 @@
 //! Files, disks and network: who read and wrote, how much and how long.
 
+mod kind;
 mod tables;
 mod threads;
+
+pub(super) use kind::KIND;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::durations::Durations;
-use super::kind::{Answers, Keeps, Lami, PLAIN, ReportKind};
 use super::log::{Bytes, Record, or_none, some};
-use super::needs::{REQUESTS, SWITCHES};
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
@@ -23,42 +24,6 @@ use kernel_state::bind::Operation;
 use kernel_state::{Block, Change, Kernel, ProcId, Request};
 
 use threads::Threads;
-
-/// The reports.
-pub(super) static KIND: ReportKind = ReportKind {
-    name: "io",
-    reports: &[
-        (
-            "iousagetop",
-            Views::USAGE,
-            "bytes by process, file, disk and interface",
-        ),
-        ("iolatencytop", Views::TOP, "the longest requests on files"),
-        (
-            "iolatencystats",
-            Views::STATS,
-            "durations of requests on files and disks",
-        ),
-        (
-            "iolatencyfreq",
-            Views::FREQ,
-            "how their durations are distributed",
-        ),
-        ("iolog", Views::LOG, "all requests on files"),
-    ],
-    aliases: &[("iolatencylog", "iolog")],
-    classes: tables::CLASSES,
-    needs: &[SWITCHES, REQUESTS],
-    lami: Lami {
-        title: "I/O analysis",
-        description: "Requests on files, disks and network: usage, top, statistics, \
-                      distribution, log",
-        tags: &["io", "syscall", "stats", "freq", "log", "top"],
-    },
-    summary: Keeps::Nothing,
-    answers: Answers::Window(|asked| Box::new(Io::new(asked.options, asked.views, asked.begin_ns))),
-    ..PLAIN
-};
 
 /// The kernel's sector, whatever the disk has.
 const SECTOR_BYTES: u64 = 512;
