@@ -1,4 +1,6 @@
-//! The formats: by name, and who writes each.
+//! The formats: what people type, what comes out, who writes it.
+//!
+//! Adding one is an entry in the table below, beside the file that writes it.
 
 use std::path::Path;
 
@@ -9,30 +11,89 @@ use trace::Trace;
 use crate::csv::Csv;
 use crate::ctf_sink::CtfSink;
 use crate::json::JsonLines;
-use crate::perfetto::Perfetto;
+use crate::perfetto::Perfetto as PerfettoFile;
 use crate::sink::Sink;
 #[cfg(feature = "arrow")]
 use crate::tables::{TableFormat, Tables};
 
-/// A format that a trace can be converted to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// CTF 1.8, which every reader has.
-    Ctf1,
-    /// CTF 2.
-    Ctf2,
-    /// A line of JSON for each event, after a line that names the schema.
-    Json,
-    /// A directory with a table for each event class.
-    Csv,
-    /// Perfetto's protobuf trace, for its UI.
-    Perfetto,
-    /// Parquet files by host, date and event class.
+macro_rules! formats {
+    ($($(#[$when:meta])? $format:ident $name:literal $place:ident $about:literal, $create:expr;)*) => {
+        /// A format that a trace can be converted to.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Format {
+            $($(#[$when])? #[doc = $about] $format,)*
+        }
+
+        impl Format {
+            /// All of them, in the order in which people read them.
+            pub const ALL: &[Format] = &[$($(#[$when])? Format::$format,)*];
+
+            /// As people type it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(#[$when])? Format::$format => $name,)*
+                }
+            }
+
+            /// What comes out, in a line.
+            pub fn about(self) -> &'static str {
+                match self {
+                    $($(#[$when])? Format::$format => $about,)*
+                }
+            }
+
+            /// Whether it is one file, which may be stdout.
+            pub fn is_file(self) -> bool {
+                match self {
+                    $($(#[$when])? Format::$format => Place::$place == Place::File,)*
+                }
+            }
+
+            fn create<'t>(self, trace: &'t Trace, output: &Path) -> Result<Box<dyn Sink + 't>> {
+                Ok(match self {
+                    $($(#[$when])? Format::$format => Box::new($create(trace, output)?),)*
+                })
+            }
+        }
+    };
+}
+
+/// What an output is.
+#[derive(PartialEq)]
+enum Place {
+    File,
+    Directory,
+}
+
+formats! {
+    Ctf1 "ctf1" Directory "A directory in CTF 1.8, which every reader has", ctf1;
+    Ctf2 "ctf2" Directory "A directory in CTF 2", ctf2;
+    Json "json" File "A line of JSON for each event; schema rtscope.events version 1",
+        JsonLines::create;
+    Csv "csv" Directory "A directory with a table for each event class", Csv::create;
+    Perfetto "perfetto" File "A file that ui.perfetto.dev opens", PerfettoFile::create;
     #[cfg(feature = "arrow")]
-    Parquet,
-    /// The same as files of Arrow.
+    Parquet "parquet" Directory "Parquet files by host, date and event class", parquet;
     #[cfg(feature = "arrow")]
-    Arrow,
+    Arrow "arrow" Directory "The same as files of Arrow", arrow;
+}
+
+fn ctf1(trace: &Trace, output: &Path) -> Result<CtfSink> {
+    CtfSink::create(trace, output, Dialect::Ctf18)
+}
+
+fn ctf2(trace: &Trace, output: &Path) -> Result<CtfSink> {
+    CtfSink::create(trace, output, Dialect::Ctf2)
+}
+
+#[cfg(feature = "arrow")]
+fn parquet<'t>(trace: &'t Trace, output: &Path) -> Result<Tables<'t>> {
+    Tables::create(trace, output, TableFormat::Parquet)
+}
+
+#[cfg(feature = "arrow")]
+fn arrow<'t>(trace: &'t Trace, output: &Path) -> Result<Tables<'t>> {
+    Tables::create(trace, output, TableFormat::Arrow)
 }
 
 /// A sink for the events of `trace`; `output` is a path that does not exist yet, or `-` for stdout
@@ -42,15 +103,5 @@ pub enum Format {
 /// [`event::ErrorKind::AlreadyExists`] when the output is there already; otherwise what the
 /// operating system says.
 pub fn sink<'t>(format: Format, trace: &'t Trace, output: &Path) -> Result<Box<dyn Sink + 't>> {
-    Ok(match format {
-        Format::Ctf1 => Box::new(CtfSink::create(trace, output, Dialect::Ctf18)?),
-        Format::Ctf2 => Box::new(CtfSink::create(trace, output, Dialect::Ctf2)?),
-        Format::Json => Box::new(JsonLines::create(trace, output)?),
-        Format::Csv => Box::new(Csv::create(trace, output)?),
-        Format::Perfetto => Box::new(Perfetto::create(trace, output)?),
-        #[cfg(feature = "arrow")]
-        Format::Parquet => Box::new(Tables::create(trace, output, TableFormat::Parquet)?),
-        #[cfg(feature = "arrow")]
-        Format::Arrow => Box::new(Tables::create(trace, output, TableFormat::Arrow)?),
-    })
+    format.create(trace, output)
 }
