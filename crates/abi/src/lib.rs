@@ -1,5 +1,5 @@
 //! Rust view of the bytes that cross a border: `bpf/event.h` ([`raw`]) and the rings of traced
-//! processes ([`rings`]) with their [`filters`]; and what the records of the kernel say in
+//! processes ([`rings`]) with their [`numbers`] and [`filters`]; and what the records of the kernel say in
 //! the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
@@ -10,6 +10,7 @@ mod evidence;
 pub mod filters;
 mod histogram;
 mod hit;
+pub mod numbers;
 pub mod raw;
 pub mod rings;
 
