@@ -1,6 +1,6 @@
 //! Rust view of the bytes that cross a border: `bpf/event.h` ([`raw`]) and the rings of traced
-//! processes ([`rings`]) with their [`numbers`] and [`filters`]; and what the records of the kernel say in
-//! the vocabulary of [`event::evidence`].
+//! processes ([`rings`]) with their [`numbers`] and [`filters`]; and what the records of the kernel
+//! say in the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
 //! - One definition: the C header. The test `layout` fails when the two disagree by a byte.

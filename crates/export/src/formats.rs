@@ -17,7 +17,10 @@ use crate::sink::Sink;
 use crate::tables::{TableFormat, Tables};
 
 macro_rules! formats {
-    ($($(#[$when:meta])? $format:ident $name:literal $place:ident $about:literal, $create:expr;)*) => {
+    ($(
+        $(#[$when:meta])?
+        $format:ident $name:literal $place:ident $about:literal, $create:expr;
+    )*) => {
         /// A format that a trace can be converted to.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
