@@ -4,10 +4,10 @@
 use event::evidence::{Blocked, BlockedOn, Step};
 use event::{Cpu, Instant};
 
-use crate::evidence::is_page_fault;
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
 use crate::naming::SKEW_MAX_NS;
 use crate::phases::{Doing, Phase, Since};
+use crate::stacks::is_page_fault;
 use crate::term::Reason;
 
 /// Phases in the making: each begins where the last one ended.
@@ -71,7 +71,7 @@ pub(crate) fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) ->
 }
 
 /// The record of the block at `time_ns`.
-fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
+pub(crate) fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
     let near = |blocked: &&Blocked| {
         blocked.task.tid.0 == tid && (blocked.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS
     };

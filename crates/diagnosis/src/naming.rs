@@ -1,13 +1,16 @@
 //! One name for each nanosecond of a phase: the rules of `docs/ledger.md`.
 
-use event::{Cpu, Duration, Instant};
+use event::{Cpu, Duration, Instant, Prio};
 
 use event::evidence::{Mode, PreemptionModel};
 
-use crate::evidence::{is_at_border, is_behind_interrupt, section_function};
-use crate::model::{Model, Slice, Span, VersionId, What};
+use crate::host;
+use crate::kept::{self, Shown};
+use crate::model::{Model, Slice, Span, Version, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
 use crate::public::kept_function;
+use crate::quota;
+use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::Reason;
 
 /// A name in small: becomes a public name when the ledger is done.
@@ -41,8 +44,9 @@ pub(crate) enum Key {
     Migration,
     Switch,
     Unexplained(Reason),
-    /// A task of a lower rank: its name depends on the sum over the phase.
-    Lower(u32),
+    /// A task of a lower rank, with the index of its preemption-off record: its name depends on
+    /// the sum over the phase, and on what the evidence shows of it.
+    Lower(u32, Option<usize>),
     /// The idle task: its name depends on the sum over the phase.
     Idle,
 }
@@ -58,14 +62,12 @@ pub(crate) struct Piece {
 /// A switch, with the return from the interrupt before it, takes no longer. A task of a lower rank
 /// that stays for longer keeps the CPU.
 pub(crate) const SWITCH_MAX_NS: i64 = 10_000;
-/// The deepest idle states take no longer to leave.
-pub(crate) const IDLE_EXIT_MAX_NS: i64 = 2_000_000;
 /// The stamps of one event in two sources differ by no more.
 pub(crate) const SKEW_MAX_NS: i64 = 100_000;
 /// A task picked sooner after a wake-up may have been picked before it.
-const PICK_GUARD_NS: i64 = 2_000;
+pub(crate) const PICK_GUARD_NS: i64 = 2_000;
 /// Steal that covers at least this share of a timer's lateness explains it.
-const STEAL_SHARE_MIN: f64 = 0.9;
+pub(crate) const STEAL_SHARE_MIN: f64 = 0.9;
 
 /// Names the pieces of one phase.
 pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
@@ -147,9 +149,9 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
             key: namer.slice(&slice),
         });
     });
-    namer.settle(&mut pieces[first..]);
-    if let Some(since_ns) = namer.quota_used_up() {
-        throttle(pieces, first, since_ns);
+    namer.settle(pieces, first);
+    if let Some((since_ns, prio)) = namer.quota_used_up() {
+        quota::charge(model, pieces, first, since_ns, prio);
     }
 }
 
@@ -175,36 +177,6 @@ fn owner_waits(
     for piece in &mut pieces[first..] {
         if let Key::Wait(task) = piece.key {
             piece.key = Key::Inversion(owner.0, task);
-        }
-    }
-}
-
-/// From `since_ns` on, the waiting task's group had no quota left: it could not run, whoever ran
-/// meanwhile. The quota is back when the CPU leaves idle for good, or, where it never idles, when
-/// the task runs.
-fn throttle(pieces: &mut Vec<Piece>, first: usize, since_ns: i64) {
-    let idles = |piece: &Piece| {
-        matches!(
-            piece.key,
-            Key::IdleExit | Key::Unexplained(Reason::LongIdle)
-        )
-    };
-    let before = pieces[first..]
-        .iter()
-        .position(|piece| piece.begin_ns < since_ns && since_ns < piece.end_ns);
-    if let Some(place) = before {
-        let mut rest = pieces[first + place];
-        pieces[first + place].end_ns = since_ns;
-        rest.begin_ns = since_ns;
-        pieces.insert(first + place + 1, rest);
-    }
-    let pieces = &mut pieces[first..];
-    let last = pieces.iter().rposition(idles);
-    let until = last.map_or(pieces.len(), |last| last + 1);
-    for piece in &mut pieces[..until] {
-        let waits = idles(piece) || matches!(piece.key, Key::Wait(_));
-        if waits && piece.begin_ns >= since_ns {
-            piece.key = Key::Quota;
         }
     }
 }
@@ -261,7 +233,7 @@ impl Namer<'_> {
             Doing::Delivery { waker: What::Edge } if idle => Key::Idle,
             Doing::Delivery { waker: What::Edge } => self
                 .section(slice)
-                .map_or(Key::Delivery, Key::InterruptsOff),
+                .map_or(Key::Delivery, |place| self.interrupts_off(place)),
             Doing::Delivery { .. } => Key::Delivery,
             Doing::Waiting { tid, .. } | Doing::Running { tid } if version.tid.0 == tid => {
                 self.itself(slice)
@@ -282,7 +254,7 @@ impl Namer<'_> {
     }
 
     /// Since when the waiting task's control group had no quota left, if it had none.
-    fn quota_used_up(&self) -> Option<i64> {
+    fn quota_used_up(&self) -> Option<(i64, Prio)> {
         let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
             return None;
         };
@@ -291,7 +263,7 @@ impl Namer<'_> {
         let mut mine = records
             .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
         let first = mine.next().filter(|_| !prio.is_real_time())?;
-        Some(first.begin.as_ns().max(self.phase.begin_ns))
+        Some((first.begin.as_ns().max(self.phase.begin_ns), prio))
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.
@@ -349,6 +321,9 @@ impl Namer<'_> {
         let in_wait = slice.begin_ns >= self.phase.begin_ns + guard_ns;
         let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time();
         self.passed_over |= picked;
+        if self.changed_below(slice, idle) {
+            return Key::Unexplained(Reason::RankChanged);
+        }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
         if throttled || self.passed_over {
             return Key::Throttled((!idle).then_some(slice.task.0));
@@ -357,7 +332,7 @@ impl Namer<'_> {
             return Key::Idle;
         }
         if let Some(place) = self.section(slice) {
-            return Key::InterruptsOff(place);
+            return self.interrupts_off(place);
         }
         let tid = self
             .model
@@ -370,10 +345,27 @@ impl Namer<'_> {
             here && begin_ns < slice.end_ns && slice.begin_ns < off.time.as_ns() + SKEW_MAX_NS
         });
         match seen {
-            Some(_) => Key::PreemptionOff(slice.task.0, seen),
             None if slice.occupant.is_open() => Key::Unexplained(Reason::RankUnknown),
-            None => Key::Lower(slice.task.0),
+            seen => Key::Lower(slice.task.0, seen),
         }
+    }
+
+    /// Whether the waiting task had another rank when it came on the CPU, with which the one that
+    /// has it goes first: nothing says when it changed.
+    fn changed_below(&self, slice: &Slice, idle: bool) -> bool {
+        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+            return false;
+        };
+        let timeline = self.model.timeline(self.cpu);
+        let version = |id| self.model.tasks.version(id);
+        let came = timeline.and_then(|line| version(line.at(self.phase.end_ns).task));
+        let Some(came) = came.filter(|came| came.tid.0 == tid) else {
+            return false;
+        };
+        let came = came.came.and_then(version).unwrap_or(came);
+        let ran = version(slice.task);
+        let still = |ran: &Version| came.prio.is_real_time() && came.prio.beats(ran.prio);
+        !idle && came.prio != prio && !ran.is_some_and(still)
     }
 
     /// The late timer that shows that all of a slice passed with interrupts off: one that expired
@@ -391,6 +383,13 @@ impl Namer<'_> {
                 && section_function(&late.stack).is_some();
             late.cpu == self.cpu && covers && !stolen && shown
         })
+    }
+
+    /// The code that a late timer interrupted kept interrupts off, unless something speaks for
+    /// another reason.
+    fn interrupts_off(&self, place: usize) -> Key {
+        let instead = host::instead_of_section(self.model, place);
+        instead.map_or(Key::InterruptsOff(place), Key::Unexplained)
     }
 
     /// A timer is pending and no handler runs.
@@ -438,7 +437,7 @@ impl Namer<'_> {
             Mode::Kernel if is_behind_interrupt(&late.stack) => {
                 Key::Unexplained(Reason::LateTimerBehindInterrupt)
             }
-            Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
+            Mode::Kernel if section_function(&late.stack).is_some() => self.interrupts_off(place),
             Mode::Kernel => Key::Unexplained(Reason::LateTimerWithoutStack),
         }
     }
@@ -458,34 +457,97 @@ impl Namer<'_> {
     }
 
     /// Gives their names to pieces whose name depends on their sum.
-    fn settle(&self, pieces: &mut [Piece]) {
-        let sum_ns = |of: fn(&Key) -> bool| -> i64 {
-            let those = pieces.iter().filter(|piece| of(&piece.key));
-            those.map(|piece| piece.end_ns - piece.begin_ns).sum()
-        };
-        let lower_ns = sum_ns(|key| matches!(key, Key::Lower(_)));
-        let idle_ns = sum_ns(|key| matches!(key, Key::Idle));
-        let moved = matches!(
-            self.phase.doing,
-            Doing::Waiting {
-                since: Since::Migration,
-                ..
-            }
-        );
-        let short = if moved { Key::Migration } else { Key::Switch };
-        for piece in pieces {
+    fn settle(&self, pieces: &mut Vec<Piece>, first: usize) {
+        self.settle_lower(pieces, first);
+        let idle_ns: i64 = sum_ns(&pieces[first..], |key| matches!(key, Key::Idle));
+        let moved = self.has_moved();
+        for piece in &mut pieces[first..] {
             piece.key = match piece.key {
-                Key::Lower(_) if lower_ns <= SWITCH_MAX_NS => short,
-                Key::Lower(task) => self
-                    .kept(task)
-                    .map_or(Key::PreemptionOff(task, None), |hit| Key::Kept(task, hit)),
                 Key::Idle if moved && idle_ns <= SWITCH_MAX_NS => Key::Migration,
-                Key::Idle if idle_ns <= IDLE_EXIT_MAX_NS => Key::IdleExit,
+                Key::Idle if idle_ns <= self.model.idle_exit_max().as_ns() => Key::IdleExit,
                 Key::Idle => Key::Unexplained(Reason::LongIdle),
                 other => other,
             };
         }
     }
+
+    fn has_moved(&self) -> bool {
+        let since = Since::Migration;
+        matches!(self.phase.doing, Doing::Waiting { since: s, .. } if s == since)
+    }
+
+    /// The same for tasks of a lower rank.
+    fn settle_lower(&self, pieces: &mut Vec<Piece>, first: usize) {
+        let lower_ns = sum_ns(&pieces[first..], |key| matches!(key, Key::Lower(_, None)));
+        let mut lower: Vec<u32> = Vec::new();
+        for piece in &pieces[first..] {
+            match piece.key {
+                Key::Lower(task, _) if !lower.contains(&task) => lower.push(task),
+                _ => {}
+            }
+        }
+        let is_short = |key: &Key| matches!(key, Key::Lower(_, None)) && lower_ns <= SWITCH_MAX_NS;
+        for task in lower {
+            let shown = kept::shown(self.model, self.phase, VersionId(task));
+            if let Shown::LeftThere(from_ns) = shown {
+                quota::split_at(pieces, first, from_ns);
+            }
+            let short = if self.has_moved() {
+                Key::Migration
+            } else {
+                Key::Switch
+            };
+            for piece in &mut pieces[first..] {
+                match piece.key {
+                    Key::Lower(other, _) if other != task => {}
+                    key if is_short(&key) => piece.key = short,
+                    Key::Lower(_, record) => {
+                        piece.key = self.lower(task, record, shown, piece.begin_ns);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What a task of a lower rank did with the CPU from `begin_ns` on, by what is shown of it.
+    fn lower(&self, task: u32, record: Option<usize>, shown: Shown, begin_ns: i64) -> Key {
+        // It came with a rank that goes first, and lowered itself while it ran.
+        let came = self.model.tasks.version(VersionId(task));
+        let came = came.and_then(|version| version.came);
+        let came = came.filter(|came| !self.is_lower(*came));
+        match (shown, came) {
+            (Shown::Nothing, None) => match record {
+                Some(_) => Key::PreemptionOff(task, record),
+                None => self
+                    .kept(task)
+                    .map_or(Key::PreemptionOff(task, None), |hit| Key::Kept(task, hit)),
+            },
+            (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::RankUnknown),
+            (_, Some(came)) => Key::Wait(came.0),
+            (Shown::LeftThere(from_ns), None)
+                if begin_ns >= from_ns && kept::is_limited(self.model, self.phase) =>
+            {
+                Key::Throttled(Some(task))
+            }
+            (_, None) => Key::Unexplained(Reason::LeftInUserCode),
+        }
+    }
+
+    /// Whether a task, as it was then, has a lower rank than the one that waits.
+    fn is_lower(&self, version: VersionId) -> bool {
+        let Doing::Waiting { prio, .. } = self.phase.doing else {
+            return false;
+        };
+        let version = self.model.tasks.version(version);
+        version.is_some_and(|version| prio.is_real_time() && prio.beats(version.prio))
+    }
+}
+
+/// The time of those pieces.
+fn sum_ns(pieces: &[Piece], of: impl Fn(&Key) -> bool) -> i64 {
+    let those = pieces.iter().filter(|piece| of(&piece.key));
+    those.map(|piece| piece.end_ns - piece.begin_ns).sum()
 }
 
 /// The name of time in a phase that has no event of its own: what the chain did there.

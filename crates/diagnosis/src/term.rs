@@ -37,6 +37,13 @@ pub enum Reason {
     UnknownRunQueue,
     /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
     RankUnknown,
+    /// The waiting task had another rank in the end, and nothing says since when.
+    RankChanged,
+    /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
+    /// the scheduler left it the CPU, or the interrupt came late.
+    LeftInUserCode,
+    /// The quota of the waiting task's group had been used up, and nothing says when it was back.
+    QuotaEndUnknown,
     /// The scheduler's state and the trace contradict each other there.
     Contradiction,
     /// The chain's steps were cut here.
@@ -68,6 +75,9 @@ impl fmt::Display for Reason {
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
             Reason::RankUnknown => "the rank of the task that ran was not seen",
+            Reason::RankChanged => "the rank of the task that waited changed meanwhile",
+            Reason::LeftInUserCode => "user code of a lower rank ran on, nothing says why",
+            Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
             Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",

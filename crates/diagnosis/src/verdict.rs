@@ -82,6 +82,12 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             "up to {stolen} of it may have gone to the hypervisor"
         ));
     }
+    if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
+        let unseen = late.unseen_max;
+        return Some(format!(
+            "the machine is virtual, and for {unseen} of it no CPU shows that it did not stand still"
+        ));
+    }
     // None of these works for so long.
     let longest = match first.kind {
         TermKind::Hardirq { irq, .. } if irq < 0 => VECTOR_MAX,
@@ -92,6 +98,43 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
+/// For how long, in one piece, nothing was seen of the first cause of `late` on any CPU of a virtual
+/// machine, where no timer beat tells whether the host stood still; zero where that does not matter.
+pub(crate) fn unseen_max(model: &Model, late: &LateActivation) -> Duration {
+    let culprits = culprits(late);
+    // A timer's lateness begins whatever runs; the others need a stall in the few microseconds that
+    // they really took.
+    let is_late_timer = |first: &&Culprit| matches!(first.kind, TermKind::InterruptsOff { .. });
+    let Some(first) = culprits.first().filter(is_late_timer) else {
+        return Duration::ZERO;
+    };
+    let span = (first.range.begin.as_ns(), first.range.end.as_ns());
+    match model.is_virtual {
+        true => model.unseen_max(first.cpu, span),
+        false => Duration::ZERO,
+    }
+}
+
+/// The kernel's own work, which may be a short one during which a host stood still.
+fn is_kernels_own(first: &Culprit) -> bool {
+    matches!(
+        first.kind,
+        TermKind::InterruptsOff { .. }
+            | TermKind::PreemptionOff { .. }
+            | TermKind::Nmi
+            | TermKind::Hardirq { .. }
+            | TermKind::Softirq { .. }
+            | TermKind::StopClass { .. }
+    )
+}
+
+/// Whether the task waited for less than the watch's threshold: the rest was others' time, before
+/// it waited for them.
+fn is_in_time(late: &LateActivation) -> bool {
+    let threshold = late.hit.as_ref().map(|hit| hit.threshold);
+    threshold.is_some_and(|threshold| late.latency() < threshold)
+}
+
 /// What a verdict says where nobody can tell a long section from a short one in which the host
 /// stood still.
 const UNWITNESSED: &str = " (The hypervisor below reports no steal, and no other CPU shows \
@@ -100,22 +143,17 @@ const UNWITNESSED: &str = " (The hypervisor below reports no steal, and no other
 /// Whether `first` is the kernel's own work, which may have been a short one while a hypervisor
 /// that does not report it ran somebody else, and no other CPU's beats would show that.
 fn is_unwitnessed(model: &Model, info: &TraceInfo, first: &Culprit) -> bool {
-    let kernels_own = matches!(
-        first.kind,
-        TermKind::InterruptsOff { .. }
-            | TermKind::PreemptionOff { .. }
-            | TermKind::Nmi
-            | TermKind::Hardirq { .. }
-            | TermKind::Softirq { .. }
-            | TermKind::StopClass { .. }
-    );
     let span = (first.range.begin.as_ns(), first.range.end.as_ns());
-    kernels_own && steal_is_unreported(info) && !model.would_show_stillness(first.cpu, span)
+    is_kernels_own(first)
+        && steal_is_unreported(info)
+        && !model.would_show_stillness(first.cpu, span)
 }
 
 /// Whether the evidence carries a verdict that begins with `first`.
 fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit>) -> bool {
-    let Some(first) = first else { return false };
+    let Some(first) = first.filter(|_| !is_in_time(late)) else {
+        return false;
+    };
     if hypervisor(info, late, first).is_some() {
         return false;
     }
@@ -212,6 +250,14 @@ fn sentence(
             late.cpu
         );
     }
+    if is_in_time(late) {
+        return format!(
+            "{task} was not late on {}: it slept until {} before it ran, and what others did \
+             before that is not its latency.",
+            late.cpu,
+            late.latency()
+        );
+    }
     let head = format!("{task} {verb} {} on {}", late.latency(), late.cpu);
     let clauses: Vec<_> = culprits
         .iter()
@@ -231,9 +277,9 @@ fn sentence(
     if conclusive {
         return format!("{head}: {clauses}; {unexplained} are unexplained{reason}.");
     }
-    let stolen = culprits
-        .first()
-        .and_then(|first| hypervisor(info, late, first));
+    let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
+    let stolen = culprits.first().filter(carries);
+    let stolen = stolen.and_then(|first| hypervisor(info, late, first));
     if is_own_doing(late) && late.ledger.grade == Grade::Complete && stolen.is_none() {
         return format!("{head}, and nobody can be named: {}.", own_doing(late));
     }

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use event::{Cpu, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
-use super::Model;
 use super::candidates::{Candidate, Candidates, End};
 use super::chain::{Arena, NewNode, NodeId};
 use super::handlers::LeftHandler;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
+use super::{Contended, Model};
 use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
-use kernel_state::bind::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
+use kernel_state::bind::{self, Call, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,8 @@ pub(super) struct Builder {
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
     pub(super) page_faults: Vec<(i64, VersionId)>,
+    pub(super) system_calls: Vec<(i64, VersionId)>,
+    pub(super) contended: Vec<Contended>,
     pub(super) candidates: Candidates,
     /// Moments and segments since the last look for what can be dropped.
     pub(super) logged: usize,
@@ -108,6 +110,8 @@ impl Builder {
             losses: vec![],
             evidence: Evidence::default(),
             page_faults: vec![],
+            system_calls: vec![],
+            contended: vec![],
             candidates: Candidates::new(query),
             logged: 0,
             records_min,
@@ -156,6 +160,7 @@ impl Builder {
             Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
             Known::Life(life) => self.life(life, cpu, time_ns, event),
             Known::Dump(dump) => self.state_dump(dump, event),
+            Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
             Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
             _ => {}
         }
@@ -203,6 +208,15 @@ impl Builder {
         if let Some(task) = self.cpu(cpu).current {
             let version = self.tasks.state(task).version;
             self.page_faults.push((time_ns, version));
+        }
+    }
+
+    /// Until here the task on the CPU ran code of its own.
+    fn system_call(&mut self, cpu: u32, time_ns: i64) {
+        if let Some(task) = self.cpu(cpu).current {
+            let version = self.tasks.state(task).version;
+            self.logged += 1;
+            self.system_calls.push((time_ns, version));
         }
     }
 
@@ -256,6 +270,30 @@ impl Builder {
         self.tasks.see(tid, cpu, comm, prio)
     }
 
+    /// The same for a task that is woken. One that runs may have another priority since it came.
+    fn see_woken(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+    ) -> TaskIndex {
+        let known = self.tasks.find(fields.tid(event), cpu);
+        let before = known.map(|task| self.tasks.state(task).version);
+        let task = self.see(cpu, event, fields);
+        let state = self.tasks.state(task);
+        if let Run::On(on) = state.run
+            && before != Some(state.version)
+            && self
+                .cpus
+                .get(on as usize)
+                .is_some_and(|cpu| cpu.current == Some(task))
+        {
+            self.mark(on, now_ns, false);
+        }
+        task
+    }
+
     fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
         let before = self
             .cpu(cpu)
@@ -267,7 +305,8 @@ impl Builder {
             && before != after
             && self.cpu(cpu).current == Some(prev)
         {
-            self.cpu(cpu).timeline.rename_run(before, after);
+            let run = self.tasks.run_of(before, after);
+            self.cpu(cpu).timeline.rename_run(before, run);
         }
         self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
         let next = self.see(cpu, event, &fields.next);
@@ -319,9 +358,12 @@ impl Builder {
         } else if !pending.is_none() && has_wakeup {
             // Woken between its decision to block and this switch; its wake-up is on the way.
             state.run = Run::Woken;
+            state.blocked_ns = now_ns;
             state.chain = pending;
+            self.wait_since_late_block(task, now_ns);
         } else {
             state.run = Run::Blocked;
+            state.blocked_ns = now_ns;
             state.chain = NodeId::NONE;
         }
         self.log(task, now_ns, cpu, kind);
@@ -374,7 +416,7 @@ impl Builder {
     }
 
     fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
-        let task = self.see(cpu, event, fields);
+        let task = self.see_woken(cpu, now_ns, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
         let hard = fields.in_hard_interrupt(event);
         self.wake(cpu, now_ns, task, target, hard);
@@ -418,6 +460,7 @@ impl Builder {
             return;
         }
         let chain = self.arena.add(parent, step);
+        let chain = self.wait_since_block(task, parent, chain);
         let state = self.tasks.state(task);
         state.run = Run::Woken;
         state.woken_ns = now_ns;
@@ -434,7 +477,7 @@ impl Builder {
         fields: &TaskFields,
         new: bool,
     ) {
-        let task = self.see(cpu, event, fields);
+        let task = self.see_woken(cpu, now_ns, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
@@ -576,11 +619,15 @@ impl Builder {
             losses: self.losses,
             evidence: self.evidence,
             page_faults: self.page_faults,
+            system_calls: self.system_calls,
+            contended: self.contended,
             candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,
             late_timer_floor: None,
             heartbeat: None,
+            idle_exit: None,
+            is_virtual: false,
         }
     }
 }
@@ -593,6 +640,7 @@ fn is_followed(known: Known) -> bool {
             | Known::Handler(_)
             | Known::Evidence(_)
             | Known::Life(_)
+            | Known::Call(Call::Entry { .. })
             | Known::Dump(bind::Dump::Process { .. })
     )
 }

@@ -1,7 +1,9 @@
 //! The pass over the events: interrupts, softirqs, timers, NMIs.
 
+use event::Cpu;
 use trace::EventView;
 
+use super::Contended;
 use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
 use super::chain::{NewNode, NodeId};
 use super::tasks::{SoftFrame, VersionId};
@@ -17,6 +19,10 @@ const SAME_CLOCK_NS: u64 = 50_000_000;
 const LATENESS_MAX_NS: i64 = 10_000_000_000;
 /// Steps of a handler's chain behind which an expiry may be put.
 const REBASE_DEPTH_MAX: u8 = 8;
+/// The flag of a wait that keeps the CPU (the kernel's `LCB_F_SPIN`).
+const SPINS: u64 = 1;
+/// So many waits for locks are looked through for the one that ends.
+const CONTENDED_OPEN_MAX: usize = 1024;
 /// An NMI handler that is said to take longer is not believed.
 const NMI_MAX_NS: i64 = 1_000_000_000;
 
@@ -71,6 +77,16 @@ impl Builder {
             Handler::HrtimerExpireExit => self.timer_exit(cpu),
             Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
             Handler::PageFault => self.page_fault(cpu, now_ns),
+            Handler::ContentionBegin { flags } => {
+                if event.u64(flags) & SPINS != 0 {
+                    self.contended.push(Contended {
+                        cpu: Cpu(cpu),
+                        begin_ns: now_ns,
+                        end_ns: i64::MAX,
+                    });
+                }
+            }
+            Handler::ContentionEnd => self.contention_ends(cpu, now_ns),
             Handler::Vector(_) => {}
         }
     }
@@ -302,6 +318,15 @@ impl Builder {
             && let Some(frame) = self.tasks.state(task).softirqs.last_mut()
         {
             frame.current = chain;
+        }
+    }
+
+    /// The wait that began last on the CPU ends first.
+    fn contention_ends(&mut self, cpu: u32, now_ns: i64) {
+        let mut open = self.contended.iter_mut().rev().take(CONTENDED_OPEN_MAX);
+        let open = open.find(|lock| lock.cpu == Cpu(cpu) && lock.end_ns == i64::MAX);
+        if let Some(open) = open {
+            open.end_ns = now_ns;
         }
     }
 

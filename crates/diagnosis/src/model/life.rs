@@ -13,6 +13,9 @@ use kernel_state::bind::{CLONE_THREAD, Dump, Life};
 /// its end: the kernel says it a little later.
 const EXIT_WAKE_NS_MAX: i64 = 1_000_000;
 
+/// From a task's decision to sleep to the switch it takes no longer.
+pub(crate) const DECISION_NS_MAX: i64 = 100_000;
+
 impl Builder {
     pub(super) fn life(&mut self, life: Life, cpu: u32, now_ns: i64, event: &EventView<'_>) {
         match life {
@@ -105,6 +108,34 @@ impl Builder {
             };
             let alone = self.arena.add(NodeId::NONE, step);
             self.tasks.state(wakee).chain = alone;
+        }
+    }
+
+    /// The chain `woken` that wakes a task by `context`, from where the task waits for it: its own
+    /// last block. A timer's expiry is a release time whatever the task did, and a thread that
+    /// passes work on is its own queue.
+    pub(super) fn wait_since_block(
+        &mut self,
+        task: TaskIndex,
+        context: NodeId,
+        woken: NodeId,
+    ) -> NodeId {
+        let state = &self.tasks.states[task.0 as usize];
+        let since_ns = state.blocked_ns;
+        let version = self.tasks.version(state.version);
+        if version.is_some_and(|version| version.passes) || self.arena.released_by_timer(context) {
+            return woken;
+        }
+        self.arena.wait_since(woken, since_ns)
+    }
+
+    /// The same for a task that was woken on its way to sleep: by what happened since it had decided
+    /// to, it is late since then.
+    pub(super) fn wait_since_late_block(&mut self, task: TaskIndex, now_ns: i64) {
+        let pending = self.tasks.states[task.0 as usize].chain;
+        let origin_ns = self.arena.get(pending).map(|node| node.origin_ns);
+        if origin_ns.is_some_and(|origin_ns| now_ns - origin_ns > DECISION_NS_MAX) {
+            self.tasks.state(task).chain = self.wait_since_block(task, pending, pending);
         }
     }
 

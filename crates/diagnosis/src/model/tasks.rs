@@ -30,6 +30,8 @@ pub(crate) struct Version {
     pub passes: bool,
     /// A stop-class thread.
     pub stop: bool,
+    /// It left the CPU so, and had come on it with another priority; nothing says when it changed.
+    pub came: Option<VersionId>,
 }
 
 impl Version {
@@ -106,6 +108,8 @@ pub(crate) struct TaskState {
     pub pending: NodeId,
     /// When it was woken.
     pub woken_ns: i64,
+    /// When it went to sleep last.
+    pub blocked_ns: i64,
     pub softirqs: Vec<SoftFrame>,
     pub log: Vec<Moment>,
     /// It is on its way out: whom it wakes now it has done no work for.
@@ -193,6 +197,7 @@ impl Tasks {
                 chain: NodeId::NONE,
                 pending: NodeId::NONE,
                 woken_ns: 0,
+                blocked_ns: i64::MIN,
                 softirqs: vec![],
                 log: vec![],
                 ends: false,
@@ -222,6 +227,22 @@ impl Tasks {
         }
     }
 
+    /// What a run is that began as `before` and ended as `after`.
+    pub fn run_of(&mut self, before: VersionId, after: VersionId) -> VersionId {
+        let (Some(came), Some(left)) = (self.version(before), self.version(after)) else {
+            return after;
+        };
+        if came.prio == left.prio {
+            return after;
+        }
+        let run = Version {
+            came: Some(before),
+            ..*left
+        };
+        self.versions.push(run);
+        VersionId(self.versions.len() as u32 - 1)
+    }
+
     /// The task has another name from here on, as when it runs another program.
     pub fn rename(&mut self, task: TaskIndex, comm: &[u8]) {
         let Some(version) = self.version(self.states[task.0 as usize].version).copied() else {
@@ -236,6 +257,14 @@ impl Tasks {
 
     pub fn find(&self, tid: i32, cpu: u32) -> Option<TaskIndex> {
         self.by_tid.get(&key(tid, cpu)).copied()
+    }
+
+    /// Whether a thread, as it was seen last, only passes work on.
+    pub fn passes(&self, tid: i32, cpu: u32) -> bool {
+        let seen = self.find(tid, cpu);
+        let seen = seen.map(|task| self.states[task.0 as usize].version);
+        let seen = seen.and_then(|version| self.version(version));
+        seen.is_some_and(|version| version.passes)
     }
 
     /// The moments of a task in time order; none for one never seen.
@@ -305,6 +334,7 @@ impl Tasks {
             wanted,
             passes,
             stop,
+            came: None,
         });
         VersionId(self.versions.len() as u32 - 1)
     }
