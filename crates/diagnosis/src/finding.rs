@@ -150,6 +150,8 @@ pub struct Advice {
     pub command: String,
     /// How to see that it helped.
     pub then_check: String,
+    /// Whether it would have been enough by itself; else each cause needs its own.
+    pub alone: bool,
 }
 
 /// The answer for one late activation.

@@ -91,6 +91,7 @@ fn advice_json(advice: &Advice) -> Value {
         "because": advice.because,
         "command": advice.command,
         "then_check": advice.then_check,
+        "alone": advice.alone,
     })
 }
 

@@ -330,7 +330,11 @@ fn advice_text(verdict: &Verdict, lines: &mut Vec<String>) {
         return;
     }
     lines.push(String::new());
-    lines.push("  what to change (any one of these):".to_owned());
+    let which = match verdict.advice.iter().all(|advice| advice.alone) {
+        true => "any one of these",
+        false => "one for each cause",
+    };
+    lines.push(format!("  what to change ({which}):"));
     for advice in &verdict.advice {
         lines.push(format!("    {}", advice.command));
         lines.push(format!("      because {}", advice.because));
