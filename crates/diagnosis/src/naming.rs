@@ -221,7 +221,7 @@ impl Namer<'_> {
             Doing::Handler(What::Nmi) => Key::Nmi,
             Doing::Handler(What::Softirq(vector)) => self.put_aside(slice, vector),
             Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
-            Doing::SoftirqPending if version.stop => Key::Stop(ran),
+            Doing::SoftirqPending if self.model.tasks.is_stop(version) => Key::Stop(ran),
             Doing::SoftirqPending => {
                 let short = self.phase.end_ns - self.phase.begin_ns <= SWITCH_MAX_NS;
                 if short {
@@ -238,7 +238,7 @@ impl Namer<'_> {
             Doing::Waiting { tid, .. } | Doing::Running { tid } if version.tid.0 == tid => {
                 self.itself(slice)
             }
-            Doing::Waiting { .. } if version.stop => Key::Stop(ran),
+            Doing::Waiting { .. } if self.model.tasks.is_stop(version) => Key::Stop(ran),
             Doing::Waiting { prio, .. } => {
                 let lower = idle || prio.is_real_time() && prio.beats(version.prio);
                 if lower {

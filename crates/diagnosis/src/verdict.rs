@@ -191,7 +191,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         sentence += UNWITNESSED;
     }
     let advice = if conclusive {
-        advice::advise(info, late, &culprits)
+        advice::advise(model, info, late, &culprits)
     } else {
         vec![]
     };

@@ -9,10 +9,12 @@ use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;
 
 use crate::finding::{Advice, Culprit, LateActivation};
+use crate::model::Model;
 use event::evidence::{StepKind, TaskRef};
 
 /// What a rule may look at.
 struct Case<'a> {
+    model: &'a Model,
     info: &'a TraceInfo,
     late: &'a LateActivation,
     culprit: &'a Culprit,
@@ -54,7 +56,12 @@ const RULES: [Rule; 23] = [
 
 /// The advice for the culprits, in their order, each rule's advice once. Where the end of one cause
 /// would have been enough, only such causes get any; else all do, and all of it is needed.
-pub(crate) fn advise(info: &TraceInfo, late: &LateActivation, culprits: &[Culprit]) -> Vec<Advice> {
+pub(crate) fn advise(
+    model: &Model,
+    info: &TraceInfo,
+    late: &LateActivation,
+    culprits: &[Culprit],
+) -> Vec<Advice> {
     // A watch that did not tell its threshold: half of what was seen.
     let half = Duration::from_ns(late.latency().as_ns() / 2);
     let threshold = late.hit.as_ref().map_or(half, |hit| hit.threshold);
@@ -68,6 +75,7 @@ pub(crate) fn advise(info: &TraceInfo, late: &LateActivation, culprits: &[Culpri
     let mut advice: Vec<Advice> = Vec::new();
     for culprit in culprits.iter().filter(|one| !alone || is_enough(one)) {
         let case = Case {
+            model,
             info,
             late,
             culprit,

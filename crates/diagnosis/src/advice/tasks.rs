@@ -20,9 +20,14 @@ fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
     }
 }
 
-/// Threads that the kernel binds to their CPU: moving them is refused.
-fn is_bound(task: &TaskRef) -> bool {
-    kernel_threads::is_bound(task.comm.as_bytes())
+/// Threads that the kernel binds to their CPU: moving them is refused. A program's may be called so.
+fn is_bound(case: &Case<'_>, task: &TaskRef) -> bool {
+    is_kernels(case, task) && kernel_threads::is_bound(task.comm.as_bytes())
+}
+
+/// Whether nothing says that a task runs a program.
+fn is_kernels(case: &Case<'_>, task: &TaskRef) -> bool {
+    !case.model.tasks.is_program(task.tid)
 }
 
 /// The kernel refuses a task of SCHED_DEADLINE another CPU.
@@ -32,6 +37,7 @@ fn is_deadline(task: &TaskRef) -> bool {
 
 pub(super) fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case)?;
+    let task = Some(task).filter(|task| is_kernels(case, task))?;
     let irq = kernel_threads::irq_of_thread(task.comm.as_bytes())?;
     let others = other_cpus(case.info, case.culprit.cpu)?;
     let because = format!(
@@ -45,7 +51,7 @@ pub(super) fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)>
 }
 
 pub(super) fn move_task(case: &Case<'_>) -> Option<(String, String)> {
-    let task = behind(case).filter(|task| !is_bound(task) && !is_deadline(task))?;
+    let task = behind(case).filter(|task| !is_bound(case, task) && !is_deadline(task))?;
     let culprit = case.culprit;
     let others = other_cpus(case.info, culprit.cpu)?;
     let (cpu, waiter) = (culprit.cpu, case.waiter().comm);
@@ -76,7 +82,7 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
 
 /// Below all that the activation hangs on; a fair task waits for everything real-time.
 pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
-    let task = behind(case).filter(|task| !is_bound(task))?;
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
     let rank = task.prio.rt()?;
     let (low, command) = match lowest(case) {
         Some((low, low_rank)) => {
@@ -117,7 +123,7 @@ fn lowest(case: &Case<'_>) -> Option<(String, u32)> {
 }
 
 pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
-    let task = behind(case).filter(|task| !is_bound(task))?;
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
     let (victim, nice) = (case.late.task.prio.nice()?, task.prio.nice()?);
     (nice < victim).then_some(())?;
     let because = format!(
@@ -130,7 +136,7 @@ pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
 
 /// Only where nothing can be put below the victim.
 pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
-    let task = behind(case).filter(|task| !is_bound(task))?;
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
     let victim = &case.late.task;
     let rank = task.prio.rt()?;
     let (_, low_rank) = lowest(case)?;
@@ -250,8 +256,8 @@ pub(super) fn move_section(case: &Case<'_>) -> Option<(String, String)> {
     else {
         return None;
     };
-    let task =
-        Some(task).filter(|task| !is_bound(task) && !is_deadline(task) && !task.tid.is_idle())?;
+    let task = Some(task)
+        .filter(|task| !is_bound(case, task) && !is_deadline(task) && !task.tid.is_idle())?;
     let others = other_cpus(case.info, case.culprit.cpu)?;
     let because = format!("{} runs that code on {}", task.comm, case.culprit.cpu);
     let command = for_culprit(case, task, &format!("taskset -pc {others} {{}}"));

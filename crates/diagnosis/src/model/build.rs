@@ -206,6 +206,7 @@ impl Builder {
 
     pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
         if let Some(task) = self.cpu(cpu).current {
+            self.runs_program(cpu, time_ns, task);
             let version = self.tasks.state(task).version;
             self.page_faults.push((time_ns, version));
         }
@@ -214,9 +215,18 @@ impl Builder {
     /// Until here the task on the CPU ran code of its own.
     fn system_call(&mut self, cpu: u32, time_ns: i64) {
         if let Some(task) = self.cpu(cpu).current {
+            self.runs_program(cpu, time_ns, task);
             let version = self.tasks.state(task).version;
             self.logged += 1;
             self.system_calls.push((time_ns, version));
+        }
+    }
+
+    /// The task on the CPU runs code of its own: it is no thread of the kernel's, whatever it is
+    /// called.
+    fn runs_program(&mut self, cpu: u32, time_ns: i64, task: TaskIndex) {
+        if self.tasks.is_program_after_all(task) {
+            self.mark(cpu, time_ns, false);
         }
     }
 

@@ -129,6 +129,8 @@ pub(crate) struct Belongs {
     pub pid: Option<Tid>,
     /// It runs a program.
     pub is_program: bool,
+    /// Events said that it is one of the kernel's threads.
+    pub is_kernels: bool,
     comm: [u8; COMM_BYTES_MAX],
 }
 
@@ -141,6 +143,7 @@ impl Belongs {
         Belongs {
             pid: (pid > 0).then_some(Tid(pid)),
             is_program: false,
+            is_kernels: false,
             comm: bytes,
         }
     }
@@ -149,6 +152,14 @@ impl Belongs {
     pub fn with_program(self) -> Belongs {
         Belongs {
             is_program: true,
+            ..self
+        }
+    }
+
+    /// It is one of the kernel's threads.
+    pub fn with_kernel(self) -> Belongs {
+        Belongs {
+            is_kernels: true,
             ..self
         }
     }
@@ -288,6 +299,34 @@ impl Tasks {
             let version = self.add_version(known.tid, known.comm(), known.prio);
             self.states[task.0 as usize].version = version;
         }
+    }
+
+    /// A task that passes for one of the kernel's threads by its name runs code of its own; whether
+    /// that is news.
+    pub fn is_program_after_all(&mut self, task: TaskIndex) -> bool {
+        let version = self.version(self.states[task.0 as usize].version).copied();
+        let Some(version) = version.filter(|version| version.passes) else {
+            return false;
+        };
+        let known = self.belongs.get(&version.tid.0).copied();
+        let known = known.unwrap_or_default();
+        if known.is_kernels {
+            // A switch to somebody else was not recorded.
+            return false;
+        }
+        self.belongs(version.tid.0, known.with_program());
+        true
+    }
+
+    /// Whether events said, at any time, that a task runs a program.
+    pub fn is_program(&self, tid: Tid) -> bool {
+        let belongs = self.belongs.get(&tid.0);
+        belongs.is_some_and(|belongs| belongs.is_program)
+    }
+
+    /// Whether it is a thread of the stop class.
+    pub fn is_stop(&self, version: &Version) -> bool {
+        version.stop && !self.is_program(version.tid)
     }
 
     /// The process of a thread, where an event said it.
