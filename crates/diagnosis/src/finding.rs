@@ -169,6 +169,8 @@ pub struct Verdict {
     pub stacks: Vec<(String, Stack)>,
     /// Mutexes of the program that the task waited for inside it, in order, each once.
     pub mutexes: Vec<WaitedMutex>,
+    /// What speaks against other causes, where the verdict is conclusive: question and answer.
+    pub excluded: Vec<(&'static str, String)>,
     /// What to change, the most effective first.
     pub advice: Vec<Advice>,
 }

@@ -1,5 +1,5 @@
-//! Whether what looks like a section with interrupts off was one: what other CPUs, and locks, say of
-//! the same time.
+//! Whether what looks like a section with interrupts off was one: what other CPUs, and locks, say
+//! of the same time.
 
 use event::Duration;
 use event::evidence::{LateTimer, Mode};

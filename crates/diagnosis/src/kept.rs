@@ -20,7 +20,7 @@ pub(crate) enum Shown {
     LeftThere(i64),
 }
 
-/// The kernel's limits on real-time tasks, and the server of fair tasks, count by periods of a second.
+/// The limit on real-time tasks, and the server of fair tasks, count by periods of a second.
 const PERIOD_NS: i64 = 1_000_000_000;
 
 /// Whether the scheduler was seen to prefer others to runnable real-time tasks on the CPU not long

@@ -13,6 +13,7 @@ mod compare;
 mod crosscheck;
 mod diagnose;
 mod evidence;
+mod excluded;
 mod finding;
 mod gaps;
 mod host;

@@ -1,4 +1,4 @@
-//! What the kernel stacks of the evidence show: which function did the work, and what merely served it.
+//! What kernel stacks show: which function did the work, and what merely served it.
 
 use event::evidence::{Frame, LateTimer, Stack};
 
@@ -90,7 +90,7 @@ const BORDERS: [&str; 4] = ["irqentry_exit_to_user", "exc_", "do_user_addr_fault
 const BPF_PROGRAMS: &str = "bpf_prog_";
 /// No name is believed for a BPF program: one that was loaded after the kernel's symbols were
 /// read has the name of its neighbour.
-const A_BPF_PROGRAM: &str = "a BPF program";
+pub(crate) const A_BPF_PROGRAM: &str = "a BPF program";
 /// What runs BPF programs and is called as they are.
 const BPF_RUNNERS: [&str; 2] = ["bpf_prog_test_run", "bpf_prog_run"];
 /// As many frames as the watch keeps of a stack.

@@ -5,6 +5,7 @@ use trace::TraceInfo;
 
 use crate::advice;
 use crate::diagnose::{is_virtual, steal_is_unreported};
+use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::model::Model;
 use crate::signature;
@@ -85,7 +86,7 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
         let unseen = late.unseen_max;
         return Some(format!(
-            "the machine is virtual, and for {unseen} of it no CPU shows that it did not stand still"
+            "the machine is virtual, and for {unseen} no CPU shows that it did not stand still"
         ));
     }
     // None of these works for so long.
@@ -98,8 +99,8 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
-/// For how long, in one piece, nothing was seen of the first cause of `late` on any CPU of a virtual
-/// machine, where no timer beat tells whether the host stood still; zero where that does not matter.
+/// For how long, in one piece, no CPU of a virtual machine shows anything of the first cause, where
+/// no timer beat tells whether the host stood still; zero where that does not matter.
 pub(crate) fn unseen_max(model: &Model, late: &LateActivation) -> Duration {
     let culprits = culprits(late);
     // A timer's lateness begins whatever runs; the others need a stall in the few microseconds that
@@ -195,6 +196,8 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     } else {
         vec![]
     };
+    let carried = culprits.first().filter(|_| conclusive);
+    let excluded = carried.map(|first| excluded(model, info, late, first));
     let range = TimeRange {
         begin: late.origin,
         end: late.end,
@@ -208,6 +211,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         range,
         stacks,
         mutexes,
+        excluded: excluded.unwrap_or_default(),
         advice,
     }
 }

@@ -1,5 +1,5 @@
-//! Advice is offered where it would have prevented the miss, for whom it concerns, and in words that
-//! the machine takes.
+//! Advice is offered where it would have prevented the miss, for whom it concerns, and in words
+//! that the machine takes.
 
 use diagnosis::{Advice, Query, TaskFilter, diagnose};
 use event::Tid;

@@ -1,5 +1,5 @@
-//! A chain goes on upstream only while its target waits for it: an activation begins no earlier than
-//! the last block of its task, or where a timer releases it.
+//! A chain goes on upstream only while its target waits for it: an activation begins no earlier
+//! than the last block of its task, or where a timer releases it.
 
 mod ledger;
 
@@ -167,8 +167,8 @@ fn a_hit_that_counts_what_others_did_before_its_task_slept_accuses_nobody() {
     let diagnosis = ask(hit(34_970));
     let verdict = diagnosis.verdict().expect("an answer");
     assert!(!verdict.conclusive);
-    let expect = "victim (tid 100, rt 50) was not late on CPU 1: it slept until 40.000 us before it \
-                  ran, and what others did before that is not its latency.";
+    let expect = "victim (tid 100, rt 50) was not late on CPU 1: it slept until 40.000 us before \
+                  it ran, and what others did before that is not its latency.";
     assert_eq!(verdict.sentence, expect);
     // One that waited for 30 ms of it is late by these.
     check(hit(5_000), 5_000, 30_010);

@@ -17,6 +17,8 @@ pub struct TextStyle {
     pub color: bool,
     /// The trace as the user named it, for the commands that come next.
     pub trace: Option<String>,
+    /// With what speaks against other causes.
+    pub verbose: bool,
     /// Columns of the terminal, where there is one: tables are cut to it, sentences are not.
     pub columns: Option<usize>,
 }
@@ -121,6 +123,9 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     );
     lines.push(String::new());
     ledger_text(late, &group.verdict, style, lines);
+    if style.verbose {
+        excluded_text(&group.verdict, lines);
+    }
     mutexes_text(&group.verdict, lines);
     stacks_text(&group.verdict, lines);
     advice_text(&group.verdict, lines);
@@ -299,6 +304,12 @@ fn mutexes_text(verdict: &Verdict, lines: &mut Vec<String>) {
             Some(name) => format!("  the mutex that {waiter} waited for: {name} ({address:#x})"),
             None => format!("  the mutex that {waiter} waited for lies at {address:#x}"),
         });
+    }
+}
+
+fn excluded_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    for (question, answer) in &verdict.excluded {
+        lines.push(format!("  {question:<27} {answer}"));
     }
 }
 

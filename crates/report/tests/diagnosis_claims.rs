@@ -24,6 +24,7 @@ fn late_behind_a_hog() -> Diagnosis {
 #[test]
 fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     let style = TextStyle {
+        verbose: false,
         color: false,
         trace: Some("snapshot".into()),
         columns: None,
@@ -59,6 +60,7 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
 #[test]
 fn colour_marks_the_culprit_only_when_asked_for() {
     let style = TextStyle {
+        verbose: false,
         color: true,
         trace: None,
         columns: None,
@@ -76,6 +78,7 @@ fn colour_marks_the_culprit_only_when_asked_for() {
 fn a_narrow_terminal_cuts_bars_first_and_then_names() {
     let check = |columns: usize, expect: &str| {
         let style = TextStyle {
+            verbose: false,
             columns: Some(columns),
             ..TextStyle::default()
         };

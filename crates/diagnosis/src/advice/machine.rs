@@ -5,6 +5,7 @@ use kernel_state::softirq_name;
 
 use super::{Case, other_cpus};
 use crate::diagnose::is_virtual;
+use crate::stacks::A_BPF_PROGRAM;
 use crate::term::TermKind;
 
 /// The kernel's own work is worth a boot option from this share of the latency on.
@@ -73,9 +74,16 @@ pub(super) fn quiet_console(case: &Case<'_>) -> Option<(String, String)> {
 
 /// Only a kernel that was built with a choice has one.
 pub(super) fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
-    let TermKind::PreemptionOff { model, .. } = &case.culprit.kind else {
+    let TermKind::PreemptionOff {
+        model, function, ..
+    } = &case.culprit.kind
+    else {
         return None;
     };
+    // Most kinds of BPF programs run with preemption off under every model.
+    if function.as_deref() == Some(A_BPF_PROGRAM) {
+        return None;
+    }
     if model.is_full() || *model == PreemptionModel::Unknown {
         return None;
     }
@@ -102,8 +110,8 @@ pub(super) fn limit_idle_states(case: &Case<'_>) -> Option<(String, String)> {
 /// Kernels with a deadline server for fair tasks have no other limit; older ones have only that.
 pub(super) fn lift_throttling(case: &Case<'_>) -> Option<(String, String)> {
     matches!(case.culprit.kind, TermKind::Throttled { .. }).then_some(())?;
-    let because = "real-time tasks used up their share of the CPU: the rest is kept for fair tasks, \
-                   by their deadline server or, in older kernels, by the limit on real-time tasks";
+    let because = "real-time tasks used up their share of the CPU: fair tasks keep the rest, by \
+                   their deadline server or, in older kernels, by the limit on real-time tasks";
     let server = format!(
         "/sys/kernel/debug/sched/fair_server/cpu{}/runtime",
         case.culprit.cpu.0

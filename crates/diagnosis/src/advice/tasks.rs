@@ -20,7 +20,8 @@ fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
     }
 }
 
-/// Threads that the kernel binds to their CPU: moving them is refused. A program's may be called so.
+/// Threads that the kernel binds to their CPU: moving them is refused. A program's may have such a
+/// name.
 fn is_bound(case: &Case<'_>, task: &TaskRef) -> bool {
     is_kernels(case, task) && kernel_threads::is_bound(task.comm.as_bytes())
 }
@@ -186,7 +187,7 @@ pub(super) fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
     cpus.sort();
     let list: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
     let because = format!(
-        "{free} was free for it meanwhile, and {} stayed here (if this is refused, widen its cpuset)",
+        "{free} was free for it meanwhile, and {} stayed here (if refused, its cpuset keeps it)",
         late.task.comm
     );
     let command = format!("taskset -pc {} {}", list.join(","), late.task.tid);

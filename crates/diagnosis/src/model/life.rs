@@ -153,8 +153,8 @@ impl Builder {
         self.arena.wait_since(woken, since_ns)
     }
 
-    /// The same for a task that was woken on its way to sleep: by what happened since it had decided
-    /// to, it is late since then.
+    /// The same for a task that was woken on its way to sleep: of what happened since it had
+    /// decided to, all counts.
     pub(super) fn wait_since_late_block(&mut self, task: TaskIndex, now_ns: i64) {
         let pending = self.tasks.states[task.0 as usize].chain;
         let origin_ns = self.arena.get(pending).map(|node| node.origin_ns);
