@@ -66,6 +66,10 @@ pub(crate) const SWITCH_MAX_NS: i64 = 10_000;
 pub(crate) const SKEW_MAX_NS: i64 = 100_000;
 /// A task picked sooner after a wake-up may have been picked before it.
 pub(crate) const PICK_GUARD_NS: i64 = 2_000;
+/// From the interrupt's entry to the callback of a timer that expired by a clock that was set.
+const CALLBACK_NS_MAX: i64 = 1_000_000;
+/// A clock that was set by at least this share of a timer's lateness explains it.
+const CLOCK_SHARE_MIN: f64 = 0.5;
 /// Steal that covers at least this share of a timer's lateness explains it.
 pub(crate) const STEAL_SHARE_MIN: f64 = 0.9;
 
@@ -385,6 +389,16 @@ impl Namer<'_> {
         })
     }
 
+    /// By how much the timer's clock was set while the timer seemed to be pending, if it was.
+    fn clock_was_set(&self) -> Option<Duration> {
+        let span_ns = self.phase.begin_ns..self.phase.end_ns + CALLBACK_NS_MAX;
+        let mut sets = self.model.clock_sets.iter();
+        let set = sets.find(|(time_ns, _)| span_ns.contains(time_ns))?;
+        // By less than it is late, the rest is not the clock's.
+        let late = Duration::from_ns(self.phase.end_ns - self.phase.begin_ns);
+        (set.1.share_of(late) >= CLOCK_SHARE_MIN).then_some(set.1)
+    }
+
     /// The code that a late timer interrupted kept interrupts off, unless something speaks for
     /// another reason.
     fn interrupts_off(&self, place: usize) -> Key {
@@ -394,6 +408,9 @@ impl Namer<'_> {
 
     /// A timer is pending and no handler runs.
     fn late_timer(&self, idle: bool) -> Key {
+        if let Some(by) = self.clock_was_set() {
+            return Key::Unexplained(Reason::ClockSet(by));
+        }
         let entry = Instant::from_ns(self.phase.end_ns);
         let expiry = Instant::from_ns(self.phase.begin_ns);
         // An interrupt has one record, that of its first timer. One that expired earlier, and was

@@ -193,6 +193,23 @@ pub(crate) fn is_page_fault(stack: &Stack) -> bool {
     named.any(|name| PAGE_FAULTS.contains(&name))
 }
 
+/// How the functions begin in which a task sleeps for a lock of the kernel's (kernel names).
+const LOCK_SLEEPS: [&str; 7] = [
+    "rwsem_down_",
+    "__down_",
+    "__mutex_lock",
+    "mutex_lock",
+    "percpu_down_",
+    "rt_mutex_",
+    "rwbase_",
+];
+
+/// Whether a stack was taken where a task sleeps for a lock of the kernel's.
+pub(crate) fn is_lock_sleep(stack: &Stack) -> bool {
+    let mut named = stack.iter().filter_map(Frame::function);
+    named.any(|name| LOCK_SLEEPS.iter().any(|prefix| name.starts_with(prefix)))
+}
+
 /// How the names begin of what the processor enters at an interrupt, on x86-64 and arm64.
 const INTERRUPT_ENTRIES: [&str; 3] = ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq"];
 

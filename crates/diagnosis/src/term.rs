@@ -37,6 +37,8 @@ pub enum Reason {
     UnknownRunQueue,
     /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
     RankUnknown,
+    /// The clock of the timer was set forward by so much: it expired by that.
+    ClockSet(Duration),
     /// The waiting task had another rank in the end, and nothing says since when.
     RankChanged,
     /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
@@ -57,6 +59,9 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
+            Reason::ClockSet(by) => {
+                return write!(f, "the clock of its timer was set by {by:#}");
+            }
             Reason::LateTimerBelowFloor(floor) => {
                 return write!(
                     f,

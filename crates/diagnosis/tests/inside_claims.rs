@@ -188,6 +188,145 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     sleeps(0, &["msleep+0x1"], why);
 }
 
+/// A sleep for the kernel's own lock, as a page fault or a system call leads to.
+const MMAP_LOCK: [&str; 4] = [
+    "schedule+0x23",
+    "rwsem_down_read_slowpath+0x11",
+    "lock_mm_and_find_vma+0x8",
+    "exc_page_fault+0x7e",
+];
+
+#[test]
+fn a_lock_without_a_known_owner_is_that_of_who_lets_go_of_it_since_it_slept_last() {
+    let sleeps = |on: i64, stack: &[&'static str]| {
+        let trace = activated().at(1100).blocked(VICTIM, on, None, stack);
+        trace.block(VICTIM, OWNER)
+    };
+    let rest = [
+        ("own run", 140),
+        ("switch", 9),
+        ("interrupt: local timer", 2),
+        ("wake-up delivery", 1),
+    ];
+    let held = |expect: &[(&str, i64)], trace: SyntheticTrace, end_us: i64| {
+        let expect: Vec<_> = expect.iter().chain(&rest).copied().collect();
+        check(ends(trace, VICTIM, end_us), VICTIM, &expect);
+    };
+    let owner = "lock held by owner (tid 200, rt 30)";
+    let unknown = "unexplained: it waited for a lock, nothing proves whose";
+    // The kernel's lock, and a futex in which no owner is written.
+    for (on, stack) in [(0, &MMAP_LOCK[..]), (MUTEX, &[][..]), (LOCK, &[][..])] {
+        held(&[(owner, 2000)], released(sleeps(on, stack).at(3100)), 3152);
+        // It slept until 2 ms: whose the lock was then nobody knows.
+        let slept = sleeps(on, stack).at(1500).block(OWNER, Task::IDLE).at(2100);
+        let slept = slept
+            .irq(9, "eth0")
+            .wake(OWNER)
+            .irq_end(9)
+            .run(OWNER)
+            .at(3100);
+        first_two(ends(released(slept), VICTIM, 3152), [unknown, owner]);
+        // Another one runs ahead of it: the inversion has both names.
+        let put_aside = sleeps(on, stack).at(1500).wake(MIDDLE).after(1);
+        let put_aside = put_aside.preempt(OWNER, MIDDLE).at(6502);
+        let put_aside = put_aside.block(MIDDLE, OWNER).at(7000);
+        let inversion =
+            "lock held by owner (tid 200, rt 30), put aside for middle (tid 300, rt 40)";
+        held(
+            &[(inversion, 5000), (owner, 900)],
+            released(put_aside),
+            7052,
+        );
+        // Nobody lets go of it but an interrupt.
+        let trace = sleeps(on, stack)
+            .at(3100)
+            .irq(24, "disk")
+            .wake(VICTIM)
+            .irq_end(24);
+        let trace = ends(
+            trace.after(1).preempt(OWNER, VICTIM).after(50),
+            VICTIM,
+            3152,
+        );
+        first_two(trace, [unknown, "own run"]);
+    }
+}
+
+/// The names of the two largest terms.
+fn first_two(trace: SyntheticTrace, expect: [&str; 2]) {
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let terms = &diagnosis.activations[0].ledger.terms;
+    let names: Vec<_> = terms.iter().map(|term| term.kind.to_string()).collect();
+    assert_eq!(names[..2], expect);
+}
+
+#[test]
+fn an_inversion_without_a_known_owner_gets_its_advice() {
+    let trace = activated().at(1100).blocked(VICTIM, MUTEX, None, &[]);
+    let trace = trace.block(VICTIM, OWNER).at(1500).wake(MIDDLE).after(1);
+    let trace = trace
+        .preempt(OWNER, MIDDLE)
+        .at(6502)
+        .block(MIDDLE, OWNER)
+        .at(7000);
+    let trace = ends(released(trace), VICTIM, 7052);
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let verdict = diagnosis.verdict().expect("a verdict");
+    assert_eq!(
+        verdict.advice[0].rule, "inherit-priority",
+        "{}",
+        verdict.sentence
+    );
+}
+
+#[test]
+fn a_clock_that_was_set_is_said_and_nobody_is_accused() {
+    // The victim sleeps by the wall clock, for 10 ms each time; before the third time the clock is
+    // set.
+    let wall_ns: i64 = 1_700_000_000_000_000_000;
+    let expire = |trace: SyntheticTrace, us: i64, set_ns: i64| {
+        let now = Value::Signed(wall_ns + us * 1_000 + set_ns);
+        let timer = [("hrtimer", Value::Unsigned(0x2000)), ("now", now)];
+        let trace = trace
+            .at(us)
+            .late_timer(us - set_ns / 1_000, Task::IDLE, 2, 0, &[]);
+        let trace = trace
+            .timer_irq()
+            .event("timer_hrtimer_expire_entry", &timer);
+        let trace = trace.wake(VICTIM).hrtimer_done(0x2000).timer_irq_end();
+        trace.after(5).run(VICTIM).after(100)
+    };
+    let check = |set_ns: i64, says: bool| {
+        let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
+        let trace = expire(trace, 500_000, 0).block(VICTIM, Task::IDLE);
+        let trace = expire(trace, 510_000, set_ns);
+        // The watch says when the timer expired by the clock as it is now.
+        let woken_us = 510_000;
+        let steps = [
+            ((woken_us - 400_000) * 1_000, 1, 0, 0x2000),
+            (woken_us * 1_000, 3, 0, -1),
+            (woken_us * 1_000, 4, 0, 0x2000),
+            (woken_us * 1_000, 7, 0, VICTIM.tid),
+            ((woken_us + 6) * 1_000, 8, 0, VICTIM.tid),
+        ];
+        let trace = trace.at(woken_us + 6).hit(1, VICTIM, Task::IDLE, &steps);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        assert!(!verdict.conclusive, "{}", verdict.sentence);
+        let sentence = &verdict.sentence;
+        assert_eq!(
+            sentence.contains("the clock of its timer was set by"),
+            says,
+            "{sentence}"
+        );
+    };
+    check(400_000_000, true);
+    check(0, false);
+    // Another clock, and a little adjustment.
+    check(37_000_000_000, false);
+    check(300_000, false);
+}
+
 #[test]
 fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
     let victim = Task::fair(100, "victim");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::{Cpu, EventClass, Instant, Prio, TimeRange};
+use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
 use super::candidates::{Candidate, Candidates, End};
@@ -86,6 +86,9 @@ pub(super) struct Builder {
     pub(super) page_faults: Vec<(i64, VersionId)>,
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) contended: Vec<Contended>,
+    /// By how much the clock of a timer is ahead of the trace's, as it expired last.
+    pub(super) ahead_ns: HashMap<u64, i64>,
+    pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
     /// Moments and segments since the last look for what can be dropped.
     pub(super) logged: usize,
@@ -112,6 +115,8 @@ impl Builder {
             page_faults: vec![],
             system_calls: vec![],
             contended: vec![],
+            ahead_ns: HashMap::new(),
+            clock_sets: vec![],
             candidates: Candidates::new(query),
             logged: 0,
             records_min,
@@ -631,6 +636,7 @@ impl Builder {
             page_faults: self.page_faults,
             system_calls: self.system_calls,
             contended: self.contended,
+            clock_sets: self.clock_sets,
             candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,

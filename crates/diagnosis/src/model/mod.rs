@@ -49,6 +49,8 @@ pub(crate) struct Model {
     pub page_faults: Vec<(i64, VersionId)>,
     /// When which task made a system call, in time order.
     pub system_calls: Vec<(i64, VersionId)>,
+    /// When a clock that is not the trace's was seen to have been set, and by how much.
+    pub clock_sets: Vec<(i64, Duration)>,
     /// Waits of CPUs for spinning locks.
     pub contended: Vec<Contended>,
     pub candidates: Vec<Candidate>,
