@@ -110,8 +110,8 @@ pub struct LateActivation {
     pub free_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
     pub stolen_max: Duration,
-    /// Where its first cause are interrupts that were off: the longest stretch of that in which no
-    /// CPU of a virtual machine shows anything, so that the host may have stood still; else zero.
+    /// The longest stretch of its first cause in which the machine may have stood still, as other
+    /// CPUs say, or none of a virtual machine contradicts where interrupts were off; else zero.
     pub unseen_max: Duration,
 }
 

@@ -1,10 +1,10 @@
 //! Whether what looks like a section with interrupts off was one: what other CPUs, and locks, say
 //! of the same time.
 
-use event::Duration;
 use event::evidence::{LateTimer, Mode};
+use event::{Cpu, Duration};
 
-use crate::model::Model;
+use crate::model::{Model, Span};
 use crate::naming::STEAL_SHARE_MIN;
 use crate::stacks::is_at_border;
 use crate::term::Reason;
@@ -29,6 +29,24 @@ pub(crate) fn instead_of_section(model: &Model, place: usize) -> Option<Reason> 
         lock.cpu == late.cpu && part_ns >= half.as_ns()
     });
     contended.then_some(Reason::LockOwnerUnknown)
+}
+
+/// For how long, in one piece, nothing happened on a CPU in a span while another one's late timer
+/// says that the host did not let it run.
+pub(crate) fn stood_still(model: &Model, cpu: Cpu, span: Span) -> Duration {
+    let others = model.evidence.late_timers.iter();
+    let others = others.filter(|other| other.cpu != cpu && says_of_host(model, other).is_some());
+    let mut longest_ns = 0;
+    for other in others {
+        let begin_ns = other.expiry.as_ns().max(span.0);
+        let end_ns = other.time.as_ns().min(span.1);
+        if let Some(timeline) = model.timeline(cpu).filter(|_| begin_ns < end_ns) {
+            timeline.slices(begin_ns, end_ns, |slice| {
+                longest_ns = longest_ns.max(slice.end_ns - slice.begin_ns);
+            });
+        }
+    }
+    Duration::from_ns(longest_ns)
 }
 
 /// For how long two timers were late at the same time.

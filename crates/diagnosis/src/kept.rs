@@ -20,8 +20,8 @@ pub(crate) enum Shown {
     LeftThere(i64),
 }
 
-/// The limit on real-time tasks, and the server of fair tasks, count by periods of a second.
-const PERIOD_NS: i64 = 1_000_000_000;
+/// The limit on real-time tasks, and the server of fair tasks, keep so much of a second for those.
+const SHARE_NS: i64 = 50_000_000;
 
 /// Whether the scheduler was seen to prefer others to runnable real-time tasks on the CPU not long
 /// before: else the task may have had a rank that no event shows.
@@ -29,7 +29,7 @@ pub(crate) fn is_limited(model: &Model, phase: &Phase) -> bool {
     let timeline = phase.cpu.and_then(|cpu| model.timeline(cpu));
     let mut seen = false;
     if let Some(timeline) = timeline {
-        let begin_ns = phase.begin_ns.saturating_sub(PERIOD_NS);
+        let begin_ns = phase.begin_ns.saturating_sub(SHARE_NS);
         timeline.slices(begin_ns, phase.end_ns, |slice| {
             seen |= slice.occupant.is_throttled()
         });

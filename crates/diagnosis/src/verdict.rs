@@ -7,6 +7,7 @@ use crate::advice;
 use crate::diagnose::{is_virtual, steal_is_unreported};
 use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
+use crate::host;
 use crate::model::Model;
 use crate::signature;
 use crate::term::{Sum, TermKind, off_or_not};
@@ -67,6 +68,12 @@ fn culprits(late: &LateActivation) -> Vec<Culprit> {
 /// had the CPU had it, whoever slowed it down.
 fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Option<String> {
     let (duration, stolen) = (first.duration, late.stolen_max);
+    if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
+        let unseen = late.unseen_max;
+        return Some(format!(
+            "for {unseen} of it no CPU shows that the machine did not stand still"
+        ));
+    }
     let had_cpu = matches!(
         first.kind,
         TermKind::RunQueueWait { .. }
@@ -83,12 +90,6 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             "up to {stolen} of it may have gone to the hypervisor"
         ));
     }
-    if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
-        let unseen = late.unseen_max;
-        return Some(format!(
-            "the machine is virtual, and for {unseen} no CPU shows that it did not stand still"
-        ));
-    }
     // None of these works for so long.
     let longest = match first.kind {
         TermKind::Hardirq { irq, .. } if irq < 0 => VECTOR_MAX,
@@ -99,20 +100,23 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
-/// For how long, in one piece, no CPU of a virtual machine shows anything of the first cause, where
-/// no timer beat tells whether the host stood still; zero where that does not matter.
+/// For how long, in one piece, the machine may have stood still in the first cause: other CPUs say
+/// so, or, where a timer was late on a virtual machine, no CPU shows the contrary.
 pub(crate) fn unseen_max(model: &Model, late: &LateActivation) -> Duration {
     let culprits = culprits(late);
-    // A timer's lateness begins whatever runs; the others need a stall in the few microseconds that
-    // they really took.
-    let is_late_timer = |first: &&Culprit| matches!(first.kind, TermKind::InterruptsOff { .. });
-    let Some(first) = culprits.first().filter(is_late_timer) else {
+    let Some(first) = culprits.first() else {
         return Duration::ZERO;
     };
     let span = (first.range.begin.as_ns(), first.range.end.as_ns());
-    match model.is_virtual {
-        true => model.unseen_max(first.cpu, span),
-        false => Duration::ZERO,
+    let said = host::stood_still(model, first.cpu, span);
+    // A timer's lateness begins whatever runs; the others need a stall in the few microseconds that
+    // they really took.
+    match first.kind {
+        TermKind::InterruptsOff { .. } if model.is_virtual => {
+            said.max(model.unseen_max(first.cpu, span))
+        }
+        TermKind::Steal => Duration::ZERO,
+        _ => said,
     }
 }
 

@@ -230,3 +230,37 @@ fn no_name_is_believed_for_a_bpf_program() {
     let sentence = verdict(trace).sentence;
     assert!(!sentence.contains("last_known"), "{sentence}");
 }
+
+#[test]
+fn a_deadline_task_out_of_its_budget_throttles_nobody_else() {
+    let deadline = Task {
+        tid: 500,
+        comm: "sampler",
+        prio: -1,
+    };
+    let trace = idle_machine()
+        .at(500)
+        .run(deadline)
+        .at(600)
+        .preempt(deadline, FAIR);
+    let trace = trace
+        .at(1_000)
+        .timer_irq()
+        .after(2)
+        .wake(VICTIM)
+        .after(2)
+        .timer_irq_end();
+    check(leaves(trace, FAIR), true, KEPT);
+}
+
+#[test]
+fn a_limit_that_was_seen_long_ago_explains_nothing() {
+    let long_ago = limited(idle_machine())
+        .at(200_000)
+        .run(FAIR)
+        .at(201_000)
+        .timer_irq();
+    let woken = long_ago.after(2).wake(VICTIM).after(2).timer_irq_end();
+    let trace = fault(woken, 202_000).at(241_000).preempt(FAIR, VICTIM);
+    check(trace, false, UNKNOWN);
+}

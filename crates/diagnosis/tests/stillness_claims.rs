@@ -113,7 +113,7 @@ fn a_cpu_on_which_something_happened_did_not_stand_still_with_the_others() {
     assert!(!sentence.contains(STILL), "{sentence}");
 }
 
-const UNSEEN: &str = "no CPU shows that it did not stand still";
+const UNSEEN: &str = "no CPU shows that the machine did not stand still";
 
 #[test]
 fn a_section_during_which_no_other_cpu_did_anything_accuses_nobody() {
@@ -256,4 +256,35 @@ fn a_late_timer_at_the_entry_of_a_page_fault_shows_user_code() {
     let trace = trace.hrtimer_done(0x1000).after(4).timer_irq_end();
     let trace = trace.after(2).preempt(FAIR, VICTIM);
     check(trace, false, "while user code ran", CAVEAT);
+}
+
+/// A hog runs ahead of the victim until `SERVED_US`, and CPU 1's timer, in user code, was late for
+/// `late_us` before that.
+fn behind_hog(hog_us: i64, late_us: i64) -> Verdict {
+    let (hog, other) = (Task::rt(200, "hog", 60), Task::fair(400, "other"));
+    let trace = begun().cpu(1).at(500).run(other);
+    let trace = trace.cpu(0).at(SERVED_US - hog_us - 10).preempt(FAIR, hog);
+    let trace = trace
+        .at(SERVED_US - hog_us)
+        .irq(9, "eth0")
+        .wake(VICTIM)
+        .irq_end(9);
+    let trace = trace.cpu(1).at(SERVED_US - 10);
+    let trace = trace.late_timer(SERVED_US - late_us, other, 1, 0, &[]);
+    let trace = trace.timer_irq().after(3).timer_irq_end();
+    verdict(trace.cpu(0).at(SERVED_US).block(hog, VICTIM))
+}
+
+#[test]
+fn a_hog_is_not_blamed_for_what_the_host_took_while_it_had_the_cpu() {
+    let check = |hog_us: i64, late_us: i64, conclusive: bool| {
+        let verdict = behind_hog(hog_us, late_us);
+        assert_eq!(verdict.conclusive, conclusive, "{}", verdict.sentence);
+        assert_eq!(verdict.sentence.contains(UNSEEN), !conclusive);
+    };
+    check(7_000, 6_800, false);
+    check(7_000, 6_500, false);
+    // The host took the other CPU for a small part of it only.
+    check(7_000, 300, true);
+    check(50_000, 7_000, true);
 }

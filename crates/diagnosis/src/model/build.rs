@@ -342,9 +342,14 @@ impl Builder {
             let version = tasks.version(tasks.states[task.0 as usize].version);
             version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
         };
+        // One out of its own budget waits for that, not for a limit on others.
+        let left = self
+            .tasks
+            .version(self.tasks.states[prev.0 as usize].version);
+        let has_deadline = left.is_some_and(|left| left.prio.0 < 0);
         let (prev_real_time, prev_stop) = rank(&self.tasks, prev);
         let (next_real_time, _) = rank(&self.tasks, next);
-        let put_aside = prev_real_time && !prev_stop && runnable;
+        let put_aside = prev_real_time && !prev_stop && !has_deadline && runnable;
         let state = self.cpu(cpu);
         state.throttled = !next_real_time && (state.throttled || put_aside);
         state.current = Some(next);
