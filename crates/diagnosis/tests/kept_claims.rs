@@ -264,3 +264,22 @@ fn a_limit_that_was_seen_long_ago_explains_nothing() {
     let trace = fault(woken, 202_000).at(241_000).preempt(FAIR, VICTIM);
     check(trace, false, UNKNOWN);
 }
+
+#[test]
+fn a_task_that_runs_another_program_after_it_raised_itself_had_that_rank_before_too() {
+    let (chrt, hog) = (Task::fair(300, "chrt"), Task::rt(300, "hog", 60));
+    let trace = woken(idle_machine(), chrt).at(30_000);
+    let exec = [
+        ("filename", Value::Text("/bin/hog".into())),
+        ("tid", Value::Signed(300)),
+        ("old_tid", Value::Signed(300)),
+    ];
+    let trace = trace.event("sched_process_exec", &exec).rename(chrt, "hog");
+    let ledger = ledger::worst_ledger(leaves(trace, hog));
+    let names: Vec<_> = ledger.terms.iter().map(|t| t.kind.to_string()).collect();
+    let expect = [
+        "run-queue wait behind chrt (tid 300, rt 60)",
+        "run-queue wait behind hog (tid 300, rt 60)",
+    ];
+    assert_eq!(names[..2], expect);
+}

@@ -320,8 +320,9 @@ impl Builder {
             && before != after
             && self.cpu(cpu).current == Some(prev)
         {
-            let run = self.tasks.run_of(before, after);
-            self.cpu(cpu).timeline.rename_run(before, run);
+            let tasks = &mut self.tasks;
+            let timeline = &mut self.cpus[cpu as usize].timeline;
+            timeline.rename_run(|version| tasks.run_of(version, before, after));
         }
         self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
         let next = self.see(cpu, event, &fields.next);

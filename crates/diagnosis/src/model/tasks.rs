@@ -238,20 +238,30 @@ impl Tasks {
         }
     }
 
-    /// What a run is that began as `before` and ended as `after`.
-    pub fn run_of(&mut self, before: VersionId, after: VersionId) -> VersionId {
-        let (Some(came), Some(left)) = (self.version(before), self.version(after)) else {
-            return after;
-        };
-        if came.prio == left.prio {
-            return after;
+    /// What a part of a run is that was believed to be `part`'s, if the run ended as `after` and
+    /// not as `before`: of an earlier name it keeps that one. None for what is not of that run, or
+    /// from before an event that says when the rank changed.
+    pub fn run_of(
+        &mut self,
+        part: VersionId,
+        before: VersionId,
+        after: VersionId,
+    ) -> Option<VersionId> {
+        let (part_was, came) = (*self.version(part)?, *self.version(before)?);
+        let left = *self.version(after)?;
+        if part_was.tid != left.tid || part_was.prio != came.prio {
+            return None;
         }
-        let run = Version {
-            came: Some(before),
-            ..*left
-        };
-        self.versions.push(run);
-        VersionId(self.versions.len() as u32 - 1)
+        let named = if part == before { left } else { part_was };
+        if came.prio == left.prio {
+            return Some(if part == before { after } else { part });
+        }
+        self.versions.push(Version {
+            prio: left.prio,
+            came: Some(part),
+            ..named
+        });
+        Some(VersionId(self.versions.len() as u32 - 1))
     }
 
     /// The task has another name from here on, as when it runs another program.
