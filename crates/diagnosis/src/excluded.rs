@@ -69,15 +69,13 @@ fn interrupts(late: &LateActivation) -> String {
         let is_hard = matches!(kind, TermKind::Hardirq { .. } | TermKind::Nmi);
         is_hard || matches!(kind, TermKind::Softirq { .. })
     });
-    format!("interrupts and softirqs took {all} of it, all of them together")
+    format!("those that were recorded took {all} of it, softirqs among them")
 }
 
 fn limits(late: &LateActivation) -> String {
     let of = |kind: &TermKind| matches!(kind, TermKind::Throttled { .. } | TermKind::Quota);
     match time_of(late, of) {
-        Duration::ZERO => {
-            "no task of a lower rank was preferred, and no quota was used up".to_owned()
-        }
+        Duration::ZERO => "none was seen at work".to_owned(),
         limited => format!("that took {limited} of it"),
     }
 }
@@ -90,9 +88,9 @@ fn itself(late: &LateActivation) -> String {
 }
 
 fn unseen(late: &LateActivation) -> String {
-    format!(
-        "its evidence is {}, and {} of it are unexplained",
-        late.ledger.grade.name(),
-        late.ledger.unexplained()
-    )
+    let grade = late.ledger.grade.name();
+    match late.ledger.unexplained() {
+        Duration::ZERO => format!("its evidence is {grade}, and all of it is explained"),
+        unexplained => format!("its evidence is {grade}, and {unexplained} of it are unexplained"),
+    }
 }

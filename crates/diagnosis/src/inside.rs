@@ -128,8 +128,8 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
     };
 }
 
-/// A wait for a lock of which nothing says the owner but who lets go of it. It had the lock since it
-/// slept last: then another one may have had it.
+/// A wait for a lock of which nothing says the owner but who lets go of it. That one had the lock
+/// since it slept last: before, another one may have had it.
 fn released(
     model: &Model,
     waker: Option<(What, i32)>,

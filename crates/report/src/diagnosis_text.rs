@@ -308,6 +308,9 @@ fn mutexes_text(verdict: &Verdict, lines: &mut Vec<String>) {
 }
 
 fn excluded_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    if !verdict.excluded.is_empty() {
+        lines.push(String::new());
+    }
     for (question, answer) in &verdict.excluded {
         lines.push(format!("  {question:<27} {answer}"));
     }
