@@ -534,11 +534,14 @@ impl Namer<'_> {
         let came = came.and_then(|version| version.came);
         let came = came.filter(|came| !self.is_lower(*came));
         match (shown, came) {
-            (Shown::Nothing, None) => match record {
-                Some(_) => Key::PreemptionOff(task, record),
-                None => self
-                    .kept(task)
-                    .map_or(Key::PreemptionOff(task, None), |hit| Key::Kept(task, hit)),
+            (Shown::Nothing, None) => match (record, self.kept(task)) {
+                (Some(_), _) => Key::PreemptionOff(task, record),
+                (None, Some(hit)) => Key::Kept(task, hit),
+                // No stack shows that it was in the kernel.
+                _ if kept::is_limited(self.model, self.phase) => {
+                    Key::Unexplained(Reason::PerhapsLimited)
+                }
+                _ => Key::PreemptionOff(task, None),
             },
             (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::RankUnknown),
             (_, Some(came)) => Key::Wait(came.0),

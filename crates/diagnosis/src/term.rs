@@ -44,6 +44,8 @@ pub enum Reason {
     /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
     /// the scheduler left it the CPU, or the interrupt came late.
     LeftInUserCode,
+    /// A task of a lower rank had the CPU, and shortly before the scheduler had preferred such ones.
+    PerhapsLimited,
     /// The quota of the waiting task's group had been used up, and nothing says when it was back.
     QuotaEndUnknown,
     /// The scheduler's state and the trace contradict each other there.
@@ -82,6 +84,7 @@ impl fmt::Display for Reason {
             Reason::RankUnknown => "the rank of the task that ran was not seen",
             Reason::RankChanged => "the rank of the task that waited changed meanwhile",
             Reason::LeftInUserCode => "user code of a lower rank ran on, nothing says why",
+            Reason::PerhapsLimited => "perhaps a limit on real-time tasks was at work",
             Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",

@@ -79,6 +79,14 @@ fn a_task_that_the_wake_up_found_in_user_code_was_left_the_cpu() {
 }
 
 #[test]
+fn a_task_of_which_nothing_shows_where_it_was_may_have_been_left_the_cpu_by_a_limit() {
+    let trace = |begun| leaves(woken(begun, FAIR), FAIR);
+    let perhaps = "perhaps a limit on real-time tasks was at work";
+    check(trace(limited(idle_machine())), false, perhaps);
+    check(trace(idle_machine()), true, KEPT);
+}
+
+#[test]
 fn a_task_that_touched_its_pages_or_called_the_kernel_meanwhile_was_in_user_code() {
     let faults = |begun| leaves(fault(woken(begun, FAIR), 1_100), FAIR);
     check(faults(limited(idle_machine())), true, LIMITED);
