@@ -44,7 +44,7 @@ pub enum Reason {
     /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
     /// the scheduler left it the CPU, or the interrupt came late.
     LeftInUserCode,
-    /// A task of a lower rank had the CPU, and shortly before the scheduler had preferred such ones.
+    /// A task of a lower rank had the CPU, and shortly before the scheduler had preferred such.
     PerhapsLimited,
     /// The quota of the waiting task's group had been used up, and nothing says when it was back.
     QuotaEndUnknown,
