@@ -191,11 +191,12 @@ impl Observer {
         let hit = &report.hit;
         match (diagnosis, &report.snapshot) {
             (Ok(diagnosis), Some(snapshot)) => {
-                format!("\n{}", text(diagnosis, &snapshot.path, self.paint))
+                format!("\n{}", text(diagnosis, &snapshot.path, self.paint, false))
             }
             (Ok(_), None) => String::new(),
             (Err(error), _) => {
                 let style = TextStyle {
+                    verbose: false,
                     color: self.paint.is_on(),
                     trace: None,
                     columns: None,
