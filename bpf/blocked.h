@@ -81,21 +81,15 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 static __always_inline void evidence_blocked(void *ctx, struct task_struct *task,
 		const struct blocked *blocked, rts_u64 now_ns)
 {
-	struct rts_evidence *slot = evidence_begin();
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_BLOCKED, now_ns);
 
 	if (!slot)
 		return;
-	slot->time_ns = now_ns;
-	slot->begin_ns = now_ns;
-	slot->hrtimer = blocked->lock;
-	slot->function = 0;
-	slot->instruction = 0;
-	slot->steal_ns = 0;
-	task_describe(&slot->task, task);
-	slot->other = blocked->owner;
-	slot->kind = RTS_EVIDENCE_BLOCKED;
-	slot->mode = blocked->what;
-	stack_here(&slot->stack, ctx);
+	slot->blocked.lock = blocked->lock;
+	task_describe(&slot->blocked.task, task);
+	slot->blocked.owner = blocked->owner;
+	slot->blocked.on = blocked->what;
+	stack_here(&slot->blocked.stack, ctx);
 	evidence_end(slot);
 }
 
@@ -115,16 +109,12 @@ static __always_inline bool quota_used_up(struct task_struct *task)
 static __always_inline void evidence_throttled(struct task_struct *task, rts_u64 begin_ns,
 		rts_u64 now_ns)
 {
-	struct rts_evidence *slot = evidence_begin();
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_THROTTLED, now_ns);
 
 	if (!slot)
 		return;
-	slot->time_ns = now_ns;
-	slot->begin_ns = begin_ns;
-	task_describe(&slot->task, task);
-	slot->kind = RTS_EVIDENCE_THROTTLED;
-	slot->mode = 0;
-	slot->stack.length = 0;
+	slot->throttled.begin_ns = begin_ns;
+	task_describe(&slot->throttled.task, task);
 	evidence_end(slot);
 }
 

@@ -18,7 +18,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 4
+#define RTS_ABI_VERSION 5
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -28,6 +28,7 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_PATTERNS_MAX 8
 #define RTS_CPU_WORDS 16
 #define RTS_EVIDENCE_SLOTS 128
+#define RTS_EVIDENCE_WORDS 48
 #define RTS_SOFTIRQS_MAX 10
 #define RTS_PHASE_THREADS_MAX 1024
 
@@ -155,25 +156,57 @@ struct rts_hit {
 	struct rts_stack culprit_stack;
 };
 
-// `other` is the owner of the lock for which `task` is blocked; of a mutex only the tid is known.
+// A timer's interrupt that came late.
+struct rts_late_timer {
+	rts_u64 expiry_ns;
+	rts_u64 hrtimer;
+	rts_u64 function;
+	rts_u64 instruction; // the interrupted one
+	rts_u64 steal_ns;
+	struct rts_task task; // the interrupted one
+	rts_u32 came_on; // bit i: interrupts may have come on right before `stack.frames[i]`
+	rts_u8 mode;     // enum rts_mode
+	rts_u8 padding[3];
+	struct rts_stack stack; // with the interrupt's own frames before `instruction`
+};
+
+// A task that kept the CPU although need-resched was set.
+struct rts_preemption_off {
+	rts_u64 begin_ns;
+	struct rts_task task;
+	struct rts_stack stack;
+};
+
+// A target that blocked inside its activation. Of a mutex's owner only the tid is known.
+struct rts_blocked_record {
+	rts_u64 lock;
+	struct rts_task task;
+	struct rts_task owner;
+	rts_u8 on; // enum rts_blocked
+	rts_u8 padding[7];
+	struct rts_stack stack;
+};
+
+// A target that may not run: its group has used up its quota.
+struct rts_throttled {
+	rts_u64 begin_ns;
+	struct rts_task task;
+};
+
 // `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader
-// that sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment
-// at which need-resched was set.
+// that sees an odd or changed value drops the slot.
 struct rts_evidence {
 	rts_u64 sequence;
 	rts_u64 time_ns;
-	rts_u64 begin_ns;
-	rts_u64 hrtimer;
-	rts_u64 function;
-	rts_u64 instruction; // the interrupted one; 0: none
-	rts_u64 steal_ns;
-	struct rts_task task;
-	struct rts_task other;
 	rts_u8 kind; // enum rts_evidence_kind
-	rts_u8 mode; // enum rts_mode, or enum rts_blocked
-	rts_u8 padding[2];
-	rts_u32 came_on; // bit i: interrupts may have come on right before `stack.frames[i]`
-	struct rts_stack stack; // with the interrupt's own frames before `instruction`
+	rts_u8 padding[7];
+	union {
+		rts_u64 words[RTS_EVIDENCE_WORDS];
+		struct rts_late_timer late_timer;
+		struct rts_preemption_off preemption_off;
+		struct rts_blocked_record blocked;
+		struct rts_throttled throttled;
+	};
 };
 
 // One per CPU, in an array that user space maps. `head` counts the records ever begun.

@@ -104,7 +104,7 @@ fn evidence_is_whole_and_says_what_was_interrupted() {
                 preempted += 1;
             }
             // Nobody was asked for that blocks inside its work, or has a quota.
-            Evidence::Blocked(_) | Evidence::Throttled(_) => panic!("{record:?}"),
+            _ => panic!("{record:?}"),
         }
     }
     // The hog spins in user mode under a timer every 2 ms.
