@@ -31,9 +31,7 @@ static __always_inline bool blocked_on_lock(struct blocked *blocked, struct task
 	owner = (struct task_struct *)((rts_u64)BPF_CORE_READ(lock, owner) & ~1ull);
 	if (!owner)
 		return true;
-	blocked->owner.tid = BPF_CORE_READ(owner, pid);
-	blocked->owner.prio = BPF_CORE_READ(owner, prio) - PRIO_LTTNG_OFFSET;
-	BPF_CORE_READ_INTO(&blocked->owner.comm, owner, comm);
+	task_read(&blocked->owner, owner);
 	return true;
 }
 
@@ -60,6 +58,18 @@ static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct tas
 	return true;
 }
 
+// It sleeps, and the sleep is no system call's: in a page fault, for which a task of user space may
+// be responsible (userfaultfd).
+static __always_inline bool blocked_in_fault(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (task->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	return regs && regs_in_exception(regs);
+}
+
 // What `task`, which leaves the CPU in `task_state`, blocks on inside its activation.
 static __always_inline void blocked_on(struct blocked *blocked, struct task_struct *task,
 				       unsigned int task_state)
@@ -71,6 +81,8 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 		return;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		blocked->what = RTS_BLOCKED_IO;
+	else if (blocked_in_fault(task))
+		blocked->what = RTS_BLOCKED_FAULT;
 	else if ((task_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)) &&
 		 !(task_state & TASK_NOLOAD))
 		blocked->what = RTS_BLOCKED_KERNEL;

@@ -115,15 +115,39 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 	evidence_end(slot);
 }
 
+// A timer's interrupt comes while a task should leave this CPU: what that one does there.
+static __always_inline void mark_who_stays(struct hrtimer *timer)
+{
+	struct resched_slot *slot = LOOKUP(resched, bpf_get_smp_processor_id());
+	struct task_struct *current;
+	struct pt_regs *regs;
+
+	if (!slot)
+		return;
+	if (!slot->cpu_base)
+		slot->cpu_base = (rts_u64)timer->base->cpu_base;
+	if (!slot->set_ns)
+		return;
+	current = bpf_get_current_task_btf();
+	if (bpf_core_field_exists(current->dl_server) && current->dl_server)
+		slot->flags |= RTS_PREEMPTION_SERVED;
+	if (!config.irq_regs_offset)
+		return;
+	regs = (struct pt_regs *)per_cpu_word(timer->base->cpu_base, config.irq_regs_offset);
+	if (regs && regs_user(regs))
+		slot->flags |= RTS_PREEMPTION_USER;
+}
+
 // `task`, still runnable, leaves a CPU that it should have left at `begin_ns`.
 static __always_inline void evidence_preemption_off(void *ctx, struct task_struct *task,
-		rts_u64 begin_ns, rts_u64 now_ns)
+		rts_u64 begin_ns, rts_u32 flags, rts_u64 now_ns)
 {
 	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_PREEMPTION_OFF, now_ns);
 
 	if (!slot)
 		return;
 	slot->preemption_off.begin_ns = begin_ns;
+	slot->preemption_off.flags = flags;
 	task_describe(&slot->preemption_off.task, task);
 	stack_here(&slot->preemption_off.stack, ctx);
 	evidence_end(slot);

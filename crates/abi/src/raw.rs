@@ -90,6 +90,7 @@ pub struct Counters {
     pub repaired: u64,
     pub untracked: u64,
     pub storage_failures: u64,
+    pub dropped: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 
@@ -136,8 +137,10 @@ pub struct Config {
     pub hits_max: u64,
     pub waiting_ns: u64,
     pub evidence_floor_ns: u64,
+    pub slack_floor_ns: u64,
     pub steal_offset: i64,
     pub irq_regs_offset: i64,
+    pub rq_offset: i64,
     pub prio_max: i32,
     pub softirq: i32,
     pub irqs_length: u32,

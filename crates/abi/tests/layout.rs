@@ -79,6 +79,7 @@ fn counters(claims: &mut Claims) {
             repaired,
             untracked,
             storage_failures,
+            dropped,
             buckets,
         ]
     );
@@ -115,8 +116,10 @@ fn configuration(claims: &mut Claims) {
             hits_max,
             waiting_ns,
             evidence_floor_ns,
+            slack_floor_ns,
             steal_offset,
             irq_regs_offset,
+            rq_offset,
             prio_max,
             softirq,
             irqs_length,

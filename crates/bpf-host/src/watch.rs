@@ -24,6 +24,9 @@ const WAKE_TASKS: [&str; 2] = ["sched_waking", "sched_wakeup_new"];
 /// targets.
 const RESOLVE: &str = "resolve_tasks";
 const CHECK_WAITING: &str = "check_waiting";
+/// Those that look at what is open: once when the watch begins, and when it ends.
+const BEGIN_OPEN: &str = "begin_open";
+const CHECK_OPEN: &str = "check_open";
 
 /// A running watch. Dropping it detaches its programs; nothing of it outlives the process.
 pub struct Watch {
@@ -31,6 +34,7 @@ pub struct Watch {
     links: Vec<Link>,
     resolve: Link,
     waiting: Option<Link>,
+    open: Link,
     evidence: EvidenceRings,
     object: Object,
     storage_failures_seen: AtomicU64,
@@ -60,6 +64,7 @@ impl Watch {
         let offsets = PerCpuOffsets::of(&btf);
         raw.steal_offset = offsets.steal;
         raw.irq_regs_offset = offsets.irq_regs;
+        raw.rq_offset = offsets.rq;
         raw.cpus_max = kernel::cpus_max()?;
 
         let mut opened = object::open(object::WATCH)?;
@@ -74,6 +79,8 @@ impl Watch {
         let ring = HitRing::open(&object, config.threshold)?;
         let evidence = EvidenceRings::map(&object)?;
         let (links, resolve) = attach(&object)?;
+        run_iterator(&attach_iterator(&object, BEGIN_OPEN)?)?;
+        let open = attach_iterator(&object, CHECK_OPEN)?;
         let waiting = config
             .waiting_after
             .map(|_| attach_iterator(&object, CHECK_WAITING))
@@ -82,6 +89,7 @@ impl Watch {
             links,
             resolve,
             waiting,
+            open,
             evidence,
             object,
             storage_failures_seen: AtomicU64::new(0),
@@ -98,6 +106,15 @@ impl Watch {
     /// When the kernel refuses the iteration.
     pub fn check_waiting(&self) -> Result<()> {
         self.waiting.as_ref().map_or(Ok(()), run_iterator)
+    }
+
+    /// Looks for activations that are over the threshold and not over: each comes as a hit that
+    /// still waits. For the end of a watch, after which nobody would see their end.
+    ///
+    /// # Errors
+    /// When the kernel refuses the iteration.
+    pub fn check_open(&self) -> Result<()> {
+        run_iterator(&self.open)
     }
 
     /// What was counted since the start. Tasks that were born when the kernel had no storage for
@@ -158,7 +175,7 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
 /// Whether a program is needed: the kernel has its tracepoint, and the question uses it.
 fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -> bool {
     match program {
-        RESOLVE => true,
+        RESOLVE | BEGIN_OPEN | CHECK_OPEN => true,
         CHECK_WAITING => config.waiting_after.is_some(),
         "sys_exit" => config.end == EndKind::UserReturn && present(program),
         "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),

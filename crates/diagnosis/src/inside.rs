@@ -106,6 +106,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
     let fault = is_page_fault(&record.stack);
     phases.doing = match record.on {
         BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
+        BlockedOn::Fault => Doing::PageFault,
         BlockedOn::Io => Doing::Io,
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Lock | BlockedOn::Mutex => {

@@ -132,7 +132,10 @@ fn wait_and_catch(
     bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
-    while !woken(&ring, bell)? {
+    let mut over = false;
+    while !over {
+        // What came while the watch ended is taken too.
+        over = woken(&ring, bell)?;
         let hits = ring.take()?;
         // Before the pages are copied: meanwhile others may be late.
         for latency in hits.iter().map(Hit::latency) {

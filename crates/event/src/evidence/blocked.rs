@@ -18,15 +18,18 @@ pub enum BlockedOn {
     Lock = 2,
     /// A mutex of user space; its owner is what user space wrote there.
     Mutex = 3,
+    /// A page fault that another task has to serve.
+    Fault = 4,
 }
 
 impl BlockedOn {
     /// All kinds, with the names that text, JSON and traces use, in the order of the values.
-    pub const NAMES: [(BlockedOn, &'static str); 4] = [
+    pub const NAMES: [(BlockedOn, &'static str); 5] = [
         (BlockedOn::Kernel, "kernel"),
         (BlockedOn::Io, "io"),
         (BlockedOn::Lock, "lock"),
         (BlockedOn::Mutex, "mutex"),
+        (BlockedOn::Fault, "fault"),
     ];
 
     /// From its value in a record.
@@ -96,7 +99,7 @@ mod tests {
         for (on, _) in BlockedOn::NAMES {
             assert_eq!(BlockedOn::from_value(on as u8), Some(on));
         }
-        assert_eq!(BlockedOn::from_value(4), None);
+        assert_eq!(BlockedOn::from_value(5), None);
     }
 
     #[test]

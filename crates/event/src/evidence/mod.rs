@@ -9,10 +9,14 @@
 mod blocked;
 mod hit;
 mod late_timer;
+mod moment;
 mod preemption_off;
 pub mod raw;
 mod record;
+mod released;
 mod stack;
+mod steal;
+mod stopped;
 mod throttled;
 
 use crate::{ClassId, Cpu, EventClass, Instant};
@@ -22,9 +26,13 @@ use record::Record;
 pub use blocked::{Blocked, BlockedOn};
 pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
 pub use late_timer::{LateTimer, Mode};
+pub use moment::{Moment, Role};
 pub use preemption_off::{PreemptionModel, PreemptionOff};
 pub use record::{Place, Source};
+pub use released::{ReleaseKind, Released};
 pub use stack::{Frame, Stack, unnamed};
+pub use steal::Steal;
+pub use stopped::{StopKind, Stopped};
 pub use throttled::Throttled;
 
 /// What the machine says for all records.
@@ -169,6 +177,14 @@ kinds! {
     Blocked in blocked = 3,
     /// A target that its group's quota keeps from running.
     Throttled in throttled = 4,
+    /// A target that was stopped, traced or frozen.
+    Stopped in stopped = 5,
+    /// A target that was due before its timer woke it.
+    Released in released = 6,
+    /// A task of a hit as it was then.
+    Moment in moments = 7,
+    /// What the hypervisor took.
+    Steal in steal = 8,
 }
 
 impl Kind {

@@ -83,6 +83,21 @@ record! {
         model: PreemptionModel = "model",
         /// Its kernel stack at the switch, innermost first.
         stack: Stack = "stack",
+        /// Bit 0: a deadline server ran it meanwhile; bit 1: a timer's interrupt found it in user
+        /// mode meanwhile.
+        flags: u32 = "flags",
+    }
+}
+
+impl PreemptionOff {
+    /// Whether a deadline server ran it: its own class and priority do not count.
+    pub fn is_served(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// Whether it was seen in user mode: then it was no section of the kernel's.
+    pub fn was_in_user_mode(&self) -> bool {
+        self.flags & 2 != 0
     }
 }
 
@@ -91,6 +106,8 @@ mirror! {
     Raw = "rts_preemption_off" {
         begin_ns: u64,
         task: raw::Task,
+        flags: u32,
+        padding: u32,
         stack: raw::Stack,
     }
 }
@@ -108,6 +125,7 @@ impl FromKernel for PreemptionOff {
             task: raw.task.named()?,
             model: machine.model,
             stack: raw.stack.frames(),
+            flags: raw.flags,
         })
     }
 
@@ -132,6 +150,7 @@ mod tests {
             task: task("keeps"),
             model: PreemptionModel::Lazy,
             stack: unnamed(&[3]),
+            flags: 3,
         });
     }
 }
