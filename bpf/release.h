@@ -36,21 +36,31 @@ static __always_inline struct hrtimer_frame *timer_in_progress(struct cpu_state 
 	return softirq->vector_plus_1 && softirq->hrtimer.active ? &softirq->hrtimer : 0;
 }
 
-// The release of `state`'s task, which the timer `frame` wakes: inside the activation that it was
-// busy with, so that it is the first one missed and no older one.
+// Whether an expiry that had passed when its timer was armed is a release: it lies in the activation
+// that the task was busy with, or follows one that was late too (it catches up).
+static __always_inline bool is_release(const struct task_state *state, rts_u64 own_ns,
+		rts_u64 previous_ns, rts_u64 last_ns)
+{
+	// What it missed while it was stopped is told by that.
+	if (own_ns <= state->stopped_until_ns)
+		return false;
+	return (previous_ns && own_ns >= previous_ns) || (last_ns && own_ns > last_ns);
+}
+
+// The release of `state`'s task, which the timer `frame` wakes.
 static __always_inline void release_of(struct release *found, struct hrtimer_frame *frame,
 		struct task_state *state)
 {
 	rts_u64 previous_ns = state->chain.count ? state->chain.origin_ns : 0;
-	rts_u64 own_ns = state->release_ns;
+	rts_u64 own_ns = state->release_ns, last_ns = state->last_release_ns;
 
 	found->release_ns = 0;
 	found->previous_ns = previous_ns;
 	found->slack_ns = 0;
 	state->release_ns = 0;
+	state->last_release_ns = own_ns;
 	if (frame->release_ns) {
-		// What it missed while it was stopped is told by that.
-		if (own_ns > state->stopped_until_ns && frame->release_ns == own_ns && own_ns >= previous_ns && previous_ns &&
+		if (frame->release_ns == own_ns && is_release(state, own_ns, previous_ns, last_ns) &&
 		    frame->entry_ns - own_ns < RELEASE_AGE_NS_MAX) {
 			found->release_ns = own_ns;
 			found->why = RTS_RELEASE_OVERRUN;

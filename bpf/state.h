@@ -108,6 +108,7 @@ struct task_state {
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
+	rts_u64 last_release_ns; // the one before
 	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch

@@ -82,6 +82,26 @@ fn work_that_outlasts_its_period_is_a_miss_in_each_period_that_it_misses() {
 }
 
 #[test]
+fn a_target_that_is_late_already_when_the_watch_begins_is_seen_to_catch_up() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let mut config = config(EndKind::SwitchIn);
+    config.threshold = Duration::from_ms(2);
+    // Real-time: on a busy machine, a fair thread would begin the watch behind the victim's end.
+    let look = move || {
+        scene::become_task("scene-look", ASIDE, 30);
+        let victim = std::thread::spawn(|| scene::overrun(scene::Policy::Fifo(10), 60));
+        std::thread::sleep(STOP);
+        let (_watch, mut ring) = Watch::start(&config).expect("a watch");
+        hits(&mut ring, || victim.join().expect("it ends"))
+    };
+    let hits = std::thread::spawn(look).join().expect("it looked");
+    assert!(hits.len() >= 3, "{hits:#?}");
+}
+
+#[test]
 fn a_deadline_task_that_runs_out_of_budget_is_late() {
     let _privileged = testkit::privileged();
     let (_watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");

@@ -13,12 +13,13 @@
 mod armed;
 mod snapshots;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
-use event::evidence::Hit;
+use event::evidence::{EndKind, Hit};
 use event::{Cpu, Duration, Error, Result};
 use ftrace::Switch;
 use trace::Symbols;
@@ -103,6 +104,8 @@ pub struct HitReport {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no snapshot although there should be.
     pub failure: Option<Arc<Error>>,
+    /// The hit was reported while it waited; this is its end, and says more than that did.
+    pub replaces: bool,
 }
 
 /// Where the watch stands.
@@ -180,6 +183,7 @@ pub fn run(
         meter: CostMeter::start(),
         desk: Desk::new(symbols, snapshots),
         hits: 0,
+        waiting: HashSet::new(),
         switch,
         stood_still: false,
     };
@@ -233,6 +237,8 @@ struct Session<'a> {
     meter: CostMeter,
     desk: Desk,
     hits: u64,
+    /// Hits that were reported while they waited.
+    waiting: HashSet<u64>,
     /// The recorder's, and whether it was off at the last look.
     switch: Option<Switch>,
     stood_still: bool,
@@ -262,6 +268,8 @@ impl Session<'_> {
             self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
+                // Nobody would see the end of what is late already.
+                self.watch.check_open()?;
                 return Ok(status);
             }
         }
@@ -287,8 +295,12 @@ impl Session<'_> {
     }
 
     fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
-        for report in self.desk.reports(caught) {
-            self.hits += 1;
+        for mut report in self.desk.reports(caught) {
+            report.replaces = !self.waiting.insert(report.hit.id);
+            if report.hit.end_kind != EndKind::Waiting {
+                self.waiting.remove(&report.hit.id);
+            }
+            self.hits += u64::from(!report.replaces);
             observer.hit(&report)?;
         }
         Ok(())

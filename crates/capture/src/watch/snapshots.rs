@@ -218,6 +218,7 @@ impl Desk {
             hit,
             snapshot: snapshot.clone(),
             failure: failure.clone(),
+            replaces: false,
         };
         caught.hits.into_iter().map(report).collect()
     }

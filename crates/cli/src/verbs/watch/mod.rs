@@ -4,6 +4,7 @@ mod config;
 mod exec;
 mod observer;
 
+use bpf_host::Statistics;
 use capture::facts::{self, Verb};
 use capture::watch::Status;
 use event::Result;
@@ -44,7 +45,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
 
 /// What was lost may have been the worst: then nothing is said of the whole.
 fn outcome(status: &Status, has_budget: bool) -> Outcome {
-    match (status.statistics.lost, status.hits) {
+    let Statistics { lost, dropped, .. } = status.statistics;
+    match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
         _ => Outcome::Fine,
@@ -57,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
-        let check = |lost: u64, hits: u64, has_budget: bool, expect: Outcome| {
+        let check = |(lost, dropped), hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
                 hits,
@@ -66,16 +68,19 @@ mod tests {
                 programs: Vec::new(),
             };
             status.statistics.lost = lost;
+            status.statistics.dropped = dropped;
             assert_eq!(
                 outcome(&status, has_budget),
                 expect,
-                "{lost} {hits} {has_budget}"
+                "{lost} {dropped} {hits} {has_budget}"
             );
         };
-        check(0, 0, true, Outcome::Fine);
-        check(0, 1, false, Outcome::Fine);
-        check(0, 1, true, Outcome::Exceeded);
-        check(1, 1, true, Outcome::Inconclusive);
-        check(1, 0, false, Outcome::Inconclusive);
+        check((0, 0), 0, true, Outcome::Fine);
+        check((0, 0), 1, false, Outcome::Fine);
+        check((0, 0), 1, true, Outcome::Exceeded);
+        check((1, 0), 1, true, Outcome::Inconclusive);
+        check((1, 0), 0, false, Outcome::Inconclusive);
+        check((0, 1), 0, true, Outcome::Inconclusive);
+        check((0, 1), 1, false, Outcome::Inconclusive);
     }
 }
