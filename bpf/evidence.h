@@ -10,9 +10,10 @@
 
 // An interrupt may write while a task on the same CPU writes: each takes its own slot by an atomic
 // add. Exchange, not a plain store: the slot must be odd before its first byte changes.
-static __always_inline struct rts_evidence *evidence_begin(rts_u8 kind, rts_u64 time_ns)
+static __always_inline struct rts_evidence *evidence_begin_of(rts_u32 number_of_cpu, rts_u8 kind,
+		rts_u64 time_ns)
 {
-	struct rts_evidence_ring *ring = LOOKUP(evidence, bpf_get_smp_processor_id());
+	struct rts_evidence_ring *ring = LOOKUP(evidence, number_of_cpu);
 	struct rts_evidence *slot;
 	rts_u64 number;
 
@@ -24,6 +25,11 @@ static __always_inline struct rts_evidence *evidence_begin(rts_u8 kind, rts_u64 
 	slot->kind = kind;
 	slot->time_ns = time_ns;
 	return slot;
+}
+
+static __always_inline struct rts_evidence *evidence_begin(rts_u8 kind, rts_u64 time_ns)
+{
+	return evidence_begin_of(bpf_get_smp_processor_id(), kind, time_ns);
 }
 
 static __always_inline void evidence_end(struct rts_evidence *slot)

@@ -7,6 +7,7 @@
 #include "interrupt.h"
 #include "profile.h"
 #include "release.h"
+#include "steal.h"
 #include "stopped.h"
 #include "tasks.h"
 #include "timer.h"

@@ -15,6 +15,7 @@ use crate::kernel::{self, PerCpuOffsets};
 use crate::object;
 use crate::ring::HitRing;
 use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
+use crate::steal::StealReader;
 
 /// The programs that know a task from its birth on.
 const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
@@ -27,6 +28,8 @@ const CHECK_WAITING: &str = "check_waiting";
 /// Those that look at what is open: once when the watch begins, and when it ends.
 const BEGIN_OPEN: &str = "begin_open";
 const CHECK_OPEN: &str = "check_open";
+/// Reads every CPU's steal, where the kernel has it.
+const READ_STEAL: &str = "read_steal";
 
 /// A running watch. Dropping it detaches its programs; nothing of it outlives the process.
 pub struct Watch {
@@ -35,6 +38,7 @@ pub struct Watch {
     resolve: Link,
     waiting: Option<Link>,
     open: Link,
+    steal: StealReader,
     evidence: EvidenceRings,
     object: Object,
     storage_failures_seen: AtomicU64,
@@ -69,7 +73,11 @@ impl Watch {
 
         let mut opened = object::open(object::WATCH)?;
         object::configure(&mut opened, &raw)?;
-        object::size_arrays(&mut opened, &["resched", "evidence"], raw.cpus_max)?;
+        object::size_arrays(
+            &mut opened,
+            &["resched", "evidence", "steals"],
+            raw.cpus_max,
+        )?;
         let present = |section: &str| {
             let name = format!("btf_trace_{section}");
             btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&name)
@@ -77,6 +85,7 @@ impl Watch {
         };
         let object = object::load(opened, |program| wanted(config, program, present))?;
         let ring = HitRing::open(&object, config.threshold)?;
+        let steal = StealReader::open(&object, raw.steal_offset != 0);
         let evidence = EvidenceRings::map(&object)?;
         let (links, resolve) = attach(&object)?;
         run_iterator(&attach_iterator(&object, BEGIN_OPEN)?)?;
@@ -90,6 +99,7 @@ impl Watch {
             resolve,
             waiting,
             open,
+            steal,
             evidence,
             object,
             storage_failures_seen: AtomicU64::new(0),
@@ -142,6 +152,11 @@ impl Watch {
         self.evidence.clone()
     }
 
+    /// What reads every CPU's steal, for whoever takes the evidence of a hit.
+    pub fn steal(&self) -> StealReader {
+        self.steal.clone()
+    }
+
     /// The number of programs that are attached.
     pub fn programs(&self) -> usize {
         self.links.len()
@@ -176,6 +191,7 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
 fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -> bool {
     match program {
         RESOLVE | BEGIN_OPEN | CHECK_OPEN => true,
+        READ_STEAL => config.late_timer_floor > Duration::ZERO,
         CHECK_WAITING => config.waiting_after.is_some(),
         "sys_exit" => config.end == EndKind::UserReturn && present(program),
         "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),

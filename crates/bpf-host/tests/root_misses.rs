@@ -138,18 +138,20 @@ fn who_stops_a_target_is_named_with_the_time_that_it_lost() {
             "{stopped:#?}"
         );
     };
-    for end in [EndKind::SwitchIn, EndKind::Blocked] {
-        check(StopKind::Signal, end, &|victim| victim.stop_for(STOP));
-        check(StopKind::Traced, end, &|victim| {
-            Traced::seize(victim).stop_for(STOP)
-        });
-        match Freezer::with_own_group() {
-            Some(freezer) => check(StopKind::Frozen, end, &|victim| {
-                freezer.take(victim);
-                freezer.freeze_for(STOP);
-            }),
-            None => testkit::skip("freezer", "no cgroup2 with a freezer"),
-        }
+    let end = EndKind::SwitchIn;
+    check(StopKind::Signal, end, &|victim| victim.stop_for(STOP));
+    check(StopKind::Signal, EndKind::Blocked, &|victim| {
+        victim.stop_for(STOP)
+    });
+    check(StopKind::Traced, end, &|victim| {
+        Traced::seize(victim).stop_for(STOP);
+    });
+    match Freezer::with_own_group() {
+        Some(freezer) => check(StopKind::Frozen, end, &|victim| {
+            freezer.take(victim);
+            freezer.freeze_for(STOP);
+        }),
+        None => testkit::skip("freezer", "no cgroup2 with a freezer"),
     }
 }
 
@@ -289,6 +291,31 @@ fn an_activation_that_is_open_when_the_watch_ends_is_reported() {
     drop(victim);
     let open: Vec<_> = hits.iter().map(|hit| hit.end_kind).collect();
     assert_eq!(open, [EndKind::Waiting], "{before} before: {hits:#?}");
+}
+
+#[test]
+fn steal_is_read_from_every_cpu_at_one_moment() {
+    let _privileged = testkit::privileged();
+    if !bpf_host::Features::probe().steal {
+        return testkit::skip("steal of every CPU", "no account of steal");
+    }
+    let (watch, _ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+    let steal = watch.steal();
+    // A CPU is known once its timer has come.
+    let deadline = std::time::Instant::now() + Time::from_secs(2);
+    while records(&watch).steal.len() < 2 && std::time::Instant::now() < deadline {
+        std::thread::sleep(Time::from_millis(10));
+        steal.look();
+        steal.record();
+    }
+    let found = records(&watch).steal;
+    let cpus: std::collections::BTreeSet<_> = found.iter().map(|one| one.cpu).collect();
+    assert!(cpus.len() >= 2, "{found:#?}");
+    assert!(
+        found
+            .iter()
+            .all(|one| one.begin < one.time && one.steal <= one.time - one.begin)
+    );
 }
 
 #[test]

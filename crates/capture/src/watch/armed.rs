@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use bpf_host::{EvidenceRings, HitRing};
+use bpf_host::{EvidenceRings, HitRing, StealReader};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -34,6 +34,12 @@ pub(super) struct Caught {
     pub(super) running: Instant,
 }
 
+/// What the kernel's watch saw beside the hits.
+pub(super) struct Witness {
+    pub(super) evidence: EvidenceRings,
+    pub(super) steal: StealReader,
+}
+
 /// A running armed thread.
 pub(super) struct Armed {
     thread: JoinHandle<Result<()>>,
@@ -51,7 +57,7 @@ impl Armed {
     /// Starts the thread; from now on it owns the ring and the recorder.
     pub(super) fn start(
         ring: HitRing,
-        recorder: Option<(Recorder, EvidenceRings)>,
+        recorder: Option<(Recorder, Witness)>,
         worst: Option<Worst>,
         cpus: &[Cpu],
         sender: Sender<Caught>,
@@ -127,7 +133,7 @@ struct Bell {
 
 fn wait_and_catch(
     mut ring: HitRing,
-    mut recorder: Option<(Recorder, EvidenceRings)>,
+    mut recorder: Option<(Recorder, Witness)>,
     mut worst: Option<Worst>,
     bell: &Bell,
     sender: &Sender<Caught>,
@@ -150,10 +156,11 @@ fn wait_and_catch(
             stopped_by_kernel: false,
             running: clock::monotonic(),
         };
-        if let Some((recorder, evidence)) = &mut recorder {
+        if let Some((recorder, witness)) = &mut recorder {
             catch(recorder, &mut caught)?;
             if !caught.hits.is_empty() {
-                caught.evidence = evidence.read().records;
+                witness.steal.record();
+                caught.evidence = witness.evidence.read().records;
             }
         }
         if !caught.hits.is_empty() && sender.send(caught).is_err() {

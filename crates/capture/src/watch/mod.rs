@@ -26,13 +26,14 @@ use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
 use crate::facts::Facts;
+use crate::functions::Version;
 use crate::heartbeat::Heartbeat;
 use crate::user::{UserRecorder, UserTarget};
 use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
     clock, housekeeping,
 };
-use armed::{Armed, Caught, Worst};
+use armed::{Armed, Caught, Witness, Worst};
 use snapshots::{Desk, Folder, Snapshots};
 
 /// How often the observer is told where the watch stands.
@@ -171,9 +172,15 @@ pub fn run(
         Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
     });
     let (watch, ring) = Watch::start(&options.watch)?;
+    // Our own programs are no news: their frames are cut off.
+    let version = Version::now();
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
-    let recorder = recorder.map(|recorder| (recorder, watch.evidence()));
+    let witness = Witness {
+        evidence: watch.evidence(),
+        steal: watch.steal(),
+    };
+    let recorder = recorder.map(|recorder| (recorder, witness));
     let worst = options.worst.map(Worst::new);
     let armed = Armed::start(ring, recorder, worst, &cpus, sender)?;
     let mut session = Session {
@@ -181,7 +188,7 @@ pub fn run(
         watch,
         // From now on everything is seen: the time that was asked for begins.
         meter: CostMeter::start(),
-        desk: Desk::new(symbols, snapshots),
+        desk: Desk::new(symbols, version, snapshots),
         hits: 0,
         waiting: HashSet::new(),
         switch,
@@ -265,6 +272,9 @@ impl Session<'_> {
                 continue;
             }
             told = std::time::Instant::now();
+            // Not only at a hit: by then a program may be gone that is in its stacks.
+            self.desk.refresh();
+            self.watch.steal().look();
             self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
@@ -295,6 +305,7 @@ impl Session<'_> {
     }
 
     fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
+        self.desk.refresh();
         for mut report in self.desk.reports(caught) {
             report.replaces = !self.waiting.insert(report.hit.id);
             if report.hit.end_kind != EndKind::Waiting {
