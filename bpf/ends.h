@@ -12,7 +12,7 @@ static __always_inline rts_u8 moment_flags(struct task_struct *task)
 {
 	rts_u8 flags = (task->flags & PF_KTHREAD) ? RTS_MOMENT_KERNEL_THREAD : 0;
 
-	if (bpf_core_field_exists(task->dl_server) && task->dl_server)
+	if (IS_SERVED(task))
 		flags |= RTS_MOMENT_SERVED;
 	if (quota_used_up(task))
 		flags |= RTS_MOMENT_QUOTA;
@@ -20,7 +20,7 @@ static __always_inline rts_u8 moment_flags(struct task_struct *task)
 }
 
 static __always_inline void evidence_moment(struct task_struct *task, rts_u8 role, rts_u64 time_ns,
-		rts_s32 came_prio, rts_u8 came_policy)
+		rts_s32 came_prio, rts_u8 came_policy, rts_u8 flags)
 {
 	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_MOMENT, time_ns);
 
@@ -31,7 +31,7 @@ static __always_inline void evidence_moment(struct task_struct *task, rts_u8 rol
 	slot->moment.role = role;
 	slot->moment.policy = task->policy;
 	slot->moment.came_policy = came_policy;
-	slot->moment.flags = moment_flags(task);
+	slot->moment.flags = flags | moment_flags(task);
 	evidence_end(slot);
 }
 
@@ -75,7 +75,7 @@ static __always_inline void evidence_of_hit(struct task_state *state, struct tas
 {
 	evidence_waker(state);
 	evidence_moment(task, RTS_ROLE_TARGET, now_ns, task->prio - PRIO_LTTNG_OFFSET,
-			task->policy);
+			task->policy, 0);
 }
 
 // `task` leaves this CPU: as what it came on it.
@@ -84,6 +84,7 @@ static __always_inline void evidence_running(const struct cpu_state *cpu, struct
 {
 	rts_s32 came_prio = task->prio - PRIO_LTTNG_OFFSET;
 	rts_u32 came_policy = task->policy;
+	rts_u8 flags = 0;
 
 	// The verifier lets no one instruction read of a task and of a map.
 	barrier_var(came_prio);
@@ -91,8 +92,9 @@ static __always_inline void evidence_running(const struct cpu_state *cpu, struct
 	if (cpu->came_tid == task->pid) {
 		came_prio = cpu->came_prio;
 		came_policy = cpu->came_policy;
+		flags = cpu->served ? RTS_MOMENT_SERVED : 0;
 	}
-	evidence_moment(task, RTS_ROLE_RUNNING, now_ns, came_prio, came_policy);
+	evidence_moment(task, RTS_ROLE_RUNNING, now_ns, came_prio, came_policy, flags);
 }
 
 // `task` comes on this CPU and `culprit`, still current, leaves it.

@@ -121,8 +121,10 @@ static __always_inline void evidence_late_timer(void *ctx, struct cpu_state *cpu
 	evidence_end(slot);
 }
 
-// A timer's interrupt comes while a task should leave this CPU: what that one does there.
-static __always_inline void mark_who_stays(struct hrtimer *timer)
+#define IS_SERVED(task) (bpf_core_field_exists((task)->dl_server) && (task)->dl_server)
+
+// A timer's interrupt comes, perhaps while a task should leave this CPU: what that one does there.
+static __always_inline void mark_who_stays(struct cpu_state *cpu, struct hrtimer *timer)
 {
 	struct resched_slot *slot = LOOKUP(resched, bpf_get_smp_processor_id());
 	struct task_struct *current;
@@ -132,11 +134,12 @@ static __always_inline void mark_who_stays(struct hrtimer *timer)
 		return;
 	if (!slot->cpu_base)
 		slot->cpu_base = (rts_u64)timer->base->cpu_base;
+	// The server may pick the task that runs already: no switch tells.
+	current = bpf_get_current_task_btf();
+	if (IS_SERVED(current))
+		cpu->served = 1;
 	if (!slot->set_ns)
 		return;
-	current = bpf_get_current_task_btf();
-	if (bpf_core_field_exists(current->dl_server) && current->dl_server)
-		slot->flags |= RTS_PREEMPTION_SERVED;
 	if (!config.irq_regs_offset)
 		return;
 	regs = (struct pt_regs *)per_cpu_word(timer->base->cpu_base, config.irq_regs_offset);

@@ -78,7 +78,7 @@ struct cpu_state {
 	rts_s32 came_tid; // who came on last, and as what
 	rts_s32 came_prio;
 	rts_u32 came_policy;
-	rts_u32 padding;
+	rts_u32 served; // a deadline server runs it; nobody can tell any more when it leaves
 };
 
 enum task_phase {

@@ -105,7 +105,7 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 		frame->soft_ns = timer->_softexpires - timer->base->offset;
 	irq = &cpu->hardirq;
 	if (config.evidence_floor_ns && irq->active)
-		mark_who_stays(timer);
+		mark_who_stays(cpu, timer);
 	late = hrtimer_late_slot(timer);
 	if (late && *late == hrtimer_arming(timer, frame->expiry_ns)) {
 		frame->release_ns = frame->expiry_ns;

@@ -268,8 +268,8 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 }
 
 // `kept`: prev stays runnable, and a chain had to wait for it. Whether evidence was written.
-static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bool kept,
-		rts_u64 *now_ns)
+static __always_inline bool resched_done(void *ctx, const struct cpu_state *cpu,
+		struct task_struct *prev, bool kept, rts_u64 *now_ns)
 {
 	struct resched_slot *slot;
 	rts_u64 set_ns;
@@ -279,7 +279,7 @@ static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bo
 	if (!slot || !slot->set_ns)
 		return false;
 	set_ns = slot->set_ns;
-	flags = slot->flags;
+	flags = slot->flags | (cpu->served ? RTS_PREEMPTION_SERVED : 0);
 	slot->set_ns = 0;
 	// The idle task always leaves at once, and one that blocks leaves by itself.
 	if (!kept || !prev->pid)
@@ -319,7 +319,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	    prev->pid)
 		quota_note(cpu, prev, &now_ns);
 	if (config.evidence_floor_ns)
-		changed = resched_done(ctx, prev, !left_in && next_state &&
+		changed = resched_done(ctx, cpu, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
 	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
 	    (state->phase != PHASE_NONE || is_kept_away(prev, left_in))) {
@@ -332,6 +332,7 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	cpu->came_tid = next->pid;
 	cpu->came_prio = next->prio - PRIO_LTTNG_OFFSET;
 	cpu->came_policy = next->policy;
+	cpu->served = IS_SERVED(next);
 	return changed;
 }
 
