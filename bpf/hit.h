@@ -74,8 +74,9 @@ static __always_inline bool is_new_worst(struct totals *totals, rts_u64 latency_
 	return true;
 }
 
-// Whether this hit may go out: longer than the floor, a new worst if asked for, which no rate holds
-// back because the last of them is what is said of the whole; else no more than one per interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
+// Whether this hit may go out: longer than the floor; a new worst if asked for, which no rate
+// holds back because the last of them is what is said of the whole; else no more than one per
+// interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
 // as suppressed; without an interval there is no such race.
 static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
 {

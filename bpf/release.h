@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// When a target was due. Its own timer says so, also where nobody waited for that timer yet: a target
-// that is still busy when it is due arms its timer after the expiry. And a timer with slack may be
-// served so much later, which is the target's doing and no other's.
+// When a target was due. Its own timer says so, also where nobody waited for that timer yet: a
+// target that is still busy when it is due arms its timer after the expiry. And a timer with slack
+// may be served so much later, which is the target's doing and no other's.
 
 #ifndef RTSCOPE_RELEASE_H
 #define RTSCOPE_RELEASE_H
@@ -36,8 +36,8 @@ static __always_inline struct hrtimer_frame *timer_in_progress(struct cpu_state 
 	return softirq->vector_plus_1 && softirq->hrtimer.active ? &softirq->hrtimer : 0;
 }
 
-// Whether an expiry that had passed when its timer was armed is a release: it lies in the activation
-// that the task was busy with, or follows one that was late too (it catches up).
+// Whether an expiry that had passed when its timer was armed is a release: it lies in the
+// activation that the task was busy with, or follows one that was late too (it catches up).
 static __always_inline bool is_release(const struct task_state *state, rts_u64 own_ns,
 		rts_u64 previous_ns, rts_u64 last_ns)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Targets that may not run although no other task has their CPU: stopped by a signal, by a tracer or
-// by the freezer, or out of their group's quota. What keeps them is no wake-up's doing, so that the
-// time begins a chain of its own where no activation is under way.
+// Targets that may not run although no other task has their CPU: stopped by a signal, by a tracer
+// or by the freezer, or out of their group's quota. What keeps them is no wake-up's doing, so that
+// the time begins a chain of its own where no activation is under way.
 
 #ifndef RTSCOPE_STOPPED_H
 #define RTSCOPE_STOPPED_H

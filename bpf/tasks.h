@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
-// Who is whom, and what is open: storage for every task, and the iterators that user space runs over
-// all of them, in its own time.
+// Who is whom, and what is open: storage for every task, and the iterators that user space runs
+// over all of them, in its own time.
 
 #ifndef RTSCOPE_TASKS_H
 #define RTSCOPE_TASKS_H

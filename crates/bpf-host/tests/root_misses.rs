@@ -1,6 +1,6 @@
-//! Check on the running kernel that misses of which no wake-up tells are reported: work that outlasts
-//! its period, targets that somebody stops, what was under way before the watch, what is open when
-//! it ends.
+//! Check on the running kernel that misses of which no wake-up tells are reported: work that
+//! outlasts its period, targets that somebody stops, what was under way before the watch, what is
+//! open when it ends.
 
 mod scene;
 

@@ -12,12 +12,12 @@ use event::{Error, Result};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use trace::NO_FUNCTION;
 
-/// Kernel code does not give way to others in the middle of a system call on every preemption model:
-/// no more than this in one.
+/// Not on every preemption model does the kernel give way in the middle of a system call: no more
+/// than this in one.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The functions of the running kernel, as `/proc/kallsyms` lists them, and those of the BPF programs
-/// that are loaded, each with its end; empty where the kernel hides their addresses.
+/// The functions of the running kernel, as `/proc/kallsyms` lists them, and those of the BPF
+/// programs that are loaded, each with its end; empty where the kernel hides their addresses.
 pub fn kernel_functions() -> String {
     let mut functions = program_lines(&bpf_host::program_functions());
     let Ok(file) = File::open("/proc/kallsyms") else {

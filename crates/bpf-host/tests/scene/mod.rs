@@ -135,8 +135,8 @@ pub enum Policy {
 const PERIOD_NS: i64 = 10_000_000;
 const WORK: Duration = Duration::from_millis(12);
 
-/// A thread whose work outlasts its period, so often; it waits for absolute times, as a control loop
-/// does, and is due in a row.
+/// A thread whose work outlasts its period, so often; it waits for absolute times, as a control
+/// loop does, and is due in a row.
 pub fn overrun(policy: Policy, periods: usize) {
     let thread = std::thread::spawn(move || {
         let fifo = match policy {

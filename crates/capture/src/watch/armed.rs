@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use bpf_host::{EvidenceRings, HitRing, StealReader};
+use bpf_host::{EvidenceRings, HitRing, StealReader, Watch};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -36,8 +36,17 @@ pub(super) struct Caught {
 
 /// What the kernel's watch saw beside the hits.
 pub(super) struct Witness {
-    pub(super) evidence: EvidenceRings,
-    pub(super) steal: StealReader,
+    evidence: EvidenceRings,
+    steal: StealReader,
+}
+
+impl Witness {
+    pub(super) fn of(watch: &Watch) -> Witness {
+        Witness {
+            evidence: watch.evidence(),
+            steal: watch.steal(),
+        }
+    }
 }
 
 /// A running armed thread.

@@ -176,11 +176,7 @@ pub fn run(
     let version = Version::now();
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
-    let witness = Witness {
-        evidence: watch.evidence(),
-        steal: watch.steal(),
-    };
-    let recorder = recorder.map(|recorder| (recorder, witness));
+    let recorder = recorder.map(|recorder| (recorder, Witness::of(&watch)));
     let worst = options.worst.map(Worst::new);
     let armed = Armed::start(ring, recorder, worst, &cpus, sender)?;
     let mut session = Session {

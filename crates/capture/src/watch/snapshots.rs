@@ -208,8 +208,8 @@ impl Desk {
         }
     }
 
-    /// Reads the functions again where programs or modules came since they were read: code of theirs
-    /// has no name otherwise.
+    /// Reads the functions again where programs or modules came since they were read: code of
+    /// theirs has no name otherwise.
     pub(super) fn refresh(&mut self) {
         if !self.version.is_past() {
             return;

@@ -324,7 +324,8 @@ fn summary(status: &Status) -> String {
         dropped => format!("  dropped {dropped} (late, and the end not seen)"),
     };
     format!(
-        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}{dropped}  cost {:.2} %",
+        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}{dropped}  \
+         cost {:.2} %",
         status.elapsed,
         statistics.samples,
         statistics.worst,
