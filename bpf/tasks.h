@@ -6,7 +6,7 @@
 #ifndef RTSCOPE_TASKS_H
 #define RTSCOPE_TASKS_H
 
-#include "ends.h"
+#include "stopped.h"
 
 // The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
 static rts_s32 own_tgid;
@@ -61,7 +61,9 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-#define TASK_CPU(task) BPF_CORE_READ(task, thread_info.cpu)
+// 5.16 moved it there (bcf9033e5449); nobody asks for what needs it on an older kernel.
+#define HAS_TASK_CPU(task) bpf_core_field_exists((task)->thread_info.cpu)
+#define TASK_CPU(task) (HAS_TASK_CPU(task) ? BPF_CORE_READ(task, thread_info.cpu) : 0)
 
 // What was under way when the watch began has no origin that anybody saw: it counts from now, and
 // says so. Runs once, when everything is attached.
@@ -71,11 +73,20 @@ int begin_open(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_state *state;
 	rts_u64 now_ns;
+	rts_s32 stop;
 	bool runs;
 
-	if (!task || !task->pid || task->__state || !(state = task_state(task)))
+	if (!task || !task->pid || !(state = task_state(task)))
 		return 0;
 	if (state->phase != PHASE_NONE || !filter_target(state, task) || !filter_task_context())
+		return 0;
+	stop = stop_of(task, task->__state);
+	if (stop != STOP_NO) {
+		stop_begin(state, task, stop, bpf_ktime_get_ns());
+		state->chain.flags = RTS_CHAIN_STALE;
+		return 0;
+	}
+	if (task->__state)
 		return 0;
 	runs = task->on_cpu;
 	if (!task->on_rq || (runs && config.end_kind != RTS_END_BLOCKED))
@@ -104,7 +115,7 @@ static __always_inline void running_before(struct rts_hit *hit, struct task_stru
 	struct task_struct *running;
 	const struct rq *rq;
 
-	if (!slot || !slot->cpu_base || !config.rq_offset)
+	if (!slot || !slot->cpu_base || !config.rq_offset || !HAS_TASK_CPU(task))
 		return;
 	rq = (const struct rq *)(slot->cpu_base + config.rq_offset);
 	running = BPF_CORE_READ(rq, curr);

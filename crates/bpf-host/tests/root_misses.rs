@@ -156,6 +156,23 @@ fn who_stops_a_target_is_named_with_the_time_that_it_lost() {
 }
 
 #[test]
+fn a_target_that_is_stopped_already_when_the_watch_begins_is_reported() {
+    let _privileged = testkit::privileged();
+    let victim = Process::start("scene-victim", STAGE);
+    let mut watched = None;
+    victim.stop_around(|| {
+        watched = Some(Watch::start(&config(EndKind::SwitchIn)).expect("a watch"));
+        std::thread::sleep(STOP);
+    });
+    let (_watch, mut ring) = watched.expect("it began");
+    let hits = hits(&mut ring, || ());
+    let longest = hits
+        .iter()
+        .find(|hit| hit.latency() >= Duration::from_ms(45));
+    assert!(longest.is_some_and(|hit| hit.stale), "{hits:#?}");
+}
+
+#[test]
 fn a_page_fault_that_another_task_serves_late_is_part_of_the_activation() {
     let _privileged = testkit::privileged();
     let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");

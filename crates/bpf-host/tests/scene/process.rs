@@ -53,9 +53,13 @@ impl Process {
     }
 
     pub fn stop_for(&self, pause: Duration) {
+        self.stop_around(|| std::thread::sleep(pause));
+    }
+
+    pub fn stop_around(&self, meanwhile: impl FnOnce()) {
         self.signal(libc::SIGSTOP);
         self.until_changed(libc::WUNTRACED);
-        std::thread::sleep(pause);
+        meanwhile();
         self.signal(libc::SIGCONT);
         self.until_changed(libc::WCONTINUED);
     }
