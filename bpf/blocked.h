@@ -35,19 +35,27 @@ static __always_inline bool blocked_on_lock(struct blocked *blocked, struct task
 	return true;
 }
 
-// A mutex of the GNU C library: it waits for the word to lose the value 2, and the owner's tid lies
-// two words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the
-// owner is also the one who wakes the waiter.
-static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct task_struct *task)
+// It waits for a word of its memory to lose the value 2.
+static __always_inline bool waits_as_for_mutex(struct task_struct *task, struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	rts_u32 operation, words[3] = {};
+	rts_u32 operation;
 
 	if ((task->flags & PF_KTHREAD) || !regs || !regs_in_futex(regs))
 		return false;
 	operation = regs_futex_operation(regs) & FUTEX_CMD_MASK;
-	if ((operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) ||
-	    (rts_u32)regs_futex_value(regs) != 2)
+	return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
+	       (rts_u32)regs_futex_value(regs) == 2;
+}
+
+// A mutex of the GNU C library has that value when somebody waits, and the owner's tid lies two
+// words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the owner
+// is also the one who wakes the waiter.
+static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	rts_u32 words[3] = {};
+
+	if (!waits_as_for_mutex(task, regs))
 		return false;
 	if (bpf_probe_read_user(words, sizeof(words), (const void *)regs_futex_word(regs)) ||
 	    words[0] != 2 || (rts_s32)words[2] <= 0)

@@ -40,6 +40,9 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 	blocked_on(&blocked, wakee, wakee->__state);
 	if (blocked.what != BLOCKED_NO)
 		return false;
+	// The memory of another process cannot be read from here.
+	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
+		return false;
 	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
 	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED, runs);
 	return true;

@@ -289,25 +289,29 @@ fn an_activation_that_is_open_when_the_watch_ends_is_reported() {
     if !two_cpus() {
         return;
     }
-    let busy = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&busy);
-    let victim = Victim::start("scene-victim", 10, move || {
-        seen.store(true, Ordering::Relaxed);
-        scene::spin(Time::from_millis(40));
-    });
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    let victim = Victim::start("scene-victim", 10, move || scene::spin_until(&until));
     let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
-    // In the middle of an activation that began under the watch.
-    busy.store(false, Ordering::Relaxed);
-    while !busy.load(Ordering::Relaxed) {
-        std::thread::yield_now();
+    // Under way when the watch began, or later: it is not over before we say so.
+    let mut open = Vec::new();
+    while open.is_empty() {
+        watch.check_open().expect("it looks");
+        open.extend(ring.wait(Time::from_millis(5)).expect("hits"));
     }
-    std::thread::sleep(Time::from_millis(25));
-    let before = ring.take().expect("hits").len();
-    watch.check_open().expect("it looks");
-    let hits = ring.take().expect("hits");
+    over.store(true, Ordering::Relaxed);
     drop(victim);
-    let open: Vec<_> = hits.iter().map(|hit| hit.end_kind).collect();
-    assert_eq!(open, [EndKind::Waiting], "{before} before: {hits:#?}");
+    let ended = ring.wait(Time::from_millis(20)).expect("hits");
+    assert_eq!(
+        (open.len(), open[0].end_kind),
+        (1, EndKind::Waiting),
+        "{open:#?}"
+    );
+    let same: Vec<_> = ended.iter().filter(|hit| hit.id == open[0].id).collect();
+    assert!(
+        matches!(same.as_slice(), [end] if end.end_kind == EndKind::Blocked),
+        "{ended:#?}"
+    );
 }
 
 #[test]
