@@ -40,7 +40,12 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
-    Ok(outcome(&status, options.over.is_some()))
+    Ok(outcome(&status, has_budget(&options)))
+}
+
+/// Whether each hit breaks what was asked: a new worst by itself does not.
+fn has_budget(options: &WatchOptions) -> bool {
+    options.over.is_some() || (options.timeout.is_some() && !options.new_worst)
 }
 
 /// What was lost may have been the worst: then nothing is said of the whole.
@@ -56,6 +61,28 @@ fn outcome(status: &Status, has_budget: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_what_is_late_or_waits_has_a_budget_and_who_asks_for_the_worst_has_none() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            watch: Watch,
+        }
+
+        let check = |flags: &[&str], expect: bool| {
+            let words = ["watch", "--task", "x"].iter().chain(flags);
+            let typed = Line::try_parse_from(words).expect("parses").watch;
+            let options = WatchOptions::new(&typed, &[event::Cpu(0)]).expect("valid");
+            assert_eq!(has_budget(&options), expect, "{flags:?}");
+        };
+        check(&[], false);
+        check(&["--over", "1ms"], true);
+        check(&["--timeout", "30ms"], true);
+        check(&["--over", "1ms", "--timeout", "30ms"], true);
+    }
 
     #[test]
     fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
