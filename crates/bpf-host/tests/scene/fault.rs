@@ -46,12 +46,12 @@ pub fn served_after(pause: Duration) {
         unsafe { (page as *mut u8).write_volatile(1) };
         std::thread::sleep(Duration::from_millis(2));
     });
-    std::thread::sleep(pause);
-    // The fault came at once, or it comes while the page is not there yet.
+    // Until it has touched the page.
     let mut message = [0u8; 32];
     // SAFETY: the call writes into our array.
     let read = unsafe { libc::read(fd.as_raw_fd(), message.as_mut_ptr().cast(), message.len()) };
     assert_eq!(read, 32, "a message of a fault");
+    std::thread::sleep(pause);
     request(
         &fd,
         UFFDIO_ZEROPAGE,
