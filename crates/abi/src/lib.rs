@@ -14,8 +14,6 @@ pub mod numbers;
 pub mod raw;
 pub mod rings;
 
-use event::evidence::{Stack, unnamed};
-
 /// The version of the layout of `bpf/event.h`, raised with every change of a record.
 pub const VERSION: u32 = raw::ABI_VERSION;
 
@@ -30,10 +28,4 @@ fn text(bytes: &[u8]) -> String {
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..length]).into_owned()
-}
-
-/// The frames that a stack says it has, at most those that it can have.
-fn frames(stack: &raw::Stack) -> Stack {
-    let length = (stack.length as usize).min(raw::STACK_MAX);
-    unnamed(&stack.frames[..length])
 }

@@ -18,8 +18,10 @@ mod load;
 mod object;
 mod pattern;
 mod phases;
+mod programs;
 mod ring;
 mod statistics;
+mod steal;
 mod watch;
 
 /// The version of the records between the kernel's programs and us.
@@ -30,6 +32,8 @@ pub use evidence::{Evidence, EvidenceRings};
 pub use features::{Features, TracepointFact};
 pub use interruptions::Interruptions;
 pub use phases::{PhaseProbe, Stamps};
+pub use programs::{ProgramFunction, newer_program, program_functions};
 pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};
+pub use steal::StealReader;
 pub use watch::Watch;

@@ -113,6 +113,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
             return released(model, waker, since_ns, waking.time_ns, phases);
         }
         BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
+        BlockedOn::Fault => Doing::PageFault,
         BlockedOn::Io => Doing::Io,
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Lock | BlockedOn::Mutex => {

@@ -166,7 +166,7 @@ impl Builder {
             Known::Life(life) => self.life(life, cpu, time_ns, event),
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
-            Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
+            Known::Evidence(kind) => self.evidence.add(kind, Cpu(cpu), event, classes),
             _ => {}
         }
         self.forget_the_unreachable(time_ns);
@@ -190,22 +190,6 @@ impl Builder {
                 let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
                 self.set_prio(cpu, time_ns, tid, prio);
             }
-        }
-    }
-
-    fn evidence(
-        &mut self,
-        evidence: bind::Evidence,
-        cpu: Cpu,
-        event: &EventView<'_>,
-        classes: &[EventClass],
-    ) {
-        match evidence {
-            bind::Evidence::Hit => self.evidence.add_hit(event, classes),
-            bind::Evidence::LateTimer => self.evidence.add_late_timer(cpu, event, classes),
-            bind::Evidence::PreemptionOff => self.evidence.add_preemption_off(cpu, event, classes),
-            bind::Evidence::Blocked => self.evidence.add_blocked(cpu, event, classes),
-            bind::Evidence::Throttled => self.evidence.add_throttled(cpu, event, classes),
         }
     }
 

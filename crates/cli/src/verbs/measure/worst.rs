@@ -22,6 +22,7 @@ impl WorstHits {
             hit: report.hit.clone(),
             snapshot: report.snapshot.clone(),
             failure: report.failure.clone(),
+            replaces: report.replaces,
         });
         self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
         for dropped in self.reports.split_off(self.reports.len().min(WORST_MAX)) {

@@ -100,6 +100,7 @@ impl Observer {
                 "p99_9_ns": quantile(0.999),
                 "suppressed": statistics.suppressed,
                 "lost": statistics.lost,
+                "dropped": statistics.dropped,
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
@@ -139,6 +140,9 @@ fn diagnosis(report: &HitReport) -> Result<Diagnosis> {
 
 fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
     let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
+    if report.replaces {
+        line["replaces"] = report.hit.id.into();
+    }
     if let Some(snapshot) = &report.snapshot {
         line["snapshot"] = snapshot_json(snapshot);
     }
@@ -189,7 +193,11 @@ impl WatchObserver for Observer {
 impl Observer {
     fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
         let hit = &report.hit;
-        match (diagnosis, &report.snapshot) {
+        let before = match report.replaces {
+            true => format!("\nhit {} is over; this replaces its report:", hit.id),
+            false => String::new(),
+        };
+        let text = match (diagnosis, &report.snapshot) {
             (Ok(diagnosis), Some(snapshot)) => {
                 format!("\n{}", text(diagnosis, &snapshot.path, self.paint, false))
             }
@@ -203,7 +211,8 @@ impl Observer {
                 };
                 format!("\n{}{error:#}\n", hit_text(hit, &style))
             }
-        }
+        };
+        before + &text
     }
 }
 
@@ -310,8 +319,14 @@ fn summary(status: &Status) -> String {
     let statistics = &status.statistics;
     let quantile = statistics.histogram.quantile(0.999);
     let p999 = quantile.map_or("-".to_owned(), |quantile| quantile.to_string());
+    // Rare, and then it matters.
+    let dropped = match statistics.dropped {
+        0 => String::new(),
+        dropped => format!("  dropped {dropped} (late, and the end not seen)"),
+    };
     format!(
-        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}  cost {:.2} %",
+        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}{dropped}  \
+         cost {:.2} %",
         status.elapsed,
         statistics.samples,
         statistics.worst,
