@@ -76,11 +76,10 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use event::evidence::{Mode, TaskRef};
+    use event::evidence::{LateTimer, Mode, TaskRef};
     use event::{Prio, Tid};
 
     use super::*;
-    use event::evidence::LateTimer;
 
     #[test]
     fn steal_is_placed_only_as_far_as_the_records_around_it_allow() {
