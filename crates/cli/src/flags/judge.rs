@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Window;
+use super::{TraceUntil, Window};
 
 /// What was typed after `check`.
 #[derive(Clone, Debug, Args)]
@@ -51,6 +51,10 @@ pub struct Diff {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// Where an activation ends: block, its work done; switch-in, on a CPU
+    #[arg(long, value_enum, value_name = "END", default_value = "block")]
+    #[arg(hide_possible_values = true)]
+    pub until: TraceUntil,
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,

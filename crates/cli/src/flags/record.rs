@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TraceUntil;
+
 /// What was typed after `record`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -51,6 +53,10 @@ pub struct Record {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// Where an activation then ends: block, its work done; switch-in, on a CPU
+    #[arg(long, value_enum, value_name = "END", default_value = "block")]
+    #[arg(hide_possible_values = true)]
+    pub until: TraceUntil,
     /// Kernel buffer per CPU (default: 4M)
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,

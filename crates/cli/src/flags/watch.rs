@@ -46,7 +46,7 @@ pub struct Watch {
         long,
         value_enum,
         value_name = "END",
-        default_value = "switch-in",
+        default_value = "block",
         help_heading = "What to watch"
     )]
     pub until: Until,
@@ -126,12 +126,12 @@ pub struct Watch {
 /// Where an activation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Until {
+    /// It has done its work and waits again.
+    Block,
     /// The task is on its CPU.
     SwitchIn,
     /// It is back in user space.
     UserReturn,
-    /// It has done its work and waits again.
-    Block,
 }
 
 const EXAMPLE: &str = "\
@@ -142,8 +142,8 @@ Examples:
   sudo rtscope watch                     the worst of all real-time tasks
   sudo rtscope watch --task jackd --over 25ms
                                          wait until jackd is late, then the answer
-  sudo rtscope watch --task control --over 1ms --until block
-                                         with its work, until it waits again
+  sudo rtscope watch --task control --over 1ms --until switch-in
+                                         how late it began, not its work
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use diagnosis::TaskFilter;
+use diagnosis::{TaskFilter, Until};
 use event::{Duration, Result};
 
 use super::tasks::tasks;
@@ -52,6 +52,8 @@ pub struct DiffOptions {
     pub after: PathBuf,
     /// Whose activations; empty: those of all real-time tasks.
     pub tasks: TaskFilter,
+    /// Where an activation ends.
+    pub until: Until,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many of each.
@@ -71,6 +73,7 @@ impl DiffOptions {
             before: typed.before.clone(),
             after: typed.after.clone(),
             tasks: tasks(&typed.task, None)?,
+            until: typed.until.into(),
             over: over
                 .map(|text| positive_duration("--over", text))
                 .transpose()?,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use diagnosis::TaskFilter;
+use diagnosis::{TaskFilter, Until};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 
 use super::tasks::tasks;
@@ -77,6 +77,8 @@ pub struct DiagnoseOptions {
     pub trace: PathBuf,
     /// Whose activations; empty: whatever the trace's own hits name, else every real-time task.
     pub tasks: TaskFilter,
+    /// Where an activation ends.
+    pub until: Until,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many, the worst first.
@@ -103,6 +105,7 @@ impl DiagnoseOptions {
         Ok(DiagnoseOptions {
             trace: typed.trace.clone(),
             tasks: tasks(&typed.task, typed.tid)?,
+            until: typed.until.into(),
             over: typed.over.as_ref().map(over).transpose()?,
             worst: typed.worst,
             window: WindowOptions::new(&typed.window)?,

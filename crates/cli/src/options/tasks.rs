@@ -75,7 +75,7 @@ mod tests {
             .into_iter()
             .map(|budget| match budget.subject {
                 Subject::WakeUp(task) => task,
-                Subject::Period(name) => panic!("{name} is read as a period"),
+                other => panic!("{other:?} is read"),
             });
         Ok(subjects.collect())
     }

@@ -54,11 +54,13 @@ pub enum StepKind {
     UserReturn = 9,
     /// A task blocked.
     Blocked = 10,
+    /// A task that could run on had to leave its CPU. No watch sends it; analyses find it.
+    Preempted = 11,
 }
 
 impl StepKind {
     /// All kinds, with the names that text and JSON use.
-    pub const NAMES: [(StepKind, &'static str); 10] = [
+    pub const NAMES: [(StepKind, &'static str); 11] = [
         (StepKind::TimerExpiry, "timer_expiry"),
         (StepKind::Nmi, "nmi"),
         (StepKind::Hardirq, "hardirq"),
@@ -69,6 +71,7 @@ impl StepKind {
         (StepKind::SwitchIn, "switch_in"),
         (StepKind::UserReturn, "user_return"),
         (StepKind::Blocked, "blocked"),
+        (StepKind::Preempted, "preempted"),
     ];
 
     /// From its value in a record.
