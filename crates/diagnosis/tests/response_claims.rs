@@ -88,7 +88,7 @@ fn a_sleep_in_the_kernel_is_inside_the_work_and_a_sleep_for_the_next_is_its_end(
         .run(LOOP)
         .at(3200)
         .block(LOOP, Task::IDLE);
-    check(trace, LOOP, &[(10, 180, 2010)]);
+    check(trace, LOOP, &[(10, 179, 2011)]);
     let trace = begun(LOOP).at(1100).block(LOOP, Task::IDLE);
     let trace = trace
         .at(3100)
@@ -97,7 +97,7 @@ fn a_sleep_in_the_kernel_is_inside_the_work_and_a_sleep_for_the_next_is_its_end(
         .run(LOOP)
         .at(3200)
         .block(LOOP, Task::IDLE);
-    check(trace, LOOP, &[(10, 90, 0), (10, 90, 0)]);
+    check(trace, LOOP, &[(10, 90, 0), (11, 89, 0)]);
 }
 
 #[test]
@@ -169,4 +169,30 @@ fn to_the_switch_in_the_work_does_not_count() {
     let trace = begun(LOOP).at(7010).block(LOOP, Task::IDLE);
     let found = asked(trace, TaskFilter::from(Tid(LOOP.tid)), Until::SwitchIn);
     assert_eq!(found.activations[0].latency(), Duration::from_us(10));
+}
+
+#[test]
+fn the_last_work_of_a_task_that_ends_is_judged_and_that_of_one_that_was_just_made_is_not() {
+    check(
+        begun(LOOP).at(7010).end(LOOP, Task::IDLE),
+        LOOP,
+        &[(10, 6000, 0)],
+    );
+    let made = SyntheticTrace::new()
+        .at(10)
+        .fork(HOG, LOOP)
+        .wakeup_new(LOOP, 0);
+    let made = made.at(20).run(LOOP).at(7010).block(LOOP, Task::IDLE);
+    let found = asked(made, TaskFilter::from(Tid(LOOP.tid)), Until::Block);
+    let latencies: Vec<_> = found
+        .activations
+        .iter()
+        .map(|late| late.latency())
+        .collect();
+    assert!(
+        latencies
+            .iter()
+            .all(|latency| *latency < Duration::from_us(20)),
+        "{found:?}"
+    );
 }

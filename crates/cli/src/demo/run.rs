@@ -195,6 +195,7 @@ fn nobody_watches() -> Error {
 fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptions {
     WatchOptions {
         target: Target::Tasks(vec![TaskPattern::Tid(tid)]),
+        command: Vec::new(),
         prio_min: None,
         // Ours are then the other CPUs: no hog delays the watch.
         cpus: vec![cpu],

@@ -54,9 +54,15 @@ pub struct Diagnose {
     /// Late activations of the task with this thread id
     #[arg(long, value_name = "TID", conflicts_with = "task")]
     pub tid: Option<i32>,
-    /// Where an activation ends: block, its work done; switch-in, on a CPU
+    /// The same for all threads of this process, by its id
+    #[arg(long, value_name = "PID", hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// The same for all threads of processes whose first thread has this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub process: Vec<String>,
+    /// To the end of its work (block), or of its wait (switch-in)
     #[arg(long, value_enum, value_name = "END", default_value = "block")]
-    #[arg(hide_possible_values = true)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     pub until: TraceUntil,
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]

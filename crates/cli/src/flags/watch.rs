@@ -1,5 +1,6 @@
 //! `rtscope watch`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Watch {
-    /// These tasks: name, id, pid:N, prio:N
+    /// These tasks: name, id, pid:N, process:NAME
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
     /// docs/tasks.md has them all. Repeatable.
@@ -23,8 +24,16 @@ pub struct Watch {
     )]
     #[arg(hide_short_help = true)]
     pub tid: Option<i32>,
+    /// All threads of this process, by its id
+    #[arg(long, value_name = "PID", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// All threads of processes of this name: of its first thread, program or script
+    #[arg(long, value_name = "NAME", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub process: Vec<String>,
     /// Every real-time task (what happens when none is named)
-    #[arg(long, conflicts_with_all = ["task", "tid"], help_heading = "What to watch")]
+    #[arg(long, conflicts_with_all = ["task", "tid", "pid", "process", "command"], help_heading = "What to watch")]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIO", help_heading = "What to watch")]
@@ -41,10 +50,12 @@ pub struct Watch {
     #[arg(long, value_name = "VEC", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub softirq: Option<String>,
-    /// Where an activation ends
+    /// Where an activation ends: block (its work done), switch-in, user-return
     #[arg(
         long,
         value_enum,
+        hide_possible_values = true,
+        hide_default_value = true,
         value_name = "END",
         default_value = "block",
         help_heading = "What to watch"
@@ -121,6 +132,9 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub user: Vec<String>,
+    /// Run COMMAND, watch all its threads, and end with it
+    #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
+    pub command: Vec<OsString>,
 }
 
 /// Where an activation ends.
@@ -144,6 +158,10 @@ Examples:
                                          wait until jackd is late, then the answer
   sudo rtscope watch --task control --over 1ms --until switch-in
                                          how late it began, not its work
+  sudo rtscope watch --process memcached --over 5ms
+                                         all threads of the process, new ones too
+  sudo rtscope watch --over 5ms -- ./app --its-flags
+                                         all threads of a command
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json

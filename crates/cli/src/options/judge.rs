@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{WindowOptions, positive_duration};
 use crate::flags;
 
@@ -72,7 +72,7 @@ impl DiffOptions {
         Ok(DiffOptions {
             before: typed.before.clone(),
             after: typed.after.clone(),
-            tasks: tasks(&typed.task, None)?,
+            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             over: over
                 .map(|text| positive_duration("--over", text))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use diagnosis::{TaskFilter, Until};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{WallWord, positive_duration};
 use crate::flags;
 
@@ -104,7 +104,7 @@ impl DiagnoseOptions {
         let over = |text: &String| positive_duration("--over", text);
         Ok(DiagnoseOptions {
             trace: typed.trace.clone(),
-            tasks: tasks(&typed.task, typed.tid)?,
+            tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             over: typed.over.as_ref().map(over).transpose()?,
             worst: typed.worst,

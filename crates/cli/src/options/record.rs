@@ -7,7 +7,7 @@ use capture::UserConfig;
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
 
@@ -60,7 +60,7 @@ impl RecordOptions {
                 .iter()
                 .map(|text| filter(text))
                 .collect::<Result<_>>()?,
-            tasks: tasks(&typed.task, None)?,
+            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             buffer_bytes: typed
                 .buffer

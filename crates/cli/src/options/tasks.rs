@@ -15,6 +15,20 @@ pub(super) fn tasks(typed: &[String], tid: Option<i32>) -> Result<TaskFilter> {
     Ok(filter)
 }
 
+/// What `--pid` and `--process` name.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a word that can name no process.
+pub(super) fn processes(pids: &[i32], names: &[String]) -> Result<Vec<TaskPattern>> {
+    let pids = pids
+        .iter()
+        .map(|pid| TaskPattern::parse(&format!("pid:{pid}")));
+    let names = names
+        .iter()
+        .map(|name| TaskPattern::parse(&format!("process:{name}")));
+    pids.chain(names).collect()
+}
+
 fn positive_tid(tid: i32) -> Result<Tid> {
     if tid > 0 {
         return Ok(Tid(tid));

@@ -1,11 +1,12 @@
 //! What `rtscope watch` was asked to do.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use capture::UserConfig;
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
 use crate::flags::{self, Until};
 
@@ -16,6 +17,16 @@ pub enum Target {
     Tasks(Vec<TaskPattern>),
     /// Every real-time task.
     RealTime,
+}
+
+impl Target {
+    /// What this means, too.
+    pub fn add(&mut self, pattern: TaskPattern) {
+        match self {
+            Target::Tasks(patterns) => patterns.push(pattern),
+            Target::RealTime => *self = Target::Tasks(vec![TaskPattern::RealTime, pattern]),
+        }
+    }
 }
 
 /// An interrupt by its number, or by a part of its name.
@@ -54,6 +65,8 @@ pub struct SnapshotOptions {
 pub struct WatchOptions {
     /// Whom to watch.
     pub target: Target,
+    /// Run this, and watch it too.
+    pub command: Vec<OsString>,
     /// Only tasks at least as urgent.
     pub prio_min: Option<Prio>,
     /// Only activations that end on these CPUs; empty means all.
@@ -93,7 +106,11 @@ impl WatchOptions {
     /// [`ErrorKind::InvalidInput`] for a word without a meaning, [`ErrorKind::NotFound`] for a CPU
     /// that is not there.
     pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
-        let target = match tasks(&typed.task, typed.tid)?.patterns {
+        let mut patterns = tasks(&typed.task, typed.tid)?.patterns;
+        patterns.extend(processes(&typed.pid, &typed.process)?);
+        let target = match patterns {
+            // The command is added when it has an id.
+            patterns if !typed.command.is_empty() => Target::Tasks(patterns),
             patterns if patterns.is_empty() => Target::RealTime,
             patterns if patterns == [TaskPattern::RealTime] => Target::RealTime,
             patterns => Target::Tasks(patterns),
@@ -121,6 +138,7 @@ impl WatchOptions {
         }
         Ok(WatchOptions {
             target,
+            command: typed.command.clone(),
             prio_min: typed.min_prio.map(real_time_prio).transpose()?,
             cpus: cpus.unwrap_or_default(),
             irq: typed.irq.as_deref().map(irq),

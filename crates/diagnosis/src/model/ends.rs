@@ -65,7 +65,8 @@ impl Builder {
             }
             Pause::PutOff => {}
             Pause::Inside => self.tasks.state(task).work.inside = is_judged,
-            Pause::Done if is_judged && !forked => {
+            // Whoever ends after its work has done it too.
+            Pause::Done | Pause::Gone if is_judged && !forked => {
                 self.candidate(cpu, now_ns, task, End::Blocked);
             }
             // Its begin was not seen.

@@ -156,7 +156,7 @@ pub enum Pause {
     Inside,
     /// It has done its work and waits for the next.
     Done,
-    /// It is gone: nothing is due any more.
+    /// It is gone, as its last work is done.
     Gone,
 }
 

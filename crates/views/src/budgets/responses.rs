@@ -69,14 +69,11 @@ impl Responses {
         }
         match pause {
             Pause::PutOff | Pause::Inside => None,
-            Pause::Done => {
+            Pause::Done | Pause::Gone => {
                 let ended = self.open.remove(&process);
                 let known = ended.map(|open| Ended::Known(open.response(process)));
-                Some(known.unwrap_or(Ended::Unseen(process)))
-            }
-            Pause::Gone => {
-                self.open.remove(&process);
-                None
+                // The end of a thread whose begin was not seen is no end of work.
+                known.or((pause == Pause::Done).then_some(Ended::Unseen(process)))
             }
         }
     }

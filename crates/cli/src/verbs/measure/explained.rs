@@ -67,6 +67,7 @@ fn options(explain: &Explain) -> WatchOptions {
     };
     WatchOptions {
         target: Target::Tasks(TaskPattern::parse(THREADS).into_iter().collect()),
+        command: Vec::new(),
         prio_min: None,
         cpus: Vec::new(),
         irq: None,

@@ -10,7 +10,10 @@ use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
 
+use super::command::Command;
 use super::exec::Running;
+use super::scope::Scope;
+use super::targets::Matched;
 use crate::exit::stdout_error;
 use crate::live::{Live, short};
 use crate::options::{Target, WatchOptions};
@@ -31,6 +34,11 @@ pub struct Observer {
     live: Live,
     sequence: u64,
     beginning: String,
+    command: Option<Command>,
+    /// Whom nobody was when it began.
+    waits_for: Option<Target>,
+    /// Of whom, and to where.
+    scope: Scope,
 }
 
 /// The tasks that a pattern means, in words.
@@ -68,6 +76,10 @@ impl Observer {
             Some(timeout) => format!("{when} after {timeout}"),
             None => when,
         };
+        let scope = Scope {
+            whom: whom.clone(),
+            until: options.until,
+        };
         Observer {
             json: options.json,
             exec: options.exec.clone(),
@@ -76,7 +88,20 @@ impl Observer {
             live: Live::new(live && !options.json),
             sequence: 0,
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
+            command: None,
+            waits_for: None,
+            scope,
         }
+    }
+
+    /// Lets this command run when the watch is armed, and ends with it.
+    pub(super) fn runs(&mut self, command: Option<Command>) {
+        self.command = command;
+    }
+
+    /// Says once more that this means nobody, if it still does after a while.
+    pub(super) fn waits_for(&mut self, target: Option<Target>) {
+        self.waits_for = target;
     }
 
     /// Prints how the watch ended.
@@ -103,10 +128,11 @@ impl Observer {
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
+                "until": self.scope.until_name(),
                 "cost": cost_json(status),
             }));
         }
-        let text = format!("{}\n", summary(status));
+        let text = format!("{}\n{}\n", summary(status), self.scope.judged(status));
         std::io::stdout()
             .lock()
             .write_all(text.as_bytes())
@@ -154,7 +180,7 @@ fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
 impl WatchObserver for Observer {
     fn armed(&mut self) -> Result<()> {
         eprintln!("{}", self.beginning);
-        Ok(())
+        self.command.as_mut().map_or(Ok(()), Command::go)
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
@@ -181,12 +207,35 @@ impl WatchObserver for Observer {
 
     fn status(&mut self, status: &Status) -> Result<bool> {
         self.running.reap();
+        self.nobody_still(status);
         self.live.line(&live_text(status));
-        Ok(signals::wish() == Wish::GoOn)
+        let is_over = self.command.as_mut().is_some_and(Command::has_ended);
+        Ok(signals::wish() == Wish::GoOn && !is_over)
     }
 }
 
+/// So long it may take until those come who are asked for.
+const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
+
 impl Observer {
+    /// Says after a while that nobody came who is asked for.
+    fn nobody_still(&mut self, status: &Status) {
+        if status.elapsed < NOBODY_AFTER {
+            return;
+        }
+        let Some(target) = self.waits_for.take() else {
+            return;
+        };
+        let matched = Matched::find(&target);
+        if matched.is_nobody() {
+            self.live.clear();
+            eprint!(
+                "nothing matched after {NOBODY_AFTER:#}:\n{}",
+                matched.hints()
+            );
+        }
+    }
+
     fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
         let hit = &report.hit;
         match (diagnosis, &report.snapshot) {
