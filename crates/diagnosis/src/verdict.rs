@@ -133,7 +133,7 @@ pub(crate) const OWN_WORK: &str = "own work";
 /// The cause without numbers that change from run to run.
 pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
     let culprits = culprits(late);
-    if is_own_work(info, late, culprits.first()) {
+    if is_own_work(late) {
         return OWN_WORK.to_owned();
     }
     if !is_conclusive(info, late, culprits.first()) {
@@ -150,7 +150,7 @@ pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
 pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
-    let own = is_own_work(info, late, culprits.first());
+    let own = is_own_work(late);
     let mut sentence = sentence(info, late, &culprits, conclusive);
     if conclusive
         && culprits
@@ -240,7 +240,7 @@ fn sentence(
     let stolen = culprits
         .first()
         .and_then(|first| hypervisor(info, late, first));
-    if is_own_work(info, late, culprits.first()) {
+    if is_own_work(late) {
         let others = culprits
             .iter()
             .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
@@ -282,11 +282,11 @@ fn what_happened(late: &LateActivation, waits: bool) -> String {
     }
 }
 
-/// Whether the evidence shows that it was its own work that took most of it.
-fn is_own_work(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit>) -> bool {
-    let stolen = || first.and_then(|first| hypervisor(info, late, first));
-    // What of it lies in the window is known, whatever comes after.
-    is_own_doing(late) && late.ledger.grade <= Grade::Censored && stolen().is_none()
+/// Whether the evidence shows that it was its own work that took most of it, also without what the
+/// hypervisor may have taken. What of it lies in the window is known, whatever comes after.
+fn is_own_work(late: &LateActivation) -> bool {
+    let surely = own_run(late) - late.stolen_max;
+    late.ledger.grade <= Grade::Censored && surely.share_of(late.latency()) >= CARRYING_SHARE
 }
 
 /// For how long the task ran itself.

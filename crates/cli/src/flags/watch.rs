@@ -50,7 +50,7 @@ pub struct Watch {
     #[arg(long, value_name = "VEC", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub softirq: Option<String>,
-    /// Where an activation ends: block (its work done), switch-in, user-return
+    /// Where an activation ends: block (work done) or switch-in
     #[arg(
         long,
         value_enum,
@@ -132,7 +132,7 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub user: Vec<String>,
-    /// Run COMMAND, watch all its threads, and end with it
+    /// Run COMMAND, watch its threads, end with it
     #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
     pub command: Vec<OsString>,
 }

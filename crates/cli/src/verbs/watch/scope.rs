@@ -37,10 +37,9 @@ impl Scope {
             1 => format!("judged: 1 activation of {whom}, {to}"),
             _ => format!("judged: {samples} activations of {whom}, {to}"),
         };
-        let unjudged = statistics.lost + statistics.untracked;
-        match unjudged {
+        match statistics.untracked {
             0 => judged,
-            _ => format!("{judged}; {unjudged} not judged (no room for them)"),
+            wakeups => format!("{judged}; {wakeups} wake-ups of tasks that are not known yet"),
         }
     }
 }
@@ -70,7 +69,7 @@ mod tests {
             Until::Block,
             7,
             2,
-            &format!("{block}; 2 not judged (no room for them)"),
+            &format!("{block}; 2 wake-ups of tasks that are not known yet"),
         );
         check(
             Until::SwitchIn,
