@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
-use event::evidence::Hit;
+use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
+use event::evidence::{Hit, LateOne};
 use event::{Cpu, Duration, Error, Result};
 use ftrace::Switch;
 use trace::Symbols;
@@ -126,6 +126,10 @@ pub trait WatchObserver {
     fn armed(&mut self) -> Result<()>;
     /// A task was late.
     fn hit(&mut self, report: &HitReport) -> Result<()>;
+    /// So it was, but the limits held its hit back.
+    fn held_back(&mut self, _late: &LateOne) -> Result<()> {
+        Ok(())
+    }
     /// A few times a second; whether to go on.
     fn status(&mut self, status: &Status) -> Result<bool>;
 }
@@ -168,6 +172,8 @@ pub fn run(
         Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
     });
     let (watch, ring) = Watch::start(&options.watch)?;
+    let late = options.watch.notes_late.then(|| watch.late_ones());
+    let late = late.transpose()?;
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
     let recorder = recorder.map(|recorder| (recorder, watch.evidence()));
@@ -180,6 +186,7 @@ pub fn run(
         meter: CostMeter::start(),
         desk: Desk::new(symbols, snapshots),
         hits: 0,
+        late,
         switch,
         stood_still: false,
     };
@@ -194,6 +201,7 @@ pub fn run(
     for caught in rest {
         session.report(caught, observer)?;
     }
+    session.tell_held_back(observer)?;
     Ok(Status {
         hits: session.hits,
         ..status
@@ -233,6 +241,8 @@ struct Session<'a> {
     meter: CostMeter,
     desk: Desk,
     hits: u64,
+    /// What the limits held back.
+    late: Option<LateRing>,
     /// The recorder's, and whether it was off at the last look.
     switch: Option<Switch>,
     stood_still: bool,
@@ -259,6 +269,7 @@ impl Session<'_> {
                 continue;
             }
             told = std::time::Instant::now();
+            self.tell_held_back(observer)?;
             self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
@@ -292,6 +303,13 @@ impl Session<'_> {
             observer.hit(&report)?;
         }
         Ok(())
+    }
+
+    fn tell_held_back(&mut self, observer: &mut dyn WatchObserver) -> Result<()> {
+        let late = self.late.as_mut().map(LateRing::take).transpose()?;
+        late.iter()
+            .flatten()
+            .try_for_each(|late| observer.held_back(late))
     }
 
     fn is_over(&self) -> bool {

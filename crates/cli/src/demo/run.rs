@@ -21,7 +21,7 @@ use super::hog::{HogExperiment, HogOptions, HogTruth};
 use super::jack::{JackExperiment, JackOptions, JackTruth};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Demo, DemoKind, Until};
-use crate::options::{Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
+use crate::options::{Keep, Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
 use crate::paint::Paint;
 use crate::signals;
 use crate::verbs::watch::{Observer, hit_value, session};
@@ -219,6 +219,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
             output: typed.output.clone(),
             buffer_bytes: crate::options::BUFFER_DEFAULT_BYTES,
             user: None,
+            keep: Keep::ALL,
             events: Vec::new(),
         }),
     }

@@ -73,7 +73,7 @@ pub struct Watch {
     #[arg(long, value_name = "DUR", help_heading = "When to report")]
     #[arg(hide_short_help = true)]
     pub timeout: Option<String>,
-    /// At most this many reports; the others are counted
+    /// At most this many snapshots; the others are told in short, in late.ndjson
     #[arg(
         long,
         value_name = "N/s",
@@ -109,6 +109,15 @@ pub struct Watch {
     /// Where snapshots go (default: rtscope-snapshots)
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Snapshots that stay of each cause, the worst ones: N, SIZE or N/SIZE
+    #[arg(
+        long,
+        value_name = "N/SIZE",
+        default_value = "50",
+        help_heading = "Output"
+    )]
+    #[arg(hide_short_help = true)]
+    pub keep: String,
     /// Flight recorder per CPU (default: 4M)
     #[arg(long, value_name = "SIZE", help_heading = "Output")]
     #[arg(hide_short_help = true)]

@@ -147,6 +147,7 @@ impl Watch {
             .args(["watch", "--json", "--tid", &tid.to_string(), "-o"])
             .arg(&folder)
             .args(until)
+            .args(["--keep", "100000"])
             .args(more)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())

@@ -5,10 +5,12 @@
 
 mod blocked;
 mod hit;
+mod late;
 mod section;
 mod stack;
 
 pub use blocked::{Blocked, BlockedOn, Throttled};
 pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
+pub use late::LateOne;
 pub use section::{Evidence, LateTimer, Mode, PreemptionModel, PreemptionOff};
 pub use stack::{Frame, Stack, unnamed};

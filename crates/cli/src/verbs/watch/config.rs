@@ -71,6 +71,8 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         rate_limit_interval: interval(options.rate),
         max_hits: options.hits_max,
         waker_stacks: takes_waker_stacks(&options.target),
+        // Without a threshold every activation is held back but the worst.
+        notes_late: options.over.is_some() && !options.new_worst && options.worst.is_none(),
         ..WatchConfig::default()
     })
 }

@@ -1,8 +1,12 @@
 //! `rtscope watch`: waits in the kernel for a late activation and explains it at once.
 
+mod book;
+mod causes;
 mod command;
 mod config;
 mod exec;
+mod keep;
+mod log;
 mod observer;
 mod scope;
 mod targets;

@@ -1,15 +1,18 @@
 //! What a watch prints: each hit with its verdict, one live line, and how it ended.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
 use diagnosis::{Diagnosis, Query, diagnose};
+use event::evidence::LateOne;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
 
+use super::book::Book;
 use super::command::Command;
 use super::exec::Running;
 use super::scope::Scope;
@@ -34,6 +37,8 @@ pub struct Observer {
     live: Live,
     sequence: u64,
     beginning: String,
+    /// All that was late.
+    book: Book,
     command: Option<Command>,
     /// Whom nobody was when it began.
     waits_for: Option<Target>,
@@ -88,6 +93,7 @@ impl Observer {
             live: Live::new(live && !options.json),
             sequence: 0,
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
+            book: Book::new(options),
             command: None,
             waits_for: None,
             scope,
@@ -128,11 +134,16 @@ impl Observer {
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
+                "causes": self.book.causes.json(),
                 "until": self.scope.until_name(),
                 "cost": cost_json(status),
             }));
         }
-        let text = format!("{}\n{}\n", summary(status), self.scope.judged(status));
+        let mut text = self.book.text();
+        if !text.is_empty() {
+            text.insert(0, '\n');
+        }
+        let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
         std::io::stdout()
             .lock()
             .write_all(text.as_bytes())
@@ -190,6 +201,7 @@ impl WatchObserver for Observer {
         }
         let diagnosis = diagnosis(report);
         let line = hit_line(report, diagnosis.as_ref().ok());
+        self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
             self.running.start(command, &line.to_string())?;
         }
@@ -203,6 +215,10 @@ impl WatchObserver for Observer {
                 .map_err(stdout_error)?;
         }
         Ok(())
+    }
+
+    fn held_back(&mut self, late: &LateOne) -> Result<()> {
+        self.book.held_back(late)
     }
 
     fn status(&mut self, status: &Status) -> Result<bool> {
