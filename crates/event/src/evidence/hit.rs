@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(kind.name(), name);
         }
         assert_eq!(StepKind::from_value(0), None);
-        assert_eq!(StepKind::from_value(11), None);
+        assert_eq!(StepKind::from_value(12), None);
         for (kind, name) in EndKind::NAMES {
             assert_eq!(EndKind::from_value(kind as u8), Some(kind));
             assert_eq!(kind.name(), name);
