@@ -33,7 +33,8 @@ pub struct Watch {
     #[arg(hide_short_help = true)]
     pub process: Vec<String>,
     /// Every real-time task (what happens when none is named)
-    #[arg(long, conflicts_with_all = ["task", "tid", "pid", "process", "command"], help_heading = "What to watch")]
+    #[arg(long, help_heading = "What to watch")]
+    #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "command"])]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIO", help_heading = "What to watch")]

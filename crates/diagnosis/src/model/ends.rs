@@ -1,7 +1,8 @@
 //! Where activations end: at the switch-in, or where the work is done.
 //!
-//! A task sleeps inside its work (uninterruptibly: a lock of the kernel, a page, a device), or it has
-//! done its work and waits for the next. A task of which no begin was seen is judged by its waits.
+//! A task sleeps inside its work (uninterruptibly: a lock of the kernel, a page, a device), or it
+//! has done its work and waits for the next. A task of which no begin was seen is judged by its
+//! waits.
 
 use super::build::Builder;
 use super::candidates::End;

@@ -146,18 +146,21 @@ fn budget(line: &str) -> Result<Budget> {
 
 /// `wake-up of TASK`, `work of TASK`, `response of TASK`; anything else is the name of a period.
 fn of_a_task(subject: &str) -> Result<Subject> {
-    let kinds: [(&str, fn(TaskPattern) -> Subject); 3] = [
-        ("wake-up of", Subject::WakeUp),
-        ("work of", Subject::Work),
-        ("response of", Subject::Response),
-    ];
-    for (words, kind) in kinds {
-        let task = subject.strip_prefix(words).filter(|rest| is_word_end(rest));
-        if let Some(task) = task {
-            return TaskPattern::parse(task.trim()).map(kind);
-        }
+    let task = |words| {
+        let task: Option<&str> = subject.strip_prefix(words);
+        task.filter(|rest| is_word_end(rest))
+            .map(|task| TaskPattern::parse(task.trim()))
+    };
+    if let Some(task) = task("wake-up of") {
+        return task.map(Subject::WakeUp);
     }
-    Ok(Subject::Period(subject.to_owned()))
+    if let Some(task) = task("work of") {
+        return task.map(Subject::Work);
+    }
+    match task("response of") {
+        Some(task) => task.map(Subject::Response),
+        None => Ok(Subject::Period(subject.to_owned())),
+    }
 }
 
 /// Whether nothing, or a blank, comes next.

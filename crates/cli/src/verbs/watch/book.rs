@@ -1,4 +1,4 @@
-//! All that a watch found late: ranked by cause, a line each on disk, the worst ones' snapshots kept.
+//! All that a watch found late: ranked by cause, a line each on disk, the worst snapshots kept.
 
 use capture::watch::HitReport;
 use diagnosis::Diagnosis;

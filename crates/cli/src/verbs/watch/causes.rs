@@ -52,7 +52,7 @@ impl Causes {
         let tally = self.tallies.entry(pair).or_default();
         tally.count += 1;
         tally.exact += u64::from(exact);
-        tally.total = tally.total + latency;
+        tally.total += latency;
         tally.worst = tally.worst.max(latency);
     }
 

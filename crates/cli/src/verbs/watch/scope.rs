@@ -75,7 +75,8 @@ mod tests {
             Until::SwitchIn,
             1,
             0,
-            "judged: 1 activation of tasks called jackd, to the switch-in; work after it not judged",
+            "judged: 1 activation of tasks called jackd, to the switch-in; work after it not \
+             judged",
         );
         check(
             Until::Block,

@@ -1,4 +1,4 @@
-//! Whom a watch means now: the threads that are there, with class and priority, and what a name that
+//! Whom a watch means now: the threads that are there, with class and priority; what a name that
 //! matches nobody may have meant.
 
 use std::fmt::Write as _;
@@ -184,8 +184,8 @@ impl Matched {
         let names = names.join(", ");
         match is_there {
             true => format!(
-                "process {name} ({}) has {} more threads, which are not watched ({names}{more}): \
-                 --process {name} watches all\n",
+                "process {name} ({}) has threads of other names that are not watched, {} of them \
+                 ({names}{more}): --process {name} watches all\n",
                 first.pid,
                 others.len()
             ),
@@ -348,8 +348,8 @@ mod tests {
         );
         check(
             "memcached",
-            "process memcached (7) has 1 more threads, which are not watched (mc-worker): --process \
-             memcached watches all\n",
+            "process memcached (7) has threads of other names that are not watched, 1 of them \
+             (mc-worker): --process memcached watches all\n",
         );
         check(
             "ros2_control_node",
