@@ -46,7 +46,7 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 		counters->worst_ns = latency_ns;
 }
 
-// Whether this hit may go out: longer than the floor, a new worst if asked for, no more than one
+// Whether this hit may go out: longer than the floor, a new worst if asked for, else no more than one
 // per interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
 // as suppressed; without an interval there is no such race.
 static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
@@ -54,19 +54,21 @@ static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_n
 	rts_u64 worst_ns = totals->worst_hit_ns;
 	rts_u64 next_ns = totals->next_hit_ns;
 	rts_u64 *floor_ns = LOOKUP(watch_floor, 0);
+	// No rate holds back the worst of all.
+	bool worst = latency_ns > worst_ns;
 
 	if (floor_ns && latency_ns <= *floor_ns)
 		return false;
 	if (config.hits_max && totals->hits >= config.hits_max)
 		return false;
-	if (config.new_worst_only && latency_ns <= worst_ns)
+	if (config.new_worst_only && !worst)
 		return false;
-	if (now_ns < next_ns)
+	if (now_ns < next_ns && !worst)
 		return false;
 	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
-					now_ns + config.rate_limit_ns) != next_ns)
+					now_ns + config.rate_limit_ns) != next_ns && !worst)
 		return false;
-	if (config.new_worst_only)
+	if (worst)
 		totals->worst_hit_ns = latency_ns;
 	return true;
 }

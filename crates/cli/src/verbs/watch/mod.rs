@@ -40,12 +40,13 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     if let Some(command) = &command {
         options.target.add(TaskPattern::Pid(command.id()));
     }
-    let matched = Matched::find(&options.target);
-    for process in matched.by_program() {
-        options.target.add(process);
-    }
+    let mut matched = Matched::find(&options.target);
+    matched
+        .by_program()
+        .into_iter()
+        .for_each(|process| options.target.add(process));
     let session = session(&options)?;
-    let matched = Matched::find(&options.target);
+    matched.target = options.target.clone();
     eprint!("{}", matched.text());
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);

@@ -57,7 +57,8 @@ fn is_called(program: &str, name: &NamePattern) -> bool {
 /// The threads of this moment, and whom of them a target means.
 pub(super) struct Matched {
     threads: Vec<Thread>,
-    target: Target,
+    /// Whom they are compared with.
+    pub target: Target,
 }
 
 impl Matched {
