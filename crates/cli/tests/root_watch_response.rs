@@ -16,11 +16,11 @@ fn now_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// Three long activations among short ones: when each began and ended, by its own clock.
+/// Six long activations among short ones: when each began and ended, by its own clock.
 fn misses() -> Vec<(i64, i64)> {
     let work = || {
         let mut misses = Vec::new();
-        for cycle in 1..=15 {
+        for cycle in 1..=30 {
             std::thread::sleep(Duration::from_millis(2));
             let begin_ns = now_ns();
             let is_long = cycle % 5 == 0;
@@ -73,7 +73,8 @@ fn each_miss_that_a_loop_counts_is_a_line_and_the_rate_limits_snapshots_only() {
     let output = watch.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let log = std::fs::read_to_string(snapshots.join("late.ndjson")).expect("the log");
-    let log = lines(&log);
+    let mut log = lines(&log);
+    log.sort_by_key(|line| line["end_ns"].as_i64());
     for (begin_ns, end_ns) in &misses {
         let is_it = |line: &&Value| {
             line["origin_ns"].as_i64() <= Some(*begin_ns)
@@ -85,18 +86,18 @@ fn each_miss_that_a_loop_counts_is_a_line_and_the_rate_limits_snapshots_only() {
             "{begin_ns} to {end_ns}: {log:#?}"
         );
     }
-    let exact = log.iter().filter(|line| line["exact"] == true);
-    let with_snapshot = log.iter().filter(|line| !line["snapshot"].is_null());
-    assert!(exact.count() <= 1 && with_snapshot.count() == 1, "{log:#?}");
+    // The first, and whichever was worse than all before.
+    let mut worst_ns = None;
+    for line in &log {
+        let is_worst = line["latency_ns"].as_i64() > worst_ns;
+        assert_eq!(is_worst, !line["snapshot"].is_null(), "{log:#?}");
+        worst_ns = worst_ns.max(line["latency_ns"].as_i64());
+    }
     let end = lines(&String::from_utf8_lossy(&output.stdout))
         .pop()
         .expect("an end");
     let counts = end["causes"].as_array().expect("causes").iter();
     let counts = counts.filter_map(|cause| cause["count"].as_u64());
     assert_eq!(counts.sum::<u64>(), log.len() as u64, "{end}");
-    assert_eq!(
-        (end["until"].as_str(), end["hits"].as_u64()),
-        (Some("block"), Some(1)),
-        "{end}"
-    );
+    assert_eq!(end["until"], "block", "{end}");
 }
