@@ -18,7 +18,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 4
+#define RTS_ABI_VERSION 5
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16

@@ -46,9 +46,9 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 		counters->worst_ns = latency_ns;
 }
 
-// Whether this hit may go out: longer than the floor, a new worst if asked for, else no more than one
-// per interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
-// as suppressed; without an interval there is no such race.
+// Whether this hit may go out: longer than the floor, a new worst if asked for, else no more than
+// one per interval, not too many. Two CPUs that race for the same place: one wins, the other is
+// counted as suppressed; without an interval there is no such race.
 static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
 {
 	rts_u64 worst_ns = totals->worst_hit_ns;

@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "bpf/event.h documents every field once")]
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 pub const COMM_LENGTH: usize = 16;
 pub const STEPS_MAX: usize = 16;
 pub const STACK_MAX: usize = 32;

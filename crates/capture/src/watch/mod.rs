@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
 use event::evidence::{Hit, LateOne};
-use event::{Cpu, Duration, Error, Result};
+use event::{Cpu, Duration, Error, Instant, Result};
 use ftrace::Switch;
 use trace::Symbols;
 
@@ -110,6 +110,8 @@ pub struct HitReport {
 pub struct Status {
     /// Since the watch was armed.
     pub elapsed: Duration,
+    /// When the counters were read.
+    pub read: Instant,
     /// Hits reported.
     pub hits: u64,
     /// Counters and the latency histogram.
@@ -201,7 +203,8 @@ pub fn run(
     for caught in rest {
         session.report(caught, observer)?;
     }
-    session.tell_held_back(observer)?;
+    // What came after the counters were read is no part of the watch.
+    session.tell_held_back(status.read, observer)?;
     Ok(Status {
         hits: session.hits,
         ..status
@@ -269,7 +272,7 @@ impl Session<'_> {
                 continue;
             }
             told = std::time::Instant::now();
-            self.tell_held_back(observer)?;
+            self.tell_held_back(Instant::MAX, observer)?;
             self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
@@ -305,10 +308,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn tell_held_back(&mut self, observer: &mut dyn WatchObserver) -> Result<()> {
+    fn tell_held_back(&mut self, until: Instant, observer: &mut dyn WatchObserver) -> Result<()> {
         let late = self.late.as_mut().map(LateRing::take).transpose()?;
         late.iter()
             .flatten()
+            .filter(|late| late.end <= until)
             .try_for_each(|late| observer.held_back(late))
     }
 
@@ -332,6 +336,7 @@ impl Session<'_> {
         let statistics = self.watch.statistics()?;
         Ok(Status {
             elapsed: self.meter.elapsed(),
+            read: clock::monotonic(),
             hits: self.hits,
             statistics,
             cost,

@@ -80,6 +80,7 @@ mod tests {
         let check = |lost: u64, hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
+                read: event::Instant::MIN,
                 hits,
                 statistics: Default::default(),
                 cost: Default::default(),

@@ -53,6 +53,7 @@ mod tests {
         let check = |until, samples, untracked, expect: &str| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
+                read: event::Instant::MIN,
                 hits: 0,
                 statistics: Default::default(),
                 cost: Default::default(),
