@@ -31,25 +31,31 @@ static __always_inline bool blocked_on_lock(struct blocked *blocked, struct task
 	owner = (struct task_struct *)((rts_u64)BPF_CORE_READ(lock, owner) & ~1ull);
 	if (!owner)
 		return true;
-	blocked->owner.tid = BPF_CORE_READ(owner, pid);
-	blocked->owner.prio = BPF_CORE_READ(owner, prio) - PRIO_LTTNG_OFFSET;
-	BPF_CORE_READ_INTO(&blocked->owner.comm, owner, comm);
+	task_read(&blocked->owner, owner);
 	return true;
 }
 
-// A mutex of the GNU C library: it waits for the word to lose the value 2, and the owner's tid lies
-// two words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the
-// owner is also the one who wakes the waiter.
-static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct task_struct *task)
+// It waits for a word of its memory to lose the value 2.
+static __always_inline bool waits_as_for_mutex(struct task_struct *task, struct pt_regs *regs)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	rts_u32 operation, words[3] = {};
+	rts_u32 operation;
 
 	if ((task->flags & PF_KTHREAD) || !regs || !regs_in_futex(regs))
 		return false;
 	operation = regs_futex_operation(regs) & FUTEX_CMD_MASK;
-	if ((operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET) ||
-	    (rts_u32)regs_futex_value(regs) != 2)
+	return (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) &&
+	       (rts_u32)regs_futex_value(regs) == 2;
+}
+
+// A mutex of the GNU C library has that value when somebody waits, and the owner's tid lies two
+// words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the owner
+// is also the one who wakes the waiter.
+static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	rts_u32 words[3] = {};
+
+	if (!waits_as_for_mutex(task, regs))
 		return false;
 	if (bpf_probe_read_user(words, sizeof(words), (const void *)regs_futex_word(regs)) ||
 	    words[0] != 2 || (rts_s32)words[2] <= 0)
@@ -58,6 +64,18 @@ static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct tas
 	blocked->lock = regs_futex_word(regs);
 	blocked->owner.tid = words[2];
 	return true;
+}
+
+// It sleeps, and the sleep is no system call's: in a page fault, for which a task of user space may
+// be responsible (userfaultfd).
+static __always_inline bool blocked_in_fault(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (task->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	return regs && regs_in_exception(regs);
 }
 
 // What `task`, which leaves the CPU in `task_state`, blocks on inside its activation.
@@ -71,6 +89,8 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 		return;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		blocked->what = RTS_BLOCKED_IO;
+	else if (blocked_in_fault(task))
+		blocked->what = RTS_BLOCKED_FAULT;
 	else if ((task_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)) &&
 		 !(task_state & TASK_NOLOAD))
 		blocked->what = RTS_BLOCKED_KERNEL;
@@ -81,21 +101,15 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 static __always_inline void evidence_blocked(void *ctx, struct task_struct *task,
 		const struct blocked *blocked, rts_u64 now_ns)
 {
-	struct rts_evidence *slot = evidence_begin();
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_BLOCKED, now_ns);
 
 	if (!slot)
 		return;
-	slot->time_ns = now_ns;
-	slot->begin_ns = now_ns;
-	slot->hrtimer = blocked->lock;
-	slot->function = 0;
-	slot->instruction = 0;
-	slot->steal_ns = 0;
-	task_describe(&slot->task, task);
-	slot->other = blocked->owner;
-	slot->kind = RTS_EVIDENCE_BLOCKED;
-	slot->mode = blocked->what;
-	stack_here(&slot->stack, ctx);
+	slot->blocked.lock = blocked->lock;
+	task_describe(&slot->blocked.task, task);
+	slot->blocked.owner = blocked->owner;
+	slot->blocked.on = blocked->what;
+	stack_here(&slot->blocked.stack, ctx);
 	evidence_end(slot);
 }
 
@@ -115,16 +129,12 @@ static __always_inline bool quota_used_up(struct task_struct *task)
 static __always_inline void evidence_throttled(struct task_struct *task, rts_u64 begin_ns,
 		rts_u64 now_ns)
 {
-	struct rts_evidence *slot = evidence_begin();
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_THROTTLED, now_ns);
 
 	if (!slot)
 		return;
-	slot->time_ns = now_ns;
-	slot->begin_ns = begin_ns;
-	task_describe(&slot->task, task);
-	slot->kind = RTS_EVIDENCE_THROTTLED;
-	slot->mode = 0;
-	slot->stack.length = 0;
+	slot->throttled.begin_ns = begin_ns;
+	task_describe(&slot->throttled.task, task);
 	evidence_end(slot);
 }
 

@@ -28,6 +28,7 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_PATTERNS_MAX 8
 #define RTS_CPU_WORDS 16
 #define RTS_EVIDENCE_SLOTS 128
+#define RTS_EVIDENCE_WORDS 48
 #define RTS_SOFTIRQS_MAX 10
 #define RTS_PHASE_THREADS_MAX 1024
 
@@ -79,6 +80,10 @@ enum rts_evidence_kind {
 	RTS_EVIDENCE_PREEMPTION_OFF = 2,
 	RTS_EVIDENCE_BLOCKED = 3,   // a target blocked inside its activation
 	RTS_EVIDENCE_THROTTLED = 4, // a target may not run: its group has used up its quota
+	RTS_EVIDENCE_STOPPED = 5,   // a target was stopped, traced or frozen
+	RTS_EVIDENCE_RELEASED = 6,  // a target's timer proves a release before it was waited for
+	RTS_EVIDENCE_MOMENT = 7,    // a task of a hit as it was then
+	RTS_EVIDENCE_STEAL = 8,     // what the hypervisor took from a CPU
 };
 
 // What a target waits for while it is blocked inside its activation.
@@ -87,6 +92,7 @@ enum rts_blocked {
 	RTS_BLOCKED_IO = 1,     // a device, by the kernel's own mark
 	RTS_BLOCKED_LOCK = 2,   // a lock whose owner the kernel knows
 	RTS_BLOCKED_MUTEX = 3,  // a futex that looks like a mutex; the owner is what user space says
+	RTS_BLOCKED_FAULT = 4,  // a page fault that somebody else has to serve
 };
 
 enum rts_mode {
@@ -94,6 +100,37 @@ enum rts_mode {
 	RTS_MODE_USER = 1,
 	RTS_MODE_IDLE = 2,
 	RTS_MODE_ENABLED = 3, // kernel code, but not where interrupts come back on
+};
+
+// What keeps a target from running although nobody has its CPU.
+enum rts_stop {
+	RTS_STOP_SIGNAL = 0,
+	RTS_STOP_TRACED = 1,
+	RTS_STOP_FROZEN = 2,
+};
+
+// Why a target's activation began before it was waited for.
+enum rts_release {
+	RTS_RELEASE_OVERRUN = 0, // the target was still busy when its own timer was due
+	RTS_RELEASE_SLACK = 1,   // its timer may be as late as its slack
+};
+
+// Whose moment it is.
+enum rts_role {
+	RTS_ROLE_TARGET = 0,
+	RTS_ROLE_RUNNING = 1, // had the CPU before the target came on it, or has it while that waits
+	RTS_ROLE_WAKER = 2,
+};
+
+enum rts_moment_flag {
+	RTS_MOMENT_KERNEL_THREAD = 1,
+	RTS_MOMENT_SERVED = 2, // a deadline server ran it in place of its own class
+	RTS_MOMENT_QUOTA = 4,  // its control group has used up its quota
+};
+
+enum rts_preemption_flag {
+	RTS_PREEMPTION_SERVED = 1, // a deadline server ran it meanwhile
+	RTS_PREEMPTION_USER = 2,   // a timer's interrupt found it in user mode meanwhile
 };
 
 // Programs whose own run time the profile switch measures.
@@ -166,25 +203,98 @@ struct rts_late {
 	rts_u32 preemptions;
 };
 
-// `other` is the owner of the lock for which `task` is blocked; of a mutex only the tid is known.
+// A timer's interrupt that came late.
+struct rts_late_timer {
+	rts_u64 expiry_ns;
+	rts_u64 hrtimer;
+	rts_u64 function;
+	rts_u64 instruction; // the interrupted one
+	rts_u64 steal_ns;
+	struct rts_task task; // the interrupted one
+	rts_u32 came_on; // bit i: interrupts may have come on right before `stack.frames[i]`
+	rts_u8 mode;     // enum rts_mode
+	rts_u8 padding[3];
+	struct rts_stack stack; // with the interrupt's own frames before `instruction`
+};
+
+// A task that kept the CPU although need-resched was set.
+struct rts_preemption_off {
+	rts_u64 begin_ns;
+	struct rts_task task;
+	rts_u32 flags; // enum rts_preemption_flag
+	rts_u32 padding;
+	struct rts_stack stack;
+};
+
+// A target that blocked inside its activation. Of a mutex's owner only the tid is known.
+struct rts_blocked_record {
+	rts_u64 lock;
+	struct rts_task task;
+	struct rts_task owner;
+	rts_u8 on; // enum rts_blocked
+	rts_u8 padding[7];
+	struct rts_stack stack;
+};
+
+// A target that may not run: its group has used up its quota.
+struct rts_throttled {
+	rts_u64 begin_ns;
+	struct rts_task task;
+};
+
+// A target that was stopped.
+struct rts_stopped {
+	struct rts_task task;
+	struct rts_task by; // who did it, as far as that is known
+	rts_u32 signal; // 0: none
+	rts_u8 how; // enum rts_stop
+	rts_u8 padding[3];
+};
+
+// A moment from which on a target was due.
+struct rts_released {
+	rts_u64 release_ns;
+	rts_u64 previous_ns; // origin of its activation before; 0: unknown
+	rts_u64 slack_ns;
+	struct rts_task task;
+	rts_u8 why; // enum rts_release
+	rts_u8 padding[7];
+};
+
+// A task of a hit as it was at a moment.
+struct rts_moment {
+	struct rts_task task;
+	rts_s32 came_prio; // when it came on its CPU, of the one that runs
+	rts_u8 role; // enum rts_role
+	rts_u8 policy; // the kernel's number
+	rts_u8 came_policy;
+	rts_u8 flags; // enum rts_moment_flag
+};
+
+// What the hypervisor took from this CPU since `begin_ns`.
+struct rts_steal {
+	rts_u64 begin_ns;
+	rts_u64 steal_ns;
+};
+
 // `sequence` is 2 × the record's number + 1 while it is written, + 2 when it is whole: a reader
-// that sees an odd or changed value drops the slot. `begin_ns` is the timer's expiry, or the moment
-// at which need-resched was set.
+// that sees an odd or changed value drops the slot.
 struct rts_evidence {
 	rts_u64 sequence;
 	rts_u64 time_ns;
-	rts_u64 begin_ns;
-	rts_u64 hrtimer;
-	rts_u64 function;
-	rts_u64 instruction; // the interrupted one; 0: none
-	rts_u64 steal_ns;
-	struct rts_task task;
-	struct rts_task other;
 	rts_u8 kind; // enum rts_evidence_kind
-	rts_u8 mode; // enum rts_mode, or enum rts_blocked
-	rts_u8 padding[2];
-	rts_u32 came_on; // bit i: interrupts may have come on right before `stack.frames[i]`
-	struct rts_stack stack; // with the interrupt's own frames before `instruction`
+	rts_u8 padding[7];
+	union {
+		rts_u64 words[RTS_EVIDENCE_WORDS];
+		struct rts_late_timer late_timer;
+		struct rts_preemption_off preemption_off;
+		struct rts_blocked_record blocked;
+		struct rts_throttled throttled;
+		struct rts_stopped stopped;
+		struct rts_released released;
+		struct rts_moment moment;
+		struct rts_steal steal;
+	};
 };
 
 // One per CPU, in an array that user space maps. `head` counts the records ever begun.
@@ -204,6 +314,7 @@ struct rts_counters {
 	rts_u64 repaired;   // frames reset because an exit was missed
 	rts_u64 untracked;  // wake-ups of tasks that have no storage
 	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
+	rts_u64 dropped; // targets' activations over the threshold of which the end was not seen
 	rts_u64 buckets[RTS_BUCKETS_MAX];
 };
 
@@ -245,8 +356,10 @@ struct rts_config {
 	rts_u64 hits_max; // 0: no limit
 	rts_u64 waiting_ns; // 0: off
 	rts_u64 evidence_floor_ns; // 0: no evidence
+	rts_u64 slack_floor_ns; // from which slack on a timer's lateness counts from before it
 	rts_s64 steal_offset; // from this CPU's hrtimer_bases; 0: unknown
 	rts_s64 irq_regs_offset; // likewise
+	rts_s64 rq_offset; // likewise
 	rts_s32 prio_max; // the kernel's scale: only targets at most this
 	rts_s32 softirq; // -1: any
 	rts_u32 irqs_length; // 0: any

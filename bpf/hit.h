@@ -17,6 +17,14 @@ static __always_inline void task_describe(struct rts_task *to, struct task_struc
 	__builtin_memcpy(to->comm, task->comm, RTS_COMM_LENGTH);
 }
 
+// The same for a task that is only an address to us.
+static __always_inline void task_read(struct rts_task *to, struct task_struct *task)
+{
+	to->tid = BPF_CORE_READ(task, pid);
+	to->prio = BPF_CORE_READ(task, prio) - PRIO_LTTNG_OFFSET;
+	BPF_CORE_READ_INTO(&to->comm, task, comm);
+}
+
 static __always_inline void stack_here(struct rts_stack *to, void *ctx)
 {
 	long bytes = bpf_get_stack(ctx, to->frames, sizeof(to->frames), 0);
@@ -46,30 +54,50 @@ static __always_inline void sample_count(rts_u64 latency_ns)
 		counters->worst_ns = latency_ns;
 }
 
-// Whether this hit may go out: longer than the floor, a new worst if asked for, else no more than
-// one per interval, not too many. Two CPUs that race for the same place: one wins, the other is
-// counted as suppressed; without an interval there is no such race.
-static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
+// CPUs that have a new worst at once take turns; behind so many, rather one too many than the worst
+// of all unsaid.
+#define WORST_TURNS_MAX 8
+
+static __always_inline bool is_new_worst(struct totals *totals, rts_u64 latency_ns)
 {
 	rts_u64 worst_ns = totals->worst_hit_ns;
+
+	for (int turn = 0; turn < WORST_TURNS_MAX; turn++) {
+		rts_u64 seen_ns;
+
+		if (latency_ns <= worst_ns)
+			return false;
+		seen_ns = __sync_val_compare_and_swap(&totals->worst_hit_ns, worst_ns, latency_ns);
+		if (seen_ns == worst_ns)
+			return true;
+		worst_ns = seen_ns;
+	}
+	return true;
+}
+
+// Whether this hit may go out: longer than the floor; a new worst if asked for, which no rate
+// holds back because the last of them is what is said of the whole; else no more than one per
+// interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
+// as suppressed; without an interval there is no such race.
+static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
+{
 	rts_u64 next_ns = totals->next_hit_ns;
 	rts_u64 *floor_ns = LOOKUP(watch_floor, 0);
-	// No rate holds back the worst of all.
-	bool worst = latency_ns > worst_ns;
 
 	if (floor_ns && latency_ns <= *floor_ns)
 		return false;
 	if (config.hits_max && totals->hits >= config.hits_max)
 		return false;
-	if (config.new_worst_only && !worst)
-		return false;
-	if (now_ns < next_ns && !worst)
+	if (config.new_worst_only)
+		return is_new_worst(totals, latency_ns);
+	// Nor does a rate hold back the worst of all.
+	if (is_new_worst(totals, latency_ns))
+		return true;
+	if (now_ns < next_ns)
 		return false;
 	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
-					now_ns + config.rate_limit_ns) != next_ns && !worst)
+					now_ns + config.rate_limit_ns) != next_ns)
 		return false;
-	if (worst)
-		totals->worst_hit_ns = latency_ns;
 	return true;
 }
 
@@ -112,7 +140,9 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 
 	if (!totals)
 		return 0;
-	if (!hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
+	// What was reported while it waited has its end told too, whatever the limits.
+	if (!state->waiting_reported &&
+	    !hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
 		COUNT(suppressed);
 		hit_held_back(state, task, now_ns, end_kind);
 		return 0;
@@ -122,7 +152,10 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 		COUNT(lost);
 		return 0;
 	}
-	hit->id = __sync_fetch_and_add(&totals->hits, 1) + 1;
+	if (!state->waiting_reported)
+		state->reported_id = __sync_fetch_and_add(&totals->hits, 1) + 1;
+	state->waiting_reported = end_kind == RTS_END_WAITING;
+	hit->id = state->reported_id;
 	hit->origin_ns = chain->origin_ns;
 	hit->end_ns = now_ns;
 	task_describe(&hit->target, task);
@@ -145,48 +178,15 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 }
 
 // Counts the end of a target's chain; whether it is over the threshold.
-static __always_inline bool sample_over_threshold(const struct chain *chain, rts_u64 now_ns)
+static __always_inline bool sample_over_threshold(const struct task_state *state, rts_u64 now_ns)
 {
-	rts_u64 latency_ns = now_ns - chain->origin_ns;
+	rts_u64 latency_ns = now_ns - state->chain.origin_ns;
 
 	// Not a latency: the clocks of two CPUs differ by more than the chain is long.
 	if ((rts_s64)latency_ns < 0)
 		return false;
 	sample_count(latency_ns);
-	return latency_ns >= config.threshold_ns;
-}
-
-// `task` comes on this CPU and `culprit`, still current, leaves it.
-static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
-		struct task_struct *task, struct task_struct *culprit, rts_u64 now_ns)
-{
-	struct rts_hit *hit;
-
-	if (!sample_over_threshold(&state->chain, now_ns))
-		return;
-	hit = hit_reserve(state, task, now_ns, RTS_END_SWITCH_IN);
-	if (!hit)
-		return;
-	task_describe(&hit->culprit, culprit);
-	stack_of(&hit->wakee_stack, task);
-	stack_here(&hit->culprit_stack, ctx);
-	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
-}
-
-// The current task ends its own chain: it returns to user space, or it blocks.
-static __always_inline void hit_own_end(void *ctx, struct task_state *state,
-		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind)
-{
-	struct rts_hit *hit;
-
-	if (!sample_over_threshold(&state->chain, now_ns))
-		return;
-	hit = hit_reserve(state, task, now_ns, end_kind);
-	if (!hit)
-		return;
-	hit->culprit = state->culprit;
-	stack_here(&hit->wakee_stack, ctx);
-	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+	return latency_ns >= config.threshold_ns || state->waiting_reported;
 }
 
 #endif

@@ -27,7 +27,7 @@ typedef __u16 __sum16;
 
 // Stable user-space values (include/uapi/linux/bpf.h).
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
-enum { BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1, BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_ANY = 0 };
@@ -48,17 +48,35 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } RELOCATED;
 
+struct sched_dl_entity {
+	unsigned int dl_yielded : 1;
+} RELOCATED;
+
+struct thread_info {
+	__u32 cpu;
+} RELOCATED;
+
 struct task_struct {
 	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
 	unsigned int __state;
 	unsigned int flags;
+	unsigned int policy;
+	unsigned int ptrace;
+	int on_cpu;
+	int on_rq;
 	int prio;
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
 	char comm[RTS_COMM_LENGTH];
 	unsigned in_iowait : 1;
+	unsigned frozen : 1; // by a control group of the second version
+	bool throttled; // since 6.18: at its return to user space, its group has no quota left
+	struct thread_info thread_info;
+	struct task_struct *parent; // the tracer, of a traced task
 	struct sched_entity se;
+	struct sched_dl_entity dl;
+	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
 	struct rt_mutex_waiter *pi_blocked_on;
 } RELOCATED;
 
@@ -86,10 +104,17 @@ struct hrtimer_clock_base {
 } RELOCATED;
 
 struct hrtimer {
-	struct timerqueue_node node; // the hard expiry; `_softexpires` is before the slack
+	struct timerqueue_node node; // the hard expiry
+	rts_s64 _softexpires; // before the slack
 	void *function;
 	struct hrtimer_clock_base *base;
 } RELOCATED;
+
+struct rq {
+	struct task_struct *curr;
+} RELOCATED;
+
+struct cgroup;
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
@@ -118,6 +143,8 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	return code[CODE_BYTES - 1] == 0x9d;
 }
 #define regs_in_futex(regs) ((regs)->orig_ax == 202)
+// Its way into the kernel was no system call: an exception, or an interrupt.
+#define regs_in_exception(regs) ((rts_s64)(regs)->orig_ax == -1)
 #define regs_futex_word(regs) ((regs)->di)
 #define regs_futex_operation(regs) ((regs)->si)
 #define regs_futex_value(regs) ((regs)->dx)
@@ -137,6 +164,7 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	return true;
 }
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
+#define regs_in_exception(regs) ((regs)->syscallno == -1)
 #define regs_futex_word(regs) ((regs)->orig_x0)
 #define regs_futex_operation(regs) ((regs)->regs[1])
 #define regs_futex_value(regs) ((regs)->regs[2])
@@ -157,8 +185,15 @@ struct bpf_iter__task {
 // include/linux/sched.h; the same in every kernel that has task storage.
 #define PF_KTHREAD 0x00200000
 #define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED 0x0004
+#define TASK_TRACED 0x0008
+#define TASK_FROZEN 0x8000 // by the freezer of suspend, or of a control group of the first version
 #define TASK_NOLOAD 0x0400 // sleeps without load: waits for work, not inside it
 #define TASK_RTLOCK_WAIT 0x1000
+
+// arch/x86/include/uapi/asm/signal.h, arch/arm64 likewise: those that stop a process.
+#define SIGNAL_STOPS_FIRST 19
+#define SIGNAL_STOPS_LAST 22
 
 // include/uapi/linux/futex.h
 #define FUTEX_WAIT 0

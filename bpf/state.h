@@ -29,6 +29,8 @@ struct chain {
 struct hrtimer_frame {
 	rts_u64 entry_ns;
 	rts_u64 expiry_ns; // 0: not a moment to count from
+	rts_u64 release_ns; // of one that was armed after its expiry: that expiry; 0: was not
+	rts_u64 soft_ns; // before its slack, when that is worth to be told; else 0
 	rts_s32 id;
 	rts_u32 active;
 };
@@ -73,6 +75,10 @@ struct cpu_state {
 	rts_u64 steal_ns; // at the last record
 	rts_u64 throttled_rq; // of the group that last used up its quota here
 	rts_u64 throttled_ns; // when that was seen
+	rts_s32 came_tid; // who came on last, and as what
+	rts_s32 came_prio;
+	rts_u32 came_policy;
+	rts_u32 served; // a deadline server runs it; nobody can tell any more when it leaves
 };
 
 enum task_phase {
@@ -80,6 +86,8 @@ enum task_phase {
 	PHASE_WOKEN = 1,  // by a chain, not yet on a CPU
 	PHASE_ACTIVE = 2, // runs, or was preempted, on behalf of its chain
 	PHASE_INSIDE = 3, // blocked inside its activation, or woken from there and not yet on a CPU
+	PHASE_STOPPED = 4, // stopped, traced or frozen
+	PHASE_YIELDED = 5, // gave up what was left of its budget: it goes on with a new one
 };
 
 // The frame is first: its address is the storage's own, and the verifier allows no arithmetic on a
@@ -91,14 +99,40 @@ struct task_state {
 	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
 	rts_u8 ours;    // resolved once: a thread of the watch itself
 	rts_u8 waiting_reported;
-	rts_u8 padding[3];
+	rts_u8 was_target; // when it was woken: it may lose its rank while it waits
+	rts_u8 waker_policy;
+	rts_u8 waker_flags;
+	rts_u8 stopped; // and not yet on a CPU again
+	rts_u8 padding[7];
+	rts_u64 stopped_until_ns;
+	rts_u64 reported_id; // of the hit that said that it still waits
+	rts_u64 woken_ns;
+	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
+	rts_u64 last_release_ns; // the one before
+	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
+	struct rts_task waker;
 };
 
 struct resched_slot {
 	rts_u64 set_ns; // need-resched was set; 0: no
-	rts_u64 padding[7];
+	rts_u32 flags; // enum rts_preemption_flag, since then
+	rts_u32 padding_flags;
+	rts_u64 cpu_base; // of this CPU's timers: what other per-CPU variables are counted from
+	rts_u64 padding[5];
+};
+
+// Who asked for a process to stop, and how.
+struct stop_request {
+	struct rts_task by;
+	rts_u32 signal;
+	rts_u32 padding;
+};
+
+struct steal_seen {
+	rts_u64 time_ns; // 0: never
+	rts_u64 total_ns;
 };
 
 #define LATE_SLOTS 256
@@ -108,6 +142,7 @@ struct totals {
 	rts_u64 hits;
 	rts_u64 next_hit_ns;
 	rts_u64 worst_hit_ns;
+	struct rts_task freezer; // who froze a control group last
 	// Armings after the timer's own expiry, by hash of its address: that lateness is its own.
 	rts_u64 armed_late[LATE_SLOTS];
 };
@@ -172,6 +207,22 @@ struct {
 	__type(key, rts_u32);
 	__type(value, struct resched_slot);
 } resched SEC(".maps");
+
+// By process.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, rts_s32);
+	__type(value, struct stop_request);
+} stop_requests SEC(".maps");
+
+// By CPU number: whoever reads them is on another CPU.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct steal_seen);
+} steals SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

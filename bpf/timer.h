@@ -43,6 +43,20 @@ static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
 	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
 }
 
+// A task that arms a timer after its expiry was busy when it was due.
+static __always_inline void release_note(rts_u64 expiry_ns)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_state *state;
+
+	if (!cpu || cpu->hardirq.active || !current->pid)
+		return;
+	state = task_state(current);
+	if (state && !state->softirq.vector_plus_1)
+		state->release_ns = expiry_ns;
+}
+
 // A timer armed after its own expiry fires at once and late by its own fault: neither its lateness
 // nor its expiry says anything of this CPU. Any other touches no memory of ours.
 static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
@@ -55,6 +69,7 @@ static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
 	slot = hrtimer_late_slot(timer);
 	if (slot)
 		*slot = hrtimer_arming(timer, expiry_ns);
+	release_note(expiry_ns);
 	return true;
 }
 
@@ -84,12 +99,19 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	frame->expiry_ns = hrtimer_expiry_ns(timer);
 	frame->id = (rts_u64)timer & 0x7fffffff;
 	frame->active = 1;
+	frame->release_ns = 0;
+	frame->soft_ns = 0;
+	if ((rts_u64)(timer->node.expires - timer->_softexpires) >= config.slack_floor_ns)
+		frame->soft_ns = timer->_softexpires - timer->base->offset;
+	irq = &cpu->hardirq;
+	if (config.evidence_floor_ns && irq->active)
+		mark_who_stays(cpu, timer);
 	late = hrtimer_late_slot(timer);
 	if (late && *late == hrtimer_arming(timer, frame->expiry_ns)) {
+		frame->release_ns = frame->expiry_ns;
 		frame->expiry_ns = 0;
 		return true;
 	}
-	irq = &cpu->hardirq;
 	if (config.evidence_floor_ns && irq->active && !irq->late_seen &&
 	    (rts_s64)(irq->entry_ns - frame->expiry_ns) >= (rts_s64)config.evidence_floor_ns) {
 		irq->late_seen = 1;

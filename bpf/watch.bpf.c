@@ -4,20 +4,91 @@
 // moment at which a target task comes on a CPU. Which of these programs are attached follows from
 // the question asked and from the tracepoints that the kernel has.
 
-#include "blocked.h"
 #include "interrupt.h"
 #include "profile.h"
+#include "release.h"
+#include "steal.h"
+#include "stopped.h"
+#include "tasks.h"
 #include "timer.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PROGRAM(name, body) return PROFILED(config.profile, RTS_PROGRAM_##name, body)
 
+// Between a wake-up and the switch away that it crosses on its way.
+#define CROSSING_NS_MAX 20000
+
+// A task is woken while its activation is open: it was about to block, or it was on a CPU when it
+// was woken before. Whether that activation is over.
+static __always_inline bool open_ends(void *ctx, struct task_state *state,
+		struct task_struct *wakee, bool runs)
+{
+	struct blocked blocked;
+	rts_u64 now_ns;
+
+	if (config.end_kind == RTS_END_SWITCH_IN) {
+		if (state->phase == PHASE_WOKEN)
+			drop_open(state, state->woken_ns);
+		return true;
+	}
+	now_ns = bpf_ktime_get_ns();
+	if (config.end_kind == RTS_END_USER_RETURN) {
+		drop_open(state, now_ns);
+		return true;
+	}
+	blocked_on(&blocked, wakee, wakee->__state);
+	if (blocked.what != BLOCKED_NO)
+		return false;
+	// The memory of another process cannot be read from here.
+	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
+		return false;
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
+	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED, runs);
+	return true;
+}
+
+// The chain of this context, for a target from its release on where its own timer proves one.
+static __always_inline bool chain_for(struct task_state *state, struct cpu_state *cpu,
+		struct task_struct *wakee, bool target, rts_u64 *now_ns)
+{
+	struct hrtimer_frame *timer = target ? timer_in_progress(cpu) : 0;
+	struct release release = {};
+	rts_u64 expiry_ns = 0;
+	bool began;
+
+	if (timer) {
+		expiry_ns = timer->expiry_ns;
+		release_of(&release, timer, state);
+		if (release.release_ns)
+			timer->expiry_ns = release.release_ns;
+	}
+	began = filter_context(cpu) && chain_of_context(&state->chain, cpu, now_ns);
+	if (timer)
+		timer->expiry_ns = expiry_ns;
+	if (began && release.release_ns && config.evidence_floor_ns &&
+	    *now_ns - release.release_ns >= config.evidence_floor_ns)
+		evidence_released(&release, wakee, *now_ns);
+	return began;
+}
+
+// A target that has the CPU as it is woken need not come on one.
+static __always_inline void came_on_already(void *ctx, struct task_state *state,
+		struct task_struct *wakee, rts_u64 now_ns)
+{
+	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, wakee);
+	state->phase = PHASE_ACTIVE;
+	state->culprit.tid = -1;
+	if (config.end_kind == RTS_END_SWITCH_IN)
+		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, true);
+}
+
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
 // so that the first origin stays while the wakee waits.
 static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
 {
 	struct task_state *state = task_state(wakee);
+	bool target, runs;
 	rts_u64 now_ns;
 
 	if (!state) {
@@ -27,24 +98,39 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	// What it blocked on inside its activation is over: the activation goes on.
 	if (state->phase == PHASE_INSIDE)
 		return false;
+	if (state->phase == PHASE_STOPPED) {
+		stop_end(state, cpu, wakee);
+		return true;
+	}
+	target = filter_target(state, wakee);
+	runs = bpf_get_current_task_btf()->pid == wakee->pid;
+	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
+		return false;
 	if (state->phase != PHASE_NONE)
 		state->phase = PHASE_NONE;
 	// A task that is no target and hands nothing on needs no chain.
-	if (!filter_hands_on_or_target(state, wakee))
+	if (!target && !filter_hands_on(state, wakee))
 		return false;
-	if (!filter_context(cpu) || !chain_of_context(&state->chain, cpu, &now_ns))
+	if (!chain_for(state, cpu, wakee, target, &now_ns))
 		return false;
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
-	if (config.evidence_floor_ns && filter_target(state, wakee) && quota_used_up(wakee))
+	state->was_target = target;
+	if (!target)
+		return true;
+	state->throttled_ns = 0;
+	waker_note(state, cpu, now_ns);
+	if (config.evidence_floor_ns && quota_used_up(wakee))
 		evidence_throttled(wakee, now_ns, now_ns);
-	if (config.waker_stacks && filter_target(state, wakee)) {
+	if (config.waker_stacks) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
 
 		if (stack)
 			stack_here(stack, ctx);
 	}
+	if (runs)
+		came_on_already(ctx, state, wakee, now_ns);
 	return true;
 }
 
@@ -63,23 +149,61 @@ static __always_inline bool on_waking(void *ctx, struct task_struct *wakee)
 	return changed;
 }
 
+// A deadline task that gives up the rest of its budget has done its work, until there is a new one.
+static __always_inline bool has_yielded(struct task_struct *task)
+{
+	return config.end_kind == RTS_END_BLOCKED &&
+	       BPF_CORE_READ_BITFIELD(task, dl.dl_yielded);
+}
+
+// A task that leaves the CPU though it can run on: preempted, it keeps its chain.
+static __always_inline void put_aside(void *ctx, struct task_state *state,
+		struct task_struct *prev, rts_u64 now_ns)
+{
+	bool target = filter_target(state, prev);
+
+	if (target && throttle_begin(state, prev, now_ns))
+		return;
+	if (target && has_yielded(prev)) {
+		if (state->phase != PHASE_NONE) {
+			chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
+			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+		}
+		state->phase = PHASE_YIELDED;
+		return;
+	}
+	// Woken before it had left the CPU, it never had to come back on one.
+	if (state->phase != PHASE_NONE)
+		state->phase = PHASE_ACTIVE;
+	state->chain.preemptions++;
+	if (config.end_kind == RTS_END_BLOCKED && config.evidence_floor_ns && target &&
+	    quota_used_up(prev))
+		evidence_throttled(prev, now_ns, now_ns);
+}
+
 // A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
 static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		struct task_struct *prev, unsigned int prev_state, rts_u64 now_ns)
 {
+	bool target = filter_target(state, prev);
+	rts_s32 stop;
+
 	if (!prev_state) {
-		// Woken before it had left the CPU, it never had to come back on one.
-		state->phase = PHASE_ACTIVE;
-		state->chain.preemptions++;
-		if (config.end_kind == RTS_END_BLOCKED && config.evidence_floor_ns &&
-		    filter_target(state, prev) && quota_used_up(prev))
-			evidence_throttled(prev, now_ns, now_ns);
+		put_aside(ctx, state, prev, now_ns);
 		return true;
 	}
-	// Woken while it was on its way out: the wake-up is for the next activation.
-	if (state->phase == PHASE_WOKEN)
+	stop = target ? stop_of(prev, prev_state) : STOP_NO;
+	if (stop != STOP_NO) {
+		stop_begin(state, prev, stop, now_ns);
+		return true;
+	}
+	if (state->phase == PHASE_NONE)
 		return false;
-	if (config.end_kind == RTS_END_BLOCKED && filter_target(state, prev)) {
+	// Woken while it was on its way out: the wake-up is for the next activation.
+	if (state->phase == PHASE_WOKEN &&
+	    (!target || now_ns - state->woken_ns < CROSSING_NS_MAX))
+		return false;
+	if (config.end_kind == RTS_END_BLOCKED && target) {
 		struct blocked blocked;
 
 		blocked_on(&blocked, prev, prev_state);
@@ -89,36 +213,76 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 			return true;
 		}
 		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
-		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED);
+		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
+		drop_open(state, now_ns);
 	}
 	state->phase = PHASE_NONE;
 	return true;
 }
 
-static __always_inline void switch_in(void *ctx, struct task_state *state, struct task_struct *next,
-				      struct task_struct *prev, rts_u64 now_ns)
+// Whether a task leaves the CPU for a reason that begins a chain of its own.
+static __always_inline bool is_kept_away(struct task_struct *prev, unsigned int left_in)
+{
+	if (left_in)
+		return stop_of(prev, left_in) != STOP_NO;
+	return has_yielded(prev) || (bpf_core_field_exists(prev->throttled) && prev->throttled);
+}
+
+static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct task_state *state,
+		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
 {
 	state->phase = PHASE_ACTIVE;
 	chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
-	if (!filter_target(state, next))
+	if (!filter_target(state, next) && !state->was_target)
 		return;
+	throttle_end(state, next, now_ns);
 	if (config.end_kind == RTS_END_SWITCH_IN)
-		hit_switch_in(ctx, state, next, prev, now_ns);
+		hit_switch_in(ctx, state, cpu, next, prev, now_ns);
 	else
 		task_describe(&state->culprit, prev);
 }
 
+// A task that has a chain comes on the CPU.
+static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct task_state *state,
+		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
+{
+	if (state->stopped) {
+		state->stopped = 0;
+		state->stopped_until_ns = now_ns ? now_ns : bpf_ktime_get_ns();
+	}
+	if (state->phase == PHASE_INSIDE) {
+		state->phase = PHASE_ACTIVE;
+		return true;
+	}
+	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED)
+		return false;
+	if (!now_ns)
+		now_ns = bpf_ktime_get_ns();
+	if (state->phase == PHASE_YIELDED) {
+		chain_begin(&state->chain, now_ns, 0);
+		chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
+		state->phase = PHASE_ACTIVE;
+		return true;
+	}
+	quota_of_wait(cpu, state, next, now_ns);
+	switch_in(ctx, cpu, state, next, prev, now_ns);
+	return true;
+}
+
 // `kept`: prev stays runnable, and a chain had to wait for it. Whether evidence was written.
-static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bool kept,
-		rts_u64 *now_ns)
+static __always_inline bool resched_done(void *ctx, const struct cpu_state *cpu,
+		struct task_struct *prev, bool kept, rts_u64 *now_ns)
 {
 	struct resched_slot *slot;
 	rts_u64 set_ns;
+	rts_u32 flags;
 
 	slot = LOOKUP(resched, bpf_get_smp_processor_id());
 	if (!slot || !slot->set_ns)
 		return false;
 	set_ns = slot->set_ns;
+	flags = slot->flags | (cpu->served ? RTS_PREEMPTION_SERVED : 0);
 	slot->set_ns = 0;
 	// The idle task always leaves at once, and one that blocks leaves by itself.
 	if (!kept || !prev->pid)
@@ -127,7 +291,7 @@ static __always_inline bool resched_done(void *ctx, struct task_struct *prev, bo
 		*now_ns = bpf_ktime_get_ns();
 	if ((rts_s64)(*now_ns - set_ns) < (rts_s64)config.evidence_floor_ns)
 		return false;
-	evidence_preemption_off(ctx, prev, set_ns, *now_ns);
+	evidence_preemption_off(ctx, prev, set_ns, flags, *now_ns);
 	return true;
 }
 
@@ -158,24 +322,20 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 	    prev->pid)
 		quota_note(cpu, prev, &now_ns);
 	if (config.evidence_floor_ns)
-		changed = resched_done(ctx, prev, !left_in && next_state &&
+		changed = resched_done(ctx, cpu, prev, !left_in && next_state &&
 					next_state->phase != PHASE_NONE, &now_ns);
 	if (prev->pid && filter_may_have_chain(prev) && (state = task_state(prev)) &&
-	    state->phase != PHASE_NONE) {
-		if (config.end_kind == RTS_END_BLOCKED && !now_ns)
+	    (state->phase != PHASE_NONE || is_kept_away(prev, left_in))) {
+		if (!now_ns)
 			now_ns = bpf_ktime_get_ns();
 		changed = switch_out(ctx, state, prev, left_in, now_ns) || changed;
 	}
-	if (next_state && next_state->phase == PHASE_WOKEN) {
-		if (!now_ns)
-			now_ns = bpf_ktime_get_ns();
-		quota_of_wait(cpu, next_state, next, now_ns);
-		switch_in(ctx, next_state, next, prev, now_ns);
-		changed = true;
-	} else if (next_state && next_state->phase == PHASE_INSIDE) {
-		next_state->phase = PHASE_ACTIVE;
-		changed = true;
-	}
+	if (next_state)
+		changed = come_on(ctx, cpu, next_state, next, prev, now_ns) || changed;
+	cpu->came_tid = next->pid;
+	cpu->came_prio = next->prio - PRIO_LTTNG_OFFSET;
+	cpu->came_policy = next->policy;
+	cpu->served = IS_SERVED(next);
 	return changed;
 }
 
@@ -189,6 +349,7 @@ static __always_inline bool on_need_resched(struct task_struct *task, rts_u32 cp
 	slot = LOOKUP(resched, cpu);
 	if (!slot || slot->set_ns)
 		return false;
+	slot->flags = 0;
 	slot->set_ns = bpf_ktime_get_ns();
 	return true;
 }
@@ -203,48 +364,9 @@ static __always_inline bool on_sys_exit(void *ctx)
 		return false;
 	now_ns = bpf_ktime_get_ns();
 	chain_append_task(&state->chain, RTS_STEP_USER_RETURN, now_ns, current);
-	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN);
+	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN, true);
 	state->phase = PHASE_NONE;
 	return true;
-}
-
-// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
-static rts_s32 own_tgid;
-
-// Whether the process's first thread has a name that is asked for. When that thread renames itself,
-// the others that are there by then keep what they were.
-static __always_inline bool in_process_called(struct task_struct *task, const char *comm)
-{
-	char leader[RTS_COMM_LENGTH];
-
-	if (task->pid == task->tgid)
-		return filter_name(comm, 1);
-	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
-	return filter_name(leader, 1);
-}
-
-// A task gets its storage when it is born or, at the start, from the iterator: never inside a
-// wake-up.
-static __always_inline void task_resolve(struct task_struct *task, const char *comm)
-{
-	bool may_become_target = config.target_kind != RTS_TARGET_FLAGGED || config.real_time ||
-				 config.prios_length;
-	struct task_state *state;
-
-	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		COUNT(storage_failures);
-		return;
-	}
-	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
-	state->ours = task->tgid == own_tgid;
-	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_tid(task->pid) || filter_pid(task->tgid) ||
-				filter_name(comm, 0) || in_process_called(task, comm);
-	// A flag is resolved here for good; a priority may come later.
-	if (config.waker_stacks && (may_become_target || state->target) &&
-	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		COUNT(storage_failures);
 }
 
 SEC("tp_btf/irq_handler_entry")
@@ -355,6 +477,20 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	PROGRAM(SYS_EXIT, on_sys_exit(ctx));
 }
 
+SEC("tp_btf/signal_generate")
+int BPF_PROG(signal_generate, int signal, void *info, struct task_struct *task)
+{
+	on_signal_generate(signal, task);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_freeze")
+int BPF_PROG(cgroup_freeze, struct cgroup *group, const char *path)
+{
+	on_cgroup_freeze();
+	return 0;
+}
+
 SEC("tp_btf/task_newtask")
 int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 {
@@ -373,51 +509,5 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	task_resolve(task, comm);
-	return 0;
-}
-
-SEC("iter/task")
-int resolve_tasks(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	char comm[RTS_COMM_LENGTH];
-
-	own_tgid = bpf_get_current_pid_tgid() >> 32;
-	if (!task || !task->pid)
-		return 0;
-	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm);
-	return 0;
-}
-
-// Targets that wait for longer than asked, while they still wait. Runs in user space's own time.
-SEC("iter/task")
-int check_waiting(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct task_state *state;
-	struct rts_hit *hit;
-	rts_u64 now_ns, origin_ns;
-
-	if (!task || !task->pid || !(state = task_state(task)))
-		return 0;
-	if (state->phase != PHASE_WOKEN || state->waiting_reported || task->__state ||
-	    !filter_target(state, task))
-		return 0;
-	now_ns = bpf_ktime_get_ns();
-	origin_ns = state->chain.origin_ns;
-	if ((rts_s64)(now_ns - origin_ns) < (rts_s64)config.waiting_ns)
-		return 0;
-	hit = hit_reserve(state, task, now_ns, RTS_END_WAITING);
-	if (!hit)
-		return 0;
-	state->waiting_reported = 1;
-	// It came on a CPU while we copied: the copy may be of two activations.
-	if (state->phase != PHASE_WOKEN || state->chain.origin_ns != origin_ns) {
-		bpf_ringbuf_discard(hit, 0);
-		return 0;
-	}
-	stack_of(&hit->wakee_stack, task);
-	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

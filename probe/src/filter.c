@@ -61,31 +61,37 @@ static int skip(struct bytes *bytes, uint64_t length)
     return 1;
 }
 
+static const struct {
+    unsigned char size;
+    enum { UNSIGNED, SIGNED, REAL } meaning;
+} numbers[] = {
+#define NUMBER(type, size, meaning) [RTSCOPE_FIELD_##type] = {size, meaning},
+    RTSCOPE_NUMBERS(NUMBER)
+#undef NUMBER
+};
+
 /* The number of a type at the cursor; none when it does not fit. */
 static struct number load(const struct bytes *rest, unsigned type, int big_endian)
 {
-    const int is_float = type == RTSCOPE_FIELD_F32 || type == RTSCOPE_FIELD_F64;
-    const int is_integer = type >= RTSCOPE_FIELD_U8 && type <= RTSCOPE_FIELD_X64;
-    const size_t size = is_float ? (size_t)4 << (type - RTSCOPE_FIELD_F32)
-                                 : (size_t)1 << ((type - RTSCOPE_FIELD_U8) & 3);
+    const size_t size = type < sizeof numbers / sizeof *numbers ? numbers[type].size : 0;
     unsigned char bytes[8] = {0};
     uint64_t bits;
-    if ((!is_float && !is_integer) || size > rest->length)
+    if (size == 0 || size > rest->length)
         return none();
     for (size_t place = 0; place < size; place++)
         bytes[place] = rest->at[big_endian ? size - 1 - place : place];
     memcpy(&bits, bytes, sizeof bits);
-    if (type == RTSCOPE_FIELD_F32) {
+    if (numbers[type].meaning == REAL && size == sizeof(float)) {
         float value;
         memcpy(&value, bytes, sizeof value);
         return real((double)value);
     }
-    if (type == RTSCOPE_FIELD_F64) {
+    if (numbers[type].meaning == REAL) {
         double value;
         memcpy(&value, bytes, sizeof value);
         return real(value);
     }
-    if (type < RTSCOPE_FIELD_I8 || type >= RTSCOPE_FIELD_X8)
+    if (numbers[type].meaning == UNSIGNED)
         return integer((wide)bits);
     const unsigned unused = 64 - 8 * (unsigned)size;
     return integer((wide)((int64_t)(bits << unused) >> unused));

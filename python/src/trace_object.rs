@@ -38,6 +38,7 @@ pub(crate) fn open(
     let options = OpenOptions {
         clock_offset: Duration::from_ns(clock_offset_ns),
         intersection,
+        ..OpenOptions::default()
     };
     let opened = py.detach(|| trace::Trace::open_all(&roots, &options));
     let opened = opened.map_err(|error| raised(py, &error))?;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::{codegen, deps, fuzz, run, test, tidy};
+use crate::{fuzz, rules, test};
 
 /// Runs every step; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {
-    static_checks(root)?;
+    rules::check(root)?;
     let outcome = test::unprivileged(root, None)?;
     eprint!("{}", outcome.reasons());
     let tally = outcome.tally;
@@ -19,22 +19,4 @@ pub fn run(root: &Path) -> Result<()> {
     anyhow::ensure!(tally.failed == 0, "unit tests failed");
     fuzz::smoke(root)?;
     Ok(())
-}
-
-/// All that needs no test to run.
-pub fn static_checks(root: &Path) -> Result<()> {
-    deps::run(root)?;
-    tidy::run(root)?;
-    run::must_succeed(run::cargo(root).args(["fmt", "--all", "--check"]))?;
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--quiet",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    run::must_succeed(run::cargo(root).args(clippy))?;
-    codegen::run(root, codegen::Mode::Check)
 }

@@ -1,6 +1,6 @@
 //! Who may depend on whom, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -22,7 +22,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("diagnosis", &["event", "kernel-state", "trace"]),
     ("views", &["event", "expr", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
-    ("measure", &["event"]),
+    ("host", &["event"]),
+    ("measure", &["event", "host"]),
     (
         "report",
         &[
@@ -31,6 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "kernel-state",
             "diagnosis",
             "views",
+            "host",
             "measure",
             "symbols",
         ],
@@ -40,13 +42,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "capture",
         &[
-            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "ring", "symbols", "trace",
+            "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "ring", "symbols", "trace",
         ],
-    ),
-    ("monitor", &["event", "abi", "bpf-host", "capture"]),
-    (
-        "server",
-        &["event", "trace", "diagnosis", "views", "report", "monitor"],
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),
@@ -57,7 +54,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
-            "event", "bpf-host", "ctf", "ftrace", "measure", "report", "trace",
+            "event", "bpf-host", "ctf", "ftrace", "host", "measure", "report", "trace",
         ],
     ),
     (
@@ -83,18 +80,16 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "views",
     "report",
     "export",
+    "host",
     "bpf-host",
     "capture",
     "measure",
-    "monitor",
-    "server",
     "symbols",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
 const RESERVED: &[(&str, &[&str], &str)] = &[
     ("libbpf-rs", &["bpf-host"], "only bpf-host links libbpf"),
-    ("libbpf-sys", &["bpf-host"], "only bpf-host links libbpf"),
     (
         "libbpf-cargo",
         &["bpf-host"],
@@ -111,7 +106,6 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         &["cli", "xtask", "bench"],
         "libraries return event::Error",
     ),
-    ("tokio", &["server"], "only server talks to the network"),
 ];
 
 /// One package: its name and what it names in Cargo.toml, with the kind of the dependency.
@@ -140,7 +134,9 @@ pub fn run(root: &Path) -> Result<()> {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    let problems = problems(&packages(&serde_json::from_slice(&output.stdout)?));
+    let packages = packages(&serde_json::from_slice(&output.stdout)?);
+    let mut problems = problems(&packages);
+    problems.extend(dead_rules(&packages));
     if !problems.is_empty() {
         bail!(
             "{} dependency rules broken\n  {}",
@@ -203,6 +199,26 @@ fn problems(packages: &[Package]) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Rules about rooms that are not there and libraries that nobody uses.
+fn dead_rules(packages: &[Package]) -> Vec<String> {
+    let is_there = |room: &&str| packages.iter().any(|package| package.name == **room);
+    let named = ROOMS.iter().flat_map(|(room, allowed)| {
+        let allowed = allowed.iter().copied();
+        [*room].into_iter().chain(allowed)
+    });
+    let absent: BTreeSet<&str> = named.filter(|room| !is_there(room)).collect();
+    let absent = absent
+        .into_iter()
+        .map(|room| format!("a rule names {room}, which is no room"));
+    let is_used = |library: &str| {
+        let mut all = packages.iter().flat_map(|package| &package.dependencies);
+        all.any(|(name, _)| name == library)
+    };
+    let unused = RESERVED.iter().filter(|(library, ..)| !is_used(library));
+    let unused = unused.map(|(library, ..)| format!("{library} is reserved, and nobody uses it"));
+    absent.chain(unused).collect()
 }
 
 #[cfg(test)]
@@ -279,6 +295,29 @@ mod tests {
         };
         let expect = ["attic has no rule: add it to ROOMS in xtask/src/deps.rs"];
         assert_eq!(problems(&[package]), expect);
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_told() {
+        let mut all: Vec<Package> = ROOMS
+            .iter()
+            .map(|(name, _)| Package {
+                name: (*name).to_owned(),
+                dependencies: Vec::new(),
+            })
+            .collect();
+        let libraries = RESERVED.iter();
+        all[0].dependencies = libraries
+            .map(|(library, ..)| ((*library).to_owned(), Kind::Normal))
+            .collect();
+        assert_eq!(dead_rules(&all), [""; 0]);
+        all[0].dependencies.retain(|(name, _)| name != "clap");
+        all.retain(|package| package.name != "views");
+        let expect = [
+            "a rule names views, which is no room",
+            "clap is reserved, and nobody uses it",
+        ];
+        assert_eq!(dead_rules(&all), expect);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Chores of this repository: `cargo xtask tidy|deps|check|test|codegen|lock|vm`.
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|lock|vm`.
 
 mod check;
-mod codegen;
 mod deps;
 mod fuzz;
 mod harness;
 mod lock;
+mod rules;
 mod run;
 mod test;
 mod tidy;
@@ -22,7 +22,6 @@ usage: cargo xtask CHORE
   deps              who may depend on whom
   check             format, lint, rules and unit tests
   test [--all]      check, then every end-to-end test; lists what was skipped and why
-  codegen [--check] write generated files, or say which are stale
   fuzz [--minutes N] [--sanitizer] [--seed N] [READER…]
                     feeds every reader with broken input; a second each when nothing is said
   lock CMD…         run CMD alone among all privileged tests
@@ -48,8 +47,6 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["check"] => check::run(&root)?,
         ["test"] => return test::run(&root, test::Scope::Core),
         ["test", "--all"] => return test::run(&root, test::Scope::All),
-        ["codegen"] => codegen::run(&root, codegen::Mode::Write)?,
-        ["codegen", "--check"] => codegen::run(&root, codegen::Mode::Check)?,
         ["fuzz", words @ ..] => fuzz::run(&root, words)?,
         ["vm", words @ ..] => return vm::run(&root, words),
         ["lock", command @ ..] if !command.is_empty() => return lock::run(command),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::harness::{Failure, Report, Tally};
 use crate::vm::{self, End};
-use crate::{check, lock, run};
+use crate::{lock, rules, run};
 
 /// How much to test.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ const SKIPS: &str = "RTSCOPE_SKIPS";
 
 /// Runs everything in `scope`.
 pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
-    check::static_checks(root)?;
+    rules::check(root)?;
     let skips = std::env::temp_dir().join(format!("rtscope-skips-{}", std::process::id()));
     std::fs::write(&skips, "").with_context(|| format!("cannot write {}", skips.display()))?;
     let outcome = run_counted(root, scope, &skips);

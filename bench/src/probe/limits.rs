@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use event::Cpu;
+use host::task::Policy;
 use measure::looping::lttng::{Daemon, Library};
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
-use measure::task::Policy;
 use serde_json::Value;
 
 use super::scene::{DROPPED, RING, Scene, Tracer};

@@ -1,20 +1,9 @@
 //! Reads a hit: a chain over the threshold, with its steps and stacks.
 
-use event::evidence::{EndKind, Hit, Step, StepKind, TaskRef};
-use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, Tid};
+use event::evidence::{EndKind, Hit, Step, StepKind};
+use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result};
 
-use crate::{frames, raw, text};
-
-/// The task of a record; none when the record names none.
-pub(crate) fn decode_task(task: &raw::Task) -> Option<TaskRef> {
-    let comm = text(&task.comm);
-    let named = TaskRef {
-        tid: Tid(task.tid),
-        comm,
-        prio: Prio::from_lttng(task.prio),
-    };
-    (task.tid >= 0).then_some(named)
-}
+use crate::{raw, text};
 
 /// Reads a hit that came through the ring.
 ///
@@ -32,7 +21,10 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
         .ok()
         .and_then(EndKind::from_value)
         .ok_or_else(|| corrupt(format!("end kind {}", hit.end_kind)))?;
-    let task = decode_task(&hit.target).ok_or_else(|| corrupt("no target".into()))?;
+    let task = hit
+        .target
+        .named()
+        .ok_or_else(|| corrupt("no target".into()))?;
     let length = (hit.steps_length as usize).min(raw::STEPS_MAX);
     Ok(Hit {
         id: hit.id,
@@ -41,7 +33,7 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
         end: Instant::from_ns(hit.end_ns as i64),
         threshold,
         task,
-        culprit: decode_task(&hit.culprit),
+        culprit: hit.culprit.named(),
         preemptions: hit.preemptions,
         overflow: hit.overflow,
         stale: hit.flags & raw::CHAIN_STALE != 0,
@@ -50,9 +42,9 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
             .iter()
             .map(decode_step)
             .collect::<Result<_>>()?,
-        waker_stack: frames(&hit.waker_stack),
-        wakee_stack: frames(&hit.wakee_stack),
-        culprit_stack: frames(&hit.culprit_stack),
+        waker_stack: hit.waker_stack.frames(),
+        wakee_stack: hit.wakee_stack.frames(),
+        culprit_stack: hit.culprit_stack.frames(),
     })
 }
 

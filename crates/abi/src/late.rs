@@ -3,7 +3,6 @@
 use event::evidence::{EndKind, LateOne};
 use event::{Error, ErrorKind, Instant, Result};
 
-use crate::hit::decode_task;
 use crate::raw;
 
 /// Reads one that came through its ring.
@@ -28,8 +27,11 @@ pub fn decode_late(bytes: &[u8]) -> Result<LateOne> {
         origin: instant(late.origin_ns),
         began: (late.began_ns > 0).then(|| instant(late.began_ns)),
         end: instant(late.end_ns),
-        task: decode_task(&late.target).ok_or_else(|| corrupt("no target".to_owned()))?,
-        culprit: decode_task(&late.culprit),
+        task: late
+            .target
+            .named()
+            .ok_or_else(|| corrupt("no target".to_owned()))?,
+        culprit: late.culprit.named(),
         preemptions: late.preemptions,
     })
 }

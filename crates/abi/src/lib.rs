@@ -1,6 +1,6 @@
 //! Rust view of the bytes that cross a border: `bpf/event.h` ([`raw`]) and the rings of traced
-//! processes ([`rings`]) with their [`filters`]; and what the records of the kernel say in
-//! the vocabulary of [`event::evidence`].
+//! processes ([`rings`]) with their [`numbers`] and [`filters`]; and what the records of the kernel
+//! say in the vocabulary of [`event::evidence`].
 //!
 //! # Design constraints
 //! - One definition: the C header. The test `layout` fails when the two disagree by a byte.
@@ -11,10 +11,9 @@ pub mod filters;
 mod histogram;
 mod hit;
 mod late;
+pub mod numbers;
 pub mod raw;
 pub mod rings;
-
-use event::evidence::{Stack, unnamed};
 
 /// The version of the layout of `bpf/event.h`, raised with every change of a record.
 pub const VERSION: u32 = raw::ABI_VERSION;
@@ -31,10 +30,4 @@ fn text(bytes: &[u8]) -> String {
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..length]).into_owned()
-}
-
-/// The frames that a stack says it has, at most those that it can have.
-fn frames(stack: &raw::Stack) -> Stack {
-    let length = (stack.length as usize).min(raw::STACK_MAX);
-    unnamed(&stack.frames[..length])
 }

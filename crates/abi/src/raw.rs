@@ -5,26 +5,23 @@
 
 #![allow(missing_docs, reason = "bpf/event.h documents every field once")]
 
+pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
+
 /// `RTS_ABI_VERSION`.
 pub const ABI_VERSION: u32 = 5;
-pub const COMM_LENGTH: usize = 16;
 pub const STEPS_MAX: usize = 16;
-pub const STACK_MAX: usize = 32;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;
 pub const PATTERNS_MAX: usize = 8;
 pub const CPU_WORDS: usize = 16;
 pub const EVIDENCE_SLOTS: usize = 128;
+pub const EVIDENCE_WORDS: usize = 48;
 pub const PHASE_THREADS_MAX: usize = 1024;
 pub const SUB_BITS: u32 = 4;
 pub const OCTAVES_MAX: u32 = 41;
 pub const BUCKETS_MAX: usize = ((OCTAVES_MAX - SUB_BITS + 1) << SUB_BITS) as usize;
 pub const PROGRAMS_MAX: usize = 13;
 
-pub const EVIDENCE_LATE_TIMER: u8 = 1;
-pub const EVIDENCE_PREEMPTION_OFF: u8 = 2;
-pub const EVIDENCE_BLOCKED: u8 = 3;
-pub const EVIDENCE_THROTTLED: u8 = 4;
 pub const CHAIN_STALE: u32 = 1;
 pub const CHAIN_REPAIRED: u32 = 2;
 pub const TARGET_ALL: u8 = 0;
@@ -40,22 +37,6 @@ pub struct Step {
     pub prio: i32,
     pub kind: u8,
     pub padding: [u8; 3],
-    pub comm: [u8; COMM_LENGTH],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Stack {
-    pub length: u32,
-    pub padding: u32,
-    pub frames: [u64; STACK_MAX],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Task {
-    pub tid: i32,
-    pub prio: i32,
     pub comm: [u8; COMM_LENGTH],
 }
 
@@ -96,18 +77,10 @@ pub struct Late {
 pub struct Evidence {
     pub sequence: u64,
     pub time_ns: u64,
-    pub begin_ns: u64,
-    pub hrtimer: u64,
-    pub function: u64,
-    pub instruction: u64,
-    pub steal_ns: u64,
-    pub task: Task,
-    pub other: Task,
     pub kind: u8,
-    pub mode: u8,
-    pub padding: [u8; 2],
-    pub came_on: u32,
-    pub stack: Stack,
+    pub padding: [u8; 7],
+    /// Of its kind: `event::evidence` declares them.
+    pub words: [u64; EVIDENCE_WORDS],
 }
 
 #[repr(C)]
@@ -129,6 +102,7 @@ pub struct Counters {
     pub repaired: u64,
     pub untracked: u64,
     pub storage_failures: u64,
+    pub dropped: u64,
     pub buckets: [u64; BUCKETS_MAX],
 }
 
@@ -175,8 +149,10 @@ pub struct Config {
     pub hits_max: u64,
     pub waiting_ns: u64,
     pub evidence_floor_ns: u64,
+    pub slack_floor_ns: u64,
     pub steal_offset: i64,
     pub irq_regs_offset: i64,
+    pub rq_offset: i64,
     pub prio_max: i32,
     pub softirq: i32,
     pub irqs_length: u32,

@@ -17,6 +17,7 @@ fn claims() -> Claims {
     counters(&mut claims);
     configuration(&mut claims);
     values(&mut claims);
+    claims.extend(event::evidence::kernel_layout());
     claims
 }
 
@@ -28,8 +29,6 @@ fn hits(claims: &mut Claims) {
         "rts_step",
         [time_ns, cpu, id, prio, kind, padding, comm]
     );
-    claim!(claims, Stack, "rts_stack", [length, padding, frames]);
-    claim!(claims, Task, "rts_task", [tid, prio, comm]);
     claim!(
         claims,
         Hit,
@@ -78,22 +77,7 @@ fn counters(claims: &mut Claims) {
         claims,
         Evidence,
         "rts_evidence",
-        [
-            sequence,
-            time_ns,
-            begin_ns,
-            hrtimer,
-            function,
-            instruction,
-            steal_ns,
-            task,
-            other,
-            kind,
-            mode,
-            padding,
-            came_on,
-            stack,
-        ]
+        [sequence, time_ns, kind, padding, words]
     );
     claim!(
         claims,
@@ -114,6 +98,7 @@ fn counters(claims: &mut Claims) {
             repaired,
             untracked,
             storage_failures,
+            dropped,
             buckets,
         ]
     );
@@ -150,8 +135,10 @@ fn configuration(claims: &mut Claims) {
             hits_max,
             waiting_ns,
             evidence_floor_ns,
+            slack_floor_ns,
             steal_offset,
             irq_regs_offset,
+            rq_offset,
             prio_max,
             softirq,
             irqs_length,
@@ -197,7 +184,6 @@ fn values(claims: &mut Claims) {
         ("RTS_MODE_IDLE", event::evidence::Mode::Idle as usize),
         ("RTS_MODE_ENABLED", event::evidence::Mode::Enabled as usize),
         ("RTS_TARGET_FLAGGED", TARGET_FLAGGED as usize),
-        ("RTS_EVIDENCE_THROTTLED", EVIDENCE_THROTTLED as usize),
         (
             "RTS_BLOCKED_MUTEX",
             event::evidence::BlockedOn::Mutex as usize,

@@ -188,5 +188,10 @@ fn filters_have_the_layout_of_the_c_header() {
 fn the_shared_memory_has_the_layout_of_the_c_header() {
     let mut all = claims();
     all.extend(values());
+    let numbers = abi::numbers::NUMBERS.iter();
+    let code = |(name, code, ..): &(&str, u8, u8, _)| {
+        (format!("RTSCOPE_FIELD_{name}"), usize::from(*code))
+    };
+    all.extend(numbers.map(code));
     compiler::check("rings_layout", "probe/include/rtscope/layout.h", &all);
 }

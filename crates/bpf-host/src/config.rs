@@ -102,6 +102,7 @@ impl WatchConfig {
             None => 0,
         };
         config.evidence_floor_ns = self.late_timer_floor.as_ns_unsigned();
+        config.slack_floor_ns = slack_floor(self.threshold).as_ns_unsigned();
         config.prio_max = self.min_prio.map_or(i32::MAX, |prio| prio.0);
         config.softirq = softirq(self.softirq)?;
         if self.end == EndKind::Waiting {
@@ -202,6 +203,14 @@ fn positive(name: &str, duration: Duration) -> Result<u64> {
         ));
     }
     Ok(duration.as_ns_unsigned())
+}
+
+/// A timer's slack that is worth a report by itself; the usual 50 us of fair tasks are not.
+const SLACK_FLOOR_MIN: Duration = Duration::from_ms(1);
+
+/// From which slack on a timer counts as due before it.
+fn slack_floor(threshold: Duration) -> Duration {
+    Duration::from_ns(threshold.as_ns() / 2).max(SLACK_FLOOR_MIN)
 }
 
 fn softirq(vector: Option<u32>) -> Result<i32> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use abi::raw;
-use event::evidence::{self, PreemptionModel};
+use event::evidence::{self, Machine};
 use event::{Cpu, Error, Result};
 use libbpf_rs::{MapCore, Object};
 use memmap2::{Mmap, MmapOptions};
@@ -29,7 +29,7 @@ pub struct Evidence {
 pub struct EvidenceRings {
     mapping: Arc<Mmap>,
     cpus: usize,
-    model: PreemptionModel,
+    machine: Machine,
 }
 
 const RING_BYTES: usize = size_of::<raw::EvidenceRing>();
@@ -48,7 +48,9 @@ impl EvidenceRings {
         Ok(EvidenceRings {
             mapping: Arc::new(mapping),
             cpus,
-            model: kernel::preemption_model(),
+            machine: Machine {
+                model: kernel::preemption_model(),
+            },
         })
     }
 
@@ -65,7 +67,7 @@ impl EvidenceRings {
                 let at = ring + SLOTS_OFFSET + slot * SLOT_BYTES;
                 let record = self
                     .slot(at, number)
-                    .and_then(|slot| abi::decode_evidence(&slot, Cpu(cpu as u32), self.model));
+                    .and_then(|slot| abi::decode_evidence(&slot, Cpu(cpu as u32), &self.machine));
                 match record {
                     Some(record) => found.records.push(record),
                     None => found.overtaken += 1,

@@ -82,6 +82,8 @@ pub(crate) struct PerCpuOffsets {
     pub steal: i64,
     /// `__irq_regs`, the interrupted registers; zero: not there.
     pub irq_regs: i64,
+    /// `runqueues`: who runs on another CPU; zero: not there.
+    pub rq: i64,
 }
 
 impl PerCpuOffsets {
@@ -93,6 +95,7 @@ impl PerCpuOffsets {
         PerCpuOffsets {
             steal: from_base("steal_time"),
             irq_regs: from_base("__irq_regs"),
+            rq: from_base("runqueues"),
         }
     }
 }

@@ -19,8 +19,10 @@ mod load;
 mod object;
 mod pattern;
 mod phases;
+mod programs;
 mod ring;
 mod statistics;
+mod steal;
 mod watch;
 
 /// The version of the records between the kernel's programs and us.
@@ -32,6 +34,8 @@ pub use features::{Features, TracepointFact};
 pub use interruptions::Interruptions;
 pub use late::LateRing;
 pub use phases::{PhaseProbe, Stamps};
+pub use programs::{ProgramFunction, newer_program, program_functions};
 pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};
+pub use steal::StealReader;
 pub use watch::Watch;

@@ -30,6 +30,8 @@ pub struct Statistics {
     pub untracked: u64,
     /// Tasks that the kernel had no storage for when asked; the next look resolves them.
     pub storage_failures: u64,
+    /// Activations of targets over the threshold of which the end was not seen.
+    pub dropped: u64,
 }
 
 impl Statistics {
@@ -46,6 +48,7 @@ impl Statistics {
             sum.repaired += counters.repaired;
             sum.untracked += counters.untracked;
             sum.storage_failures += counters.storage_failures;
+            sum.dropped += counters.dropped;
         }
         for (_, info) in program_infos(object) {
             sum.lost += info.recursion_misses;

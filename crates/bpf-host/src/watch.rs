@@ -16,6 +16,7 @@ use crate::late::LateRing;
 use crate::object;
 use crate::ring::HitRing;
 use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
+use crate::steal::StealReader;
 
 /// The programs that know a task from its birth on.
 const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
@@ -25,6 +26,11 @@ const WAKE_TASKS: [&str; 2] = ["sched_waking", "sched_wakeup_new"];
 /// targets.
 const RESOLVE: &str = "resolve_tasks";
 const CHECK_WAITING: &str = "check_waiting";
+/// Those that look at what is open: once when the watch begins, and when it ends.
+const BEGIN_OPEN: &str = "begin_open";
+const CHECK_OPEN: &str = "check_open";
+/// Reads every CPU's steal, where the kernel has it.
+const READ_STEAL: &str = "read_steal";
 
 /// A running watch. Dropping it detaches its programs; nothing of it outlives the process.
 pub struct Watch {
@@ -32,6 +38,8 @@ pub struct Watch {
     links: Vec<Link>,
     resolve: Link,
     waiting: Option<Link>,
+    open: Link,
+    steal: StealReader,
     evidence: EvidenceRings,
     object: Object,
     storage_failures_seen: AtomicU64,
@@ -61,11 +69,16 @@ impl Watch {
         let offsets = PerCpuOffsets::of(&btf);
         raw.steal_offset = offsets.steal;
         raw.irq_regs_offset = offsets.irq_regs;
+        raw.rq_offset = offsets.rq;
         raw.cpus_max = kernel::cpus_max()?;
 
         let mut opened = object::open(object::WATCH)?;
         object::configure(&mut opened, &raw)?;
-        object::size_arrays(&mut opened, &["resched", "evidence"], raw.cpus_max)?;
+        object::size_arrays(
+            &mut opened,
+            &["resched", "evidence", "steals"],
+            raw.cpus_max,
+        )?;
         let present = |section: &str| {
             let name = format!("btf_trace_{section}");
             btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&name)
@@ -73,8 +86,11 @@ impl Watch {
         };
         let object = object::load(opened, |program| wanted(config, program, present))?;
         let ring = HitRing::open(&object, config.threshold)?;
+        let steal = StealReader::open(&object, raw.steal_offset != 0);
         let evidence = EvidenceRings::map(&object)?;
         let (links, resolve) = attach(&object)?;
+        run_iterator(&attach_iterator(&object, BEGIN_OPEN)?)?;
+        let open = attach_iterator(&object, CHECK_OPEN)?;
         let waiting = config
             .waiting_after
             .map(|_| attach_iterator(&object, CHECK_WAITING))
@@ -83,6 +99,8 @@ impl Watch {
             links,
             resolve,
             waiting,
+            open,
+            steal,
             evidence,
             object,
             storage_failures_seen: AtomicU64::new(0),
@@ -99,6 +117,15 @@ impl Watch {
     /// When the kernel refuses the iteration.
     pub fn check_waiting(&self) -> Result<()> {
         self.waiting.as_ref().map_or(Ok(()), run_iterator)
+    }
+
+    /// Looks for activations that are over the threshold and not over: each comes as a hit that
+    /// still waits. For the end of a watch, after which nobody would see their end.
+    ///
+    /// # Errors
+    /// When the kernel refuses the iteration.
+    pub fn check_open(&self) -> Result<()> {
+        run_iterator(&self.open)
     }
 
     /// What was counted since the start. Tasks that were born when the kernel had no storage for
@@ -134,6 +161,11 @@ impl Watch {
         self.evidence.clone()
     }
 
+    /// What reads every CPU's steal, for whoever takes the evidence of a hit.
+    pub fn steal(&self) -> StealReader {
+        self.steal.clone()
+    }
+
     /// The number of programs that are attached.
     pub fn programs(&self) -> usize {
         self.links.len()
@@ -167,7 +199,8 @@ fn attach(object: &Object) -> Result<(Vec<Link>, Link)> {
 /// Whether a program is needed: the kernel has its tracepoint, and the question uses it.
 fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -> bool {
     match program {
-        RESOLVE => true,
+        RESOLVE | BEGIN_OPEN | CHECK_OPEN => true,
+        READ_STEAL => config.late_timer_floor > Duration::ZERO,
         CHECK_WAITING => config.waiting_after.is_some(),
         "sys_exit" => config.end == EndKind::UserReturn && present(program),
         "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),

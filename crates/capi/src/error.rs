@@ -153,3 +153,10 @@ pub unsafe extern "C" fn rtscope_error_free(error: *mut CError) {
     // SAFETY: as the caller promises.
     unsafe { drop_handle(error) };
 }
+
+pub(crate) fn wrong_size(name: &str, size: usize) -> Error {
+    let what = format!("struct {name} is smaller than this library knows it");
+    Error::new(ErrorKind::InvalidInput, what)
+        .found(format!("size = {size}"))
+        .mend("begin with the header's _INIT, which sets the size")
+}

@@ -124,7 +124,7 @@ pub unsafe extern "C" fn rtscope_open(
         // SAFETY: as the caller promises.
         if let Some(options) = unsafe { options.as_ref() } {
             if options.size < size_of::<OpenOptions>() {
-                return Err(crate::walk::wrong_size(
+                return Err(crate::error::wrong_size(
                     "rtscope_open_options",
                     options.size,
                 ));

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use event::{Cpu, Error, ErrorKind, Instant, Result, TimeRange, json};
+use event::{Cpu, Instant, Result, TimeRange, json};
 use expr::Expr;
 use face::{Selection, Step, Walk};
 use trace::{EventView, LossCause, Lost};
@@ -10,7 +10,7 @@ use trace::{EventView, LossCause, Lost};
 use crate::border::{
     Bytes, ask, c_string, call, drop_handle, give_handle, handle, handle_mut, list, text,
 };
-use crate::error::CError;
+use crate::error::{CError, wrong_size};
 use crate::trace::{CField, CTrace, shared};
 
 /// The part of a trace that is asked for; the header's `struct rtscope_select`.
@@ -115,13 +115,6 @@ pub(crate) unsafe fn selection(select: *const Select) -> Result<Selection> {
         cpus: cpus.iter().copied().map(Cpu).collect(),
         filter,
     })
-}
-
-pub(crate) fn wrong_size(name: &str, size: usize) -> Error {
-    let what = format!("struct {name} is smaller than this library knows it");
-    Error::new(ErrorKind::InvalidInput, what)
-        .found(format!("size = {size}"))
-        .mend("begin with the header's _INIT, which sets the size")
 }
 
 /// Begins a walk before the first selected item.

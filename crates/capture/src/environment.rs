@@ -4,7 +4,7 @@ use std::fs;
 
 use ctf::writer::EnvValue;
 
-use crate::facts::Facts;
+use host::facts::Facts;
 
 /// LTTng's version whose names and values we write.
 pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [

@@ -7,26 +7,80 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use bpf_host::ProgramFunction;
 use event::{Error, Result};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use trace::NO_FUNCTION;
 
-/// The functions of the running kernel, as `/proc/kallsyms` lists them; empty where it hides
-/// their addresses.
+/// Not on every preemption model does the kernel give way in the middle of a system call: no more
+/// than this in one.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The functions of the running kernel, as `/proc/kallsyms` lists them, and those of the BPF
+/// programs that are loaded, each with its end; empty where the kernel hides their addresses.
 pub fn kernel_functions() -> String {
-    let mut functions = String::new();
+    let mut functions = program_lines(&bpf_host::program_functions());
     let Ok(file) = File::open("/proc/kallsyms") else {
         return functions;
     };
-    for line in BufReader::with_capacity(1 << 20, file).lines() {
+    for line in BufReader::with_capacity(PIECE_BYTES, file).lines() {
         let Ok(line) = line else { break };
         let kind = line.split_ascii_whitespace().nth(1);
-        if line.starts_with("0000000000000000 ") || !matches!(kind, Some("t" | "T" | "w" | "W")) {
+        let is_function = matches!(kind, Some("t" | "T" | "w" | "W"));
+        // Those were read with their ends.
+        let is_program = line.ends_with("[bpf]") && line.contains(" bpf_prog_");
+        if line.starts_with("0000000000000000 ") || !is_function || is_program {
             continue;
         }
         functions.push_str(&line);
         functions.push('\n');
     }
     functions
+}
+
+/// The ends first: where one function ends and the next begins, the next has the address.
+fn program_lines(programs: &[ProgramFunction]) -> String {
+    let ends = programs.iter().map(|program| {
+        let end = program.address + program.size_bytes;
+        format!("{end:016x} t {NO_FUNCTION} [bpf]\n")
+    });
+    let begins = programs
+        .iter()
+        .map(|program| format!("{:016x} t {} [bpf]\n", program.address, program.name));
+    ends.chain(begins).collect()
+}
+
+/// What the machine's functions were when they were read last: code that came later is not among
+/// them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Version {
+    newest_program: u32,
+    modules: String,
+}
+
+impl Version {
+    /// The present one.
+    pub(crate) fn now() -> Version {
+        Version {
+            newest_program: bpf_host::newer_program(0).unwrap_or(0),
+            modules: modules(),
+        }
+    }
+
+    /// Whether programs or modules came since then.
+    pub(crate) fn is_past(&self) -> bool {
+        bpf_host::newer_program(self.newest_program).is_some() || self.modules != modules()
+    }
+}
+
+/// The loaded modules; empty on a kernel without any.
+fn modules() -> String {
+    fs::read_to_string("/proc/modules").unwrap_or_default()
+}
+
+fn write_in_pieces(file: &mut File, text: &str) -> std::io::Result<()> {
+    let mut pieces = text.as_bytes().chunks(PIECE_BYTES);
+    pieces.try_for_each(|piece| file.write_all(piece))
 }
 
 /// A file of functions that has no name yet: nothing is left of it when no trace ever links it.
@@ -56,7 +110,7 @@ impl SharedFunctions {
             return SharedFunctions::default();
         };
         let mut file = File::from(fd);
-        let written = file.write_all(functions.as_bytes());
+        let written = write_in_pieces(&mut file, functions);
         SharedFunctions(written.is_ok().then(|| Arc::new(file)))
     }
 
@@ -88,7 +142,7 @@ pub(crate) fn write_functions(
         if shared.link(&path) {
             return Ok(());
         }
-        fs::write(&path, functions)
+        write_in_pieces(&mut File::create(&path)?, functions)
     };
     write().map_err(|error| Error::io(format!("cannot write {}", path.display()), error))
 }
@@ -119,6 +173,20 @@ mod tests {
         // Removed everywhere, the shared file cannot be linked again.
         fs::remove_dir_all(&output).expect("removed");
         check("4", &shared);
+    }
+
+    #[test]
+    fn code_between_two_programs_is_neither_of_them() {
+        let program = |address, name: &str| ProgramFunction {
+            address,
+            size_bytes: 0x100,
+            name: name.to_owned(),
+        };
+        let lines = program_lines(&[program(0x1000, "ours"), program(0x1100, "next")]);
+        let symbols = trace::Symbols::from_kallsyms(&lines);
+        assert_eq!(symbols.lookup(0x10f0), Some(("ours", 0xf0)));
+        assert_eq!(symbols.lookup(0x1100), Some(("next", 0)));
+        assert_eq!(symbols.lookup(0x1200), None);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use ctf::writer::EnvValue;
 use event::{Cpu, Duration};
 
-use crate::facts::Machine;
 use crate::housekeeping;
+use host::facts::Machine;
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CPU_CLOCK`.
 const SOFTWARE: u64 = 1;
@@ -107,7 +107,7 @@ fn timer(cpu: Cpu, period: Duration) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::StealReport;
+    use host::facts::StealReport;
 
     #[test]
     fn it_beats_several_times_in_what_is_watched_for_within_reason() {

@@ -10,8 +10,7 @@ use ftrace::{CpuStatistics, Instance, PagePipe};
 
 use crate::clock;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals};
-use crate::progress::{FLUSH_PERIOD, Progress, Source};
-use crate::record::POLL_PERIOD;
+use crate::progress::{FLUSH_PERIOD, POLL_PERIOD, Progress, Source};
 
 /// What became of one CPU's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

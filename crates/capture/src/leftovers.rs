@@ -9,7 +9,7 @@ use ftrace::Tracefs;
 use ring::{Directory, Liveness};
 use serde::Serialize;
 
-use crate::progress::is_alive;
+use crate::progress::{half_written, is_alive};
 use crate::user::{directories, switch_off};
 
 /// What kind of thing was left.
@@ -291,13 +291,6 @@ fn shared_memory(name: &str) -> Option<u32> {
         .0
         .parse()
         .ok()
-}
-
-/// The process in `.NAME.partial-PID`, as `ctf::writer::StagedDir` names what it writes.
-pub(crate) fn half_written(name: &str) -> Option<u32> {
-    let (head, pid) = name.rsplit_once(".partial-")?;
-    head.strip_prefix('.').filter(|name| !name.is_empty())?;
-    pid.parse().ok()
 }
 
 fn is_dead(pid: u32) -> bool {

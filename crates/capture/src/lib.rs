@@ -1,5 +1,4 @@
-//! Sessions from start to files on disk: recordings, the flight recorder, snapshots; and the facts
-//! about this machine that they rest on.
+//! Sessions from start to files on disk: recordings, the flight recorder, snapshots.
 //!
 //! # Design constraints
 //! - The hot path only copies: pages leave the kernel's rings in a drain, all parsing and writing

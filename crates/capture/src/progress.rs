@@ -10,12 +10,12 @@ use std::time::Duration as StdDuration;
 use ctf::writer::write_error;
 use event::{Duration, Error, ErrorKind, Instant, Result};
 
-use crate::leftovers::half_written;
-
 /// The file below the root of a trace; eight bytes, little-endian, nanoseconds.
 const FILE: &str = ".written-until";
 /// How often what was recorded is brought to the disk.
 pub(crate) const FLUSH_PERIOD: StdDuration = StdDuration::from_millis(500);
+/// How often the rings are emptied, and whether the end has come is asked.
+pub(crate) const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// So long a writer may stand still between reading its clock and making its record exist.
 const STANDSTILL: Duration = Duration::from_ns(100_000_000);
 
@@ -167,6 +167,13 @@ pub(crate) fn is_marked(root: &Path) -> bool {
 }
 
 /// Marks the folder `root` as a recorder does that is killed then.
+/// The process in `.NAME.partial-PID`, as `ctf::writer::StagedDir` names what it writes.
+pub(crate) fn half_written(name: &str) -> Option<u32> {
+    let (head, pid) = name.rsplit_once(".partial-")?;
+    head.strip_prefix('.').filter(|name| !name.is_empty())?;
+    pid.parse().ok()
+}
+
 #[cfg(test)]
 pub(crate) fn mark(root: &Path, until: Instant) -> std::io::Result<()> {
     fs::write(root.join(FILE), until.as_ns().to_le_bytes())

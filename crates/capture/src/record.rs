@@ -11,20 +11,18 @@ use ctf::writer::{EnvValue, StagedDir};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
 use ftrace::{EventName, Instance};
 
-use crate::facts::Facts;
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, read_lanes, shares};
-use crate::progress::{Progress, Source};
+use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
+use host::facts::Facts;
 
-/// How often the rings are emptied, and whether the end has come is asked.
-pub(crate) const POLL_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// More reader threads than this gain nothing.
 const READERS_MAX: usize = 8;
 

@@ -78,6 +78,7 @@ impl Recorder {
             );
         }
         let formats = Arc::new(Formats::load(&tracefs, &selected.events)?);
+        remove_dead(&tracefs);
         let instance = Instance::create(&tracefs)?;
         set_up(&instance, config, &selected)?;
         let recorded = config
@@ -198,6 +199,14 @@ impl Recorder {
             spare.clear();
             self.spares.push(spare);
         }
+    }
+}
+
+/// Removes the instances of recorders that were killed: each goes on recording, at a cost for all.
+fn remove_dead(tracefs: &Tracefs) {
+    // What cannot be listed or removed is `doctor`'s to tell; it keeps nobody from recording.
+    for dead in ftrace::Leftover::list(tracefs).unwrap_or_default() {
+        dead.remove_if_unused();
     }
 }
 

@@ -8,7 +8,6 @@ use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Instant, Result, TimeRange};
 use ftrace::{Formats, Page};
 
-use crate::facts::Facts;
 use crate::functions::{self, SharedFunctions};
 use crate::heartbeat::Heartbeat;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroups};
@@ -17,6 +16,7 @@ use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
 use crate::user::{self, UserConfig, UserSummary, Whose};
 use crate::{clock, environment, evidence};
+use host::facts::Facts;
 
 /// What a snapshot says of the machine, gathered while nobody waits.
 #[derive(Clone, Debug, Default)]

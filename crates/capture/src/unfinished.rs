@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use ctf::writer::rename_new;
 use event::{Error, ErrorKind, Instant, Result};
 
-use crate::leftovers::half_written;
 use crate::progress;
+use crate::progress::half_written;
 
 /// A trace whose recorder is gone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

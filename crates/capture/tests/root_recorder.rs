@@ -128,3 +128,31 @@ fn a_full_ring_is_drained_to_its_newest_event() {
     let left: u64 = statistics(&recorder).iter().map(|cpu| cpu.entries).sum();
     assert_eq!(left, 0);
 }
+
+#[test]
+fn the_next_recorder_removes_the_instance_of_a_killed_one_but_none_that_somebody_reads() {
+    let _lock = testkit::privileged();
+    let mut child = std::process::Command::new("true").spawn().expect("a child");
+    let dead = child.id();
+    child.wait().expect("it ends");
+    let tracefs = ftrace::Tracefs::find().expect("tracefs");
+    let instance = |number: u32| {
+        let path = tracefs
+            .root()
+            .join(format!("instances/rtscope-{dead}-{number}"));
+        std::fs::create_dir(&path).expect("an instance");
+        std::fs::write(path.join("events/sched/sched_switch/enable"), "1").expect("switched on");
+        path
+    };
+    let (left, read) = (instance(1), instance(2));
+    let pipe = std::fs::File::open(read.join("per_cpu/cpu0/trace_pipe_raw")).expect("a pipe");
+    let recorder = Recorder::start(&config(&["sched:sched_switch"], 64 << 10)).expect("it starts");
+    let enabled = std::fs::read_to_string(read.join("events/sched/sched_switch/enable"));
+    let (left_stays, read_stays) = (left.exists(), read.exists());
+    drop((recorder, pipe));
+    for path in [left, read] {
+        std::fs::remove_dir(path).ok();
+    }
+    assert_eq!((left_stays, read_stays), (false, true));
+    assert_eq!(enabled.expect("a state").trim(), "1");
+}

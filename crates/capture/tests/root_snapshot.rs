@@ -81,6 +81,7 @@ fn evidence(window: TimeRange) -> [Evidence; 2] {
         task: task(43, "hog", 10),
         model: PreemptionModel::None,
         stack: stack(),
+        flags: 0,
     };
     [Evidence::LateTimer(late), Evidence::PreemptionOff(off)]
 }

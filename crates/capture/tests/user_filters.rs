@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use capture::facts::Facts;
 use capture::{RecordConfig, UserConfig, record};
 use event::{ErrorKind, TimeRange};
+use host::facts::Facts;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capture::facts::Facts;
 use capture::{RecordConfig, UserConfig, Whose, fly, look, require_rings};
 use event::{ErrorKind, TimeRange};
+use host::facts::Facts;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use abi::rings::{self, Ring};
-use capture::facts::Facts;
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
 use event::{Result, TimeRange};
 use forged::{Forged, entry, event, name, now_ns};
+use host::facts::Facts;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 

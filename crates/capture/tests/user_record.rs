@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use abi::rings::{Header, Plain, Ring};
-use capture::facts::Facts;
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
 use event::{ErrorKind, Result, TimeRange};
+use host::facts::Facts;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 

@@ -2,27 +2,14 @@
 
 use std::io::Write;
 
-use clap::{CommandFactory, ValueEnum};
+use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::exit::{Outcome, stdout_error};
-use crate::flags::Arguments;
-
-/// What `--generate` can write to stdout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// The man page, in roff.
-    Man,
-    /// Completions for bash.
-    Bash,
-    /// Completions for zsh.
-    Zsh,
-    /// Completions for fish.
-    Fish,
-}
+use crate::flags::{Arguments, Generated};
 
 /// Writes it to stdout.
-pub fn run(kind: Kind) -> event::Result<Outcome> {
+pub fn run(kind: Generated) -> event::Result<Outcome> {
     std::io::stdout()
         .lock()
         .write_all(&generate(kind)?)
@@ -30,17 +17,17 @@ pub fn run(kind: Kind) -> event::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn generate(kind: Kind) -> event::Result<Vec<u8>> {
+fn generate(kind: Generated) -> event::Result<Vec<u8>> {
     let mut command = Arguments::command();
     let mut text = Vec::new();
     let shell = match kind {
-        Kind::Man => {
+        Generated::Man => {
             man(&mut command, &mut text).map_err(stdout_error)?;
             return Ok(text);
         }
-        Kind::Bash => Shell::Bash,
-        Kind::Zsh => Shell::Zsh,
-        Kind::Fish => Shell::Fish,
+        Generated::Bash => Shell::Bash,
+        Generated::Zsh => Shell::Zsh,
+        Generated::Fish => Shell::Fish,
     };
     clap_complete::generate(shell, &mut command, "rtscope", &mut text);
     Ok(text)
@@ -65,7 +52,7 @@ mod tests {
 
     #[test]
     fn each_generated_text_knows_every_verb() {
-        let check = |kind: Kind, opening: &str| {
+        let check = |kind: Generated, opening: &str| {
             let text = String::from_utf8(generate(kind).expect("generated")).expect("utf-8");
             assert!(
                 text.contains(opening),
@@ -74,9 +61,9 @@ mod tests {
             );
             assert!(text.to_lowercase().contains("doctor"), "{kind:?}");
         };
-        check(Kind::Man, ".TH rtscope");
-        check(Kind::Bash, "_rtscope()");
-        check(Kind::Zsh, "#compdef rtscope");
-        check(Kind::Fish, "complete -c rtscope");
+        check(Generated::Man, ".TH rtscope");
+        check(Generated::Bash, "_rtscope()");
+        check(Generated::Zsh, "#compdef rtscope");
+        check(Generated::Fish, "complete -c rtscope");
     }
 }

@@ -6,9 +6,9 @@ mod scene;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-use capture::facts::Preemption;
 use event::Cpu;
-use measure::task::{self, Policy};
+use host::facts::Preemption;
+use host::task::{self, Policy};
 use rustix::process::Resource;
 use rustix::thread::CpuSet;
 use scene::{Victim, Watch, burn, culprits, pause, thread};

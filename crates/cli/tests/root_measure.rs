@@ -4,7 +4,7 @@ mod scene;
 
 use std::process::{Command, Output};
 
-use measure::task::{self, Policy};
+use host::task::{self, Policy};
 use scene::{burn, pause, thread};
 use serde_json::Value;
 

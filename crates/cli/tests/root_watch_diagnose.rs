@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use event::{Cpu, Instant, TimeRange};
-use measure::task::{self, Policy};
+use host::task::{self, Policy};
 use scene::{Victim, Watch, burn, pause, thread};
 use serde_json::Value;
 use trace::{Item, Trace};

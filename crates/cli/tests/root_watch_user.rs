@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use event::TimeRange;
-use measure::task::{self, Policy};
+use host::task::{self, Policy};
 use scene::{Watch, burn, pause, thread};
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};

@@ -8,9 +8,10 @@ use trace::{Trace, TraceInfo};
 use crate::crosscheck::align;
 use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
 use crate::ledger::{Account, ledger};
-use crate::model::{Candidate, End, Model, Version, What};
+use crate::model::{Candidate, End, Model, Version, What, begin_at};
 use crate::query::Query;
 use crate::verdict;
+use crate::waits::waited_since;
 use event::evidence::PreemptionModel;
 use event::evidence::{EndKind, Hit, Step, StepKind};
 use kernel_state::bind::Families;
@@ -50,6 +51,11 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
             .map(|hit| from_hit(&model, hit, preemption))
             .collect()
     };
+    // A hit may be one only with what its task did not wait for.
+    activations.retain(|late| query.threshold.is_none_or(|over| late.latency() >= over));
+    for late in &mut activations {
+        late.unseen_max = verdict::unseen_max(&model, late);
+    }
     activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
     let groups = group(&model, trace.info(), &activations, query);
     let warnings = warnings(&model, trace.info(), &activations);
@@ -109,8 +115,23 @@ fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
 }
 
 fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActivation {
-    let (times_ns, checks) = align(model, &hit.steps);
-    let last = hit.steps.last();
+    let (mut times_ns, mut checks) = align(model, &hit.steps);
+    let mut steps = hit.steps.clone();
+    let origin = match waited_since(model, &steps, &times_ns) {
+        Some(since) if since > hit.origin => {
+            let since = since.min(hit.end);
+            let first = begin_at(&mut steps, since);
+            times_ns.drain(..first);
+            if let Some(begin_ns) = times_ns.first_mut() {
+                *begin_ns = (*begin_ns).max(since.as_ns());
+            }
+            checks.retain(|check| check.step > first);
+            checks.iter_mut().for_each(|check| check.step -= first);
+            since
+        }
+        _ => hit.origin,
+    };
+    let last = steps.last();
     let cpu = last.map_or(Cpu(0), |step| step.cpu);
     // The last step is the end itself, when it is stamped so.
     let end_ns = match (last, times_ns.last()) {
@@ -120,11 +141,11 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
     let mut ledger = ledger(
         model,
         &Account {
-            origin: hit.origin,
+            origin,
             end: hit.end,
             target: hit.task.tid.0,
             cpu,
-            steps: &hit.steps,
+            steps: &steps,
             times_ns: &times_ns,
             end_ns,
             waiting: hit.end_kind == EndKind::Waiting,
@@ -136,16 +157,16 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         ledger.grade = ledger.grade.max(Grade::Censored);
     }
     let range = TimeRange {
-        begin: hit.origin,
+        begin: origin,
         end: hit.end,
     };
-    let stolen_max = stolen_max(model, range, cpu, &hit.steps);
+    let stolen_max = stolen_max(model, range, cpu, &steps);
     LateActivation {
         task: hit.task.clone(),
-        origin: hit.origin,
+        origin,
         end: hit.end,
         cpu,
-        steps: hit.steps.clone(),
+        steps,
         steps_left_out: hit.overflow,
         hit: Some(hit.clone()),
         checks,
@@ -153,6 +174,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         page_faults: model.page_faults_of(hit.task.tid.0, range),
         free_meanwhile: free_meanwhile(model, range, cpu, hit.task.prio),
         stolen_max,
+        unseen_max: Duration::ZERO,
     }
 }
 
@@ -223,6 +245,7 @@ fn from_candidate(
         page_faults,
         free_meanwhile,
         stolen_max,
+        unseen_max: Duration::ZERO,
     })
 }
 

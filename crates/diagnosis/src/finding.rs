@@ -111,6 +111,9 @@ pub struct LateActivation {
     pub free_meanwhile: Vec<Cpu>,
     /// What of it the hypervisor may have taken, at most, as far as the evidence tells.
     pub stolen_max: Duration,
+    /// The longest stretch of its first cause in which the machine may have stood still, as other
+    /// CPUs say, or none of a virtual machine contradicts where interrupts were off; else zero.
+    pub unseen_max: Duration,
 }
 
 impl LateActivation {
@@ -181,6 +184,8 @@ pub struct Advice {
     pub command: String,
     /// How to see that it helped.
     pub then_check: String,
+    /// Whether it would have been enough by itself; else each cause needs its own.
+    pub alone: bool,
 }
 
 /// The answer for one late activation.
@@ -198,6 +203,8 @@ pub struct Verdict {
     pub stacks: Vec<(String, Stack)>,
     /// Mutexes of the program that the task waited for inside it, in order, each once.
     pub mutexes: Vec<WaitedMutex>,
+    /// What speaks against other causes, where the verdict is conclusive: question and answer.
+    pub excluded: Vec<(&'static str, String)>,
     /// What to change, the most effective first.
     pub advice: Vec<Advice>,
 }

@@ -4,10 +4,10 @@
 use event::evidence::{Blocked, BlockedOn, Step, StepKind};
 use event::{Cpu, Instant};
 
-use crate::evidence::is_page_fault;
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
 use crate::naming::SKEW_MAX_NS;
 use crate::phases::{Doing, Phase, Since};
+use crate::stacks::{is_lock_sleep, is_page_fault};
 use crate::term::Reason;
 
 /// Phases in the making: each begins where the last one ended.
@@ -78,7 +78,7 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
 }
 
 /// The record of the block at `time_ns`.
-fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
+pub(crate) fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> {
     let near = |blocked: &&Blocked| {
         blocked.task.tid.0 == tid && (blocked.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS
     };
@@ -111,13 +111,20 @@ fn who(model: &Model, waking: &Moment) -> Option<(What, i32)> {
 /// The phases of a block that began at `since_ns` and that `waking` ended.
 fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases: &mut Phases) {
     let fault = is_page_fault(&record.stack);
+    let waker = who(model, waking).filter(|(what, _)| *what == What::Task);
     phases.doing = match record.on {
+        BlockedOn::Kernel if is_lock_sleep(&record.stack) => {
+            return released(model, waker, since_ns, waking.time_ns, phases);
+        }
+        BlockedOn::Lock | BlockedOn::Mutex if record.owner.is_none() => {
+            return released(model, waker, since_ns, waking.time_ns, phases);
+        }
         BlockedOn::Io | BlockedOn::Kernel if fault => Doing::PageFault,
+        BlockedOn::Fault => Doing::PageFault,
         BlockedOn::Io => Doing::Io,
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Lock | BlockedOn::Mutex => {
             // Whoever was the owner then, and lets go of the lock now, had it in between.
-            let waker = who(model, waking).filter(|(what, _)| *what == What::Task);
             let owner = record.owner.as_ref().map(|owner| owner.tid.0);
             match waker {
                 Some((_, tid)) if owner == Some(tid) => {
@@ -127,6 +134,34 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
             }
         }
     };
+}
+
+/// A wait for a lock of which nothing says the owner but who lets go of it. That one had the lock
+/// since it slept last: before, another one may have had it.
+fn released(
+    model: &Model,
+    waker: Option<(What, i32)>,
+    since_ns: i64,
+    until_ns: i64,
+    phases: &mut Phases,
+) {
+    phases.doing = Doing::Missing(Reason::LockOwnerUnknown);
+    let Some((_, tid)) = waker else { return };
+    let log = model.tasks.log(tid, 0);
+    let before = &log[..log.partition_point(|moment| moment.time_ns <= until_ns)];
+    let slept = before
+        .iter()
+        .rposition(|moment| moment.kind == MomentKind::OutBlocked);
+    let woken = before[slept.map_or(0, |slept| slept + 1)..].first();
+    match woken.map(|woken| woken.time_ns).filter(|_| slept.is_some()) {
+        // It slept until then, inside of the wait.
+        Some(woken_ns) if woken_ns > since_ns => {
+            let unknown = Doing::Missing(Reason::LockOwnerUnknown);
+            phases.then(woken_ns, None, unknown);
+            owner_of_lock(model, tid, woken_ns, until_ns, phases);
+        }
+        _ => owner_of_lock(model, tid, since_ns, until_ns, phases),
+    }
 }
 
 /// What the owner of a lock did while it was waited for.

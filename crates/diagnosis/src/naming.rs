@@ -1,14 +1,17 @@
 //! One name for each nanosecond of a phase: the rules of `docs/ledger.md`.
 
-use event::{Cpu, Duration, Instant};
+use event::{Cpu, Duration, Instant, Prio};
 
-use event::evidence::{Mode, PreemptionModel};
+use event::evidence::Mode;
 
-use crate::evidence::{is_at_border, is_behind_interrupt, section_function};
-use crate::model::{Model, Slice, Span, VersionId, What};
+use crate::host;
+use crate::model::{Model, Slice, Span, Version, VersionId, What};
 use crate::phases::{Doing, Phase, Since};
-use crate::public::kept_function;
+use crate::quota;
+use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
 use crate::term::Reason;
+
+mod settle;
 
 /// A name in small: becomes a public name when the ledger is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +44,9 @@ pub(crate) enum Key {
     Migration,
     Switch,
     Unexplained(Reason),
-    /// A task of a lower rank: its name depends on the sum over the phase.
-    Lower(u32),
+    /// A task of a lower rank, with the index of its preemption-off record: its name depends on
+    /// the sum over the phase, and on what the evidence shows of it.
+    Lower(u32, Option<usize>),
     /// The idle task: its name depends on the sum over the phase.
     Idle,
 }
@@ -58,14 +62,16 @@ pub(crate) struct Piece {
 /// A switch, with the return from the interrupt before it, takes no longer. A task of a lower rank
 /// that stays for longer keeps the CPU.
 pub(crate) const SWITCH_MAX_NS: i64 = 10_000;
-/// The deepest idle states take no longer to leave.
-pub(crate) const IDLE_EXIT_MAX_NS: i64 = 2_000_000;
 /// The stamps of one event in two sources differ by no more.
 pub(crate) const SKEW_MAX_NS: i64 = 100_000;
 /// A task picked sooner after a wake-up may have been picked before it.
-const PICK_GUARD_NS: i64 = 2_000;
+pub(crate) const PICK_GUARD_NS: i64 = 2_000;
+/// From the interrupt's entry to the callback of a timer that expired by a clock that was set.
+const CALLBACK_NS_MAX: i64 = 1_000_000;
+/// A clock that was set by at least this share of a timer's lateness explains it.
+const CLOCK_SHARE_MIN: f64 = 0.5;
 /// Steal that covers at least this share of a timer's lateness explains it.
-const STEAL_SHARE_MIN: f64 = 0.9;
+pub(crate) const STEAL_SHARE_MIN: f64 = 0.9;
 
 /// Names the pieces of one phase.
 pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
@@ -147,9 +153,9 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
             key: namer.slice(&slice),
         });
     });
-    namer.settle(&mut pieces[first..]);
-    if let Some(since_ns) = namer.quota_used_up() {
-        throttle(pieces, first, since_ns);
+    namer.settle(pieces, first);
+    if let Some((since_ns, prio)) = namer.quota_used_up() {
+        quota::charge(model, pieces, first, since_ns, prio);
     }
 }
 
@@ -175,36 +181,6 @@ fn owner_waits(
     for piece in &mut pieces[first..] {
         if let Key::Wait(task) = piece.key {
             piece.key = Key::Inversion(owner.0, task);
-        }
-    }
-}
-
-/// From `since_ns` on, the waiting task's group had no quota left: it could not run, whoever ran
-/// meanwhile. The quota is back when the CPU leaves idle for good, or, where it never idles, when
-/// the task runs.
-fn throttle(pieces: &mut Vec<Piece>, first: usize, since_ns: i64) {
-    let idles = |piece: &Piece| {
-        matches!(
-            piece.key,
-            Key::IdleExit | Key::Unexplained(Reason::LongIdle)
-        )
-    };
-    let before = pieces[first..]
-        .iter()
-        .position(|piece| piece.begin_ns < since_ns && since_ns < piece.end_ns);
-    if let Some(place) = before {
-        let mut rest = pieces[first + place];
-        pieces[first + place].end_ns = since_ns;
-        rest.begin_ns = since_ns;
-        pieces.insert(first + place + 1, rest);
-    }
-    let pieces = &mut pieces[first..];
-    let last = pieces.iter().rposition(idles);
-    let until = last.map_or(pieces.len(), |last| last + 1);
-    for piece in &mut pieces[..until] {
-        let waits = idles(piece) || matches!(piece.key, Key::Wait(_));
-        if waits && piece.begin_ns >= since_ns {
-            piece.key = Key::Quota;
         }
     }
 }
@@ -249,7 +225,7 @@ impl Namer<'_> {
             Doing::Handler(What::Nmi) => Key::Nmi,
             Doing::Handler(What::Softirq(vector)) => self.put_aside(slice, vector),
             Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
-            Doing::SoftirqPending if version.stop => Key::Stop(ran),
+            Doing::SoftirqPending if self.model.tasks.is_stop(version) => Key::Stop(ran),
             Doing::SoftirqPending => {
                 let short = self.phase.end_ns - self.phase.begin_ns <= SWITCH_MAX_NS;
                 if short {
@@ -261,12 +237,12 @@ impl Namer<'_> {
             Doing::Delivery { waker: What::Edge } if idle => Key::Idle,
             Doing::Delivery { waker: What::Edge } => self
                 .section(slice)
-                .map_or(Key::Delivery, Key::InterruptsOff),
+                .map_or(Key::Delivery, |place| self.interrupts_off(place)),
             Doing::Delivery { .. } => Key::Delivery,
             Doing::Waiting { tid, .. } | Doing::Running { tid } if version.tid.0 == tid => {
                 self.itself(slice)
             }
-            Doing::Waiting { .. } if version.stop => Key::Stop(ran),
+            Doing::Waiting { .. } if self.model.tasks.is_stop(version) => Key::Stop(ran),
             Doing::Waiting { prio, .. } => {
                 let lower = idle || prio.is_real_time() && prio.beats(version.prio);
                 if lower {
@@ -282,7 +258,7 @@ impl Namer<'_> {
     }
 
     /// Since when the waiting task's control group had no quota left, if it had none.
-    fn quota_used_up(&self) -> Option<i64> {
+    fn quota_used_up(&self) -> Option<(i64, Prio)> {
         let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
             return None;
         };
@@ -291,7 +267,7 @@ impl Namer<'_> {
         let mut mine = records
             .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
         let first = mine.next().filter(|_| !prio.is_real_time())?;
-        Some(first.begin.as_ns().max(self.phase.begin_ns))
+        Some((first.begin.as_ns().max(self.phase.begin_ns), prio))
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.
@@ -349,6 +325,9 @@ impl Namer<'_> {
         let in_wait = slice.begin_ns >= self.phase.begin_ns + guard_ns;
         let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time();
         self.passed_over |= picked;
+        if self.changed_below(slice, idle) {
+            return Key::Unexplained(Reason::RankChanged);
+        }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
         if throttled || self.passed_over {
             return Key::Throttled((!idle).then_some(slice.task.0));
@@ -357,7 +336,7 @@ impl Namer<'_> {
             return Key::Idle;
         }
         if let Some(place) = self.section(slice) {
-            return Key::InterruptsOff(place);
+            return self.interrupts_off(place);
         }
         let tid = self
             .model
@@ -370,10 +349,27 @@ impl Namer<'_> {
             here && begin_ns < slice.end_ns && slice.begin_ns < off.time.as_ns() + SKEW_MAX_NS
         });
         match seen {
-            Some(_) => Key::PreemptionOff(slice.task.0, seen),
             None if slice.occupant.is_open() => Key::Unexplained(Reason::RankUnknown),
-            None => Key::Lower(slice.task.0),
+            seen => Key::Lower(slice.task.0, seen),
         }
+    }
+
+    /// Whether the waiting task had another rank when it came on the CPU, with which the one that
+    /// has it goes first: nothing says when it changed.
+    fn changed_below(&self, slice: &Slice, idle: bool) -> bool {
+        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+            return false;
+        };
+        let timeline = self.model.timeline(self.cpu);
+        let version = |id| self.model.tasks.version(id);
+        let came = timeline.and_then(|line| version(line.at(self.phase.end_ns).task));
+        let Some(came) = came.filter(|came| came.tid.0 == tid) else {
+            return false;
+        };
+        let came = came.came.and_then(version).unwrap_or(came);
+        let ran = version(slice.task);
+        let still = |ran: &Version| came.prio.is_real_time() && came.prio.beats(ran.prio);
+        !idle && came.prio != prio && !ran.is_some_and(still)
     }
 
     /// The late timer that shows that all of a slice passed with interrupts off: one that expired
@@ -393,8 +389,28 @@ impl Namer<'_> {
         })
     }
 
+    /// By how much the timer's clock was set while the timer seemed to be pending, if it was.
+    fn clock_was_set(&self) -> Option<Duration> {
+        let span_ns = self.phase.begin_ns..self.phase.end_ns + CALLBACK_NS_MAX;
+        let mut sets = self.model.clock_sets.iter();
+        let set = sets.find(|(time_ns, _)| span_ns.contains(time_ns))?;
+        // By less than it is late, the rest is not the clock's.
+        let late = Duration::from_ns(self.phase.end_ns - self.phase.begin_ns);
+        (set.1.share_of(late) >= CLOCK_SHARE_MIN).then_some(set.1)
+    }
+
+    /// The code that a late timer interrupted kept interrupts off, unless something speaks for
+    /// another reason.
+    fn interrupts_off(&self, place: usize) -> Key {
+        let instead = host::instead_of_section(self.model, place);
+        instead.map_or(Key::InterruptsOff(place), Key::Unexplained)
+    }
+
     /// A timer is pending and no handler runs.
     fn late_timer(&self, idle: bool) -> Key {
+        if let Some(by) = self.clock_was_set() {
+            return Key::Unexplained(Reason::ClockSet(by));
+        }
         let entry = Instant::from_ns(self.phase.end_ns);
         let expiry = Instant::from_ns(self.phase.begin_ns);
         // An interrupt has one record, that of its first timer. One that expired earlier, and was
@@ -438,52 +454,8 @@ impl Namer<'_> {
             Mode::Kernel if is_behind_interrupt(&late.stack) => {
                 Key::Unexplained(Reason::LateTimerBehindInterrupt)
             }
-            Mode::Kernel if section_function(&late.stack).is_some() => Key::InterruptsOff(place),
+            Mode::Kernel if section_function(&late.stack).is_some() => self.interrupts_off(place),
             Mode::Kernel => Key::Unexplained(Reason::LateTimerWithoutStack),
-        }
-    }
-
-    /// The hit that ended this wait and whose stacks show what `task` did. Kernels that do not tell
-    /// when need-resched is set have no other record of it.
-    fn kept(&self, task: u32) -> Option<usize> {
-        let tid = self.model.tasks.version(VersionId(task))?.tid;
-        let end = Instant::from_ns(self.phase.end_ns);
-        self.model.evidence.hits.iter().position(|hit| {
-            let here = hit.steps.last().is_some_and(|step| step.cpu == self.cpu);
-            let now = (hit.end - end).as_ns().abs() <= SKEW_MAX_NS;
-            // The model that believes most; the one in force decides later.
-            let shown = || kept_function(self.model, hit, tid, PreemptionModel::Full).is_some();
-            here && now && shown()
-        })
-    }
-
-    /// Gives their names to pieces whose name depends on their sum.
-    fn settle(&self, pieces: &mut [Piece]) {
-        let sum_ns = |of: fn(&Key) -> bool| -> i64 {
-            let those = pieces.iter().filter(|piece| of(&piece.key));
-            those.map(|piece| piece.end_ns - piece.begin_ns).sum()
-        };
-        let lower_ns = sum_ns(|key| matches!(key, Key::Lower(_)));
-        let idle_ns = sum_ns(|key| matches!(key, Key::Idle));
-        let moved = matches!(
-            self.phase.doing,
-            Doing::Waiting {
-                since: Since::Migration,
-                ..
-            }
-        );
-        let short = if moved { Key::Migration } else { Key::Switch };
-        for piece in pieces {
-            piece.key = match piece.key {
-                Key::Lower(_) if lower_ns <= SWITCH_MAX_NS => short,
-                Key::Lower(task) => self
-                    .kept(task)
-                    .map_or(Key::PreemptionOff(task, None), |hit| Key::Kept(task, hit)),
-                Key::Idle if moved && idle_ns <= SWITCH_MAX_NS => Key::Migration,
-                Key::Idle if idle_ns <= IDLE_EXIT_MAX_NS => Key::IdleExit,
-                Key::Idle => Key::Unexplained(Reason::LongIdle),
-                other => other,
-            };
         }
     }
 }

@@ -3,11 +3,11 @@
 use event::Tid;
 use event::evidence::{Hit, PreemptionModel, PreemptionOff, StepKind, TaskRef};
 
-use crate::evidence::{
-    interrupted_function, section_function, section_that_ended, was_interrupted, was_preempted,
-};
 use crate::model::{Model, VersionId};
 use crate::naming::{Key, SKEW_MAX_NS};
+use crate::stacks::{
+    interrupted_function, section_function, section_that_ended, was_interrupted, was_preempted,
+};
 use crate::term::{Reason, TermKind};
 
 /// The public name; `target` is the tid whose activation it is.
@@ -75,7 +75,7 @@ pub(crate) fn public(
         Key::Switch => TermKind::Switch,
         Key::Unexplained(reason) => TermKind::Unexplained(reason),
         // Settled before; never left.
-        Key::Lower(_) | Key::Idle => unknown(),
+        Key::Lower(..) | Key::Idle => unknown(),
     }
 }
 

@@ -37,6 +37,17 @@ pub enum Reason {
     UnknownRunQueue,
     /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
     RankUnknown,
+    /// The clock of the timer was set forward by so much: it expired by that.
+    ClockSet(Duration),
+    /// The waiting task had another rank in the end, and nothing says since when.
+    RankChanged,
+    /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
+    /// the scheduler left it the CPU, or the interrupt came late.
+    LeftInUserCode,
+    /// A task of a lower rank had the CPU, and shortly before the scheduler had preferred such.
+    PerhapsLimited,
+    /// The quota of the waiting task's group had been used up, and nothing says when it was back.
+    QuotaEndUnknown,
     /// The scheduler's state and the trace contradict each other there.
     Contradiction,
     /// The chain's steps were cut here.
@@ -50,6 +61,9 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
+            Reason::ClockSet(by) => {
+                return write!(f, "the clock of its timer was set by {by:#}");
+            }
             Reason::LateTimerBelowFloor(floor) => {
                 return write!(
                     f,
@@ -68,6 +82,10 @@ impl fmt::Display for Reason {
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
             Reason::RankUnknown => "the rank of the task that ran was not seen",
+            Reason::RankChanged => "the rank of the task that waited changed meanwhile",
+            Reason::LeftInUserCode => "user code of a lower rank ran on, nothing says why",
+            Reason::PerhapsLimited => "perhaps a limit on real-time tasks was at work",
+            Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
             Reason::MissingSteps => "steps of the chain are missing",
             Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",

@@ -5,7 +5,9 @@ use trace::TraceInfo;
 
 use crate::advice;
 use crate::diagnose::{is_virtual, steal_is_unreported};
+use crate::excluded::excluded;
 use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
+use crate::host;
 use crate::model::Model;
 use crate::signature;
 use crate::term::{Sum, TermKind, off_or_not};
@@ -66,6 +68,12 @@ fn culprits(late: &LateActivation) -> Vec<Culprit> {
 /// had the CPU had it, whoever slowed it down.
 fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Option<String> {
     let (duration, stolen) = (first.duration, late.stolen_max);
+    if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
+        let unseen = late.unseen_max;
+        return Some(format!(
+            "for {unseen} of it no CPU shows that the machine did not stand still"
+        ));
+    }
     let had_cpu = matches!(
         first.kind,
         TermKind::RunQueueWait { .. }
@@ -92,6 +100,46 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
     still.then(|| format!("the machine is virtual, and may have stood still for {duration}"))
 }
 
+/// For how long, in one piece, the machine may have stood still in the first cause: other CPUs say
+/// so, or, where a timer was late on a virtual machine, no CPU shows the contrary.
+pub(crate) fn unseen_max(model: &Model, late: &LateActivation) -> Duration {
+    let culprits = culprits(late);
+    let Some(first) = culprits.first() else {
+        return Duration::ZERO;
+    };
+    let span = (first.range.begin.as_ns(), first.range.end.as_ns());
+    let said = host::stood_still(model, first.cpu, span);
+    // A timer's lateness begins whatever runs; the others need a stall in the few microseconds that
+    // they really took.
+    match first.kind {
+        TermKind::InterruptsOff { .. } if model.is_virtual => {
+            said.max(model.unseen_max(first.cpu, span))
+        }
+        TermKind::Steal => Duration::ZERO,
+        _ => said,
+    }
+}
+
+/// The kernel's own work, which may be a short one during which a host stood still.
+fn is_kernels_own(first: &Culprit) -> bool {
+    matches!(
+        first.kind,
+        TermKind::InterruptsOff { .. }
+            | TermKind::PreemptionOff { .. }
+            | TermKind::Nmi
+            | TermKind::Hardirq { .. }
+            | TermKind::Softirq { .. }
+            | TermKind::StopClass { .. }
+    )
+}
+
+/// Whether the task waited for less than the watch's threshold: the rest was others' time, before
+/// it waited for them.
+fn is_in_time(late: &LateActivation) -> bool {
+    let threshold = late.hit.as_ref().map(|hit| hit.threshold);
+    threshold.is_some_and(|threshold| late.latency() < threshold)
+}
+
 /// What a verdict says where nobody can tell a long section from a short one in which the host
 /// stood still.
 const UNWITNESSED: &str = " (The hypervisor below reports no steal, and no other CPU shows \
@@ -100,22 +148,17 @@ const UNWITNESSED: &str = " (The hypervisor below reports no steal, and no other
 /// Whether `first` is the kernel's own work, which may have been a short one while a hypervisor
 /// that does not report it ran somebody else, and no other CPU's beats would show that.
 fn is_unwitnessed(model: &Model, info: &TraceInfo, first: &Culprit) -> bool {
-    let kernels_own = matches!(
-        first.kind,
-        TermKind::InterruptsOff { .. }
-            | TermKind::PreemptionOff { .. }
-            | TermKind::Nmi
-            | TermKind::Hardirq { .. }
-            | TermKind::Softirq { .. }
-            | TermKind::StopClass { .. }
-    );
     let span = (first.range.begin.as_ns(), first.range.end.as_ns());
-    kernels_own && steal_is_unreported(info) && !model.would_show_stillness(first.cpu, span)
+    is_kernels_own(first)
+        && steal_is_unreported(info)
+        && !model.would_show_stillness(first.cpu, span)
 }
 
 /// Whether the evidence carries a verdict that begins with `first`.
 fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit>) -> bool {
-    let Some(first) = first else { return false };
+    let Some(first) = first.filter(|_| !is_in_time(late)) else {
+        return false;
+    };
     if hypervisor(info, late, first).is_some() {
         return false;
     }
@@ -160,10 +203,12 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         sentence += UNWITNESSED;
     }
     let advice = if conclusive {
-        advice::advise(info, late, &culprits)
+        advice::advise(model, info, late, &culprits)
     } else {
         vec![]
     };
+    let carried = culprits.first().filter(|_| conclusive);
+    let excluded = carried.map(|first| excluded(model, info, late, first));
     let range = TimeRange {
         begin: late.origin,
         end: late.end,
@@ -177,6 +222,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         range,
         stacks,
         mutexes,
+        excluded: excluded.unwrap_or_default(),
         advice,
     }
 }
@@ -218,6 +264,14 @@ fn sentence(
             late.cpu
         );
     }
+    if is_in_time(late) {
+        return format!(
+            "{task} was not late on {}: it slept until {} before it ran, and what others did \
+             before that is not its latency.",
+            late.cpu,
+            late.latency()
+        );
+    }
     let head = format!("{task} {} on {}", what_happened(late, waits), late.cpu);
     let clauses: Vec<_> = culprits
         .iter()
@@ -237,9 +291,9 @@ fn sentence(
     if conclusive {
         return format!("{head}: {clauses}; {unexplained} are unexplained{reason}.");
     }
-    let stolen = culprits
-        .first()
-        .and_then(|first| hypervisor(info, late, first));
+    let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
+    let stolen = culprits.first().filter(carries);
+    let stolen = stolen.and_then(|first| hypervisor(info, late, first));
     if is_own_work(late) {
         let others = culprits
             .iter()

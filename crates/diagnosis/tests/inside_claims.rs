@@ -188,6 +188,145 @@ fn a_sleep_inside_the_work_is_what_the_kernel_says_of_it() {
     sleeps(0, &["msleep+0x1"], why);
 }
 
+/// A sleep for the kernel's own lock, as a page fault or a system call leads to.
+const MMAP_LOCK: [&str; 4] = [
+    "schedule+0x23",
+    "rwsem_down_read_slowpath+0x11",
+    "lock_mm_and_find_vma+0x8",
+    "exc_page_fault+0x7e",
+];
+
+#[test]
+fn a_lock_without_a_known_owner_is_that_of_who_lets_go_of_it_since_it_slept_last() {
+    let sleeps = |on: i64, stack: &[&'static str]| {
+        let trace = activated().at(1100).blocked(VICTIM, on, None, stack);
+        trace.block(VICTIM, OWNER)
+    };
+    let rest = [
+        ("own run", 140),
+        ("switch", 9),
+        ("interrupt: local timer", 2),
+        ("wake-up delivery", 1),
+    ];
+    let held = |expect: &[(&str, i64)], trace: SyntheticTrace, end_us: i64| {
+        let expect: Vec<_> = expect.iter().chain(&rest).copied().collect();
+        check(ends(trace, VICTIM, end_us), VICTIM, &expect);
+    };
+    let owner = "lock held by owner (tid 200, rt 30)";
+    let unknown = "unexplained: it waited for a lock, nothing proves whose";
+    // The kernel's lock, and a futex in which no owner is written.
+    for (on, stack) in [(0, &MMAP_LOCK[..]), (MUTEX, &[][..]), (LOCK, &[][..])] {
+        held(&[(owner, 2000)], released(sleeps(on, stack).at(3100)), 3152);
+        // It slept until 2 ms: whose the lock was then nobody knows.
+        let slept = sleeps(on, stack).at(1500).block(OWNER, Task::IDLE).at(2100);
+        let slept = slept
+            .irq(9, "eth0")
+            .wake(OWNER)
+            .irq_end(9)
+            .run(OWNER)
+            .at(3100);
+        first_two(ends(released(slept), VICTIM, 3152), [unknown, owner]);
+        // Another one runs ahead of it: the inversion has both names.
+        let put_aside = sleeps(on, stack).at(1500).wake(MIDDLE).after(1);
+        let put_aside = put_aside.preempt(OWNER, MIDDLE).at(6502);
+        let put_aside = put_aside.block(MIDDLE, OWNER).at(7000);
+        let inversion =
+            "lock held by owner (tid 200, rt 30), put aside for middle (tid 300, rt 40)";
+        held(
+            &[(inversion, 5000), (owner, 900)],
+            released(put_aside),
+            7052,
+        );
+        // Nobody lets go of it but an interrupt.
+        let trace = sleeps(on, stack)
+            .at(3100)
+            .irq(24, "disk")
+            .wake(VICTIM)
+            .irq_end(24);
+        let trace = ends(
+            trace.after(1).preempt(OWNER, VICTIM).after(50),
+            VICTIM,
+            3152,
+        );
+        first_two(trace, [unknown, "own run"]);
+    }
+}
+
+/// The names of the two largest terms.
+fn first_two(trace: SyntheticTrace, expect: [&str; 2]) {
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let terms = &diagnosis.activations[0].ledger.terms;
+    let names: Vec<_> = terms.iter().map(|term| term.kind.to_string()).collect();
+    assert_eq!(names[..2], expect);
+}
+
+#[test]
+fn an_inversion_without_a_known_owner_gets_its_advice() {
+    let trace = activated().at(1100).blocked(VICTIM, MUTEX, None, &[]);
+    let trace = trace.block(VICTIM, OWNER).at(1500).wake(MIDDLE).after(1);
+    let trace = trace
+        .preempt(OWNER, MIDDLE)
+        .at(6502)
+        .block(MIDDLE, OWNER)
+        .at(7000);
+    let trace = ends(released(trace), VICTIM, 7052);
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let verdict = diagnosis.verdict().expect("a verdict");
+    assert_eq!(
+        verdict.advice[0].rule, "inherit-priority",
+        "{}",
+        verdict.sentence
+    );
+}
+
+#[test]
+fn a_clock_that_was_set_is_said_and_nobody_is_accused() {
+    // The victim sleeps by the wall clock, for 10 ms each time; before the third time the clock is
+    // set.
+    let wall_ns: i64 = 1_700_000_000_000_000_000;
+    let expire = |trace: SyntheticTrace, us: i64, set_ns: i64| {
+        let now = Value::Signed(wall_ns + us * 1_000 + set_ns);
+        let timer = [("hrtimer", Value::Unsigned(0x2000)), ("now", now)];
+        let trace = trace
+            .at(us)
+            .late_timer(us - set_ns / 1_000, Task::IDLE, 2, 0, &[]);
+        let trace = trace
+            .timer_irq()
+            .event("timer_hrtimer_expire_entry", &timer);
+        let trace = trace.wake(VICTIM).hrtimer_done(0x2000).timer_irq_end();
+        trace.after(5).run(VICTIM).after(100)
+    };
+    let check = |set_ns: i64, says: bool| {
+        let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
+        let trace = expire(trace, 500_000, 0).block(VICTIM, Task::IDLE);
+        let trace = expire(trace, 510_000, set_ns);
+        // The watch says when the timer expired by the clock as it is now.
+        let woken_us = 510_000;
+        let steps = [
+            ((woken_us - 400_000) * 1_000, 1, 0, 0x2000),
+            (woken_us * 1_000, 3, 0, -1),
+            (woken_us * 1_000, 4, 0, 0x2000),
+            (woken_us * 1_000, 7, 0, VICTIM.tid),
+            ((woken_us + 6) * 1_000, 8, 0, VICTIM.tid),
+        ];
+        let trace = trace.at(woken_us + 6).hit(1, VICTIM, Task::IDLE, &steps);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict");
+        assert!(!verdict.conclusive, "{}", verdict.sentence);
+        let sentence = &verdict.sentence;
+        assert_eq!(
+            sentence.contains("the clock of its timer was set by"),
+            says,
+            "{sentence}"
+        );
+    };
+    check(400_000_000, true);
+    check(0, false);
+    // Another clock, and a little adjustment.
+    check(37_000_000_000, false);
+    check(300_000, false);
+}
+
 #[test]
 fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
     let victim = Task::fair(100, "victim");
@@ -215,16 +354,82 @@ fn a_quota_holds_a_task_whoever_runs_until_the_cpu_has_idled() {
     };
     let waits = "run-queue wait behind other (tid 300, nice 0)";
     let quota = "CPU quota of its control group used up";
-    let expect = [(quota, 78_999), (waits, 10_000), ("wake-up delivery", 1)];
+    let unknown = "unexplained: nothing says when the quota of its group was back";
+    let expect = [(quota, 78_999), (unknown, 10_000), ("wake-up delivery", 1)];
     check(held(1000), victim, &expect);
     // Used up while it waited already.
     let expect = [
         (quota, 65_000),
-        (waits, 15_000),
+        (unknown, 10_000),
         ("unexplained: the CPU stayed idle", 8_999),
+        (waits, 5_000),
         ("wake-up delivery", 1),
     ];
     check(held(15_000), victim, &expect);
+}
+
+/// A fair victim whose quota is used up at 1 ms waits while `runs` (who, until which millisecond)
+/// have the CPU: the names of its two largest terms.
+fn out_of_quota(runs: &[(Task, i64)], expect: [(&str, i64); 2]) {
+    let victim = Task::fair(100, "victim");
+    let first = runs[0].0;
+    let trace = SyntheticTrace::new()
+        .at(10)
+        .block(victim, Task::IDLE)
+        .at(500)
+        .run(first);
+    let mut trace = trace.at(1_000).throttled(1_000, victim).wake(victim);
+    let (mut running, mut from_ms) = (first, 1);
+    for (task, until_ms) in runs {
+        if task.tid != running.tid {
+            trace = trace.preempt(running, *task);
+            running = *task;
+        }
+        // Ticks cut a run into pieces.
+        for us in (from_ms..*until_ms).map(|ms| ms * 1_000 + 500) {
+            trace = trace.at(us).timer_irq().timer_irq_end();
+        }
+        from_ms = *until_ms;
+        trace = trace.at(from_ms * 1_000);
+    }
+    let trace = trace.preempt(running, victim);
+    let query = Query {
+        tasks: TaskFilter::from(Tid(victim.tid)),
+        worst: 1,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("the trace can be diagnosed");
+    let terms = &diagnosis.activations[0].ledger.terms;
+    let named = |term: &diagnosis::Term| (term.kind.to_string(), term.duration.as_ns() / 1_000_000);
+    let found: Vec<_> = terms.iter().map(named).collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|(name, ms)| (name.as_str(), *ms))
+        .collect();
+    assert_eq!(found[..2], expect);
+}
+
+#[test]
+fn a_bystander_that_runs_while_the_quota_is_used_up_is_not_the_cause() {
+    let (innocent, other) = (Task::fair(300, "innocent"), Task::fair(301, "other"));
+    let (quota, unknown) = (
+        "CPU quota of its control group used up",
+        "unexplained: nothing says when the quota of its group was back",
+    );
+    // No runnable task of its weight waits for so long.
+    out_of_quota(&[(innocent, 51)], [(quota, 39), (unknown, 10)]);
+    let late_turns = [(innocent, 41), (other, 44), (innocent, 47)];
+    out_of_quota(&late_turns, [(quota, 29), (unknown, 16)]);
+    // It may have had its turn behind these.
+    let turns = [(innocent, 5), (other, 10), (innocent, 15)];
+    out_of_quota(&turns, [(unknown, 13), ("wake-up delivery", 0)]);
+    // A favoured one may run on while it waits.
+    let favoured = Task::nice(302, "favoured", -20);
+    out_of_quota(&[(favoured, 51)], [(unknown, 49), ("wake-up delivery", 0)]);
+    // Whatever is real-time would have run ahead of it.
+    let real_time = Task::rt(303, "hog", 60);
+    let behind = "run-queue wait behind hog (tid 303, rt 60)";
+    out_of_quota(&[(real_time, 51)], [(behind, 49), ("wake-up delivery", 0)]);
 }
 
 #[test]

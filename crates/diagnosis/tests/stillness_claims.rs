@@ -2,7 +2,7 @@
 //! what a host that stood still took, and a real section keeps its name.
 
 use diagnosis::{Query, TaskFilter, Verdict, diagnose};
-use event::Tid;
+use event::{Tid, Value};
 use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
@@ -113,17 +113,178 @@ fn a_cpu_on_which_something_happened_did_not_stand_still_with_the_others() {
     assert!(!sentence.contains(STILL), "{sentence}");
 }
 
+const UNSEEN: &str = "no CPU shows that the machine did not stand still";
+
 #[test]
-fn where_no_other_cpu_can_tell_the_verdict_stands_and_says_so() {
-    check(served(begun()), true, CAVEAT, STILL);
+fn a_section_during_which_no_other_cpu_did_anything_accuses_nobody() {
+    check(served(begun()), false, UNSEEN, CAVEAT);
     // Its beats are not in the trace: their absence means nothing.
-    check(served(beating()), true, CAVEAT, STILL);
+    check(served(beating()), false, UNSEEN, STILL);
     let alone = beating().environment("rtscope_heartbeat_cpus", "0");
-    check(served(beats(alone, 1_000, EXPIRY_US)), true, CAVEAT, STILL);
+    check(served(beats(alone, 1_000, EXPIRY_US)), false, UNSEEN, STILL);
+    // A host that reports steal reports none of some stalls.
+    let reported = begun().environment("rtscope_steal", "reported");
+    check(served(reported), false, UNSEEN, CAVEAT);
 }
 
 #[test]
-fn a_hypervisor_that_reports_steal_needs_no_caveat() {
-    let trace = begun().environment("rtscope_steal", "reported");
+fn a_section_during_which_another_cpu_was_busy_keeps_its_name() {
+    let other = Task::fair(400, "other");
+    let check_busy = |busy: fn(SyntheticTrace, Task, i64) -> SyntheticTrace| {
+        let mut trace = begun().environment("rtscope_steal", "reported");
+        trace = trace.cpu(1).at(500).run(other);
+        for us in (EXPIRY_US - 9_000..SERVED_US).step_by(10_000) {
+            trace = busy(trace.cpu(1).at(us), other, us);
+        }
+        check(served(trace), true, NAMED, CAVEAT);
+    };
+    check_busy(|trace, other, _| trace.preempt(other, FAIR).after(9).block(FAIR, other));
+    check_busy(|trace, _, _| trace.irq(9, "eth0").after(3).irq_end(9));
+    check_busy(|trace, _, us| {
+        trace.event(
+            "page_fault_user",
+            &[("address", Value::Unsigned(us as u64))],
+        )
+    });
+}
+
+#[test]
+fn where_there_is_no_other_cpu_the_verdict_stands_and_says_so() {
+    let trace = SyntheticTrace::new()
+        .environment("rtscope_virtualised", "1")
+        .environment("rtscope_steal", "not reported")
+        .at(20)
+        .block(VICTIM, FAIR)
+        .hrtimer_start(0x1000, EXPIRY_US);
+    check(served(trace), true, CAVEAT, UNSEEN);
+}
+
+#[test]
+fn on_bare_metal_a_section_needs_no_witness() {
+    let trace = SyntheticTrace::new()
+        .cpu(1)
+        .at(10)
+        .block(FAIR, Task::IDLE)
+        .cpu(0)
+        .at(20)
+        .block(VICTIM, FAIR)
+        .hrtimer_start(0x1000, EXPIRY_US);
     check(served(trace), true, NAMED, CAVEAT);
+}
+
+/// CPU 1's timer expires a little before the victim's and is served a little before it.
+fn other_was_late(mode: i64, steal_us: i64, stack: &[&'static str], begin_us: i64) -> Verdict {
+    let other = Task::fair(400, "other");
+    let mut trace = begun().environment("rtscope_steal", "reported");
+    trace = trace.cpu(1).at(500).run(other).at(SERVED_US - 200);
+    trace = trace.late_timer(begin_us, other, mode, steal_us, stack);
+    verdict(served(trace.timer_irq().after(3).timer_irq_end()))
+}
+
+#[test]
+fn another_cpus_late_timer_of_the_same_time_shows_what_the_host_did() {
+    let check = |mode: i64, steal_us: i64, stack: &[&'static str], says: &str| {
+        let verdict = other_was_late(mode, steal_us, stack, EXPIRY_US - 300);
+        let sentence = verdict.sentence;
+        assert!(!verdict.conclusive && sentence.contains(says), "{sentence}");
+    };
+    // Nothing that it ran keeps interrupts off.
+    check(1, 0, &[], STILL);
+    check(2, 0, &[], STILL);
+    check(3, 0, &[], STILL);
+    check(
+        0,
+        0,
+        &["exc_page_fault+0xd7", "asm_exc_page_fault+0x22"],
+        STILL,
+    );
+    // The host took that CPU, by its own account.
+    check(0, 60_000, &SECTION, "perhaps the hypervisor's doing");
+    // Both had interrupts off, one perhaps waiting for the other: nobody saw that they ran.
+    check(0, 0, &SECTION, UNSEEN);
+}
+
+#[test]
+fn another_cpus_short_lateness_within_a_section_says_nothing_of_it() {
+    let verdict = other_was_late(1, 0, &[], SERVED_US - 300);
+    assert!(!verdict.sentence.contains(STILL), "{}", verdict.sentence);
+}
+
+#[test]
+fn a_cpu_that_waits_for_a_lock_with_interrupts_off_is_not_to_blame() {
+    let contended = |begin_us: i64, end_us: i64, flags: u64| {
+        let mut trace = begun();
+        for us in (EXPIRY_US..SERVED_US).step_by(5_000) {
+            trace = trace.cpu(1).at(us).irq(9, "eth0").after(3).irq_end(9);
+        }
+        let flags = [
+            ("lock_addr", Value::Unsigned(7)),
+            ("flags", Value::Unsigned(flags)),
+        ];
+        let end = [("lock_addr", Value::Unsigned(7)), ("ret", Value::Signed(0))];
+        let trace = trace.cpu(0).at(begin_us).event("contention_begin", &flags);
+        served(trace.at(end_us).event("contention_end", &end))
+    };
+    let owner = "it waited for a lock, nothing proves whose";
+    check(
+        contended(EXPIRY_US - 50, SERVED_US - 50, 1),
+        false,
+        owner,
+        CAVEAT,
+    );
+    // Not for all of the time, and not with the CPU in hand.
+    check(
+        contended(EXPIRY_US - 50, EXPIRY_US + 50, 1),
+        true,
+        NAMED,
+        owner,
+    );
+    check(
+        contended(EXPIRY_US - 50, SERVED_US - 50, 2),
+        true,
+        NAMED,
+        owner,
+    );
+}
+
+#[test]
+fn a_late_timer_at_the_entry_of_a_page_fault_shows_user_code() {
+    let trace = beats(beating(), 1_000, SERVED_US).cpu(0).at(SERVED_US);
+    let stack = ["exc_page_fault+0xd7", "asm_exc_page_fault+0x22"];
+    let trace = trace.late_timer(EXPIRY_US, FAIR, 0, 0, &stack);
+    let trace = trace.timer_irq().hrtimer_expire(0x1000).wake(VICTIM);
+    let trace = trace.hrtimer_done(0x1000).after(4).timer_irq_end();
+    let trace = trace.after(2).preempt(FAIR, VICTIM);
+    check(trace, false, "while user code ran", CAVEAT);
+}
+
+/// A hog runs ahead of the victim until `SERVED_US`, and CPU 1's timer, in user code, was late for
+/// `late_us` before that.
+fn behind_hog(hog_us: i64, late_us: i64) -> Verdict {
+    let (hog, other) = (Task::rt(200, "hog", 60), Task::fair(400, "other"));
+    let trace = begun().cpu(1).at(500).run(other);
+    let trace = trace.cpu(0).at(SERVED_US - hog_us - 10).preempt(FAIR, hog);
+    let trace = trace
+        .at(SERVED_US - hog_us)
+        .irq(9, "eth0")
+        .wake(VICTIM)
+        .irq_end(9);
+    let trace = trace.cpu(1).at(SERVED_US - 10);
+    let trace = trace.late_timer(SERVED_US - late_us, other, 1, 0, &[]);
+    let trace = trace.timer_irq().after(3).timer_irq_end();
+    verdict(trace.cpu(0).at(SERVED_US).block(hog, VICTIM))
+}
+
+#[test]
+fn a_hog_is_not_blamed_for_what_the_host_took_while_it_had_the_cpu() {
+    let check = |hog_us: i64, late_us: i64, conclusive: bool| {
+        let verdict = behind_hog(hog_us, late_us);
+        assert_eq!(verdict.conclusive, conclusive, "{}", verdict.sentence);
+        assert_eq!(verdict.sentence.contains(UNSEEN), !conclusive);
+    };
+    check(7_000, 6_800, false);
+    check(7_000, 6_500, false);
+    // The host took the other CPU for a small part of it only.
+    check(7_000, 300, true);
+    check(50_000, 7_000, true);
 }

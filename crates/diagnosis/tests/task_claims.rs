@@ -126,3 +126,34 @@ fn a_fair_task_called_migration_is_not_of_the_stop_class() {
         diagnosis::Grade::Complete,
     );
 }
+
+/// Something that is called as a thread of the stop class runs ahead of the victim for 4 ms.
+fn behind_migration(stop: Task, before: impl Fn(SyntheticTrace) -> SyntheticTrace) -> String {
+    let trace = before(SyntheticTrace::new().at(5)).at(10).run(stop);
+    let trace = trace.at(1_000).wake(ledger::VICTIM).at(3_000);
+    let trace = trace.at(5_000).preempt(stop, ledger::VICTIM);
+    let ledger = ledger::worst_ledger(trace);
+    ledger.terms[0].kind.to_string()
+}
+
+#[test]
+fn a_program_called_as_the_stop_class_is_known_by_its_user_code_or_its_parent() {
+    let stop = Task::rt(77, "migration/7", 99);
+    let (kthreadd, shell) = (Task::fair(2, "kthreadd"), Task::fair(50, "bash"));
+    let address = [("address", Value::Unsigned(4096))];
+    let kernels = "stop class: migration/7 (tid 77, rt 99)";
+    let programs = "run-queue wait behind migration/7 (tid 77, rt 99)";
+    assert_eq!(behind_migration(stop, |trace| trace), kernels);
+    assert_eq!(behind_migration(stop, |t| t.fork(kthreadd, stop)), kernels);
+    assert_eq!(behind_migration(stop, |t| t.fork(shell, stop)), programs);
+    let calls = |t: SyntheticTrace| t.run(stop).call("read").block(stop, Task::IDLE);
+    assert_eq!(behind_migration(stop, calls), programs);
+    let faults = |t: SyntheticTrace| {
+        let trace = t.run(stop).event("page_fault_user", &address);
+        trace.block(stop, Task::IDLE)
+    };
+    assert_eq!(behind_migration(stop, faults), programs);
+    // A kernel that hides switches seems to have its own threads run user code.
+    let hidden = |t: SyntheticTrace| faults(t.fork(kthreadd, stop));
+    assert_eq!(behind_migration(stop, hidden), kernels);
+}

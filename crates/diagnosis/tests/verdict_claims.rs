@@ -136,8 +136,6 @@ fn a_storm_of_short_tasks_of_one_name_is_one_culprit() {
             r"for tid in $(pgrep -w -x 'sh \[1\]'); do taskset -pc 1 $tid; done",
             r"for tid in $(pgrep -w -x 'sh \[1\]'); do chrt -r -p 49 $tid; done",
             "taskset -pc 0,1 100",
-            "taskset -pc 1 200",
-            "chrt -r -p 49 200",
         ],
     );
 }
@@ -177,7 +175,7 @@ fn a_victim_that_nothing_can_go_below_is_advised_to_rise() {
         &[
             "taskset -pc 1 200",
             "renice -n 19 -p 200",
-            "chrt -f -p 10 100",
+            "renice -n -20 -p 100",
         ],
     );
 }

@@ -10,6 +10,7 @@
 
 mod csv;
 mod ctf_sink;
+mod formats;
 mod json;
 mod output;
 mod perfetto;
@@ -18,4 +19,5 @@ mod sink;
 mod tables;
 mod value;
 
-pub use sink::{Format, Sink, sink};
+pub use formats::{Format, sink};
+pub use sink::Sink;

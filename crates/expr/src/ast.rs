@@ -24,15 +24,6 @@ impl PartialEq for Source {
 }
 
 impl Expr {
-    /// Reads a filter; the language is on one page, `docs/filter.md`.
-    ///
-    /// # Errors
-    /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
-    /// what to write instead.
-    pub fn parse(text: &str) -> event::Result<Expr> {
-        crate::parser::parse(text).map_err(|fault| fault.into_error("filter", text))
-    }
-
     /// An expression of its condition alone.
     pub fn new(root: Cond) -> Expr {
         let text = Source(root.to_string());

@@ -9,6 +9,17 @@ use crate::pattern::Matcher;
 use crate::span::{Fault, Parsed, Span};
 use crate::tokens::{DEPTH_MAX, Tokens, regex, scope, text, too_deep};
 
+impl Expr {
+    /// Reads a filter; the language is on one page, `docs/filter.md`.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
+    /// what to write instead.
+    pub fn parse(text: &str) -> event::Result<Expr> {
+        parse(text).map_err(|fault| fault.into_error("filter", text))
+    }
+}
+
 /// Reads a filter.
 pub(crate) fn parse(source: &str) -> Parsed<Expr> {
     let mut parser = Parser {

@@ -45,6 +45,13 @@ impl Leftover {
         Ok(leftovers)
     }
 
+    /// Removes it where nobody has its files open, and touches nothing of it otherwise: its process
+    /// may live where its number means nothing to us. Whether it is gone.
+    pub fn remove_if_unused(&self) -> bool {
+        // The kernel switches its events off itself.
+        fs::remove_dir(&self.path).is_ok()
+    }
+
     /// Switches its events off and removes it.
     ///
     /// # Errors

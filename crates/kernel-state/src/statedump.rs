@@ -24,6 +24,7 @@ impl Kernel {
                 name,
                 prio,
                 table,
+                ..
             } => {
                 let (tid, pid) = (event.i64(tid) as i32, event.i64(pid) as i32);
                 if let Some(table) = table {

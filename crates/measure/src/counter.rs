@@ -1,6 +1,6 @@
 //! The CPU's own counter, which costs a few nanoseconds to read, and its way to CLOCK_MONOTONIC.
 
-use crate::clock::Clock;
+use host::clock::Clock;
 
 /// How often a reading is repeated for a narrow one: an interrupt may lie inside a wide one.
 const TRIES: usize = 16;

@@ -5,17 +5,14 @@
 //! [`looping`] is npt's: a loop that only reads the counter, and what an event adds to it.
 //! [`preempt`] asks whether the urgent one runs at once: when it is woken, when it waits for a
 //! lock, when a message comes.
-//! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show,
-//! [`shield`] keeps CPUs free for real-time tasks, and gives them back.
-//! [`task`] is what any measurement needs to become a real-time task, [`power`] keeps idle CPUs
-//! from sleeping too deep to wake in time.
+//! [`load`] keeps the machine busy meanwhile, [`tail`] says what a run of some length can show.
+//! What makes a thread a real-time task, and what it sleeps on, is in the crate `host`.
 //!
 //! # Design constraints
 //! - A measuring thread allocates nothing, takes no lock and makes no system call but its sleep;
 //!   whoever reads its figures meanwhile does so without its help.
 //! - Nothing is printed here.
 
-pub mod clock;
 pub mod counter;
 pub mod cyclic;
 pub mod gaps;
@@ -23,10 +20,6 @@ pub mod histogram;
 pub mod load;
 pub mod looping;
 mod nudge;
-pub mod power;
 pub mod preempt;
-pub mod shield;
-pub mod steal;
 pub mod tail;
-pub mod task;
 mod worker;

@@ -6,7 +6,7 @@ use std::sync::Once;
 use std::thread::JoinHandle;
 
 /// Ignored unless somebody handles it, so that one that comes late does no harm.
-pub(crate) const SIGNAL: libc::c_int = libc::SIGURG;
+const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// Does nothing: that it was called ends the sleep.
 extern "C" fn wake_up(_: libc::c_int) {}
@@ -32,4 +32,15 @@ pub(crate) fn nudge<T>(thread: &JoinHandle<T>) {
     }
     // SAFETY: it is not joined yet, as there is a handle to it.
     unsafe { libc::pthread_kill(thread.as_pthread_t(), SIGNAL) };
+}
+
+/// Keeps all other signals from this thread: another one takes them.
+pub(crate) fn block_other_signals() {
+    // SAFETY: the set is filled by the call before its use; nothing else is touched.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigdelset(&raw mut all, SIGNAL);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
 }

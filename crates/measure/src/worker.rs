@@ -5,7 +5,9 @@ use std::thread::JoinHandle;
 
 use event::{Cpu, Error, Result, Tid};
 
-use crate::task::{self, Policy};
+use host::task::{self, Policy};
+
+use crate::nudge;
 
 /// Starts a thread called `name` that does `work`, and waits until it has its CPU and its
 /// priority. Its result is none only when it did not come so far.
@@ -48,7 +50,7 @@ pub(crate) fn start<T: Send + 'static>(
 
 fn prepare(cpu: Option<Cpu>, policy: Policy) -> Result<Tid> {
     // Signals are for the thread that reads.
-    task::block_signals();
+    nudge::block_other_signals();
     if let Some(cpu) = cpu {
         task::stay_on(cpu)?;
     }

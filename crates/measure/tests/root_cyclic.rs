@@ -1,9 +1,9 @@
 //! Real threads on this machine. Needs real-time priorities.
 
 use event::{Cpu, Duration, Error};
-use measure::clock::Clock;
+use host::clock::Clock;
+use host::task::Policy;
 use measure::cyclic::{Plan, Run, ThreadPlan};
-use measure::task::Policy;
 
 fn thread(cpu: u32, policy: Policy, interval: Duration) -> ThreadPlan {
     ThreadPlan {

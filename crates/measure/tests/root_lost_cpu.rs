@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration as StdDuration, Instant};
 
 use event::{Cpu, Duration};
-use measure::clock::Clock;
+use host::clock::Clock;
+use host::task::Policy;
 use measure::counter::Counter;
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
 use measure::preempt::chain::{self, ChainPlan};
 use measure::preempt::inheritance::{self, InheritancePlan, Protocol};
 use measure::preempt::messages::{self, Mechanism, MessagePlan};
-use measure::task::Policy;
 use measure::{cyclic, gaps};
 use rustix::process::Pid;
 use rustix::thread::CpuSet;

@@ -70,6 +70,8 @@ fn verdict_json(verdict: &Verdict) -> Value {
         let stack = stack_json(stack);
         json!({"what": what, "stack": stack})
     };
+    let excluded =
+        |(question, answer): &(&str, String)| json!({"question": question, "answer": answer});
     json!({
         "sentence": verdict.sentence,
         "conclusive": verdict.conclusive,
@@ -77,6 +79,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
         "range": range_json(verdict.range),
         "stacks": verdict.stacks.iter().map(stack).collect::<Vec<_>>(),
         "mutexes": verdict.mutexes.iter().map(mutex_json).collect::<Vec<_>>(),
+        "excluded": verdict.excluded.iter().map(excluded).collect::<Vec<_>>(),
         "advice": verdict.advice.iter().map(advice_json).collect::<Vec<_>>(),
     })
 }
@@ -106,6 +109,7 @@ fn advice_json(advice: &Advice) -> Value {
         "because": advice.because,
         "command": advice.command,
         "then_check": advice.then_check,
+        "alone": advice.alone,
     })
 }
 

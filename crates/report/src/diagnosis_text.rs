@@ -17,6 +17,8 @@ pub struct TextStyle {
     pub color: bool,
     /// The trace as the user named it, for the commands that come next.
     pub trace: Option<String>,
+    /// With what speaks against other causes.
+    pub verbose: bool,
     /// Columns of the terminal, where there is one: tables are cut to it, sentences are not.
     pub columns: Option<usize>,
 }
@@ -153,6 +155,9 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     );
     lines.push(String::new());
     ledger_text(late, &group.verdict, style, lines);
+    if style.verbose {
+        excluded_text(&group.verdict, lines);
+    }
     mutexes_text(&group.verdict, lines);
     stacks_text(&group.verdict, lines);
     advice_text(&group.verdict, lines);
@@ -344,6 +349,15 @@ fn mutexes_text(verdict: &Verdict, lines: &mut Vec<String>) {
     }
 }
 
+fn excluded_text(verdict: &Verdict, lines: &mut Vec<String>) {
+    if !verdict.excluded.is_empty() {
+        lines.push(String::new());
+    }
+    for (question, answer) in &verdict.excluded {
+        lines.push(format!("  {question:<27} {answer}"));
+    }
+}
+
 fn stacks_text(verdict: &Verdict, lines: &mut Vec<String>) {
     for (what, stack) in &verdict.stacks {
         stack_text(what, stack, lines);
@@ -372,7 +386,11 @@ fn advice_text(verdict: &Verdict, lines: &mut Vec<String>) {
         return;
     }
     lines.push(String::new());
-    lines.push("  what to change (any one of these):".to_owned());
+    let which = match verdict.advice.iter().all(|advice| advice.alone) {
+        true => "any one of these",
+        false => "one for each cause",
+    };
+    lines.push(format!("  what to change ({which}):"));
     for advice in &verdict.advice {
         lines.push(format!("    {}", advice.command));
         lines.push(format!("      because {}", advice.because));

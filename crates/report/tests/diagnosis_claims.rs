@@ -24,6 +24,7 @@ fn late_behind_a_hog() -> Diagnosis {
 #[test]
 fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     let style = TextStyle {
+        verbose: false,
         color: false,
         trace: Some("snapshot".into()),
         columns: None,
@@ -60,8 +61,62 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
 }
 
 #[test]
+fn what_speaks_against_other_causes_is_told_when_asked_for_and_always_in_json() {
+    let text = |verbose: bool| {
+        let style = TextStyle {
+            verbose,
+            color: false,
+            trace: None,
+            columns: None,
+        };
+        diagnosis_text(&late_behind_a_hog(), &style)
+    };
+    let expect = "
+
+  why not the host?           nothing says that the machine is virtual
+  why not an interrupt?       those that were recorded took 4.000 us of it, softirqs among them
+  why not a limit or a quota? none was seen at work
+  why not itself?             it did not run in it
+  why not what was not seen?  its evidence is complete, and all of it is explained
+";
+    assert!(text(true).contains(expect), "{}", text(true));
+    assert!(!text(false).contains("why not"));
+    let json = diagnosis_json(&late_behind_a_hog());
+    let excluded = &json["groups"][0]["verdict"]["excluded"];
+    assert_eq!(excluded[0]["question"], "why not the host?", "{json:#}");
+}
+
+#[test]
+fn advice_says_whether_one_of_it_is_enough() {
+    let second = Task::rt(201, "second", 70);
+    let trace = SyntheticTrace::new().at(20).block(VICTIM, HOG).at(1000);
+    let trace = trace
+        .irq(9, "eth0")
+        .after(2)
+        .wake(VICTIM)
+        .after(2)
+        .irq_end(9);
+    let trace = trace.at(5000).block(HOG, second).at(8000);
+    let steps = [(1_000_000, 3, 0, 9), (1_002_000, 7, 0, VICTIM.tid)];
+    let trace = trace.block(second, VICTIM).hit(1, VICTIM, second, &steps);
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("a diagnosis");
+    let style = TextStyle {
+        verbose: false,
+        color: false,
+        trace: None,
+        columns: None,
+    };
+    let text = diagnosis_text(&diagnosis, &style);
+    assert!(
+        text.contains("what to change (one for each cause):"),
+        "{text}"
+    );
+}
+
+#[test]
 fn colour_marks_the_culprit_only_when_asked_for() {
     let style = TextStyle {
+        verbose: false,
         color: true,
         trace: None,
         columns: None,
@@ -79,6 +134,7 @@ fn colour_marks_the_culprit_only_when_asked_for() {
 fn a_narrow_terminal_cuts_bars_first_and_then_names() {
     let check = |columns: usize, expect: &str| {
         let style = TextStyle {
+            verbose: false,
             columns: Some(columns),
             ..TextStyle::default()
         };

@@ -7,7 +7,7 @@ use abi::rings::{self, Entry};
 use event::IntegerMapping;
 
 use crate::layout::shown;
-use crate::table::{EventDescription, FieldDescription, FieldKind, Note, Number, NumberKind};
+use crate::table::{EventDescription, FieldDescription, FieldKind, Note, Number};
 
 /// No event has more fields; the macro that makes descriptions allows fewer.
 const FIELDS_MAX: usize = 64;
@@ -150,7 +150,7 @@ fn described_field(
         (_, Some(number), Some(count)) => FieldKind::Array(number, count),
         (_, Some(number), None) if sequence => FieldKind::Sequence(number),
         (_, Some(number), None) => match labels {
-            Some(labels) if number.is_integer() => {
+            Some(labels) if number.integer().is_some() => {
                 FieldKind::Enumeration(number, fitting(number, labels))
             }
             _ => FieldKind::Number(number),
@@ -172,12 +172,13 @@ fn written_names(field: &FieldDescription) -> [Option<String>; 2] {
 /// refuse a whole trace for one that does not.
 fn fitting(number: Number, labels: Arc<[IntegerMapping]>) -> Arc<[IntegerMapping]> {
     let unused_bits = 64 - u32::from(number.size_bytes) * 8;
-    let fits = |label: &IntegerMapping| match number.kind {
-        NumberKind::Signed => {
+    let is_signed = number.integer().is_some_and(|integer| integer.signed);
+    let fits = |label: &IntegerMapping| match is_signed {
+        true => {
             let range = (i64::MIN >> unused_bits)..=(i64::MAX >> unused_bits);
             label.first <= label.last && range.contains(&label.first) && range.contains(&label.last)
         }
-        _ => {
+        false => {
             let (first, last) = (label.first as u64, label.last as u64);
             first <= last && last <= u64::MAX >> unused_bits
         }

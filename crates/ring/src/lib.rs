@@ -25,9 +25,7 @@ pub use file::{Liveness, RingFile, Switch};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
 pub use records::{Alike, Record, Records};
-pub use table::{
-    EventDescription, FieldDescription, FieldKind, Note, Number, NumberKind, Table, TableProblem,
-};
+pub use table::{EventDescription, FieldDescription, FieldKind, Note, Number, Table, TableProblem};
 pub use window::{Window, overwritten_before, readable};
 
 /// The causes of losses, in the order of their counters.

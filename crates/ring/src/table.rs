@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use abi::numbers::{NUMBERS, NumberKind};
 use abi::rings::{self, Entry, Plain};
-use event::IntegerMapping;
+use event::{FieldType, Integer, IntegerMapping};
 
 use crate::described::{Enumerations, described, enumeration, note};
 
@@ -31,40 +32,26 @@ pub struct Number {
     pub code: u8,
 }
 
-/// What the bytes of a number mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumberKind {
-    /// An integer without a sign.
-    Unsigned,
-    /// An integer with one.
-    Signed,
-    /// An integer that people want to see in hexadecimal.
-    Hexadecimal,
-    /// A floating point number.
-    Float,
-}
-
 impl Number {
     pub(crate) fn from_code(code: u8, big_endian: bool) -> Option<Number> {
-        let number = |first: u8, smallest: u8, kind| Number {
-            size_bytes: smallest << (code - first),
+        let mut all = NUMBERS.iter();
+        let (_, code, size_bytes, kind) = *all.find(|(_, known, ..)| *known == code)?;
+        Some(Number {
+            size_bytes,
             kind,
             big_endian,
             code,
-        };
-        Some(match code {
-            rings::FIELD_U8..rings::FIELD_I8 => number(rings::FIELD_U8, 1, NumberKind::Unsigned),
-            rings::FIELD_I8..rings::FIELD_X8 => number(rings::FIELD_I8, 1, NumberKind::Signed),
-            rings::FIELD_X8..rings::FIELD_F32 => {
-                number(rings::FIELD_X8, 1, NumberKind::Hexadecimal)
-            }
-            rings::FIELD_F32..rings::FIELD_TEXT => number(rings::FIELD_F32, 4, NumberKind::Float),
-            _ => return None,
         })
     }
 
-    pub(crate) fn is_integer(self) -> bool {
-        self.kind != NumberKind::Float
+    /// Its type in a trace.
+    pub fn field_type(self) -> FieldType {
+        self.kind.field_type(self.size_bytes, self.big_endian)
+    }
+
+    /// The same where it is an integer.
+    pub fn integer(self) -> Option<Integer> {
+        self.kind.integer(self.size_bytes, self.big_endian)
     }
 }
 

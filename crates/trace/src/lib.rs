@@ -58,7 +58,7 @@ pub use ctf::reader::{Violation, Violations};
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, Place};
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
-pub use symbols::Symbols;
+pub use symbols::{NO_FUNCTION, Symbols};
 
 /// So many events at most are looked at to learn which classes a trace has, see [`Trace::look`].
 pub const LOOK_EVENTS_MAX: u64 = 1 << 17;

@@ -7,8 +7,11 @@ pub struct Symbols {
     functions: Vec<(u64, Box<str>)>,
 }
 
+/// The name of what belongs to no function: the table may say so where one ends.
+pub const NO_FUNCTION: &str = "?";
+
 /// No function of the kernel is larger. What lies further behind one belongs to none: code made at
-/// run time, as that of BPF programs, has no line in the table.
+/// run time, as that of BPF programs, may have no line in the table.
 const FUNCTION_BYTES_MAX: u64 = 256 << 10;
 
 impl Symbols {
@@ -27,7 +30,8 @@ impl Symbols {
             .partition_point(|(start, _)| *start <= address);
         let (start, name) = self.functions.get(after.checked_sub(1)?)?;
         let offset = address - start;
-        (offset < FUNCTION_BYTES_MAX).then_some((name, offset))
+        let inside = offset < FUNCTION_BYTES_MAX && **name != *NO_FUNCTION;
+        inside.then_some((name, offset))
     }
 
     /// The text of `/proc/kallsyms` that [`Symbols::from_kallsyms`] reads.
@@ -68,5 +72,15 @@ mod tests {
         let again = Symbols::from_kallsyms(&symbols.to_kallsyms());
         assert_eq!(again.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000 + FUNCTION_BYTES_MAX), None);
+    }
+
+    #[test]
+    fn nothing_is_found_behind_the_end_of_a_function_that_the_table_says() {
+        let symbols = Symbols::from_kallsyms(
+            "1100 t ? [bpf]\n1200 t ? [bpf]\n1000 t ours [bpf]\n1100 t next [bpf]\n",
+        );
+        assert_eq!(symbols.lookup(0x10ff), Some(("ours", 0xff)));
+        assert_eq!(symbols.lookup(0x1100), Some(("next", 0)));
+        assert_eq!(symbols.lookup(0x1200), None);
     }
 }

@@ -4,10 +4,10 @@ mod tables;
 
 use event::Value;
 use expr::period::Periods;
-use tables::{process, rows, ticks};
+use tables::{named, process, rows, ticks};
 use testkit::{SyntheticTrace, Task};
 use views::reports::{
-    Bins, Cell, Family, Groups, REPORTS, Report, ReportOptions, Table, Tick, Views, run_reports,
+    Bins, Cell, Groups, REPORTS, Report, ReportOptions, Table, Tick, Views, run_reports,
 };
 
 const A: Task = Task::fair(7, "a");
@@ -237,17 +237,17 @@ fn periods_are_grouped_by_what_was_kept_of_them() {
 #[test]
 fn a_trace_says_which_events_it_lacks_and_how_they_are_recorded() {
     let trace = preemption().build();
-    let check = |family: Family, expect: &[&str]| {
-        let missing = family.missing(trace.classes());
+    let check = |name: &str, expect: &[&str]| {
+        let missing = named(name).kind.missing(trace.classes());
         let sets: Vec<&str> = missing.iter().map(|need| need.set).collect();
-        assert_eq!(sets, expect, "{family:?}");
+        assert_eq!(sets, expect, "{name}");
     };
-    check(Family::Cpu, &[]);
-    check(Family::Sched, &[]);
-    check(Family::Irq, &["irq,softirq"]);
-    check(Family::Memory, &["mm"]);
-    check(Family::Syscalls, &["syscall"]);
-    check(Family::Periods, &[]);
+    check("cputop", &[]);
+    check("schedtop", &[]);
+    check("irqstats", &["irq,softirq"]);
+    check("memtop", &["mm"]);
+    check("syscallstats", &["syscall"]);
+    check("periodtop", &[]);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn each_period_is_a_window_of_every_report() {
 #[test]
 fn all_reports_can_be_asked_in_one_pass_and_of_a_trace_without_events() {
     // One of them is about several kernels, not about one.
-    let of_one_host = |report: &Report| report.family != Family::Hosts;
+    let of_one_host = |report: &Report| report.kind.name != "hosts";
     let reports = REPORTS.iter().map(|named| named.report);
     let reports: Vec<Report> = reports.filter(of_one_host).collect();
     let options = periods(&[RUN], &[]);
@@ -277,7 +277,7 @@ fn all_reports_can_be_asked_in_one_pass_and_of_a_trace_without_events() {
         });
         assert!(pass.is_ok());
     }
-    let of_periods = |report: &&Report| report.family == Family::Periods;
+    let of_periods = |report: &&Report| report.kind.name == "periods";
     let about_periods = reports.iter().filter(of_periods).count();
     assert_eq!(count, 4 * (reports.len() - about_periods) + about_periods);
 }
@@ -292,7 +292,7 @@ fn a_long_log_comes_in_parts_that_are_all_of_it() {
     }
     let trace = trace.build();
     let all = Report {
-        family: Family::Sched,
+        kind: named("schedlog").kind,
         views: Views {
             log: true,
             top: true,

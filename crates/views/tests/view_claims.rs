@@ -4,9 +4,9 @@ mod tables;
 
 use event::Value;
 use expr::Expr;
-use tables::{process, rows};
+use tables::{named, process, rows};
 use testkit::{SyntheticTrace, Task};
-use views::reports::{Cell, Family, ReportOptions, RtRule};
+use views::reports::{Cell, ReportOptions, RtRule};
 
 const A: Task = Task::fair(7, "a");
 const B: Task = Task::rt(8, "b", 60);
@@ -416,13 +416,14 @@ fn a_stack_has_its_own_time_and_a_lost_exit_ends_with_its_caller() {
 #[test]
 fn views_say_which_events_they_lack() {
     let trace = SyntheticTrace::new().at(0).nmi(1).build();
-    let check = |family: Family, expect: usize| {
-        assert_eq!(family.missing(trace.classes()).len(), expect, "{family:?}");
+    let check = |name: &str, expect: usize| {
+        let missing = named(name).kind.missing(trace.classes());
+        assert_eq!(missing.len(), expect, "{name}");
     };
-    check(Family::Intervals, 0);
-    check(Family::Irqs, 1);
-    check(Family::States, 1);
-    check(Family::Dependency, 2);
-    check(Family::Futexes, 3);
-    check(Family::Flame, 1);
+    check("intervals", 0);
+    check("irqs", 1);
+    check("states", 1);
+    check("dependency", 2);
+    check("futex", 3);
+    check("flamegraph", 1);
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use ::ctf::reader::{Schema, Step, StreamReader, metadata_text};
 use event::FieldId;
 
-use super::ITEMS_MAX;
+use super::walk::{self, ITEMS_MAX};
 use crate::engine::Reader;
 use crate::random::Random;
 
@@ -226,6 +226,6 @@ fn trace(input: &[u8]) {
         return;
     }
     if let Ok(trace) = ::trace::Trace::open(&dir) {
-        super::walk(&trace);
+        walk::walk(&trace);
     }
 }

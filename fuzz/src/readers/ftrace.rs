@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use ::ftrace::{EventFormat, Order, Page, PageLayout, lttng::Plan};
 use testkit::dat::{self, DatPacking, SyntheticDat};
 
-use super::{ITEMS_MAX, MemoryFile};
+use super::walk::{ITEMS_MAX, MemoryFile, walk};
 use crate::engine::Reader;
 use crate::random::Random;
 
@@ -78,7 +78,7 @@ fn file(input: &[u8]) {
     let path = FILE.with_borrow_mut(|file| file.as_mut()?.set(input).ok());
     let Some(path) = path else { return };
     if let Ok(trace) = trace::Trace::open(path) {
-        super::walk(&trace);
+        walk(&trace);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ring::{Layout, Records, Table, objects};
 
-use super::ITEMS_MAX;
+use super::walk::ITEMS_MAX;
 use crate::engine::Reader;
 use crate::random::Random;
 

@@ -126,6 +126,16 @@ enum rtscope_field {
     RTSCOPE_FIELD_SEQUENCE = 68,
 };
 
+/* Of each type of numbers its bytes and what they mean: UNSIGNED, SIGNED or REAL. */
+#define RTSCOPE_NUMBERS(number)                                                                    \
+    number(U8, 1, UNSIGNED) number(U16, 2, UNSIGNED)                                               \
+    number(U32, 4, UNSIGNED) number(U64, 8, UNSIGNED)                                              \
+    number(I8, 1, SIGNED) number(I16, 2, SIGNED)                                                   \
+    number(I32, 4, SIGNED) number(I64, 8, SIGNED)                                                  \
+    number(X8, 1, UNSIGNED) number(X16, 2, UNSIGNED)                                               \
+    number(X32, 4, UNSIGNED) number(X64, 8, UNSIGNED)                                              \
+    number(F32, 4, REAL) number(F64, 8, REAL)
+
 /* What an entry of the table describes. */
 enum rtscope_entry_kind {
     RTSCOPE_ENTRY_EVENT = 0,

@@ -14,6 +14,7 @@
 //! are laid out on the stack, and one call into the C library writes them. The events of the whole
 //! program are known before `main`, so that a recorder can switch them on at any time.
 
+mod level;
 #[cfg(feature = "log")]
 mod log_sink;
 mod native;
@@ -21,30 +22,13 @@ mod payload;
 #[cfg(feature = "tracing")]
 mod tracing_layer;
 
+pub use level::Level;
 #[cfg(feature = "log")]
 pub use log_sink::LogSink;
 pub use native::Event;
 pub use payload::Payload;
 #[cfg(feature = "tracing")]
 pub use tracing_layer::TracingLayer;
-
-/// LTTng's log levels, as events carry them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Level {
-    /// The program cannot go on.
-    Emergency = 0,
-    /// Something failed.
-    Error = 3,
-    /// Something may fail.
-    Warning = 4,
-    /// What a user may want to know.
-    Info = 6,
-    /// What a programmer may want to know.
-    DebugLine = 13,
-    /// Everything.
-    Debug = 14,
-}
 
 /// Records an event: `event!("provider", "name", kind "field" = value, …)`, with the level
 /// [`Level::DebugLine`]; `event!(Level::Info, "provider", "name", …)` gives another.

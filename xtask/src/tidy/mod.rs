@@ -1,28 +1,24 @@
 //! House rules on every source file; each rule is one function with a test on good and bad input.
 
+mod circles;
+mod imports;
 mod rules;
 mod scan;
+mod source;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use source::Source;
+
 /// Folders that hold no source of ours.
 const SKIPPED_FOLDERS: &[&str] = &["target", ".git", ".cache", "__pycache__", "node_modules"];
-/// Generated files, kept honest by `codegen --check` and by their generators.
-const GENERATED: &[&str] = &["bpf/vmlinux", "crates/abi/src/generated.rs"];
-
-/// A source file: its path below the repository's root and its text.
-pub struct Source<'a> {
-    /// With `/` between the parts.
-    pub path: &'a str,
-    /// All of it.
-    pub text: &'a str,
-}
 
 /// Checks every file below `root`.
 pub fn run(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
+    let mut sources = Vec::new();
     for path in files(root)? {
         let text = std::fs::read_to_string(root.join(&path));
         // Not text: nothing for these rules.
@@ -36,7 +32,9 @@ pub fn run(root: &Path) -> Result<()> {
             let exists = |name: &str| root.join(name).exists();
             problems.extend(rules::named_files_exist(&source, exists));
         }
+        sources.push((path, text));
     }
+    problems.extend(circles::problems(&sources));
     if !problems.is_empty() {
         bail!(
             "{} house rules broken\n  {}",
@@ -61,12 +59,6 @@ fn files(root: &Path) -> Result<Vec<String>> {
                 .to_string_lossy()
                 .into_owned();
             let relative = path.strip_prefix(root)?.to_string_lossy().into_owned();
-            if GENERATED
-                .iter()
-                .any(|generated| relative.starts_with(generated))
-            {
-                continue;
-            }
             let kind = std::fs::symlink_metadata(&path)?.file_type();
             if kind.is_dir() && !SKIPPED_FOLDERS.contains(&name.as_str()) {
                 folders.push(path);

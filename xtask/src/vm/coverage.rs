@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::Claim;
+use super::claim::Claim;
 use super::verdict::{self, Verdict};
 
 /// As in `tests/vm/guest/coverage.sh`.

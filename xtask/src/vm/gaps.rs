@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::claims::Claim;
-use super::verdict::spans;
+use super::claim::Claim;
+use super::judge::spans;
 
 /// Stalls while one of them looks.
 const STALLS: usize = 8;

@@ -3,8 +3,6 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::verdict::spans;
-
 /// In virtual time a term may differ from the truth by so much, or by so many parts in a hundred.
 const ERROR_NS_MAX: i64 = 5_000;
 /// Kinds of terms that the kernel's injector makes, which logs inside what it does.
@@ -233,6 +231,15 @@ pub fn verdict_on(diagnosis: &Value, index: usize) -> Option<&Value> {
         members.is_some_and(|members| members.iter().any(|member| *member == index))
     };
     Some(&groups.iter().find(has)?["verdict"])
+}
+
+/// Begin and end of each fault in the injectors' log, in nanoseconds.
+pub fn spans(truth: &str) -> impl Iterator<Item = (i64, i64)> + '_ {
+    truth.lines().filter_map(|line| {
+        let mut words = line.rsplit(' ').map(|word| word.parse::<i64>().ok());
+        let (end_ns, begin_ns) = (words.next()??, words.next()??);
+        Some((begin_ns, end_ns))
+    })
 }
 
 /// A property of a culprit as text; `comm` is its task's.

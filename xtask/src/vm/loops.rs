@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::claims::Claim;
+use super::claim::Claim;
 
 /// In the order of the table; the first records nothing.
 const TRACERS: [&str; 4] = ["none", "rtscope", "lttng", "lttng-timer"];

@@ -3,6 +3,7 @@
 mod bundle;
 mod cache;
 mod case;
+mod claim;
 mod claims;
 mod console;
 mod coverage;

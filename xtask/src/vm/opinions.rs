@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::{Claim, fact};
-use super::verdict::{Verdict, spans};
+use super::claim::{Claim, fact};
+use super::judge::spans;
+use super::verdict::Verdict;
 
 /// They read the clock later than we do: in the task, after its way back from the switch, which
 /// these guests take 20 to 40 us for.

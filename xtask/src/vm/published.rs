@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::{Claim, fact};
-use super::verdict::{Verdict, spans};
+use super::claim::{Claim, fact};
+use super::judge::spans;
+use super::verdict::Verdict;
 
 /// The tick of a kernel with CONFIG_HZ=250.
 const TICK_US: i64 = 4_000;

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::Claim;
-use super::verdict::{self, Verdict, spans};
+use super::claim::Claim;
+use super::judge::spans;
+use super::verdict::{self, Verdict};
 
 /// As the guest calls its victim, and the threshold of its watch.
 const QUERY: [&str; 4] = ["--task", "lab-victim", "--over", "20ms"];

@@ -119,15 +119,6 @@ pub fn diagnoses(folder: &Path) -> Result<Vec<Value>> {
     paths.iter().map(read).collect()
 }
 
-/// Begin and end of each fault in the injectors' log, in nanoseconds.
-pub fn spans(truth: &str) -> impl Iterator<Item = (i64, i64)> + '_ {
-    truth.lines().filter_map(|line| {
-        let mut words = line.rsplit(' ').map(|word| word.parse::<i64>().ok());
-        let (end_ns, begin_ns) = (words.next()??, words.next()??);
-        Some((begin_ns, end_ns))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -155,7 +146,7 @@ mod tests {
     #[test]
     fn a_span_is_the_last_two_words_of_a_line() {
         let truth = "hog rt-hog 0 100 350\nnonsense\nirqoff f 0 400 500\n";
-        let found: Vec<(i64, i64)> = spans(truth).collect();
+        let found: Vec<(i64, i64)> = judge::spans(truth).collect();
         assert_eq!(found, [(100, 350), (400, 500)]);
     }
 }

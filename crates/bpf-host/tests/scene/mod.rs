@@ -3,6 +3,9 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod fault;
+pub mod process;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
@@ -59,6 +62,18 @@ pub fn spin(duration: Duration) {
     }
 }
 
+/// Takes so much time of a CPU; never for more than 300 ms.
+fn burn(duration: Duration) {
+    let taken = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    };
+    let (begin, end) = (taken(), Instant::now() + Duration::from_millis(300));
+    while taken() - begin < duration && Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
 /// Runs a hog to its end: SCHED_FIFO `fifo` on the stage.
 pub fn hog(fifo: i32, duration: Duration) {
     let hog = std::thread::spawn(move || {
@@ -106,5 +121,138 @@ impl Drop for Victim {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
+    }
+}
+
+/// How a thread of a scene is scheduled.
+#[derive(Clone, Copy, Debug)]
+pub enum Policy {
+    Fifo(i32),
+    Fair,
+}
+
+/// The period and the work of [`overrun`].
+const PERIOD_NS: i64 = 10_000_000;
+const WORK: Duration = Duration::from_millis(12);
+
+/// A thread whose work outlasts its period, so often; it waits for absolute times, as a control
+/// loop does, and is due in a row.
+pub fn overrun(policy: Policy, periods: usize) {
+    let thread = std::thread::spawn(move || {
+        let fifo = match policy {
+            Policy::Fifo(fifo) => fifo,
+            Policy::Fair => 0,
+        };
+        become_task("scene-victim", STAGE, fifo);
+        let mut due_ns = monotonic_ns();
+        for _ in 0..=periods {
+            due_ns += PERIOD_NS;
+            sleep_until(due_ns);
+            spin(WORK);
+        }
+    });
+    thread.join().unwrap();
+}
+
+pub fn monotonic_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+fn sleep_until(due_ns: i64) {
+    let due = libc::timespec {
+        tv_sec: due_ns / 1_000_000_000,
+        tv_nsec: due_ns % 1_000_000_000,
+    };
+    // SAFETY: the call reads one initialised struct.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const due,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
+/// `struct sched_attr` (include/uapi/linux/sched/types.h), its first version.
+#[repr(C)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+const SCHED_DEADLINE: u32 = 6;
+
+/// A thread under SCHED_DEADLINE with a budget of half of its work, so often; it yields where its
+/// work is done.
+pub fn over_budget(periods: usize) {
+    let thread = std::thread::spawn(move || {
+        // It may run on all CPUs: the kernel takes no other.
+        let name = c"scene-victim";
+        let attributes = Attributes {
+            size: size_of::<Attributes>() as u32,
+            policy: SCHED_DEADLINE,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime_ns: 6_000_000,
+            deadline_ns: 10_000_000,
+            period_ns: 10_000_000,
+        };
+        // SAFETY: both calls read memory that lives for them.
+        unsafe {
+            libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+            assert_eq!(
+                libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0),
+                0
+            );
+        }
+        for _ in 0..=periods {
+            burn(WORK);
+            std::thread::yield_now();
+        }
+    });
+    thread.join().unwrap();
+}
+
+/// A fair thread that lets its sleeps be longer by `slack`, so often.
+pub fn slack(slack: Duration, times: usize) {
+    let thread = std::thread::spawn(move || {
+        become_task("scene-victim", STAGE, 0);
+        // SAFETY: a call without pointers.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.as_nanos() as u64) };
+        for _ in 0..times {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    thread.join().unwrap();
+}
+
+/// Spins until told; never for more than a second.
+pub fn spin_until(over: &AtomicBool) {
+    let end = Instant::now() + Duration::from_secs(1);
+    while !over.load(Ordering::Relaxed) && Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Returns when the task is runnable.
+pub fn until_runnable(tid: i32) {
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+        stat.rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .starts_with('R')
+    };
+    while !state() {
+        std::thread::yield_now();
     }
 }

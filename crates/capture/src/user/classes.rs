@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use ctf::writer::PayloadWriter;
 use event::{ClassId, EventClass, Field, FieldType, Integer};
-use ring::{EventDescription, FieldKind, Number, NumberKind};
+use ring::{EventDescription, FieldKind};
 
 /// The class of an event, at `place` in its stream.
 pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
     let mut fields = Vec::new();
     for field in event.fields.iter().filter(|field| !field.hidden) {
         let ty = match &field.kind {
-            FieldKind::Number(number) => scalar(*number),
-            FieldKind::Enumeration(number, labels) => {
-                FieldType::Enum(integer(*number), Arc::clone(labels))
-            }
+            FieldKind::Number(number) => number.field_type(),
+            FieldKind::Enumeration(number, labels) => match number.integer() {
+                Some(integer) => FieldType::Enum(integer, Arc::clone(labels)),
+                None => number.field_type(),
+            },
             FieldKind::Text => FieldType::String,
             FieldKind::Characters(count) => FieldType::Text { size_bytes: *count },
             FieldKind::Array(number, count) => FieldType::Array {
-                element: Arc::new(scalar(*number)),
+                element: Arc::new(number.field_type()),
                 count: *count,
             },
             FieldKind::Sequence(number) => {
@@ -27,7 +28,7 @@ pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
                 let count = FieldType::Integer(Integer::le(16, false));
                 fields.push(Field::payload(&length, count));
                 FieldType::Sequence {
-                    element: Arc::new(scalar(*number)),
+                    element: Arc::new(number.field_type()),
                     length,
                 }
             }
@@ -39,28 +40,6 @@ pub(super) fn class(event: &EventDescription, place: usize) -> EventClass {
         name: event.full_name(),
         stream: 0,
         fields: fields.into(),
-    }
-}
-
-fn scalar(number: Number) -> FieldType {
-    match number.kind {
-        NumberKind::Float => FieldType::Float {
-            size_bits: number.size_bytes * 8,
-            align_bits: 8,
-            big_endian: number.big_endian,
-        },
-        _ => FieldType::Integer(integer(number)),
-    }
-}
-
-fn integer(number: Number) -> Integer {
-    let bits = number.size_bytes * 8;
-    Integer {
-        big_endian: number.big_endian,
-        ..match number.kind {
-            NumberKind::Hexadecimal => Integer::hex(bits),
-            kind => Integer::le(bits, kind == NumberKind::Signed),
-        }
     }
 }
 

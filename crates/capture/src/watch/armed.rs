@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use bpf_host::{EvidenceRings, HitRing};
+use bpf_host::{EvidenceRings, HitRing, StealReader, Watch};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -34,6 +34,21 @@ pub(super) struct Caught {
     pub(super) running: Instant,
 }
 
+/// What the kernel's watch saw beside the hits.
+pub(super) struct Witness {
+    evidence: EvidenceRings,
+    steal: StealReader,
+}
+
+impl Witness {
+    pub(super) fn of(watch: &Watch) -> Witness {
+        Witness {
+            evidence: watch.evidence(),
+            steal: watch.steal(),
+        }
+    }
+}
+
 /// A running armed thread.
 pub(super) struct Armed {
     thread: JoinHandle<Result<()>>,
@@ -51,7 +66,7 @@ impl Armed {
     /// Starts the thread; from now on it owns the ring and the recorder.
     pub(super) fn start(
         ring: HitRing,
-        recorder: Option<(Recorder, EvidenceRings)>,
+        recorder: Option<(Recorder, Witness)>,
         worst: Option<Worst>,
         cpus: &[Cpu],
         sender: Sender<Caught>,
@@ -127,12 +142,15 @@ struct Bell {
 
 fn wait_and_catch(
     mut ring: HitRing,
-    mut recorder: Option<(Recorder, EvidenceRings)>,
+    mut recorder: Option<(Recorder, Witness)>,
     mut worst: Option<Worst>,
     bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
-    while !woken(&ring, bell)? {
+    let mut over = false;
+    while !over {
+        // What came while the watch ended is taken too.
+        over = woken(&ring, bell)?;
         let hits = ring.take()?;
         // Before the pages are copied: meanwhile others may be late.
         for latency in hits.iter().map(Hit::latency) {
@@ -147,10 +165,11 @@ fn wait_and_catch(
             stopped_by_kernel: false,
             running: clock::monotonic(),
         };
-        if let Some((recorder, evidence)) = &mut recorder {
+        if let Some((recorder, witness)) = &mut recorder {
             catch(recorder, &mut caught)?;
             if !caught.hits.is_empty() {
-                caught.evidence = evidence.read().records;
+                witness.steal.record();
+                caught.evidence = witness.evidence.read().records;
             }
         }
         if !caught.hits.is_empty() && sender.send(caught).is_err() {

@@ -13,25 +13,27 @@
 mod armed;
 mod snapshots;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
-use event::evidence::{Hit, LateOne};
+use event::evidence::{EndKind, Hit, LateOne};
 use event::{Cpu, Duration, Error, Instant, Result};
 use ftrace::Switch;
 use trace::Symbols;
 
 use crate::cost::{Cost, CostMeter};
-use crate::facts::Facts;
+use crate::functions::Version;
 use crate::heartbeat::Heartbeat;
 use crate::user::{UserRecorder, UserTarget};
 use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
     clock, housekeeping,
 };
-use armed::{Armed, Caught, Worst};
+use armed::{Armed, Caught, Witness, Worst};
+use host::facts::Facts;
 use snapshots::{Desk, Folder, Snapshots};
 
 /// How often the observer is told where the watch stands.
@@ -103,6 +105,8 @@ pub struct HitReport {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no snapshot although there should be.
     pub failure: Option<Arc<Error>>,
+    /// The hit was reported while it waited; this is its end, and says more than that did.
+    pub replaces: bool,
 }
 
 /// Where the watch stands.
@@ -176,9 +180,11 @@ pub fn run(
     let (watch, ring) = Watch::start(&options.watch)?;
     let late = options.watch.notes_late.then(|| watch.late_ones());
     let late = late.transpose()?;
+    // Our own programs are no news: their frames are cut off.
+    let version = Version::now();
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
-    let recorder = recorder.map(|recorder| (recorder, watch.evidence()));
+    let recorder = recorder.map(|recorder| (recorder, Witness::of(&watch)));
     let worst = options.worst.map(Worst::new);
     let armed = Armed::start(ring, recorder, worst, &cpus, sender)?;
     let mut session = Session {
@@ -186,9 +192,10 @@ pub fn run(
         watch,
         // From now on everything is seen: the time that was asked for begins.
         meter: CostMeter::start(),
-        desk: Desk::new(symbols, snapshots),
+        desk: Desk::new(symbols, version, snapshots),
         hits: 0,
         late,
+        waiting: HashSet::new(),
         switch,
         stood_still: false,
     };
@@ -246,6 +253,8 @@ struct Session<'a> {
     hits: u64,
     /// What the limits held back.
     late: Option<LateRing>,
+    /// Hits that were reported while they waited.
+    waiting: HashSet<u64>,
     /// The recorder's, and whether it was off at the last look.
     switch: Option<Switch>,
     stood_still: bool,
@@ -273,9 +282,14 @@ impl Session<'_> {
             }
             told = std::time::Instant::now();
             self.tell_held_back(Instant::MAX, observer)?;
+            // Not only at a hit: by then a program may be gone that is in its stacks.
+            self.desk.refresh();
+            self.watch.steal().look();
             self.keep_recording(armed)?;
             let status = self.status()?;
             if !observer.status(&status)? || self.is_over() {
+                // Nobody would see the end of what is late already.
+                self.watch.check_open()?;
                 return Ok(status);
             }
         }
@@ -301,8 +315,13 @@ impl Session<'_> {
     }
 
     fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
-        for report in self.desk.reports(caught) {
-            self.hits += 1;
+        self.desk.refresh();
+        for mut report in self.desk.reports(caught) {
+            report.replaces = !self.waiting.insert(report.hit.id);
+            if report.hit.end_kind != EndKind::Waiting {
+                self.waiting.remove(&report.hit.id);
+            }
+            self.hits += u64::from(!report.replaces);
             observer.hit(&report)?;
         }
         Ok(())

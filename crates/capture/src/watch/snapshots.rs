@@ -10,6 +10,7 @@ use trace::Symbols;
 
 use super::armed::Caught;
 use super::{FlightRecorder, HitReport, Snapshot, SnapshotTiming};
+use crate::functions::{Version, kernel_functions};
 use crate::pages::{History, Pages};
 use crate::{SnapshotFacts, SnapshotSummary, clock, write_snapshot};
 
@@ -89,6 +90,12 @@ impl Snapshots {
             history,
             written: 0,
         }
+    }
+
+    /// The functions of snapshots from now on.
+    fn with_functions(&mut self, functions: String) {
+        self.facts.functions = functions.into();
+        self.facts = std::mem::take(&mut self.facts).share_functions(&self.flight.output);
     }
 
     /// One snapshot for the hits of one moment; none beyond the number asked for.
@@ -187,13 +194,32 @@ fn newest(pages: &Pages) -> Option<Instant> {
 /// Names stacks, and writes snapshots when there is a recorder.
 pub(super) struct Desk {
     symbols: Symbols,
+    version: Version,
     snapshots: Option<Snapshots>,
 }
 
 impl Desk {
     /// `snapshots` is none without a recorder.
-    pub(super) fn new(symbols: Symbols, snapshots: Option<Snapshots>) -> Self {
-        Desk { symbols, snapshots }
+    pub(super) fn new(symbols: Symbols, version: Version, snapshots: Option<Snapshots>) -> Self {
+        Desk {
+            symbols,
+            version,
+            snapshots,
+        }
+    }
+
+    /// Reads the functions again where programs or modules came since they were read: code of
+    /// theirs has no name otherwise.
+    pub(super) fn refresh(&mut self) {
+        if !self.version.is_past() {
+            return;
+        }
+        self.version = Version::now();
+        let functions = kernel_functions();
+        self.symbols = Symbols::from_kallsyms(&functions);
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.with_functions(functions);
+        }
     }
 
     /// The reports on what was caught, in the order of the hits.
@@ -218,6 +244,7 @@ impl Desk {
             hit,
             snapshot: snapshot.clone(),
             failure: failure.clone(),
+            replaces: false,
         };
         caught.hits.into_iter().map(report).collect()
     }

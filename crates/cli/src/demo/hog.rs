@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::part::Truth;
 use super::process::{Part, PartSpec};
 use crate::flags::PartRole;
-use measure::task::{self, StayOff};
+use host::task::{self, StayOff};
 
 /// Less urgent than every hog.
 const VICTIM_PRIO: u32 = 20;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::part::Truth;
 use super::process::{Part, PartSpec};
 use crate::flags::PartRole;
-use measure::task::{self, StayOff};
+use host::task::{self, StayOff};
 
 /// The published experiment: a hog at SCHED_RR 60 for half a second.
 const HOG_PRIO: u32 = 60;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{DemoPart, PartRole};
-use measure::task::{self, Policy};
+use host::task::{self, Policy};
 
 /// Longest run of a real-time part without blocking: longer means that something went wrong.
 const LEASH_SPARE_US: u64 = 1_000_000;

@@ -11,9 +11,10 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 use std::time::Instant as StdInstant;
 
-use capture::facts::{self, Facts, Verb};
+use capture::facts;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TaskPattern, Tid};
+use host::facts::{Facts, Verb};
 use serde::Serialize;
 use serde_json::{Value, json};
 

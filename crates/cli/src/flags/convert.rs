@@ -1,8 +1,11 @@
 //! `rtscope convert`.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use export::Format;
 
 use super::Window;
 
@@ -29,25 +32,20 @@ pub struct Convert {
     pub filter: Option<String>,
 }
 
-/// The formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum To {
-    /// A directory in CTF 1.8, which every reader has
-    Ctf1,
-    /// A directory in CTF 2
-    Ctf2,
-    /// A line of JSON for each event; schema rtscope.events version 1
-    Json,
-    /// A directory with a table for each event class
-    Csv,
-    /// A file that ui.perfetto.dev opens
-    Perfetto,
-    /// Parquet files by host, date and event class
-    #[cfg(feature = "arrow")]
-    Parquet,
-    /// The same as files of Arrow
-    #[cfg(feature = "arrow")]
-    Arrow,
+/// A format, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct To(pub Format);
+
+impl ValueEnum for To {
+    fn value_variants<'a>() -> &'a [To] {
+        static ALL: LazyLock<Vec<To>> =
+            LazyLock::new(|| Format::ALL.iter().copied().map(To).collect());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.about()))
+    }
 }
 
 const EXAMPLES: &str = "\

@@ -17,12 +17,13 @@ mod report;
 mod rings;
 mod shield;
 mod watch;
+mod words;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 
 pub use cat::{Cat, FieldWord, NameWord};
 pub use convert::{Convert, To};
@@ -41,9 +42,9 @@ pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
 pub use watch::{Until, Watch};
+pub use words::{Color, Generated};
 
 use crate::exit::{Outcome, stdout_error};
-use crate::generate::Kind;
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -71,7 +72,7 @@ pub struct Arguments {
     pub color: Color,
     /// Write the man page or a shell's completions to stdout
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
-    pub generate: Option<Kind>,
+    pub generate: Option<Generated>,
     /// The verb.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -122,17 +123,6 @@ pub enum Command {
     /// A part of a load, started by the measurement itself
     #[command(hide = true)]
     LoadPart(LoadPart),
-}
-
-/// When to colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// When stdout is a terminal that can, and NO_COLOR is not set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
 }
 
 const CONTRACT: &str = "\

@@ -73,6 +73,9 @@ pub struct Diagnose {
     /// The part to look at.
     #[command(flatten)]
     pub window: Window,
+    /// Why not the host, an interrupt, a limit: what speaks against them
+    #[arg(short, long)]
+    pub verbose: bool,
     /// JSON, schema rtscope.diagnosis version 1
     #[arg(long)]
     pub json: bool,

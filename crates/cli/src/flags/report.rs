@@ -285,7 +285,7 @@ Examples:
 /// The names of all reports, below the long help.
 static NAMES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
     let mut text = format!("{EXAMPLES}\n\nReports:\n");
-    for named in views::reports::REPORTS {
+    for named in views::reports::REPORTS.iter() {
         text.push_str(&format!("  {:<16}{}\n", named.name, named.about));
     }
     text.push_str(

@@ -30,27 +30,21 @@ impl ConvertOptions {
     /// # Errors
     /// [`event::ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Convert) -> Result<Self> {
-        if typed.output.as_os_str() == "-" && !matches!(typed.to, To::Json | To::Perfetto) {
+        let To(format) = typed.to;
+        if typed.output.as_os_str() == "-" && !format.is_file() {
+            let files = Format::ALL.iter().filter(|format| format.is_file());
+            let files = files.map(|format| format!("--to {}", format.name()));
+            let files = files.collect::<Vec<_>>().join(" or ");
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "the format is a directory, and stdout is none",
             )
             .found("-o -")
-            .mend("name a directory with -o, or choose --to json or --to perfetto"));
+            .mend(format!("name a directory with -o, or choose {files}")));
         }
         Ok(ConvertOptions {
             traces: typed.trace.clone(),
-            format: match typed.to {
-                To::Ctf1 => Format::Ctf1,
-                To::Ctf2 => Format::Ctf2,
-                To::Json => Format::Json,
-                To::Csv => Format::Csv,
-                To::Perfetto => Format::Perfetto,
-                #[cfg(feature = "arrow")]
-                To::Parquet => Format::Parquet,
-                #[cfg(feature = "arrow")]
-                To::Arrow => Format::Arrow,
-            },
+            format,
             output: typed.output.clone(),
             window: WindowOptions::new(&typed.window)?,
             filter: typed.filter.as_deref().map(Expr::parse).transpose()?,

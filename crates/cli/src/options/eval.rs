@@ -1,11 +1,11 @@
 //! What `rtscope measure eval` was asked to do.
 
 use event::{Cpu, Duration, Result};
+use host::task::Policy;
 use measure::counter::Counter;
 use measure::cyclic::{Plan, ThreadPlan};
 use measure::gaps;
 use measure::load::{Load, LoadPlan};
-use measure::task::Policy;
 
 use super::{CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
 use crate::flags::{self, LoadName};
@@ -124,7 +124,7 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
     CyclicOptions {
         plan: Plan {
             threads: cpus.iter().map(thread).collect(),
-            clock: measure::clock::Clock::Monotonic,
+            clock: host::clock::Clock::Monotonic,
             // They end by themselves: whoever explains late samples may be busy then.
             samples: Some((run_for.as_ns() / interval.as_ns().max(1)).cast_unsigned()),
             break_over: None,

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use event::{Cpu, Duration, Result};
+use host::task::Policy;
 use measure::counter::Counter;
 use measure::gaps::Plan;
-use measure::task::Policy;
 
 use super::{known_cpus, positive_duration};
 use crate::flags;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use event::{Cpu, Duration, Error, ErrorKind, Result};
-use measure::clock::Clock;
+use host::clock::Clock;
+use host::task::Policy;
 use measure::cyclic::{Plan, ThreadPlan};
-use measure::task::Policy;
 
 use super::{known_cpus, positive_duration};
 use crate::flags::{self, ClockName, CyclictestPolicy, PolicyName, Power};

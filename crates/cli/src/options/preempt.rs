@@ -1,7 +1,7 @@
 //! What `rtscope measure preempt` was asked to do.
 
 use event::{Cpu, Duration, Error, ErrorKind, Result};
-use measure::clock::Clock;
+use host::clock::Clock;
 use measure::preempt::chain::ChainPlan;
 use measure::preempt::inheritance::{InheritancePlan, Protocol};
 use measure::preempt::messages::MessagePlan;

@@ -6,7 +6,8 @@ use event::{Cpu, Duration, Error, ErrorKind, Result, TaskPattern};
 use expr::Expr;
 use expr::period::Periods;
 use views::reports::{
-    Bins, CodeNames, Family, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Views,
+    Bins, CodeNames, Groups, Named, REPORTS, Report, ReportOptions, RtRule, Spill, Subject, Views,
+    report_named,
 };
 
 use super::tasks::tasks;
@@ -136,8 +137,7 @@ impl ReportVerb {
 /// Whether a name is none of ours: a path, or one that a program in the search path has.
 fn is_external(name: &str) -> bool {
     let is_path = name.contains('/') || name.ends_with(".py");
-    let is_ours = |name: &str| REPORTS.iter().any(|named| named.name == ours(name));
-    is_path || !is_ours(name) && !name.contains(',') && report_program(name).is_some()
+    is_path || report_named(name).is_none() && !name.contains(',') && report_program(name).is_some()
 }
 
 /// The program in the search path that makes the report `name`.
@@ -165,17 +165,17 @@ fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> R
     let no_name = wanted.task.is_empty() && wanted.procname.is_none();
     let no_task = no_name && wanted.tid.is_none();
     for (name, report) in reports {
-        let (what, mend) = match report.family {
-            Family::Periods if no_period => (
+        let (what, mend) = match report.kind.subject {
+            Subject::Periods if no_period => (
                 "no period was defined",
                 "give --period, as in --period 'irq : $evt.$name == \"irq_handler_entry\" : \
                  $evt.$name == \"irq_handler_exit\"'",
             ),
-            Family::CriticalPath if no_task => (
+            Subject::Task if no_task => (
                 "a critical path is that of one task",
                 "name it: --task NAME or --task TID",
             ),
-            Family::RtCheck if typed.rt.is_empty() => (
+            Subject::RtRules if typed.rt.is_empty() => (
                 "no task was given to check",
                 "give --rt TASK:PERIOD:NEEDED, as in --rt npt:1ms:200us",
             ),
@@ -214,31 +214,23 @@ fn refuse(what: impl Into<String>, found: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, what).found(format!("'{found}'"))
 }
 
-/// The one name that breaks the pattern of its family has two forms.
-fn ours(name: &str) -> &str {
-    match name {
-        "iolatencylog" => "iolog",
-        name => name,
-    }
-}
-
 /// The report of this name, with the tables that were asked for besides.
 fn named(name: &str, tables: &flags::ReportTables) -> Result<(&'static str, Report)> {
-    let wanted = ours(name);
-    let Some(Named { name, report, .. }) = REPORTS.iter().find(|named| named.name == wanted) else {
+    let Some(Named { name, report, .. }) = report_named(name) else {
         let names: Vec<&str> = REPORTS.iter().map(|named| named.name).collect();
         let error = Error::new(ErrorKind::NotFound, "there is no such report");
         return Err(error
             .found(format!("'{name}'"))
             .mend(format!("choose from: {}", names.join(", "))));
     };
-    let views = Views {
-        log: report.views.log || tables.log,
-        top: report.views.top || tables.top,
-        stats: report.views.stats || tables.stats,
-        freq: report.views.freq || tables.freq,
-        usage: report.views.usage || tables.usage,
+    let asked = Views {
+        log: tables.log,
+        top: tables.top,
+        stats: tables.stats,
+        freq: tables.freq,
+        usage: tables.usage,
     };
+    let views = report.views.and(asked);
     Ok((name, Report { views, ..*report }))
 }
 

@@ -25,7 +25,7 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let text = if options.json {
         format!("{:#}\n", diagnosis_json(&diagnosis))
     } else {
-        text(&diagnosis, &options.trace, paint)
+        text(&diagnosis, &options.trace, paint, typed.verbose)
     };
     std::io::stdout()
         .lock()
@@ -52,13 +52,14 @@ fn name_mutexes(diagnosis: &mut Diagnosis, trace: &Trace) -> Result<()> {
 }
 
 /// The diagnosis as people read it; `trace` is named in the commands that come next.
-pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint) -> String {
+pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint, verbose: bool) -> String {
     let trace = Some(trace.display().to_string());
     diagnosis_text(
         diagnosis,
         &TextStyle {
             color: paint.is_on(),
             trace,
+            verbose,
             columns: live::stdout_columns(),
         },
     )

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use capture::{LiveTrace, RecordConfig, RecordSummary, facts};
+use capture::{LiveTrace, RecordConfig, RecordSummary};
 use event::{Error, Result};
 use report::EventTextOptions;
 
@@ -32,7 +32,7 @@ pub(super) fn pass(print: &mut Print<'_>, text: EventTextOptions, passing: &Pass
         stop: Arc::clone(&stop),
         ..RecordConfig::new(folder.path().join("live"))
     };
-    let facts = facts::gather_cpus();
+    let facts = host::facts::gather_cpus();
     let command_line = capture::own_command_line();
     let (followed, recorded) = std::thread::scope(|scope| {
         let recorder = scope.spawn(|| capture::record(&config, &facts, &command_line));

@@ -6,11 +6,12 @@ use std::io::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use capture::facts::{self, Verb};
+use capture::facts;
 use capture::{EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
+use host::facts::Verb;
 use report::judged_text;
 use trace::Trace;
 
@@ -29,7 +30,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     let options = RecordOptions::new(typed)?;
     let facts = match options.kernel {
         true => facts::gather(),
-        false => facts::gather_cpus(),
+        false => host::facts::gather_cpus(),
     };
     if options.kernel {
         facts.require(Verb::Record)?;

@@ -16,7 +16,7 @@ use symbols::UserSymbols;
 use tempfile::{SpooledTempFile, spooled_tempfile, tempfile};
 use trace::{OpenOptions, Root, Trace};
 use views::reports::{
-    CodeNames, Family, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
+    CodeNames, Need, Pass, REPORTS, Report, ReportOptions, Spill, Tick, run_reports,
 };
 
 use crate::exit::{Outcome, print, stdout_error, write_error, write_file};
@@ -35,7 +35,7 @@ pub fn run(typed: &flags::Report) -> Result<Outcome> {
                     .collect::<String>(),
             )?;
         }
-        ReportVerb::Metadata(report) => print(&format!("{}\n", lami_metadata(report.family)))?,
+        ReportVerb::Metadata(report) => print(&format!("{}\n", lami_metadata(report.kind)))?,
         ReportVerb::External(request) => return external::run(&request),
         ReportVerb::LamiVersion => print(&format!("{}.{}\n", LAMI_VERSION.0, LAMI_VERSION.1))?,
         ReportVerb::Run(request) => {
@@ -96,8 +96,7 @@ fn report(request: &ReportRequest) -> Result<Outcome> {
 
 /// The names of applications' functions and locks, where a report is about them.
 fn code_names(reports: &[Report], trace: &Trace) -> Result<Option<Rc<RefCell<UserSymbols>>>> {
-    let names = |family| matches!(family, Family::Flame | Family::Futexes);
-    let wanted = reports.iter().any(|report| names(report.family));
+    let wanted = reports.iter().any(|report| report.kind.names_code);
     let symbols = wanted.then(|| UserSymbols::read(trace)).transpose()?;
     Ok(symbols.map(|symbols| Rc::new(RefCell::new(symbols))))
 }
@@ -294,7 +293,7 @@ fn lami(trace: &Trace, reports: &[Report], asked: &ReportOptions, progress: bool
 /// short that a look at all of it finds none of its events.
 fn missing(reports: &[Report], trace: &Trace) -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
-    for need in reports.iter().flat_map(|report| report.family.needs()) {
+    for need in reports.iter().flat_map(|report| report.kind.needs) {
         if !needs.contains(need) {
             needs.push(*need);
         }

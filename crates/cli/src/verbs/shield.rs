@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use capture::facts::{self, Verb};
+use capture::facts;
 use event::{Error, ErrorKind, Result};
-use measure::shield::{self, Shield};
+use host::facts::Verb;
+use host::shield::{self, Shield};
 use serde_json::{Value, json};
 
 use crate::exit::{self, Outcome};

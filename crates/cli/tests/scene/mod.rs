@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use event::Cpu;
-use measure::task::{self, Policy};
+use host::task::{self, Policy};
 use serde_json::Value;
 
 /// The kernel ends a real-time thread of ours that runs for longer without blocking.

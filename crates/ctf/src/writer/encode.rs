@@ -6,7 +6,7 @@
 use event::{Error, EventClass, FieldId, Integer, Record, Result, Scope, Value, WideEncoding};
 
 use super::bits::PacketBytes;
-use super::lower::refuse;
+use super::refusal::refuse;
 use super::wire::{BODY, Choice, ClassWire, Int, Kind, Link, Member, Node, Span, in_range};
 
 /// A class as the encoder uses it.

@@ -4,7 +4,7 @@
 use event::{Base, IntegerMapping, Result, Scope, WideEncoding};
 use serde_json::{Map, Value as Json, json};
 
-use super::lower::refuse;
+use super::refusal::refuse;
 use super::tsdl::{environment_of, offset};
 use super::wire::{BODY, Choice, ClassWire, Int, Kind, Link, Member, Node, Shows, Span};
 use super::{EnvValue, HeaderKind, Lowered, TraceMeta};

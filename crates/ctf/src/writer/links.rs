@@ -6,7 +6,7 @@ use event::{Integer, IntegerMapping, Result, Scope};
 use crate::reader::absolute;
 
 use super::Dialect;
-use super::lower::refuse;
+use super::refusal::refuse;
 use super::wire::{Int, Kind, Link, Member, Node, Shows};
 
 /// A structure that is being built.

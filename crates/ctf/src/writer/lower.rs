@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use event::{
-    Base, Error, ErrorKind, EventClass, Field, FieldType, Integer, IntegerMapping, Length, Result,
-    Scope,
+    Base, Error, EventClass, Field, FieldType, Integer, IntegerMapping, Length, Result, Scope,
 };
 
 use super::links::{Frame, Lookup};
+use super::refusal::refuse;
 use super::wire::{
     BODY, Choice, ClassWire, Int, Kind, Member, Node, Shows, Span, SubByte, written_name,
 };
@@ -20,10 +20,6 @@ pub(super) struct Lowering<'s> {
     pub stream: &'s StreamMeta,
     pub dialect: Dialect,
     sub_byte: SubByte,
-}
-
-pub(super) fn refuse(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, what)
 }
 
 impl<'s> Lowering<'s> {

@@ -17,6 +17,7 @@ mod links;
 mod lower;
 mod meta;
 mod payload;
+mod refusal;
 mod staged;
 mod storage;
 mod stream;

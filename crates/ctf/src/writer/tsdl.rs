@@ -6,7 +6,7 @@ use event::{Base, Integer, IntegerMapping, Result, Scope};
 
 use crate::{LOSSES_BETWEEN, LOSSES_KEY};
 
-use super::lower::refuse;
+use super::refusal::refuse;
 use super::wire::{BODY, ClassWire, Int, Kind, Link, Member, Node, Shows, written_name};
 use super::{ClockMeta, Dialect, EnvValue, HeaderKind, Lowered, TraceMeta};
 

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use event::{Cpu, EventClass, Instant, Prio, TimeRange};
+use event::{Cpu, Duration, EventClass, Instant, Prio, TimeRange};
 use trace::{EventView, Lost};
 
-use super::Model;
 use super::candidates::{Candidate, Candidates, End};
 use super::chain::{Arena, NewNode, NodeId};
 use super::ends::Work;
 use super::handlers::LeftHandler;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
+use super::{Contended, Model};
 use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
-use kernel_state::bind::{self, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
+use kernel_state::bind::{self, Call, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,11 @@ pub(super) struct Builder {
     pub(super) evidence: Evidence,
     pub(super) page_faults: Vec<(i64, VersionId)>,
     pub(super) until: Until,
+    pub(super) system_calls: Vec<(i64, VersionId)>,
+    pub(super) contended: Vec<Contended>,
+    /// By how much the clock of a timer is ahead of the trace's, as it expired last.
+    pub(super) ahead_ns: HashMap<u64, i64>,
+    pub(super) clock_sets: Vec<(i64, Duration)>,
     pub(super) candidates: Candidates,
     /// Moments and segments since the last look for what can be dropped.
     pub(super) logged: usize,
@@ -112,6 +117,10 @@ impl Builder {
             page_faults: vec![],
             until: query.until,
             candidates: Candidates::new(query.clone()),
+            system_calls: vec![],
+            contended: vec![],
+            ahead_ns: HashMap::new(),
+            clock_sets: vec![],
             logged: 0,
             records_min,
             records_max: records_min,
@@ -163,7 +172,8 @@ impl Builder {
             Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
             Known::Life(life) => self.life(life, cpu, time_ns, event),
             Known::Dump(dump) => self.state_dump(dump, event),
-            Known::Evidence(evidence) => self.evidence(evidence, Cpu(cpu), event, classes),
+            Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
+            Known::Evidence(kind) => self.evidence.add(kind, Cpu(cpu), event, classes),
             _ => {}
         }
         self.forget_the_unreachable(time_ns);
@@ -190,26 +200,29 @@ impl Builder {
         }
     }
 
-    fn evidence(
-        &mut self,
-        evidence: bind::Evidence,
-        cpu: Cpu,
-        event: &EventView<'_>,
-        classes: &[EventClass],
-    ) {
-        match evidence {
-            bind::Evidence::Hit => self.evidence.add_hit(event, classes),
-            bind::Evidence::LateTimer => self.evidence.add_late_timer(cpu, event, classes),
-            bind::Evidence::PreemptionOff => self.evidence.add_preemption_off(cpu, event, classes),
-            bind::Evidence::Blocked => self.evidence.add_blocked(cpu, event, classes),
-            bind::Evidence::Throttled => self.evidence.add_throttled(cpu, event, classes),
+    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+        if let Some(task) = self.cpu(cpu).current {
+            self.runs_program(cpu, time_ns, task);
+            let version = self.tasks.state(task).version;
+            self.page_faults.push((time_ns, version));
         }
     }
 
-    pub(super) fn page_fault(&mut self, cpu: u32, time_ns: i64) {
+    /// Until here the task on the CPU ran code of its own.
+    fn system_call(&mut self, cpu: u32, time_ns: i64) {
         if let Some(task) = self.cpu(cpu).current {
+            self.runs_program(cpu, time_ns, task);
             let version = self.tasks.state(task).version;
-            self.page_faults.push((time_ns, version));
+            self.logged += 1;
+            self.system_calls.push((time_ns, version));
+        }
+    }
+
+    /// The task on the CPU runs code of its own: it is no thread of the kernel's, whatever it is
+    /// called.
+    fn runs_program(&mut self, cpu: u32, time_ns: i64, task: TaskIndex) {
+        if self.tasks.is_program_after_all(task) {
+            self.mark(cpu, time_ns, false);
         }
     }
 
@@ -263,6 +276,30 @@ impl Builder {
         self.tasks.see(tid, cpu, comm, prio)
     }
 
+    /// The same for a task that is woken. One that runs may have another priority since it came.
+    fn see_woken(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+    ) -> TaskIndex {
+        let known = self.tasks.find(fields.tid(event), cpu);
+        let before = known.map(|task| self.tasks.state(task).version);
+        let task = self.see(cpu, event, fields);
+        let state = self.tasks.state(task);
+        if let Run::On(on) = state.run
+            && before != Some(state.version)
+            && self
+                .cpus
+                .get(on as usize)
+                .is_some_and(|cpu| cpu.current == Some(task))
+        {
+            self.mark(on, now_ns, false);
+        }
+        task
+    }
+
     fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
         let before = self
             .cpu(cpu)
@@ -274,7 +311,9 @@ impl Builder {
             && before != after
             && self.cpu(cpu).current == Some(prev)
         {
-            self.cpu(cpu).timeline.rename_run(before, after);
+            let tasks = &mut self.tasks;
+            let timeline = &mut self.cpus[cpu as usize].timeline;
+            timeline.rename_run(|version| tasks.run_of(version, before, after));
         }
         self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
         let next = self.see(cpu, event, &fields.next);
@@ -297,9 +336,14 @@ impl Builder {
             let version = tasks.version(tasks.states[task.0 as usize].version);
             version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
         };
+        // One out of its own budget waits for that, not for a limit on others.
+        let left = self
+            .tasks
+            .version(self.tasks.states[prev.0 as usize].version);
+        let has_deadline = left.is_some_and(|left| left.prio.0 < 0);
         let (prev_real_time, prev_stop) = rank(&self.tasks, prev);
         let (next_real_time, _) = rank(&self.tasks, next);
-        let put_aside = prev_real_time && !prev_stop && runnable;
+        let put_aside = prev_real_time && !prev_stop && !has_deadline && runnable;
         let state = self.cpu(cpu);
         state.throttled = !next_real_time && (state.throttled || put_aside);
         state.current = Some(next);
@@ -328,9 +372,12 @@ impl Builder {
         } else if !pending.is_none() && has_wakeup {
             // Woken between its decision to block and this switch; its wake-up is on the way.
             state.run = Run::Woken;
+            state.blocked_ns = now_ns;
             state.leave_chain(pending);
+            self.wait_since_late_block(task, now_ns);
         } else {
             state.run = Run::Blocked;
+            state.blocked_ns = now_ns;
             state.leave_chain(NodeId::NONE);
         }
         self.log(task, now_ns, cpu, kind);
@@ -385,7 +432,7 @@ impl Builder {
     }
 
     fn waking(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &TaskFields) {
-        let task = self.see(cpu, event, fields);
+        let task = self.see_woken(cpu, now_ns, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
         let hard = fields.in_hard_interrupt(event);
         self.wake(cpu, now_ns, task, target, hard);
@@ -436,6 +483,7 @@ impl Builder {
             return;
         }
         let chain = self.arena.add(parent, step);
+        let chain = self.wait_since_block(task, parent, chain);
         let state = self.tasks.state(task);
         state.run = Run::Woken;
         state.woken_ns = now_ns;
@@ -452,7 +500,7 @@ impl Builder {
         fields: &TaskFields,
         new: bool,
     ) {
-        let task = self.see(cpu, event, fields);
+        let task = self.see_woken(cpu, now_ns, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
@@ -600,11 +648,16 @@ impl Builder {
             losses: self.losses,
             evidence: self.evidence,
             page_faults: self.page_faults,
+            system_calls: self.system_calls,
+            contended: self.contended,
+            clock_sets: self.clock_sets,
             candidates: self.candidates.into_worst_first(),
             families: self.families,
             basis: self.basis,
             late_timer_floor: None,
             heartbeat: None,
+            idle_exit: None,
+            is_virtual: false,
         }
     }
 }
@@ -617,6 +670,7 @@ fn is_followed(known: Known) -> bool {
             | Known::Handler(_)
             | Known::Evidence(_)
             | Known::Life(_)
+            | Known::Call(Call::Entry { .. })
             | Known::Dump(bind::Dump::Process { .. })
     )
 }

@@ -89,6 +89,31 @@ impl Arena {
         }
     }
 
+    /// The same chain for a task that has waited for it only since `since_ns`.
+    pub fn wait_since(&mut self, id: NodeId, since_ns: i64) -> NodeId {
+        let Some(node) = self.get(id).copied() else {
+            return id;
+        };
+        if node.origin_ns >= since_ns {
+            return id;
+        }
+        self.nodes.push(Node {
+            origin_ns: since_ns,
+            ..node
+        });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Whether a timer's callback made the wake-up with which a chain ends, or is its last step.
+    pub fn released_by_timer(&self, id: NodeId) -> bool {
+        let last = self.get(id);
+        let last = match last {
+            Some(node) if node.kind == StepKind::Waking => self.get(node.parent),
+            last => last,
+        };
+        last.is_some_and(|node| node.kind == StepKind::Hrtimer)
+    }
+
     /// How many steps there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -103,6 +128,9 @@ impl Arena {
     pub fn rebase(&mut self, id: NodeId, origin: NewNode) -> NodeId {
         let path = self.path(id);
         let mut last = self.add(NodeId::NONE, origin);
+        // Of a chain that was not waited for from its begin on, the rest lies before the origin.
+        let begins = |place: &NodeId| self.nodes[place.0 as usize].time_ns >= origin.time_ns;
+        let path: Vec<NodeId> = path.into_iter().filter(begins).collect();
         for place in path {
             let Node {
                 time_ns,
@@ -155,8 +183,23 @@ impl Arena {
                 ),
             }
         };
-        self.path(id).into_iter().map(step).collect()
+        let mut steps: Vec<Step> = self.path(id).into_iter().map(step).collect();
+        if let Some(node) = self.get(id) {
+            begin_at(&mut steps, Instant::from_ns(node.origin_ns));
+        }
+        steps
     }
+}
+
+/// Cuts off what came before `origin`; the step under way then begins there.
+pub(crate) fn begin_at(steps: &mut Vec<Step>, origin: Instant) -> usize {
+    let begun = steps.partition_point(|step| step.time <= origin);
+    let Some(first) = begun.checked_sub(1) else {
+        return 0;
+    };
+    steps.drain(..first);
+    steps[0].time = origin;
+    first
 }
 
 /// Which nodes are kept.

@@ -60,6 +60,11 @@ impl Builder {
         }
         self.page_faults
             .retain(|(time_ns, _)| kept.touches(*time_ns, *time_ns));
+        self.system_calls
+            .retain(|(time_ns, _)| kept.touches(*time_ns, *time_ns));
+        self.logged += self.system_calls.len();
+        self.contended
+            .retain(|lock| kept.touches(lock.begin_ns, lock.end_ns));
         self.forget_chains();
         let left = self.arena.len() + self.logged;
         self.records_max = self.records_min.max(2 * left);

@@ -1,7 +1,9 @@
 //! The pass over the events: interrupts, softirqs, timers, NMIs.
 
+use event::{Cpu, Duration};
 use trace::EventView;
 
+use super::Contended;
 use super::build::{Builder, HardFrame, NESTING_MAX, VECTORS_MAX};
 use super::chain::{NewNode, NodeId};
 use super::tasks::{SoftFrame, VersionId};
@@ -13,10 +15,20 @@ use kernel_state::bind::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 /// How far a timer's clock may be from the trace's to count as the same. Other clocks differ by
 /// the time since 1970, or by the time that the machine slept.
 const SAME_CLOCK_NS: u64 = 50_000_000;
+/// A clock that moves by less was adjusted, or its reading and the event's were far apart.
+const CLOCK_SET_NS_MIN: i64 = 1_000_000;
+/// One that moves by more is another clock: the timer's memory was used again. TAI is 37 s ahead.
+const CLOCK_SET_NS_MAX: i64 = 30_000_000_000;
+/// So many timers of other clocks are kept in mind.
+const OTHER_CLOCKS_MAX: usize = 65_536;
 /// A later expiry is not believed: the timer was started again where we did not see it.
 const LATENESS_MAX_NS: i64 = 10_000_000_000;
 /// Steps of a handler's chain behind which an expiry may be put.
 const REBASE_DEPTH_MAX: u8 = 8;
+/// The flag of a wait that keeps the CPU (the kernel's `LCB_F_SPIN`).
+const SPINS: u64 = 1;
+/// So many waits for locks are looked through for the one that ends.
+const CONTENDED_OPEN_MAX: usize = 1024;
 /// An NMI handler that is said to take longer is not believed.
 const NMI_MAX_NS: i64 = 1_000_000_000;
 
@@ -71,6 +83,16 @@ impl Builder {
             Handler::HrtimerExpireExit => self.timer_exit(cpu),
             Handler::Nmi { delta_ns } => self.nmi(cpu, now_ns, event.i64(delta_ns)),
             Handler::PageFault => self.page_fault(cpu, now_ns),
+            Handler::ContentionBegin { flags } => {
+                if event.u64(flags) & SPINS != 0 {
+                    self.contended.push(Contended {
+                        cpu: Cpu(cpu),
+                        begin_ns: now_ns,
+                        end_ns: i64::MAX,
+                    });
+                }
+            }
+            Handler::ContentionEnd => self.contention_ends(cpu, now_ns),
             Handler::Vector(_) => {}
         }
     }
@@ -242,6 +264,9 @@ impl Builder {
         });
         let expires_ns = self.timers.remove(&hrtimer);
         let same_clock = base_now_ns.abs_diff(now_ns) <= SAME_CLOCK_NS;
+        if !same_clock {
+            self.other_clock(now_ns, hrtimer, base_now_ns);
+        }
         let Some(base) = self.handler_base(cpu) else {
             return;
         };
@@ -278,6 +303,21 @@ impl Builder {
         self.set_handler_chain(cpu, node);
     }
 
+    /// A timer of another clock expires: it may have been set since the timer expired last.
+    fn other_clock(&mut self, now_ns: i64, hrtimer: u64, base_now_ns: i64) {
+        let ahead_ns = base_now_ns.saturating_sub(now_ns);
+        if self.ahead_ns.len() >= OTHER_CLOCKS_MAX {
+            self.ahead_ns.clear();
+        }
+        let Some(before_ns) = self.ahead_ns.insert(hrtimer, ahead_ns) else {
+            return;
+        };
+        let by_ns = ahead_ns.saturating_sub(before_ns);
+        if (CLOCK_SET_NS_MIN..=CLOCK_SET_NS_MAX).contains(&by_ns.saturating_abs()) {
+            self.clock_sets.push((now_ns, Duration::from_ns(by_ns)));
+        }
+    }
+
     fn timer_exit(&mut self, cpu: u32) {
         if let Some(base) = self.handler_base(cpu) {
             self.set_handler_chain(cpu, base);
@@ -302,6 +342,15 @@ impl Builder {
             && let Some(frame) = self.tasks.state(task).softirqs.last_mut()
         {
             frame.current = chain;
+        }
+    }
+
+    /// The wait that began last on the CPU ends first.
+    fn contention_ends(&mut self, cpu: u32, now_ns: i64) {
+        let mut open = self.contended.iter_mut().rev().take(CONTENDED_OPEN_MAX);
+        let open = open.find(|lock| lock.cpu == Cpu(cpu) && lock.end_ns == i64::MAX);
+        if let Some(open) = open {
+            open.end_ns = now_ns;
         }
     }
 

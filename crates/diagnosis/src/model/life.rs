@@ -13,18 +13,30 @@ use kernel_state::bind::{CLONE_THREAD, Dump, Life};
 /// its end: the kernel says it a little later.
 const EXIT_WAKE_NS_MAX: i64 = 1_000_000;
 
+/// The parent of the kernel's threads.
+const KTHREADD: i64 = 2;
+/// The kind of a program's thread in a state dump.
+const PROGRAM: i64 = 0;
+/// From a task's decision to sleep to the switch it takes no longer.
+pub(crate) const DECISION_NS_MAX: i64 = 100_000;
+
 impl Builder {
     pub(super) fn life(&mut self, life: Life, cpu: u32, now_ns: i64, event: &EventView<'_>) {
         match life {
             Life::Fork {
+                parent_pid,
                 child_tid,
                 child_pid,
                 child_comm,
                 ..
             } => {
                 let (tid, pid) = (event.i64(child_tid) as i32, event.i64(child_pid) as i32);
-                self.tasks
-                    .belongs(tid, Belongs::to(pid, event.text(child_comm)));
+                let child = Belongs::to(pid, event.text(child_comm));
+                let child = match event.i64(parent_pid) {
+                    KTHREADD => child.with_kernel(),
+                    _ => child.with_program(),
+                };
+                self.tasks.belongs(tid, child);
             }
             Life::New { tid, flags } => {
                 let maker = self.cpu(cpu).current;
@@ -61,10 +73,25 @@ impl Builder {
 
     /// What was there before the first event.
     pub(super) fn state_dump(&mut self, dump: Dump, event: &EventView<'_>) {
-        if let Dump::Process { tid, pid, name, .. } = dump {
-            let (tid, pid) = (event.i64(tid) as i32, event.i64(pid) as i32);
-            self.tasks.belongs(tid, Belongs::to(pid, event.text(name)));
-        }
+        let Dump::Process {
+            tid,
+            pid,
+            name,
+            kind,
+            ..
+        } = dump
+        else {
+            return;
+        };
+        let (tid, pid) = (event.i64(tid) as i32, event.i64(pid) as i32);
+        let task = Belongs::to(pid, event.text(name));
+        let is_program = kind.is_some_and(|kind| event.i64(kind) == PROGRAM);
+        let task = if is_program {
+            task.with_program()
+        } else {
+            task
+        };
+        self.tasks.belongs(tid, task);
     }
 
     /// Whether the task that has the CPU, and no handler, is on its way out.
@@ -105,6 +132,34 @@ impl Builder {
             };
             let alone = self.arena.add(NodeId::NONE, step);
             self.tasks.state(wakee).chain = alone;
+        }
+    }
+
+    /// The chain `woken` that wakes a task by `context`, from where the task waits for it: its own
+    /// last block. A timer's expiry is a release time whatever the task did, and a thread that
+    /// passes work on is its own queue.
+    pub(super) fn wait_since_block(
+        &mut self,
+        task: TaskIndex,
+        context: NodeId,
+        woken: NodeId,
+    ) -> NodeId {
+        let state = &self.tasks.states[task.0 as usize];
+        let since_ns = state.blocked_ns;
+        let version = self.tasks.version(state.version);
+        if version.is_some_and(|version| version.passes) || self.arena.released_by_timer(context) {
+            return woken;
+        }
+        self.arena.wait_since(woken, since_ns)
+    }
+
+    /// The same for a task that was woken on its way to sleep: of what happened since it had
+    /// decided to, all counts.
+    pub(super) fn wait_since_late_block(&mut self, task: TaskIndex, now_ns: i64) {
+        let pending = self.tasks.states[task.0 as usize].chain;
+        let origin_ns = self.arena.get(pending).map(|node| node.origin_ns);
+        if origin_ns.is_some_and(|origin_ns| now_ns - origin_ns > DECISION_NS_MAX) {
+            self.tasks.state(task).chain = self.wait_since_block(task, pending, pending);
         }
     }
 

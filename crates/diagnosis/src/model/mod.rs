@@ -18,16 +18,18 @@ use std::collections::BTreeMap;
 use event::{Cpu, Duration, Instant, Result, TimeRange};
 use trace::{Item, Lost, Trace};
 
+use crate::diagnose::is_virtual;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
-use event::evidence::Step;
+use event::evidence::{Mode, Step};
 use kernel_state::Unlisted;
 use kernel_state::bind::{Binding, Families};
 
 pub(crate) use candidates::{Candidate, End};
-pub(crate) use chain::{Arena, NodeId};
+pub(crate) use chain::{Arena, NodeId, begin_at};
 use forget::RECORDS_MIN;
+pub(crate) use life::DECISION_NS_MAX;
 pub(crate) use stillness::Span;
 pub(crate) use tasks::{Moment, MomentKind, Tasks, Version, VersionId};
 pub(crate) use timeline::{Slice, Timeline, What};
@@ -46,6 +48,12 @@ pub(crate) struct Model {
     pub evidence: Evidence,
     /// When which task touched a page that was not there, in time order.
     pub page_faults: Vec<(i64, VersionId)>,
+    /// When which task made a system call, in time order.
+    pub system_calls: Vec<(i64, VersionId)>,
+    /// When a clock that is not the trace's was seen to have been set, and by how much.
+    pub clock_sets: Vec<(i64, Duration)>,
+    /// Waits of CPUs for spinning locks.
+    pub contended: Vec<Contended>,
     pub candidates: Vec<Candidate>,
     pub families: Families,
     pub basis: Basis,
@@ -55,6 +63,24 @@ pub(crate) struct Model {
     pub late_timer_floor: Option<Duration>,
     /// Timers that beat while the trace was taken, where they are needed.
     heartbeat: Option<stillness::Heartbeat>,
+    /// The exit latency of the deepest idle state, where the trace says it.
+    pub idle_exit: Option<Duration>,
+    /// The machine was a virtual one.
+    pub is_virtual: bool,
+}
+
+/// The deepest idle states of processors take no longer to leave.
+const IDLE_EXIT_MAX: Duration = Duration::from_ms(2);
+/// What the way out of idle takes beside the state's own latency.
+const IDLE_EXIT_SLACK: Duration = Duration::from_us(200);
+
+/// A CPU waited for a lock that another one held, and did nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contended {
+    pub cpu: Cpu,
+    pub begin_ns: i64,
+    /// The greatest instant while it waits.
+    pub end_ns: i64,
 }
 
 impl Model {
@@ -100,12 +126,26 @@ impl Model {
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
         model.late_timer_floor = floor_ns.map(Duration::from_ns);
         model.heartbeat = stillness::Heartbeat::read(&trace.info().environment);
+        let exit_ns = trace.info().environment.get("rtscope_idle_exit_max_ns");
+        let exit_ns = exit_ns.and_then(|exit_ns| exit_ns.parse().ok());
+        model.idle_exit = exit_ns.map(Duration::from_ns);
+        model.is_virtual = is_virtual(trace.info());
         Ok(model)
     }
 
     /// What ran on a CPU; none for a CPU without events.
     pub fn timeline(&self, cpu: Cpu) -> Option<&Timeline> {
         self.timelines.get(cpu.0 as usize)
+    }
+
+    /// The deepest idle states take no longer to leave. A virtual CPU that halts is not the
+    /// processor's idle state: what it takes to come back is the host's.
+    pub fn idle_exit_max(&self) -> Duration {
+        match (self.idle_exit, self.is_virtual) {
+            (Some(said), _) => said + IDLE_EXIT_SLACK,
+            (None, true) => IDLE_EXIT_SLACK,
+            (None, false) => IDLE_EXIT_MAX,
+        }
     }
 
     /// The name of an interrupt; empty when the trace does not say.
@@ -158,6 +198,23 @@ impl Model {
             .iter()
             .filter(|(_, version)| by(*version) == Some(tid));
         those.count()
+    }
+
+    /// When a task was seen to run code of its own between two instants: at a page fault, at a
+    /// system call, or where a late timer found it; in no order.
+    pub fn user_code_of(&self, tid: i32, (begin_ns, end_ns): Span) -> Vec<i64> {
+        let inside = |time_ns: &i64| begin_ns < *time_ns && *time_ns < end_ns;
+        let is_it = |version| self.tasks.version(version).map(|version| version.tid.0) == Some(tid);
+        let mut seen = Vec::new();
+        for marks in [&self.page_faults, &self.system_calls] {
+            let first = marks.partition_point(|(time_ns, _)| *time_ns <= begin_ns);
+            let those = marks[first..].iter().take_while(|mark| mark.0 < end_ns);
+            seen.extend(those.filter(|mark| is_it(mark.1)).map(|mark| mark.0));
+        }
+        let late = self.evidence.late_timers.iter();
+        let late = late.filter(|late| late.mode == Mode::User && late.interrupted.tid.0 == tid);
+        seen.extend(late.map(|late| late.time.as_ns()).filter(inside));
+        seen
     }
 
     /// The moments of a task between two instants.

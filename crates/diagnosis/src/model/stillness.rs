@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use event::Cpu;
+use event::{Cpu, Duration};
 
 use super::Model;
 use super::timeline::{Timeline, What};
@@ -80,6 +80,58 @@ impl Model {
         };
         let long = end_ns - begin_ns >= 2 * period_ns;
         long && heartbeat.others(Some(cpu)).any(beats)
+    }
+}
+
+impl Model {
+    /// The longest stretch of a span in which nothing happened on any CPU, `cpu` among them. Zero
+    /// where nobody could tell, as there is no other CPU, or where beats would show a host that
+    /// stood still.
+    pub fn unseen_max(&self, cpu: Cpu, span: Span) -> Duration {
+        let others = (0..self.timelines.len() as u32).map(Cpu);
+        let seen = |other: &Cpu| self.begins_ns.get(other.0 as usize) != Some(&i64::MAX);
+        let others: Vec<Cpu> = others.filter(|other| *other != cpu).filter(seen).collect();
+        if others.is_empty() || self.is_beaten(cpu, span) {
+            return Duration::ZERO;
+        }
+        let last_ns = self
+            .basis
+            .window
+            .map_or(i64::MIN, |window| window.end.as_ns());
+        let mut unseen = vec![span];
+        for other in others.into_iter().chain([cpu]) {
+            if let Some(timeline) = self.timeline(other) {
+                unseen = common(&unseen, &gaps(timeline, span, last_ns));
+            }
+        }
+        let longest = unseen
+            .into_iter()
+            .map(|gap| self.longest_between_faults(gap));
+        Duration::from_ns(longest.max().unwrap_or(0))
+    }
+
+    /// Whether beats would show it, or the span is too short for them to tell.
+    fn is_beaten(&self, cpu: Cpu, span: Span) -> bool {
+        let period_ns = self.heartbeat.as_ref().map(|beat| beat.period_ns);
+        let short = period_ns.is_some_and(|period_ns| span.1 - span.0 < 2 * period_ns);
+        short || self.would_show_stillness(cpu, span)
+    }
+
+    /// The longest stretch of a span in which no task touched a page that was not there.
+    fn longest_between_faults(&self, (begin_ns, end_ns): Span) -> i64 {
+        let faults = &self.page_faults;
+        let first = faults.partition_point(|(time_ns, _)| *time_ns <= begin_ns);
+        let inside = faults[first..].iter().map(|(time_ns, _)| *time_ns);
+        let mut last_ns = begin_ns;
+        let mut longest_ns = 0;
+        for time_ns in inside
+            .take_while(|time_ns| *time_ns < end_ns)
+            .chain([end_ns])
+        {
+            longest_ns = longest_ns.max(time_ns - last_ns);
+            last_ns = time_ns;
+        }
+        longest_ns
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Version {
     pub passes: bool,
     /// A stop-class thread.
     pub stop: bool,
+    /// It left the CPU so, and had come on it with another priority; nothing says when it changed.
+    pub came: Option<VersionId>,
 }
 
 impl Version {
@@ -107,6 +109,8 @@ pub(crate) struct TaskState {
     pub pending: NodeId,
     /// When it was woken.
     pub woken_ns: i64,
+    /// When it went to sleep last.
+    pub blocked_ns: i64,
     pub softirqs: Vec<SoftFrame>,
     pub log: Vec<Moment>,
     /// It is on its way out: whom it wakes now it has done no work for.
@@ -128,6 +132,8 @@ pub(crate) struct Belongs {
     pub pid: Option<Tid>,
     /// It runs a program.
     pub is_program: bool,
+    /// Events said that it is one of the kernel's threads.
+    pub is_kernels: bool,
     comm: [u8; COMM_BYTES_MAX],
 }
 
@@ -140,6 +146,7 @@ impl Belongs {
         Belongs {
             pid: (pid > 0).then_some(Tid(pid)),
             is_program: false,
+            is_kernels: false,
             comm: bytes,
         }
     }
@@ -148,6 +155,14 @@ impl Belongs {
     pub fn with_program(self) -> Belongs {
         Belongs {
             is_program: true,
+            ..self
+        }
+    }
+
+    /// It is one of the kernel's threads.
+    pub fn with_kernel(self) -> Belongs {
+        Belongs {
+            is_kernels: true,
             ..self
         }
     }
@@ -196,6 +211,7 @@ impl Tasks {
                 chain: NodeId::NONE,
                 pending: NodeId::NONE,
                 woken_ns: 0,
+                blocked_ns: i64::MIN,
                 softirqs: vec![],
                 log: vec![],
                 ends: false,
@@ -226,6 +242,32 @@ impl Tasks {
         }
     }
 
+    /// What a part of a run is that was believed to be `part`'s, if the run ended as `after` and
+    /// not as `before`: of an earlier name it keeps that one. None for what is not of that run, or
+    /// from before an event that says when the rank changed.
+    pub fn run_of(
+        &mut self,
+        part: VersionId,
+        before: VersionId,
+        after: VersionId,
+    ) -> Option<VersionId> {
+        let (part_was, came) = (*self.version(part)?, *self.version(before)?);
+        let left = *self.version(after)?;
+        if part_was.tid != left.tid || part_was.prio != came.prio {
+            return None;
+        }
+        let named = if part == before { left } else { part_was };
+        if came.prio == left.prio {
+            return Some(if part == before { after } else { part });
+        }
+        self.versions.push(Version {
+            prio: left.prio,
+            came: Some(part),
+            ..named
+        });
+        Some(VersionId(self.versions.len() as u32 - 1))
+    }
+
     /// The task has another name from here on, as when it runs another program.
     pub fn rename(&mut self, task: TaskIndex, comm: &[u8]) {
         let Some(version) = self.version(self.states[task.0 as usize].version).copied() else {
@@ -240,6 +282,14 @@ impl Tasks {
 
     pub fn find(&self, tid: i32, cpu: u32) -> Option<TaskIndex> {
         self.by_tid.get(&key(tid, cpu)).copied()
+    }
+
+    /// Whether a thread, as it was seen last, only passes work on.
+    pub fn passes(&self, tid: i32, cpu: u32) -> bool {
+        let seen = self.find(tid, cpu);
+        let seen = seen.map(|task| self.states[task.0 as usize].version);
+        let seen = seen.and_then(|version| self.version(version));
+        seen.is_some_and(|version| version.passes)
     }
 
     /// The moments of a task in time order; none for one never seen.
@@ -263,6 +313,34 @@ impl Tasks {
             let version = self.add_version(known.tid, known.comm(), known.prio);
             self.states[task.0 as usize].version = version;
         }
+    }
+
+    /// A task that passes for one of the kernel's threads by its name runs code of its own; whether
+    /// that is news.
+    pub fn is_program_after_all(&mut self, task: TaskIndex) -> bool {
+        let version = self.version(self.states[task.0 as usize].version).copied();
+        let Some(version) = version.filter(|version| version.passes) else {
+            return false;
+        };
+        let known = self.belongs.get(&version.tid.0).copied();
+        let known = known.unwrap_or_default();
+        if known.is_kernels {
+            // A switch to somebody else was not recorded.
+            return false;
+        }
+        self.belongs(version.tid.0, known.with_program());
+        true
+    }
+
+    /// Whether events said, at any time, that a task runs a program.
+    pub fn is_program(&self, tid: Tid) -> bool {
+        let belongs = self.belongs.get(&tid.0);
+        belongs.is_some_and(|belongs| belongs.is_program)
+    }
+
+    /// Whether it is a thread of the stop class.
+    pub fn is_stop(&self, version: &Version) -> bool {
+        version.stop && !self.is_program(version.tid)
     }
 
     /// The process of a thread, where an event said it.
@@ -309,6 +387,7 @@ impl Tasks {
             wanted,
             passes,
             stop,
+            came: None,
         });
         VersionId(self.versions.len() as u32 - 1)
     }

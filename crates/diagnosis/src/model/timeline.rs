@@ -181,15 +181,18 @@ impl Timeline {
         }
     }
 
-    /// The last run was that of another version of its task: it changed its name or its rank while
-    /// it ran, and the trace says so only where it leaves the CPU.
-    pub fn rename_run(&mut self, from: VersionId, to: VersionId) {
-        let run = self
-            .segments
-            .iter_mut()
-            .rev()
-            .take_while(|segment| segment.task == from);
-        run.for_each(|segment| segment.task = to);
+    /// The last run was that of other versions of its task: it changed its name or its rank while
+    /// it ran, and the trace says so only where it leaves the CPU. Back to where `to` knows none.
+    pub fn rename_run(&mut self, mut to: impl FnMut(VersionId) -> Option<VersionId>) {
+        let mut last: Option<(VersionId, VersionId)> = None;
+        for segment in self.segments.iter_mut().rev() {
+            let known = last.filter(|(from, _)| *from == segment.task);
+            let Some(new) = known.map(|known| known.1).or_else(|| to(segment.task)) else {
+                return;
+            };
+            last = Some((segment.task, new));
+            segment.task = new;
+        }
     }
 
     /// The last run was not that of `from` alone: at `begin_ns` the scheduler had picked `to`, and

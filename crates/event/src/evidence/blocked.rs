@@ -1,9 +1,10 @@
-//! What keeps a task from running though its work is not done: what it blocks on in the middle of
-//! an activation, and the quota of its control group.
+//! A target that blocks inside its activation, and what for.
 
 use super::hit::TaskRef;
+use super::raw::{self, mirror};
+use super::record::{Place, label_part, record};
 use super::stack::Stack;
-use crate::{Cpu, Instant};
+use super::{FromKernel, Machine};
 
 /// What a task waits for. The values are those of `docs/format/evidence.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,15 +18,18 @@ pub enum BlockedOn {
     Lock = 2,
     /// A mutex of user space; its owner is what user space wrote there.
     Mutex = 3,
+    /// A page fault that another task has to serve.
+    Fault = 4,
 }
 
 impl BlockedOn {
     /// All kinds, with the names that text, JSON and traces use, in the order of the values.
-    pub const NAMES: [(BlockedOn, &'static str); 4] = [
+    pub const NAMES: [(BlockedOn, &'static str); 5] = [
         (BlockedOn::Kernel, "kernel"),
         (BlockedOn::Io, "io"),
         (BlockedOn::Lock, "lock"),
         (BlockedOn::Mutex, "mutex"),
+        (BlockedOn::Fault, "fault"),
     ];
 
     /// From its value in a record.
@@ -34,40 +38,60 @@ impl BlockedOn {
     }
 }
 
-/// A target blocked inside its activation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The CPU that it left.
-    pub cpu: Cpu,
-    /// When it left.
-    pub time: Instant,
-    /// The target.
-    pub task: TaskRef,
-    /// What it waits for.
-    pub on: BlockedOn,
-    /// The owner of the lock; of a mutex only the tid is known.
-    pub owner: Option<TaskRef>,
-    /// The lock's address; zero without one.
-    pub lock: u64,
-    /// Its kernel stack, innermost first.
-    pub stack: Stack,
+label_part!(BlockedOn);
+
+record! {
+    /// A target blocked inside its activation. Its time is when it left the CPU.
+    Blocked as "rtscope_blocked" {
+        /// The target.
+        task: TaskRef = "",
+        /// What it waits for.
+        on: BlockedOn = "on",
+        /// The owner of the lock; of a mutex only the tid is known.
+        owner: Option<TaskRef> = "owner_",
+        /// The lock's address; zero without one.
+        lock: u64 = "lock",
+        /// Its kernel stack, innermost first.
+        stack: Stack = "stack",
+    }
 }
 
-/// A target became runnable, was put aside or waited while its control group had used up its quota.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Throttled {
-    /// The CPU on which that was seen.
-    pub cpu: Cpu,
-    /// When.
-    pub time: Instant,
-    /// Since when it was so, as far as it was seen.
-    pub begin: Instant,
-    /// The target.
-    pub task: TaskRef,
+mirror! {
+    /// What the kernel sends of it.
+    Raw = "rts_blocked_record" {
+        lock: u64,
+        task: raw::Task,
+        owner: raw::Task,
+        on: u8,
+        padding: [u8; 7],
+        stack: raw::Stack,
+    }
+}
+
+impl FromKernel for Blocked {
+    type Raw = Raw;
+
+    fn from_kernel(place: Place, raw: &Raw, _: &Machine) -> Option<Blocked> {
+        Some(Blocked {
+            cpu: place.cpu,
+            time: place.time,
+            task: raw.task.named()?,
+            on: BlockedOn::from_value(raw.on)?,
+            owner: raw.owner.named(),
+            lock: raw.lock,
+            stack: raw.stack.frames(),
+        })
+    }
+
+    fn symbolise(&mut self, name: &dyn Fn(u64) -> String) {
+        super::stack::symbolise(&mut self.stack, &name);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::stack::unnamed;
+    use super::super::testing::{check_round_trip, place, task};
     use super::*;
 
     #[test]
@@ -75,6 +99,21 @@ mod tests {
         for (on, _) in BlockedOn::NAMES {
             assert_eq!(BlockedOn::from_value(on as u8), Some(on));
         }
-        assert_eq!(BlockedOn::from_value(4), None);
+        assert_eq!(BlockedOn::from_value(5), None);
+    }
+
+    #[test]
+    fn a_block_comes_back_from_its_trace_with_and_without_an_owner() {
+        for owner in [None, Some(task("owner"))] {
+            check_round_trip(&Blocked {
+                cpu: place().cpu,
+                time: place().time,
+                task: task("target"),
+                on: BlockedOn::Mutex,
+                owner,
+                lock: 0xffff_ffff_0000_0001,
+                stack: unnamed(&[4, 5, 6]),
+            });
+        }
     }
 }

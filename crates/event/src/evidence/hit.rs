@@ -1,7 +1,12 @@
 //! A hit: a chain over the threshold, with its steps and stacks.
 
+use super::record::{self, Part, Place, Record, Source, label_part};
 use super::stack::{Stack, symbolise};
-use crate::{Cpu, Duration, Instant, Prio, Tid};
+use crate::{Cpu, Duration, Field, Instant, Prio, Tid, Value};
+
+/// Bits of a hit's `flags` in a trace.
+const FLAG_STALE: u32 = 1 << 0;
+const FLAG_REPAIRED: u32 = 1 << 1;
 
 /// A task as it was at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,6 +189,11 @@ impl Hit {
         self.end - self.origin
     }
 
+    /// The CPU of its last step.
+    pub fn cpu(&self) -> Cpu {
+        self.steps.last().map_or(Cpu(0), |step| step.cpu)
+    }
+
     /// Names the functions of all its stacks.
     pub fn symbolise(&mut self, name: impl Fn(u64) -> String) {
         for stack in [
@@ -196,9 +206,162 @@ impl Hit {
     }
 }
 
+label_part!(EndKind);
+
+impl Part for StepKind {
+    fn declare(name: &str, fields: &mut Vec<Field>) {
+        let labels = StepKind::NAMES.map(|(kind, label)| (kind as u8, label));
+        fields.push(record::labelled(name, labels));
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn decode(name: &str, source: &dyn Source) -> Option<Self> {
+        u8::try_from(record::number(name, source))
+            .ok()
+            .and_then(StepKind::from_value)
+    }
+}
+
+fn step_fields() -> Vec<Field> {
+    let mut fields = Vec::new();
+    Instant::declare("time_ns", &mut fields);
+    StepKind::declare("kind", &mut fields);
+    u32::declare("cpu", &mut fields);
+    i32::declare("id", &mut fields);
+    i32::declare("prio", &mut fields);
+    fields.push(record::declare_comm("comm"));
+    fields
+}
+
+fn encode_step(step: &Step, out: &mut Vec<u8>) {
+    step.time.encode(out);
+    step.kind.encode(out);
+    step.cpu.0.encode(out);
+    step.id.encode(out);
+    step.prio.lttng().encode(out);
+    record::put_comm(&step.comm, out);
+}
+
+fn decode_step(step: &Value<'_>) -> Option<Step> {
+    Some(Step {
+        time: Instant::decode("time_ns", step)?,
+        kind: StepKind::decode("kind", step)?,
+        cpu: Cpu(u32::decode("cpu", step)?),
+        id: i32::decode("id", step)?,
+        prio: Prio::from_lttng(i32::decode("prio", step)?),
+        comm: record::text("comm", step),
+    })
+}
+
+impl Record for Hit {
+    const NAME: &'static str = "rtscope_hit";
+
+    fn fields() -> Vec<Field> {
+        let mut fields = vec![record::integer("id", 64, false)];
+        EndKind::declare("end_kind", &mut fields);
+        Instant::declare("origin_ns", &mut fields);
+        Instant::declare("end_ns", &mut fields);
+        Duration::declare("threshold_ns", &mut fields);
+        TaskRef::declare("", &mut fields);
+        for name in ["preemptions", "overflow", "flags"] {
+            u32::declare(name, &mut fields);
+        }
+        TaskRef::declare("culprit_", &mut fields);
+        record::declare_sequence("steps", step_fields(), &mut fields);
+        for name in ["waker_stack", "wakee_stack", "culprit_stack"] {
+            Stack::declare(name, &mut fields);
+        }
+        fields
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let stale = if self.stale { FLAG_STALE } else { 0 };
+        let repaired = if self.repaired { FLAG_REPAIRED } else { 0 };
+        Part::encode(&self.id, out);
+        self.end_kind.encode(out);
+        self.origin.encode(out);
+        self.end.encode(out);
+        self.threshold.encode(out);
+        self.task.encode(out);
+        self.preemptions.encode(out);
+        self.overflow.encode(out);
+        (stale | repaired).encode(out);
+        self.culprit.encode(out);
+        record::encode_sequence(&self.steps, out, encode_step);
+        self.waker_stack.encode(out);
+        self.wakee_stack.encode(out);
+        self.culprit_stack.encode(out);
+    }
+
+    fn decode(_: Place, source: &dyn Source) -> Option<Self> {
+        let flags = u32::decode("flags", source)?;
+        Some(Hit {
+            id: u64::decode("id", source)?,
+            end_kind: EndKind::decode("end_kind", source)?,
+            origin: Instant::decode("origin_ns", source)?,
+            end: Instant::decode("end_ns", source)?,
+            threshold: Duration::decode("threshold_ns", source)?,
+            task: TaskRef::decode("", source)?,
+            preemptions: u32::decode("preemptions", source)?,
+            overflow: u32::decode("overflow", source)?,
+            stale: flags & FLAG_STALE != 0,
+            repaired: flags & FLAG_REPAIRED != 0,
+            culprit: Part::decode("culprit_", source)?,
+            steps: record::decode_sequence("steps", source, decode_step),
+            waker_stack: Stack::decode("waker_stack", source)?,
+            wakee_stack: Stack::decode("wakee_stack", source)?,
+            culprit_stack: Stack::decode("culprit_stack", source)?,
+        })
+    }
+
+    /// Its end, on the CPU of its last step.
+    fn place(&self) -> Place {
+        Place {
+            cpu: self.cpu(),
+            time: self.end,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::stack::unnamed;
+    use super::super::testing::{check_round_trip, task};
     use super::*;
+
+    #[test]
+    fn a_hit_comes_back_from_its_trace_with_its_steps_and_stacks() {
+        let step = |time_ns, kind| Step {
+            time: Instant::from_ns(time_ns),
+            kind,
+            cpu: Cpu(1),
+            id: -1,
+            prio: Prio(39),
+            comm: "step".to_owned(),
+        };
+        for culprit in [None, Some(task("hog"))] {
+            check_round_trip(&Hit {
+                id: 3,
+                end_kind: EndKind::Waiting,
+                origin: Instant::from_ns(5),
+                end: Instant::from_ns(1_000),
+                threshold: Duration::from_ns(900),
+                task: task("target"),
+                preemptions: 1,
+                overflow: 2,
+                stale: true,
+                repaired: false,
+                culprit,
+                steps: vec![step(5, StepKind::Waking), step(1_000, StepKind::SwitchIn)],
+                waker_stack: unnamed(&[1]),
+                wakee_stack: unnamed(&[]),
+                culprit_stack: unnamed(&[2, 3]),
+            });
+        }
+    }
 
     #[test]
     fn every_kind_comes_back_from_its_value_with_its_own_name() {

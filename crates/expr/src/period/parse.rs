@@ -11,8 +11,30 @@ const DEFINITION: &str = "write NAME(PARENT) : BEGIN : END, as in switch : $evt.
                           \"sched_switch\"";
 const CAPTURES: &str = "write NAME : alias = $evt.field, … : $evt.field, …";
 
+impl Period {
+    /// Reads `[NAME[(PARENT)]] : BEGIN [: END]`; captures come with [`Captures::parse`], whether
+    /// the parent exists is for [`super::Periods`] to say.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
+    /// what to write instead.
+    pub fn parse(text: &str) -> event::Result<Period> {
+        period(text).map_err(|fault| fault.into_error("period", text))
+    }
+}
+
+impl Captures {
+    /// Reads `NAME : [ALIAS=]VALUE, … [: [ALIAS=]VALUE, …]`.
+    ///
+    /// # Errors
+    /// As [`Period::parse`].
+    pub fn parse(text: &str) -> event::Result<Captures> {
+        captures(text).map_err(|fault| fault.into_error("list of captures", text))
+    }
+}
+
 /// Reads `[NAME[(PARENT)]] : BEGIN [: END]`.
-pub(super) fn period(source: &str) -> Parsed<Period> {
+fn period(source: &str) -> Parsed<Period> {
     let mut parser = Parser {
         tokens: Tokens::new(source)?,
         parent_used: None,
@@ -48,7 +70,7 @@ pub(super) fn period(source: &str) -> Parsed<Period> {
 }
 
 /// Reads `NAME : VALUE, … [: VALUE, …]`.
-pub(super) fn captures(source: &str) -> Parsed<Captures> {
+fn captures(source: &str) -> Parsed<Captures> {
     let mut parser = Parser {
         tokens: Tokens::new(source)?,
         parent_used: None,

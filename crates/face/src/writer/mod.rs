@@ -2,6 +2,7 @@
 //! appears whole when it is closed, or not at all.
 
 mod declared;
+mod given;
 mod spelling;
 
 use std::collections::BTreeMap;
@@ -12,24 +13,7 @@ use event::{Cpu, Error, ErrorKind, Instant, Result};
 
 use declared::Declared;
 
-/// A value that somebody gives for a field.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Given<'a> {
-    /// A signed integer.
-    Signed(i64),
-    /// An unsigned integer.
-    Unsigned(u64),
-    /// A float.
-    Float(f64),
-    /// A text.
-    Text(&'a [u8]),
-    /// Elements of a sequence of signed integers.
-    SignedList(&'a [i64]),
-    /// Elements of a sequence of unsigned integers.
-    UnsignedList(&'a [u64]),
-    /// Elements of a sequence of floats.
-    FloatList(&'a [f64]),
-}
+pub use given::Given;
 
 /// Writes one trace.
 pub struct Writer {

@@ -10,6 +10,8 @@ pub enum Dump {
         pid: FieldId,
         name: FieldId,
         prio: Option<FieldId>,
+        /// 0 for a program's thread, 1 for one of the kernel's.
+        kind: Option<FieldId>,
         table: Option<FieldId>,
     },
     File {
@@ -33,6 +35,7 @@ pub(super) fn bind(class: &EventClass) -> Option<Dump> {
             pid: field("pid")?,
             name: field("name")?,
             prio: field("prio"),
+            kind: field("type"),
             table: field("file_table_address"),
         },
         "lttng_statedump_file_descriptor" => Dump::File {

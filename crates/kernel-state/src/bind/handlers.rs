@@ -51,6 +51,12 @@ pub enum Handler {
     },
     /// User code touched a page that was not there.
     PageFault,
+    /// A task begins to wait for a lock.
+    ContentionBegin {
+        flags: FieldId,
+    },
+    /// The wait that began last there is over.
+    ContentionEnd,
 }
 
 /// An interrupt of which the class alone does not say whether, or which, it is.
@@ -123,6 +129,10 @@ pub(super) fn bind(class: &EventClass, unlisted: &Unlisted) -> Option<Handler> {
             delta_ns: field("delta_ns")?,
         },
         "x86_exceptions_page_fault_user" | "page_fault_user" => Handler::PageFault,
+        "lock_contention_begin" | "contention_begin" => Handler::ContentionBegin {
+            flags: field("flags")?,
+        },
+        "lock_contention_end" | "contention_end" => Handler::ContentionEnd,
         _ => return vector(class, unlisted),
     })
 }

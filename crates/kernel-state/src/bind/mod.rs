@@ -14,6 +14,7 @@ mod handlers;
 mod machine;
 mod sched;
 
+use event::evidence::Kind;
 use event::{ClassId, EventClass, FieldId, Scope};
 use trace::Trace;
 
@@ -48,17 +49,7 @@ pub enum Known {
     /// Functions of programs and of the kernel.
     Function(Function),
     /// What our own programs in the kernel saw.
-    Evidence(Evidence),
-}
-
-/// A record of the evidence stream; `docs/format/evidence.md` has its fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
-    Hit,
-    LateTimer,
-    PreemptionOff,
-    Blocked,
-    Throttled,
+    Evidence(Kind),
 }
 
 /// A class, and where its events say their CPU when it is not their stream's.
@@ -122,7 +113,7 @@ impl Binding {
     /// Whether a watch's hits can be there.
     pub fn has_hits(&self) -> bool {
         let mut bound = self.by_class.iter().flatten();
-        bound.any(|bound| matches!(bound.known, Known::Evidence(Evidence::Hit)))
+        bound.any(|bound| matches!(bound.known, Known::Evidence(Kind::Hit)))
     }
 
     /// Whether functions' entries can be there.
@@ -172,7 +163,7 @@ impl Families {
             Known::Handler(Handler::VectorEntry(_)) => &mut self.vector,
             Known::Handler(Handler::HrtimerExpireEntry { .. }) => &mut self.timer,
             Known::Handler(Handler::SoftirqEntry { .. }) => &mut self.softirq,
-            Known::Evidence(Evidence::Hit) => &mut self.hit,
+            Known::Evidence(Kind::Hit) => &mut self.hit,
             _ => return,
         };
         *family = true;
@@ -191,7 +182,7 @@ fn known(
     let device = || devices::bind(class).map(Known::Device);
     let dump = || dump::bind(class).map(Known::Dump);
     let function = || functions::bind(class).map(Known::Function);
-    let evidence = || evidence(&class.name).map(Known::Evidence);
+    let evidence = || Kind::of_class(&class.name).map(Known::Evidence);
     calls::bind(class, calls)
         .map(Known::Call)
         .or_else(sched)
@@ -201,15 +192,4 @@ fn known(
         .or_else(dump)
         .or_else(function)
         .or_else(evidence)
-}
-
-fn evidence(name: &str) -> Option<Evidence> {
-    Some(match name {
-        "rtscope_hit" => Evidence::Hit,
-        "rtscope_late_timer" => Evidence::LateTimer,
-        "rtscope_preemption_off" => Evidence::PreemptionOff,
-        "rtscope_blocked" => Evidence::Blocked,
-        "rtscope_throttled" => Evidence::Throttled,
-        _ => return None,
-    })
 }

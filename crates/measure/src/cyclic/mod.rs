@@ -5,7 +5,8 @@
 //! a [`Pauser`] lets them rest while something else has their CPUs, [`Run::finish`] ends them.
 //!
 //! # Design constraints
-//! - The thread's loop is its sleep, one clock read, a look at where it runs and [`Recorder::add`].
+//! - The thread's loop is its sleep, one clock read, a look at where it runs and
+//!   [`crate::histogram::Recorder::add`].
 //!   On a clock that can be set, it also looks whether it was.
 //! - An instant that has passed already is skipped and counted, not made up for: a thread that is
 //!   late by three periods is late once.
@@ -15,89 +16,28 @@
 mod gate;
 mod pause;
 mod phases;
+mod plan;
+mod rests;
+mod shared;
 mod thread;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 
-use event::{Cpu, Duration, Error, ErrorKind, Result, Tid};
+use event::{Duration, Error, ErrorKind, Result, Tid};
 
 pub use pause::Pauser;
 pub use phases::{PHASES, PhaseFigures, PhaseSource, Stamps};
+pub use plan::{Break, Plan, Reading, ThreadPlan};
 
 use self::gate::Gate;
-use crate::clock::Clock;
-use crate::histogram::{Histogram, Recorder};
+use self::shared::{Figures, Running, Shared};
 use crate::nudge;
-use crate::task::Policy;
+use host::clock::Clock;
 
 /// From the last thread's readiness to the first instant: everybody sleeps by then.
 const LEAD_NS: i64 = 20_000_000;
 /// How often we look whether the threads have ended.
 const END_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
-
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The threads.
-    pub threads: Vec<ThreadPlan>,
-    /// The clock that they sleep on.
-    pub clock: Clock,
-    /// Each thread ends after so many samples; none for until told.
-    pub samples: Option<u64>,
-    /// All end when a sample is longer than this.
-    pub break_over: Option<Duration>,
-    /// The width of a bucket of the histograms.
-    pub bucket: Duration,
-    /// How many buckets there are.
-    pub buckets: usize,
-    /// The first instant is a multiple of a second, each thread this much after the one before.
-    pub aligned: Option<Duration>,
-    /// Who knows what the kernel did, when samples are to be split into phases.
-    pub phases: Option<Arc<dyn PhaseSource>>,
-}
-
-/// One thread of a measurement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadPlan {
-    /// Where it stays; none for wherever the scheduler puts it.
-    pub cpu: Option<Cpu>,
-    /// How it is scheduled.
-    pub policy: Policy,
-    /// From one instant to the next.
-    pub interval: Duration,
-}
-
-/// What a thread has found so far.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
-    /// The thread, as the kernel calls it.
-    pub tid: Tid,
-    /// What it was asked to do.
-    pub plan: ThreadPlan,
-    /// From each instant to the moment when the thread ran, seen by itself.
-    pub latency: Histogram,
-    /// Instants that had passed before the thread could sleep towards them.
-    pub missed: u64,
-    /// Sleeps over which the clock was set: no samples.
-    pub unmeasured: u64,
-    /// Whether its CPU was taken from it, by hotplug or by a control group; it ended then.
-    pub lost_cpu: bool,
-    /// The samples split into phases, when that was asked.
-    pub phases: Option<PhaseFigures>,
-}
-
-/// A sample that ended the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Break {
-    /// Which of the threads, in the order of the plan.
-    pub thread: usize,
-    /// The number of the sample, counted from zero.
-    pub sample: u64,
-    /// How late it was.
-    pub latency: Duration,
-}
 
 /// A measurement that goes on.
 #[derive(Debug)]
@@ -109,37 +49,6 @@ pub struct Run {
 /// Reads the figures of a measurement that goes on, or has ended.
 #[derive(Clone, Debug)]
 pub struct Reader(Vec<(Tid, ThreadPlan, Arc<Figures>)>);
-
-#[derive(Debug)]
-struct Running {
-    plan: ThreadPlan,
-    tid: Tid,
-    figures: Arc<Figures>,
-    thread: JoinHandle<Option<()>>,
-}
-
-/// What one thread writes.
-#[derive(Debug)]
-struct Figures {
-    latency: Recorder,
-    missed: AtomicU64,
-    unmeasured: AtomicU64,
-    lost_cpu: AtomicBool,
-    /// Whether it waits at the gate, or has ended.
-    rests: AtomicBool,
-    phases: Option<phases::Splitter>,
-}
-
-/// What all threads see.
-#[derive(Debug)]
-struct Shared {
-    clock: Clock,
-    samples: Option<u64>,
-    break_over_ns: i64,
-    gate: Gate,
-    rests: pause::Rests,
-    broken: OnceLock<Break>,
-}
 
 impl Run {
     /// Starts all threads, and waits until each is what it is to be.
@@ -156,7 +65,7 @@ impl Run {
             samples: plan.samples,
             break_over_ns: plan.break_over.map_or(i64::MAX, Duration::as_ns),
             gate: Gate::default(),
-            rests: pause::Rests::default(),
+            rests: rests::Rests::default(),
             broken: OnceLock::new(),
         });
         let mut run = Run {
@@ -293,20 +202,6 @@ impl Reader {
             figures.read(*tid, plan.clone())
         };
         self.0.iter().map(one).collect()
-    }
-}
-
-impl Figures {
-    fn read(&self, tid: Tid, plan: ThreadPlan) -> Reading {
-        Reading {
-            tid,
-            plan,
-            latency: self.latency.read(),
-            missed: self.missed.load(Ordering::Relaxed),
-            unmeasured: self.unmeasured.load(Ordering::Relaxed),
-            lost_cpu: self.lost_cpu.load(Ordering::Relaxed),
-            phases: self.phases.as_ref().map(phases::Splitter::read),
-        }
     }
 }
 

@@ -1,13 +1,10 @@
 //! A measurement that rests while something else has its CPUs.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 
-use event::{Duration, Instant};
-
-use super::{Figures, Shared};
-use crate::clock::Clock;
+use super::shared::{Figures, Shared};
 
 /// How often we look whether everybody rests.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
@@ -52,35 +49,4 @@ impl Pauser {
     fn wake(&self) {
         self.threads.iter().for_each(|(thread, _)| thread.unpark());
     }
-}
-
-/// How long a measurement rested; no measuring thread looks at it.
-#[derive(Debug, Default)]
-pub(super) struct Rests(Mutex<(Duration, Option<Instant>)>);
-
-impl Rests {
-    fn begin(&self) {
-        self.with(|(_, since)| *since = Some(now()));
-    }
-
-    fn end(&self) {
-        self.with(|(ended, since)| {
-            let last = since.take().map_or(Duration::ZERO, |since| now() - since);
-            *ended += last;
-        });
-    }
-
-    /// Until now.
-    pub fn so_far(&self) -> Duration {
-        self.with(|(ended, since)| *ended + since.map_or(Duration::ZERO, |since| now() - since))
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut (Duration, Option<Instant>)) -> T) -> T {
-        // Whoever panicked there left two plain figures.
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-fn now() -> Instant {
-    Instant::from_ns(Clock::Monotonic.now_ns())
 }

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use event::{Duration, Result};
 
 use super::phases::Splitter;
-use super::{Break, Figures, Plan, Running, Shared, ThreadPlan};
-use crate::clock::StepWatch;
+use super::plan::{Break, Plan, ThreadPlan};
+use super::shared::{Figures, Running, Shared};
 use crate::histogram::Recorder;
-use crate::{task, worker};
+use crate::worker;
+use host::clock::StepWatch;
+use host::task;
 
 /// Starts thread `number` and waits until it has its CPU and its priority.
 pub(super) fn start(

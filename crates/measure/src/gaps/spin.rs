@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use event::{Cpu, Duration, Instant, Tid, TimeRange};
 
 use super::{Plan, Reading};
-use crate::clock::Clock;
 use crate::counter::{Counter, Line, Pair};
-use crate::task;
+use host::clock::Clock;
+use host::task;
 
 /// How long the counter is held against the clock before the first window.
 const CALIBRATION_NS: i64 = 10_000_000;

@@ -10,7 +10,7 @@ use rustix::process::{PidfdFlags, Signal};
 use rustix::thread::UnshareFlags;
 
 use super::{LoadOrder, left};
-use crate::task;
+use host::task;
 
 /// Out of memory, the kernel kills a load before anything else.
 const OOM_SCORE: &str = "1000";

@@ -13,6 +13,7 @@
 
 mod counters;
 mod keeper;
+mod kind;
 mod left;
 mod proof;
 mod work;
@@ -24,9 +25,11 @@ use std::process::{Child, Command, Stdio};
 
 use event::{Cpu, Duration, Error, Result};
 
-use crate::shield;
+use host::shield;
+use kind::OWNER;
 
 pub use keeper::keep;
+pub use kind::Load;
 pub use left::{LeftLoad, left};
 pub use proof::{Look, Proof, State};
 pub use work::work;
@@ -34,77 +37,8 @@ pub use work::work;
 /// How long a load has to end when it is told to.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
 const LOOKS_MAX: u32 = 1_000;
-/// Who the load belongs to, in the environment of all its processes.
-const OWNER: &str = "RTSCOPE_LOAD";
 /// Why a load ended, in its folder.
 const WHY: &str = "why";
-
-/// A kind of load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
-    /// Processes that send each other messages: the scheduler's load.
-    Hackbench,
-    /// CPU, memory, disk and timers.
-    StressNg,
-    /// A compiler, again and again.
-    Compile,
-}
-
-impl Load {
-    /// All of them.
-    pub const ALL: [Load; 3] = [Load::Hackbench, Load::StressNg, Load::Compile];
-
-    /// As it is typed and written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Load::Hackbench => "hackbench",
-            Load::StressNg => "stress-ng",
-            Load::Compile => "compile",
-        }
-    }
-
-    /// The load of that name.
-    pub fn named(name: &str) -> Option<Load> {
-        Load::ALL.into_iter().find(|load| load.name() == name)
-    }
-
-    /// What it counts; the first is how often it completed its work.
-    pub fn counters(self) -> &'static [&'static str] {
-        match self {
-            Load::Hackbench => &["runs", "messages", "message_bytes", "forks"],
-            Load::StressNg => &["goes", "cpu_ops", "vm_ops", "hdd_ops", "timer_ops"],
-            Load::Compile => &["files", "object_bytes"],
-        }
-    }
-
-    /// The program, and what installs it.
-    fn program(self) -> (&'static str, &'static str) {
-        match self {
-            Load::Hackbench => ("hackbench", "sudo apt install rt-tests"),
-            Load::StressNg => ("stress-ng", "sudo apt install stress-ng"),
-            Load::Compile => ("cc", "sudo apt install gcc"),
-        }
-    }
-
-    /// Where its program is.
-    fn find(self) -> Result<PathBuf> {
-        let (program, install) = self.program();
-        which::which(program).map_err(|_| {
-            let what = format!("there is no {program} for the load {}", self.name());
-            Error::new(event::ErrorKind::NotFound, what)
-                .found(format!("no {program} in PATH"))
-                .mend(install)
-        })
-    }
-
-    /// How many of it run side by side.
-    fn slots(self, cpus: usize) -> usize {
-        match self {
-            Load::Compile => cpus.max(1),
-            Load::Hackbench | Load::StressNg => 1,
-        }
-    }
-}
 
 /// Where loads run.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::counters::{self, COUNTERS, Row};
 use super::{Load, LoadOrder};
-use crate::task;
+use host::task;
 
 /// hackbench: each of a group's senders sends so many messages to each of its receivers.
 const LOOPS: u64 = 100;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use event::{Error, ErrorKind, Result};
 
-use super::LoopFunction;
+use super::native::LoopFunction;
 
 /// How the packages are had, where they can be had.
 const MEND: &str = "sudo apt install lttng-tools liblttng-ust-dev gcc";

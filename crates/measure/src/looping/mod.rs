@@ -2,6 +2,7 @@
 //! beyond the least is what the machine, or an event recorded in it, did to the loop.
 
 pub mod lttng;
+mod native;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -9,8 +10,9 @@ use std::time::Duration as StdDuration;
 
 use event::{Cpu, Error, ErrorKind, Result};
 
+use self::native::{Counts, Loop, LoopFunction};
 use crate::counter::{Counter, Line};
-use crate::task::{self, Policy};
+use host::task::{self, Policy};
 
 /// Ticks that have a bin of their own: half a millisecond at 2 GHz.
 const BINS: usize = 1 << 20;
@@ -225,33 +227,6 @@ impl LoopFound {
     }
 }
 
-/// The same as `struct rtscope_loop` in npt.c.
-#[repr(C)]
-struct Loop {
-    iterations: u64,
-    dropped: u64,
-    pace: u64,
-    body: u64,
-    elapsed: u64,
-    interruptions: *const AtomicU64,
-    cpu: u64,
-    move_ticks: u64,
-    lost_cpu: u64,
-    free: Counts,
-    hit: Counts,
-}
-
-/// The same as `struct rtscope_loop_counts` in npt.c.
-#[repr(C)]
-struct Counts {
-    bins: *mut u64,
-    bins_length: u64,
-    counted: u64,
-    overruns: u64,
-    overruns_sum: u64,
-    ticks_max: u64,
-}
-
 impl Counts {
     /// Nothing counted yet; `bins` must live as long.
     fn into(bins: &mut [u64]) -> Counts {
@@ -278,9 +253,6 @@ impl Counts {
         }
     }
 }
-
-/// The loop, here or in a library that was compiled for it.
-type LoopFunction = unsafe extern "C" fn(run: *mut Loop, stop: *const AtomicBool);
 
 unsafe extern "C" {
     safe fn rtscope_loop_attach();

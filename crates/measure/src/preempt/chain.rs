@@ -11,10 +11,10 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 use super::gate::Gate;
 use super::place::Place;
 use super::{INSIST_NS, spin};
-use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
-use crate::task::Policy;
 use crate::worker;
+use host::clock::Clock;
+use host::task::Policy;
 
 /// What to try.
 #[derive(Clone, Debug)]

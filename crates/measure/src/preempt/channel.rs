@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use event::{Error, Result, Tid};
 
 use super::gate::Gate;
-use super::messages::Mechanism;
+use super::mechanism::Mechanism;
 
 /// One way. Failing calls are not told: the message is missed, and that is seen.
 pub(super) trait Channel: Send + Sync {

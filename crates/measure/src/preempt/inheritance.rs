@@ -13,10 +13,10 @@ use event::{Cpu, Duration, Error, Result};
 use super::gate::Gate;
 use super::place::Place;
 use super::spin;
-use crate::clock::Clock;
 use crate::histogram::{Histogram, Recorder};
-use crate::task::Policy;
 use crate::worker;
+use host::clock::Clock;
+use host::task::Policy;
 
 /// How long the low thread keeps the lock once it is wanted.
 const HOLD_NS: i64 = 20_000;

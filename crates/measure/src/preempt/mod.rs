@@ -10,6 +10,7 @@ mod channel;
 mod defect;
 mod gate;
 pub mod inheritance;
+mod mechanism;
 pub mod messages;
 mod place;
 
@@ -20,7 +21,7 @@ const INSIST_NS: i64 = 100_000;
 
 /// Runs on the CPU until the clock shows `until_ns` or `enough` is true.
 fn spin(until_ns: i64, enough: impl Fn() -> bool) {
-    while !enough() && crate::clock::Clock::Monotonic.now_ns() < until_ns {
+    while !enough() && host::clock::Clock::Monotonic.now_ns() < until_ns {
         std::hint::spin_loop();
     }
 }

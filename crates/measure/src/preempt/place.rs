@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use event::Cpu;
 
-use crate::task;
+use host::task;
 
 /// A CPU, and whether the kernel took it from a thread.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 mod cyclictest;
 mod json;
 mod table;
+mod units;
 
 use event::Duration;
-use measure::clock::Clock;
+use host::clock::Clock;
 use measure::cyclic::{Break, Reading};
 use measure::histogram::Histogram;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub use cyclictest::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyc
 pub use json::cyclic_json;
 pub(crate) use json::latency_json;
 pub use table::cyclic_text;
-pub(crate) use table::us;
+pub(crate) use units::us;
 
 /// A cyclic measurement, finished or not.
 #[derive(Clone, Copy, Debug)]
@@ -83,9 +84,9 @@ pub(crate) fn carried(latency: &Histogram, share: f64) -> Option<Duration> {
 #[cfg(test)]
 pub(crate) mod tests {
     use event::{Cpu, Tid};
+    use host::task::Policy;
     use measure::cyclic::ThreadPlan;
     use measure::histogram::Recorder;
-    use measure::task::Policy;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use event::Duration;
 use measure::cyclic::{PHASES, Reading};
 use measure::histogram::Histogram;
 
+use super::units::us;
 use super::{Cyclic, carried};
 
 /// Cells of the picture: each is a doubling, from half a microsecond to 16 milliseconds.
@@ -182,13 +183,6 @@ fn late(cyclic: &Cyclic) -> String {
         late.lost,
         late.cost.as_ns() / samples.max(1).cast_signed()
     )
-}
-
-/// Microseconds with a decimal; `–` for what is not known.
-pub(crate) fn us(duration: Option<Duration>) -> String {
-    duration.map_or("–".to_owned(), |duration| {
-        format!("{:.1}", duration.as_ns() as f64 / 1000.0)
-    })
 }
 
 /// How the samples lie: a cell for each doubling of latency.

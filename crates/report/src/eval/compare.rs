@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::html::{escaped, page};
+use super::escape::escaped;
+use super::html::page;
 use super::{PERCENTILES, cpu, loads, svg, threads, us, verdict_sentence};
 
 /// A row of the comparison: what it is, and where it lies in a thread's object.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::escape::escaped;
 use super::{
     PERCENTILES, cpu, exceedances_sentence, interruptions, loads, svg, tail_sentence, threads, us,
     verdict_sentence,
@@ -55,14 +56,6 @@ pub(super) fn page(title: &str, body: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{title}</title><style>{STYLE}</style></head>\n<body>\n{body}</body></html>\n"
     )
-}
-
-/// Text that came from the machine, for a page.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 fn words(value: &Value) -> String {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::html::escaped;
+use super::escape::escaped;
 use super::{cpu, interruptions, loads, threads, us};
 
 /// How many cases ended in which way.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use measure::load::{Proof, State};
 use serde_json::{Value, json};
 
-use super::html::escaped;
+use super::escape::escaped;
 use super::svg;
 
 /// The counter that every load has.

@@ -3,6 +3,7 @@
 //! that they can be made again from the file.
 
 mod compare;
+mod escape;
 mod html;
 mod junit;
 mod loads;

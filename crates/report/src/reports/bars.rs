@@ -2,6 +2,10 @@
 
 use std::fmt::Write;
 
+use views::reports::{Cell, Table};
+
+use super::cells::{count, ns};
+
 /// The width of a chart.
 const WIDTH: usize = 80;
 /// The part of a histogram's width that the bounds take.
@@ -45,7 +49,7 @@ pub(super) fn bars(title: &str, label_header: &str, bars: &[Bar], out: &mut Stri
 }
 
 /// Draws a histogram below a title: labels are lower bounds. Nothing when there are no bins.
-pub(super) fn histogram(title: &str, bins: &[Bar], out: &mut String) {
+fn histogram(title: &str, bins: &[Bar], out: &mut String) {
     if bins.is_empty() {
         return;
     }
@@ -65,6 +69,19 @@ pub(super) fn histogram(title: &str, bins: &[Bar], out: &mut String) {
         );
     }
     out.push('\n');
+}
+
+/// Draws a distribution: for each lower bound how often.
+pub(super) fn distribution(title: &str, unit: &str, table: &Table, out: &mut String) {
+    let mut keys = table.class.columns.iter().map(|column| column.key);
+    let lower = keys.find(|key| key.ends_with("lower")).unwrap_or_default();
+    let bin = |[lower, times]: [&Cell; 2]| Bar {
+        value: count(times) as f64,
+        text: count(times).to_string(),
+        label: format!("{:>7.3}", ns(lower) / 1000.0),
+    };
+    let bins: Vec<Bar> = table.cells([lower, "count"]).map(bin).collect();
+    histogram(&format!("{title} ({unit})"), &bins, out);
 }
 
 fn longest(bars: &[Bar]) -> usize {

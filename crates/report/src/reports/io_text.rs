@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use views::reports::{Cell, Table};
 
-use super::bars::{Bar, bars, size};
+use super::bars::{Bar, bars, distribution, size};
 use super::calendar::Calendar;
-use super::text::{LogSoFar, Page, count, distribution, name, ns, us};
+use super::cells::{count, name, ns, us};
+use super::page::{LogSoFar, Page};
 
 pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
     usage(page, out);
@@ -16,7 +17,7 @@ pub(super) fn write(page: &Page<'_>, so_far: &mut LogSoFar, out: &mut String) {
     }
     for table in page.tables("freq") {
         let of = table.subtitle.as_deref().unwrap_or_default();
-        distribution(&format!("{} {of}", table.class.title), table, out);
+        distribution(&format!("{} {of}", table.class.title), "µs", table, out);
     }
     for table in page.tables("log") {
         requests(table, page, so_far, out);
@@ -29,56 +30,65 @@ fn usage(page: &Page<'_>, out: &mut String) {
     }
     for (table, title) in page.tables("per-file-top").zip(["Read", "Write"]) {
         let title = format!("Per-file I/O {title}");
-        let label = |row: &Vec<Cell>| name(&row[0]).to_owned();
-        sizes(table, &title, "Path", label, out);
+        sizes(table, (&title, "Path"), "path", called, out);
     }
     for (table, title) in page.tables("per-process-top-block").zip(["Read", "Write"]) {
-        let label = |row: &Vec<Cell>| {
-            let process = match name(&row[0]) {
+        let label = |cell: &Cell| {
+            let process = match name(cell) {
                 "" => "unknown",
                 name => name,
             };
-            format!("{process} (pid={})", pid(&row[0]))
+            format!("{process} (pid={})", pid(cell))
         };
-        sizes(table, &format!("Block I/O {title}"), "Process", label, out);
+        let title = format!("Block I/O {title}");
+        sizes(table, (&title, "Process"), "process", label, out);
     }
     disks(page, out);
     for (table, title) in page.tables("per-netif-top").zip(["Received", "Sent"]) {
         let title = format!("Network {title} Bytes");
-        let label = |row: &Vec<Cell>| name(&row[0]).to_owned();
-        sizes(table, &title, "Interface", label, out);
+        sizes(table, (&title, "Interface"), "netif", called, out);
     }
 }
 
-/// Bars of the sizes in the second column.
+fn called(cell: &Cell) -> String {
+    name(cell).to_owned()
+}
+
+/// Bars of sizes, each called by the cell with this key.
 fn sizes(
     table: &Table,
-    title: &str,
-    header: &str,
-    label: impl Fn(&Vec<Cell>) -> String,
+    (title, header): (&str, &str),
+    key: &str,
+    label: impl Fn(&Cell) -> String,
     out: &mut String,
 ) {
-    let bar = |row: &Vec<Cell>| Bar {
-        value: count(&row[1]) as f64,
-        text: size(count(&row[1])),
-        label: label(row),
-    };
-    let rows: Vec<Bar> = table.rows.iter().map(bar).collect();
+    let cells = table.cells([key, "size"]);
+    let rows: Vec<Bar> = cells.map(|[of, bytes]| sized(bytes, label(of))).collect();
     bars(title, header, &rows, out);
 }
 
+fn sized(bytes: &Cell, label: String) -> Bar {
+    Bar {
+        value: count(bytes) as f64,
+        text: size(count(bytes)),
+        label,
+    }
+}
+
 fn per_process(table: &Table, title: &str, out: &mut String) {
-    let label = |row: &Vec<Cell>| {
-        let process = format!("{} ({})", name(&row[0]), pid(&row[0]));
-        let [disk, net, unknown] = [2, 3, 4].map(|place| size(count(&row[place])));
-        format!("{process:<25} {disk:>10} {net:>10} {unknown:>10}")
+    let keys = ["process", "size", "disk_size", "net_size", "unknown_size"];
+    let bar = |[process, bytes, disk, net, unknown]: [&Cell; 5]| {
+        let process = format!("{} ({})", name(process), pid(process));
+        let [disk, net, unknown] = [disk, net, unknown].map(|bytes| size(count(bytes)));
+        let label = format!("{process:<25} {disk:>10} {net:>10} {unknown:>10}");
+        sized(bytes, label)
     };
+    let rows: Vec<Bar> = table.cells(keys).map(bar).collect();
     let header = format!(
         "{:<25} {:<10} {:<10} {:<10}",
         "Process", "Disk", "Net", "Unknown"
     );
-    let title = format!("Per-process I/O {title}");
-    sizes(table, &title, &header, label, out);
+    bars(&format!("Per-process I/O {title}"), &header, &rows, out);
 }
 
 fn pid(cell: &Cell) -> String {
@@ -90,7 +100,6 @@ fn pid(cell: &Cell) -> String {
 }
 
 fn disks(page: &Page<'_>, out: &mut String) {
-    let label = |row: &Vec<Cell>| name(&row[0]).to_owned();
     for (class, title, unit) in [
         (
             "per-disk-top-sector",
@@ -99,25 +108,35 @@ fn disks(page: &Page<'_>, out: &mut String) {
         ),
         ("per-disk-top-request", "Disk Request Count", "requests"),
     ] {
-        let bar = |row: &Vec<Cell>| Bar {
-            value: count(&row[1]) as f64,
-            text: format!("{} {unit}", count(&row[1])),
-            label: label(row),
+        let bar = |[disk, requests]: [&Cell; 2]| Bar {
+            value: count(requests) as f64,
+            text: format!("{} {unit}", count(requests)),
+            label: called(disk),
         };
-        let rows: Vec<Bar> = page.rows(class).iter().map(bar).collect();
+        let rows: Vec<Bar> = page.cells(class, ["disk", "count"]).map(bar).collect();
         bars(title, "Disk", &rows, out);
     }
-    let bar = |row: &Vec<Cell>| {
-        let ms = ns(&row[1]) / 1_000_000.0;
+    let bar = |[disk, mean]: [&Cell; 2]| {
+        let ms = ns(mean) / 1_000_000.0;
         Bar {
             value: ms,
             text: format!("{ms:.2} ms"),
-            label: label(row),
+            label: called(disk),
         }
     };
-    let rows: Vec<Bar> = page.rows("per-disk-top-rps").iter().map(bar).collect();
+    let means = page.cells("per-disk-top-rps", ["disk", "rtps"]);
+    let rows: Vec<Bar> = means.map(bar).collect();
     bars("Disk Request Average Latency", "Disk", &rows, out);
 }
+
+const STATS: [&str; 6] = [
+    "obj",
+    "count",
+    "min_latency",
+    "avg_latency",
+    "max_latency",
+    "stdev_latency",
+];
 
 fn stats(page: &Page<'_>, out: &mut String) {
     let line = |cells: [&str; 6], out: &mut String| {
@@ -135,20 +154,17 @@ fn stats(page: &Page<'_>, out: &mut String) {
         ),
         ("disk-latency-stats", "Disk latency statistics", "Name"),
     ] {
-        let rows = page.rows(class);
-        if rows.is_empty() {
+        let mut rows = page.cells(class, STATS).peekable();
+        if rows.peek().is_none() {
             continue;
         }
         let _ = writeln!(out, "\n{title} (usec):");
         line([first, "Count", "Min", "Average", "Max", "Stdev"], out);
         let _ = writeln!(out, "{:-<89}", "");
-        for row in rows {
-            let [min, average, max, deviation] = [2, 3, 4, 5].map(|place| us(&row[place]));
-            let count = count(&row[1]).to_string();
-            line(
-                [name(&row[0]), &count, &min, &average, &max, &deviation],
-                out,
-            );
+        for [of, requests, min, average, max, deviation] in rows {
+            let [min, average, max, deviation] = [min, average, max, deviation].map(us);
+            let count = count(requests).to_string();
+            line([name(of), &count, &min, &average, &max, &deviation], out);
         }
     }
 }
@@ -161,9 +177,8 @@ fn requests(table: &Table, page: &Page<'_>, so_far: &mut LogSoFar, out: &mut Str
         requests_head(table, out);
         so_far.has_outside = false;
     }
-    for row in &table.rows {
-        request(row, page.calendar, out);
-        so_far.has_outside |= row[1] == Cell::Bool(true);
+    for row in table.cells(REQUEST) {
+        so_far.has_outside |= request(row, page.calendar, out);
     }
     if page.ends(table) && so_far.has_outside {
         let note = "*: Syscalls started and/or completed outside of the range specified";
@@ -181,25 +196,40 @@ fn requests_head(table: &Table, out: &mut String) {
     );
 }
 
-fn request(row: &[Cell], calendar: Calendar, out: &mut String) {
-    let (Cell::Range(begin_ns, end_ns), Cell::Process { tid, .. }) = (&row[0], &row[5]) else {
-        return;
+const REQUEST: [&str; 8] = [
+    "time_range",
+    "out_of_range",
+    "duration",
+    "syscall",
+    "size",
+    "process",
+    "path",
+    "fd",
+];
+
+/// Writes a request; whether it lies outside of the range that was asked for.
+fn request(row: [&Cell; 8], calendar: Calendar, out: &mut String) -> bool {
+    let [range, outside, duration, call, bytes, process, path, fd] = row;
+    let is_outside = *outside == Cell::Bool(true);
+    let (Cell::Range(begin_ns, end_ns), Cell::Process { tid, .. }) = (range, process) else {
+        return is_outside;
     };
-    let mark = if row[1] == Cell::Bool(true) { '*' } else { ' ' };
+    let mark = if is_outside { '*' } else { ' ' };
     let range = format!("{}{mark}", calendar.range(*begin_ns, *end_ns));
-    let duration = format!("{}{mark}", us(&row[2]));
-    let size = match &row[4] {
+    let duration = format!("{}{mark}", us(duration));
+    let size = match bytes {
         Cell::Size(bytes) => size(*bytes),
         _ => "N/A".to_owned(),
     };
-    let file = match (&row[6], &row[7]) {
+    let file = match (path, fd) {
         (Cell::Path(path), Cell::Fd(fd)) => format!("{path} (fd={fd})"),
         (_, Cell::Fd(fd)) => format!("unknown (fd={fd})"),
         _ => "N/A".to_owned(),
     };
-    let (call, process, tid) = (name(&row[3]), name(&row[5]), tid.unwrap_or(0));
+    let (call, process, tid) = (name(call), name(process), tid.unwrap_or(0));
     let _ = writeln!(
         out,
         "{range:<40} {call:<16} {duration:>16} {size:>11}  {process:<24} {tid:<8} {file:<14}"
     );
+    is_outside
 }

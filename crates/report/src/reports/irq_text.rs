@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use views::reports::{Cell, Table, Views};
+use views::reports::{Cell, Table};
 
+use super::bars::distribution;
 use super::calendar::Calendar;
-use super::text::{Page, count, distribution, us};
+use super::cells::{count, us};
+use super::page::{LogSoFar, Page};
 
-pub(super) fn write(page: &Page<'_>, views: Views, out: &mut String) {
+pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
+    let views = page.views;
     if !page.tick.continues && (views.stats || views.freq) {
         stats_freq(page, out);
         if views.log {
@@ -22,9 +25,24 @@ pub(super) fn write(page: &Page<'_>, views: Views, out: &mut String) {
     }
 }
 
+/// Of interrupts the raises are not there.
+const STATS: [&str; 11] = [
+    "irq",
+    "count",
+    "min_duration",
+    "avg_duration",
+    "max_duration",
+    "stdev_duration",
+    "raise_count",
+    "min_latency",
+    "avg_latency",
+    "max_latency",
+    "stdev_latency",
+];
+
 fn stats_freq(page: &Page<'_>, out: &mut String) {
-    let hard = page.rows("hard-stats").iter().map(|row| (true, row));
-    let soft = page.rows("soft-stats").iter().map(|row| (false, row));
+    let hard = page.cells("hard-stats", STATS).map(|row| (true, row));
+    let soft = page.cells("soft-stats", STATS).map(|row| (false, row));
     let mut freqs = page.tables("freq").peekable();
     let mut rows = hard.chain(soft).peekable();
     if rows.peek().is_none() {
@@ -76,21 +94,22 @@ fn header(is_hard: bool, out: &mut String) {
     let _ = writeln!(out, "{:-<82}|{:-<60}", "", "");
 }
 
-fn stats_row(is_hard: bool, row: &[Cell], out: &mut String) {
-    let Some(Cell::Irq { nr, name, .. }) = row.first() else {
+fn stats_row(is_hard: bool, [irq, handled, rest @ ..]: [&Cell; 11], out: &mut String) {
+    let Cell::Irq { nr, name, .. } = irq else {
         return;
     };
+    let [min, average, max, deviation, raised, latencies @ ..] = rest;
     let (number, name) = (format!("{nr}:"), format!("<{name}>"));
-    let numbers = |from: usize| [1, 2, 3, 4].map(|place| us(&row[from + place]));
-    let durations = count(&row[1]);
-    let [min, average, max, deviation] = numbers(1);
+    let durations = count(handled);
+    let [min, average, max, deviation] = [min, average, max, deviation].map(us);
     let _ = write!(
         out,
         "{number:<3} {name:<18} {durations:>5} {min:>12} {average:>12} {max:>12} {deviation:>12}  |"
     );
-    if !is_hard && count(&row[6]) > 0 {
-        let raises = count(&row[6]);
-        let [min, average, max, deviation] = numbers(6);
+    let raises = count(raised);
+    if !is_hard && raises > 0 {
+        let latencies: [&Cell; 4] = latencies;
+        let [min, average, max, deviation] = latencies.map(us);
         let _ = write!(
             out,
             " {raises:>6} {min:>12} {average:>12} {max:>12} {deviation:>12}"
@@ -102,7 +121,7 @@ fn stats_row(is_hard: bool, row: &[Cell], out: &mut String) {
 fn freq(table: &Table, out: &mut String) {
     let of = table.subtitle.as_deref().unwrap_or_default();
     let title = format!("Handler duration frequency distribution {of}");
-    distribution(&title, table, out);
+    distribution(&title, "µs", table, out);
 }
 
 fn log_head(out: &mut String) {
@@ -114,13 +133,13 @@ fn log_head(out: &mut String) {
 }
 
 fn log(table: &Table, calendar: Calendar, out: &mut String) {
-    for row in &table.rows {
+    for row in table.cells(["time_range", "raised_ts", "cpu", "irq"]) {
         let [
             Cell::Range(begin_ns, end_ns),
             raised,
             Cell::Cpu(cpu),
             Cell::Irq { hard, nr, name },
-        ] = &row[..]
+        ] = row
         else {
             continue;
         };

@@ -5,28 +5,28 @@ use std::io::{self, Read, Seek, Write};
 
 use serde_json::{Map, Value, json};
 use views::periods::{Captured, Kept};
-use views::reports::{Cell, Column, Family, Kind, Report, Summary, Table, TableClass, Tick};
+use views::reports::{Cell, Column, Kind, Report, ReportKind, Summary, Table, TableClass, Tick};
 
 /// The version of LAMI that is spoken.
 pub const LAMI_VERSION: (u64, u64) = (1, 0);
 
-/// What a family of reports says of itself.
-pub fn lami_metadata(family: Family) -> Value {
-    let (title, description, tags) = about(family);
-    let classes = family.classes().iter().map(|class| {
+/// What a kind of reports says of itself.
+pub fn lami_metadata(kind: &ReportKind) -> Value {
+    let about = &kind.lami;
+    let classes = kind.classes.iter().map(|class| {
         let columns: Vec<Value> = class.columns.iter().map(column).collect();
         let value = json!({ "title": class.title, "column-descriptions": columns });
         (class.name.to_owned(), value)
     });
     let tags: Vec<&str> = ["linux-kernel"]
         .into_iter()
-        .chain(tags.iter().copied())
+        .chain(about.tags.iter().copied())
         .collect();
     json!({
         "mi-version": { "major": LAMI_VERSION.0, "minor": LAMI_VERSION.1 },
         "version": version(env!("CARGO_PKG_VERSION")),
-        "title": title,
-        "description": description,
+        "title": about.title,
+        "description": about.description,
         "authors": ["rtscope"],
         "url": "",
         "tags": tags,
@@ -40,105 +40,6 @@ fn version(text: &str) -> Value {
         .map(|part| part.parse::<u64>().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);
     json!({ "major": part(), "minor": part(), "patch": part(), "extra": "" })
-}
-
-/// Title, description and tags.
-fn about(family: Family) -> (&'static str, &'static str, &'static [&'static str]) {
-    match family {
-        Family::Cpu => (
-            "Top CPU usage",
-            "Who used the CPUs: by thread, by CPU, in all",
-            &["cpu", "top"],
-        ),
-        Family::Sched => (
-            "Scheduling latencies analysis",
-            "From wake-up to switch: log, top, statistics, distribution",
-            &["sched", "stats", "freq", "top", "log"],
-        ),
-        Family::Irq => (
-            "System interrupt analysis",
-            "Interrupts and softirqs: log, statistics, distribution",
-            &["interrupt", "stats", "freq", "log"],
-        ),
-        Family::Io => (
-            "I/O analysis",
-            "Requests on files, disks and network: usage, top, statistics, distribution, log",
-            &["io", "syscall", "stats", "freq", "log", "top"],
-        ),
-        Family::Memory => (
-            "Top memory usage",
-            "Pages that threads took and gave back",
-            &["memory", "top"],
-        ),
-        Family::Syscalls => (
-            "System call statistics",
-            "System calls by thread: count, duration, return values",
-            &["syscall", "stats"],
-        ),
-        Family::Periods => (
-            "Periods analysis",
-            "Periods that were defined: log, top, statistics, distribution",
-            &["period", "stats", "freq", "top", "log"],
-        ),
-        _ => about_view(family),
-    }
-}
-
-/// The same for what lttng-analyses does not have.
-fn about_view(family: Family) -> (&'static str, &'static str, &'static [&'static str]) {
-    match family {
-        Family::Intervals => (
-            "Intervals analysis",
-            "The time between successive events of a filter",
-            &["interval", "stats", "freq", "top", "log"],
-        ),
-        Family::Irqs => (
-            "Interrupts by CPU",
-            "Interrupts and softirqs: frequency, period, longest",
-            &["interrupt", "stats"],
-        ),
-        Family::Dependency => (
-            "Dependency analysis",
-            "What threads waited for, and who woke them",
-            &["sched", "block"],
-        ),
-        Family::CriticalPath => (
-            "Critical path",
-            "What a task's time went to, through whoever woke it",
-            &["sched", "critical-path"],
-        ),
-        Family::Futexes => (
-            "Futex contention analysis",
-            "Who waited for whom at futexes",
-            &["futex", "lock", "top"],
-        ),
-        Family::RtCheck => (
-            "Real-time check",
-            "Tasks that do not get enough of a CPU within their period",
-            &["sched", "check"],
-        ),
-        Family::States => (
-            "State statistics",
-            "What threads and CPUs did with their time",
-            &["cpu", "sched", "stats"],
-        ),
-        Family::Flame => (
-            "Call stacks",
-            "Call stacks and their own time",
-            &["call-stack"],
-        ),
-        Family::Resources => (
-            "Resources",
-            "How busy CPUs, interrupts and softirqs were, over time",
-            &["cpu", "interrupt", "stats"],
-        ),
-        Family::Hosts => (
-            "Hosts",
-            "Packets between hosts, and how far apart their clocks are",
-            &["net", "clock", "stats"],
-        ),
-        _ => ("", "", &[]),
-    }
 }
 
 fn column(column: &Column) -> Value {
@@ -220,7 +121,7 @@ impl<S: Read + Write + Seek> LamiResults<S> {
         for (place, table) in tick.tables.iter().enumerate() {
             let begins = place > 0 || !tick.continues;
             let ends = place + 1 < tick.tables.len() || !tick.goes_on;
-            if is_known(self.report.family, table) && !table.rows.is_empty() {
+            if is_known(self.report.kind, table) && !table.rows.is_empty() {
                 self.table(table, (begins, ends))?;
             }
         }
@@ -292,10 +193,10 @@ impl<S: Read + Write + Seek> LamiResults<S> {
     }
 }
 
-/// What is no class of the family is there for the text alone.
-fn is_known(family: Family, table: &Table) -> bool {
+/// What is no class of the kind is there for the text alone.
+fn is_known(kind: &ReportKind, table: &Table) -> bool {
     let named = |class: &&TableClass| class.name == table.class.name;
-    family.classes().iter().any(named) && !(table.group.is_some() && table.subtitle.is_none())
+    kind.classes.iter().any(named) && !(table.group.is_some() && table.subtitle.is_none())
 }
 
 /// An error as LAMI has it.
@@ -317,15 +218,16 @@ fn result_head(table: &Table) -> String {
 /// Distributions over the same bins as one table: a column for each.
 fn series_of(first: &Table, tables: &[Table]) -> Value {
     let bounds = first.class.columns.iter().take(2).map(column);
+    let times = first.class.place("count").unwrap_or(2);
     let counts = tables.iter().map(|table| {
         let title = table.subtitle.as_deref().unwrap_or(table.class.title);
-        let unit = table.class.columns[2].unit;
+        let unit = table.class.columns[times].unit;
         json!({ "title": title, "class": "number", "unit": unit })
     });
     let data = first.rows.iter().enumerate().map(|(place, bounds)| {
         let counts = tables
             .iter()
-            .filter_map(|table| table.rows.get(place)?.get(2));
+            .filter_map(|table| table.rows.get(place)?.get(times));
         bounds.iter().take(2).chain(counts).map(cell).collect()
     });
     json!({

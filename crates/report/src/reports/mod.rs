@@ -2,6 +2,8 @@
 
 mod bars;
 mod calendar;
+mod cells;
+mod cpu_text;
 mod grid;
 mod html;
 mod io_text;
@@ -9,10 +11,13 @@ mod irq_text;
 mod json;
 mod lami;
 mod lami_read;
+mod memory_text;
+mod page;
 mod periods_text;
 pub(crate) mod picture;
 mod plain_text;
 mod sched_text;
+mod syscalls_text;
 mod text;
 mod views_text;
 

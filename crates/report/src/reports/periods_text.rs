@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use views::reports::{Cell, Table};
 
-use super::bars::{Bar, histogram};
+use super::bars::distribution;
 use super::calendar::Calendar;
-use super::text::{Page, count, name, ns, us};
+use super::cells::{count, name, us};
+use super::page::{LogSoFar, Page};
 
-pub(super) fn write(page: &Page<'_>, out: &mut String) {
+pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
     let has = |class| page.tables(class).next().is_some();
     let groups = groups(page);
     if has("per_period_stats") {
@@ -67,8 +68,8 @@ fn of_group<'a>(
 }
 
 fn stats<'a>(page: &Page<'a>, group: Option<&'a str>, out: &mut String) {
-    let tree = page.rows("tree");
-    let levels: Vec<(&str, i64)> = tree.iter().map(|row| level(row)).collect();
+    let tree = page.cells("tree", ["name", "level"]);
+    let levels: Vec<(&str, i64)> = tree.map(level).collect();
     out.push_str("Period tree:\n");
     branch(&levels, 0, out);
     for table in of_group(page, "per_period_stats", group) {
@@ -88,10 +89,10 @@ fn stats<'a>(page: &Page<'a>, group: Option<&'a str>, out: &mut String) {
     }
 }
 
-fn level(row: &[Cell]) -> (&str, i64) {
-    match row[1] {
-        Cell::Number(level) => (name(&row[0]), level),
-        _ => (name(&row[0]), 0),
+fn level([of, level]: [&Cell; 2]) -> (&str, i64) {
+    match level {
+        Cell::Number(level) => (name(of), *level),
+        _ => (name(of), 0),
     }
 }
 
@@ -113,6 +114,14 @@ fn branch(tree: &[(&str, i64)], level: i64, out: &mut String) {
     }
 }
 
+const DURATIONS: [&str; 5] = [
+    "min_duration",
+    "avg_duration",
+    "max_duration",
+    "stdev_duration",
+    "runtime",
+];
+
 fn per_period(table: &Table, out: &mut String) {
     if table.rows.is_empty() {
         return;
@@ -128,15 +137,11 @@ fn per_period(table: &Table, out: &mut String) {
     let _ = writeln!(out, "\n{} (us)", table.class.title);
     let titles = ["Min", "Avg", "Max", "Stdev", "Runtime"];
     line("Period", "Count", titles, out);
-    for row in &table.rows {
-        let durations = [2, 3, 4, 5, 6].map(|place| us(&row[place]));
-        let count = count(&row[1]).to_string();
-        line(
-            name(&row[0]),
-            &count,
-            durations.each_ref().map(String::as_str),
-            out,
-        );
+    let periods = table.cells(["name", "count"]);
+    for ([of, number], durations) in periods.zip(table.cells(DURATIONS)) {
+        let durations = durations.map(us);
+        let durations = durations.each_ref().map(String::as_str);
+        line(name(of), &count(number).to_string(), durations, out);
     }
 }
 
@@ -154,10 +159,25 @@ fn per_parent(table: &Table, unit: &str, out: &mut String) {
     let of = table.subtitle.as_deref().unwrap_or_default();
     let _ = writeln!(out, "\n{}{unit}\n{of}", table.class.title);
     line(["Period", "Parent"], ["Min", "Avg", "Max", "Stdev"], out);
-    for row in &table.rows {
-        let numbers = [(2, true), (3, false), (4, true), (5, false)];
-        let numbers = numbers.map(|(place, whole)| number(&row[place], whole));
-        let names = [name(&row[0]), name(&row[1])];
+    let [min, average, max, deviation] = match table.class.place("min") {
+        Some(_) => ["min", "avg", "max", "stdev"],
+        None => [
+            "min_duration",
+            "avg_duration",
+            "max_duration",
+            "stdev_duration",
+        ],
+    };
+    let keys = ["name", "parent", min, average, max, deviation];
+    for [period, parent, min, average, max, deviation] in table.cells(keys) {
+        let numbers = [
+            (min, true),
+            (average, false),
+            (max, true),
+            (deviation, false),
+        ];
+        let numbers = numbers.map(|(cell, whole)| number(cell, whole));
+        let names = [name(period), name(parent)];
         line(names, numbers.each_ref().map(String::as_str), out);
     }
 }
@@ -198,14 +218,8 @@ fn of(table: &Table) -> &str {
 }
 
 fn freq(table: &Table, unit: &str, out: &mut String) {
-    let bin = |row: &Vec<Cell>| Bar {
-        value: count(&row[2]) as f64,
-        text: count(&row[2]).to_string(),
-        label: format!("{:>7.3}", ns(&row[0]) / 1000.0),
-    };
-    let bins: Vec<Bar> = table.rows.iter().map(bin).collect();
-    let title = format!("{} - {} ({unit})", table.class.title, of(table));
-    histogram(&title, &bins, out);
+    let title = format!("{} - {}", table.class.title, of(table));
+    distribution(&title, unit, table, out);
 }
 
 fn period_line(first: &str, [name, begin, end]: [&str; 3], out: &mut String) {
@@ -218,19 +232,28 @@ fn periods_head(table: &Table, out: &mut String) {
     period_line(&first, ["Name", "Begin capture", "End capture"], out);
 }
 
+const PERIOD: [&str; 6] = [
+    "begin_ts",
+    "end_ts",
+    "duration",
+    "name",
+    "begin_captures",
+    "end_captures",
+];
+
 fn periods(table: &Table, calendar: Calendar, out: &mut String) {
-    for row in &table.rows {
-        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (&row[0], &row[1]) else {
+    for [begin, end, duration, of, begun, ended] in table.cells(PERIOD) {
+        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (begin, end) else {
             continue;
         };
         let (begin, end) = (calendar.time(*begin_ns), calendar.time(*end_ns));
-        let first = format!("[{begin:<18}, {end:<18}] {:>15}", us(&row[2]));
-        let (begin, end) = (captures(&row[4]), captures(&row[5]));
+        let first = format!("[{begin:<18}, {end:<18}] {:>15}", us(duration));
+        let (begin, end) = (captures(begun), captures(ended));
         let at = |place: usize| {
             [&begin, &end].map(|captures| captures.get(place).map_or("", String::as_str))
         };
         let [begun, ended] = at(0);
-        period_line(&first, [name(&row[3]), begun, ended], out);
+        period_line(&first, [name(of), begun, ended], out);
         let blank = format!("{:<18} {:<18} {:>18}", "", "", "");
         for place in 1..begin.len().max(end.len()) {
             let [begun, ended] = at(place);
@@ -254,6 +277,15 @@ fn captures(cell: &Cell) -> Vec<String> {
     };
     captures.into_iter().map(text).collect()
 }
+
+const AGGREGATED: [&str; 6] = [
+    "parent_name",
+    "parent_begin_ts",
+    "parent_end_ts",
+    "child_name",
+    "count",
+    "parent_captures",
+];
 
 /// What is in each parent, a line for each kind.
 fn aggregated(table: &Table, calendar: Calendar, out: &mut String) {
@@ -300,19 +332,20 @@ fn aggregated(table: &Table, calendar: Calendar, out: &mut String) {
         "{first} {child} | {titles} | {:>12}",
         "Parent captures"
     );
-    for row in &table.rows {
-        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (&row[1], &row[2]) else {
+    let cells = table.cells(AGGREGATED).zip(table.cells(DURATIONS));
+    for ([parent, begin, end, child, number, kept], durations) in cells {
+        let (Cell::Time(begin_ns), Cell::Time(end_ns)) = (begin, end) else {
             continue;
         };
         let (begin, end) = (calendar.time(*begin_ns), calendar.time(*end_ns));
         let duration = format!("{:.3}", (end_ns - begin_ns) as f64 / 1000.0);
-        let [min, average, max, deviation, runtime] = [5, 6, 7, 8, 9].map(|place| us(&row[place]));
-        let count = count(&row[4]).to_string();
-        let child = format!("| {}", name(&row[3]));
-        let kept = one_line(&row[10]);
+        let [min, average, max, deviation, runtime] = durations.map(us);
+        let count = count(number).to_string();
+        let child = format!("| {}", name(child));
+        let kept = one_line(kept);
         let cells = [
             &*duration,
-            name(&row[0]),
+            name(parent),
             &child,
             &count,
             &min,

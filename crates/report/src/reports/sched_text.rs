@@ -4,10 +4,15 @@ use std::fmt::Write;
 
 use views::reports::{Cell, Table};
 
+use super::bars::distribution;
 use super::calendar::Calendar;
-use super::text::{Page, count, distribution, name, ns, thread, us};
+use super::cells::{count, cpu, name, ns, thread, us};
+use super::page::{LogSoFar, Page};
 
-pub(super) fn write(page: &Page<'_>, out: &mut String) {
+/// Least, mean, greatest and deviation.
+const LATENCIES: [&str; 4] = ["min_latency", "avg_latency", "max_latency", "stdev_latency"];
+
+pub(super) fn write(page: &Page<'_>, _: &mut LogSoFar, out: &mut String) {
     for table in page.tables("total_stats") {
         total(table, out);
     }
@@ -20,7 +25,7 @@ pub(super) fn write(page: &Page<'_>, out: &mut String) {
     for table in page.tables("freq") {
         let of = table.subtitle.as_deref().unwrap_or("None");
         let title = format!("Scheduling latency frequency distribution - {of}");
-        distribution(&title, table, out);
+        distribution(&title, "µs", table, out);
     }
     for table in page.tables("log").chain(page.tables("top")) {
         if page.begins(table) {
@@ -54,16 +59,15 @@ fn total(table: &Table, out: &mut String) {
     if !heading(table, &line(["Count", "Min", "Avg", "Max", "Stdev"]), out) {
         return;
     }
-    for row in &table.rows {
-        let [min, average, max, deviation] = [1, 2, 3, 4].map(|place| us(&row[place]));
-        let count = count(&row[0]).to_string();
+    for ([number], latencies) in table.cells(["count"]).zip(table.cells(LATENCIES)) {
+        let [min, average, max, deviation] = latencies.map(us);
+        let count = count(number).to_string();
         let _ = writeln!(out, "{}", line([&count, &min, &average, &max, &deviation]));
     }
 }
 
-/// Least, mean, greatest and deviation from the third column on.
-fn latencies(row: &[Cell]) -> String {
-    let [min, average, max, deviation] = [2, 3, 4, 5].map(|place| us(&row[place]));
+fn latencies(cells: [&Cell; 4]) -> String {
+    let [min, average, max, deviation] = cells.map(us);
     format!("{min:>12}  {average:>12}  {max:>12}  {deviation:>12}")
 }
 
@@ -75,9 +79,10 @@ fn per_tid(table: &Table, out: &mut String) {
     if !heading(table, &header, out) {
         return;
     }
-    for row in &table.rows {
-        let (thread, count) = (thread(&row[0]), count(&row[1]));
-        let (latencies, prios) = (latencies(row), name(&row[6]));
+    let wakees = table.cells(["process", "count", "prio_list"]);
+    for ([process, number, prios], cells) in wakees.zip(table.cells(LATENCIES)) {
+        let (thread, count) = (thread(process), count(number));
+        let (latencies, prios) = (latencies(cells), name(prios));
         let _ = writeln!(out, "{thread:<25} {count:>8}  {latencies}   {prios}");
     }
 }
@@ -90,11 +95,22 @@ fn per_prio(table: &Table, out: &mut String) {
     if !heading(table, &header, out) {
         return;
     }
-    for row in &table.rows {
-        let (prio, count) = (number(&row[0]), count(&row[1]));
-        let _ = writeln!(out, "{prio:>4} {count:>8}  {}", latencies(row));
+    let prios = table.cells(["prio", "count"]);
+    for ([prio, count_cell], cells) in prios.zip(table.cells(LATENCIES)) {
+        let (prio, count) = (number(prio), count(count_cell));
+        let _ = writeln!(out, "{prio:>4} {count:>8}  {}", latencies(cells));
     }
 }
+
+const WAKES: [&str; 7] = [
+    "wakeup_ts",
+    "switch_ts",
+    "latency",
+    "prio",
+    "target_cpu",
+    "wakee_proc",
+    "waker_proc",
+];
 
 fn wakes_head(table: &Table, out: &mut String) {
     let _ = writeln!(out, "\n{}", table.class.title);
@@ -110,15 +126,11 @@ fn wakes(table: &Table, calendar: Calendar, out: &mut String) {
         Cell::Time(ns) => calendar.time(*ns),
         _ => String::new(),
     };
-    for row in &table.rows {
-        let (woken, switched) = (time(&row[0]), time(&row[1]));
-        let latency = format!("{:.3}", ns(&row[2]) / 1000.0);
-        let prio = number(&row[3]);
-        let cpu = match row[4] {
-            Cell::Cpu(cpu) => cpu,
-            _ => 0,
-        };
-        let (wakee, waker) = (thread(&row[5]), thread(&row[6]));
+    for [woken, switched, latency, prio, target, wakee, waker] in table.cells(WAKES) {
+        let (woken, switched) = (time(woken), time(switched));
+        let latency = format!("{:.3}", ns(latency) / 1000.0);
+        let (prio, cpu) = (number(prio), cpu(target));
+        let (wakee, waker) = (thread(wakee), thread(waker));
         let range = format!("[{woken:<18}, {switched:<18}]");
         let _ = writeln!(
             out,

@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use views::reports::{Cell, Table};
 
+use super::cells::ns;
 use super::grid::Grid;
+use super::page::{LogSoFar, Page};
 use super::plain_text;
-use super::text::{LogSoFar, Page, ns};
 
 /// Columns of a plot.
 const WIDTH: usize = 80;
@@ -45,8 +46,8 @@ fn covered(table: &Table, begin_ns: i64, end_ns: i64) -> std::ops::RangeInclusiv
 /// The longest interval of each column.
 fn plot(table: &Table, out: &mut String) {
     let mut columns = [0.0_f64; WIDTH];
-    for row in &table.rows {
-        let (Cell::Range(begin_ns, end_ns), longest) = (&row[0], &row[4]) else {
+    for [range, longest] in table.cells(["time_range", "max_interval"]) {
+        let Cell::Range(begin_ns, end_ns) = range else {
             continue;
         };
         for place in covered(table, *begin_ns, *end_ns) {
@@ -82,9 +83,12 @@ fn plot(table: &Table, out: &mut String) {
 fn strips(table: &Table, out: &mut String) {
     let mut names: Vec<&str> = Vec::new();
     let mut strips: Vec<[f64; WIDTH]> = Vec::new();
-    for row in &table.rows {
-        let (Cell::Text(name), Cell::Range(begin_ns, end_ns), Cell::Ratio(share)) =
-            (&row[0], &row[1], &row[2])
+    for cells in table.cells(["resource", "time_range", "share"]) {
+        let [
+            Cell::Text(name),
+            Cell::Range(begin_ns, end_ns),
+            Cell::Ratio(share),
+        ] = cells
         else {
             continue;
         };
@@ -122,10 +126,8 @@ fn strips(table: &Table, out: &mut String) {
 
 /// A line per stack with its own time in microseconds: what `flamegraph.pl` and others read.
 fn collapsed(table: &Table, out: &mut String) {
-    for row in &table.rows {
-        let (Cell::Text(stack), own) = (&row[0], &row[1]) else {
-            continue;
-        };
+    for [stack, own] in table.cells(["stack", "self"]) {
+        let Cell::Text(stack) = stack else { continue };
         let us = (ns(own) / 1000.0).round();
         if us > 0.0 {
             let _ = writeln!(out, "{stack} {us}");

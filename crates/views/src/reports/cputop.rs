@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use super::columns::{CPU_ID, PRIO_LIST, PROCESS, TIME_RANGE};
-use super::options::ReportOptions;
+use super::kind::{Answers, Keeps, Lami, PLAIN, ReportKind};
+use super::needs::SWITCHES;
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::prios::Prios;
+use super::question::Question;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Comm, Holder, Kernel, ProcId, Process};
 
 const PER_PROCESS: TableClass = TableClass {
@@ -51,8 +53,25 @@ const SUMMARY: TableClass = TableClass {
     ],
 };
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&PER_PROCESS, &PER_CPU, &TOTAL, &SUMMARY];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "cpu",
+    reports: &[("cputop", Views::ALWAYS, "who used the CPUs")],
+    classes: &[&PER_PROCESS, &PER_CPU, &TOTAL, &SUMMARY],
+    needs: &[SWITCHES],
+    lami: Lami {
+        title: "Top CPU usage",
+        description: "Who used the CPUs: by thread, by CPU, in all",
+        tags: &["cpu", "top"],
+    },
+    summary: Keeps::Columns {
+        tables: &["total"],
+        keys: &["usage"],
+        of_stats: false,
+    },
+    answers: Answers::Window(|asked| Box::new(CpuTop::new(asked.options, asked.begin_ns))),
+    ..PLAIN
+};
 
 /// The time that a thread had.
 #[derive(Debug)]

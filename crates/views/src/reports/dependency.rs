@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use super::columns::{LONGEST, LONGEST_RANGE, MEAN, THREAD, TOTAL, WOKEN_BY};
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Told};
+use super::needs::{SWITCHES, WAKE_UPS};
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Holder, Kernel, ProcId, Waker};
 
 const COUNT: Column = Column::count("count", "Times", "waits");
@@ -39,8 +41,25 @@ const CPU: TableClass = TableClass {
         LONGEST_RANGE,
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&BLOCKED, &CPU];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "dependency",
+    reports: &[(
+        "dependency",
+        Views::ALWAYS,
+        "what threads waited for, and who woke them",
+    )],
+    classes: &[&BLOCKED, &CPU],
+    needs: &[SWITCHES, WAKE_UPS],
+    lami: Lami {
+        title: "Dependency analysis",
+        description: "What threads waited for, and who woke them",
+        tags: &["sched", "block"],
+    },
+    told: &[Told::Queues],
+    answers: Answers::Window(|asked| Box::new(Dependency::new(asked.options, asked.begin_ns))),
+    ..PLAIN
+};
 
 /// A thread, the system call that it was in, and what woke it.
 type Blocked = (u32, Option<u32>, Waker);

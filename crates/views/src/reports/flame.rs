@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind};
+use super::needs::FUNCTIONS;
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, FunctionId, Kernel};
 
 const STACKS: TableClass = TableClass {
@@ -17,8 +19,25 @@ const STACKS: TableClass = TableClass {
         Column::count("count", "Calls", "calls"),
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&STACKS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "flame",
+    reports: &[(
+        "flamegraph",
+        Views::ALWAYS,
+        "call stacks and their time, for flamegraph.pl",
+    )],
+    classes: &[&STACKS],
+    needs: &[FUNCTIONS],
+    lami: Lami {
+        title: "Call stacks",
+        description: "Call stacks and their own time",
+        tags: &["call-stack"],
+    },
+    names_code: true,
+    answers: Answers::Window(|asked| Box::new(Flame::new(asked.options))),
+    ..PLAIN
+};
 
 /// Deeper calls are counted for their caller.
 const DEPTH_MAX: usize = 1024;

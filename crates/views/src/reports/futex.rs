@@ -5,13 +5,15 @@ use std::rc::Rc;
 
 use super::code::CodeNames;
 use super::columns::{DURATION, FROM_TO, LONGEST, LONGEST_RANGE, MEAN, TOTAL, WOKEN_BY};
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind};
+use super::needs::{SWITCHES, SYSTEM_CALLS, WAKE_UPS};
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
-use super::window::Question;
 use kernel_state::bind::FutexCommand;
 use kernel_state::{Change, Kernel, ProcId, Waker};
 
@@ -42,8 +44,21 @@ const WAITS: TableClass = TableClass {
         Column::count("together", "Waiters then", "threads"),
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&LOCKS, &WAITS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "futex",
+    reports: &[("futex", Views::ALWAYS, "who waited for whom at futexes")],
+    classes: &[&LOCKS, &WAITS],
+    needs: &[SWITCHES, WAKE_UPS, SYSTEM_CALLS],
+    lami: Lami {
+        title: "Futex contention analysis",
+        description: "Who waited for whom at futexes",
+        tags: &["futex", "lock", "top"],
+    },
+    names_code: true,
+    answers: Answers::Window(|asked| Box::new(Futexes::new(asked.options))),
+    ..PLAIN
+};
 
 /// A futex: its address in the memory of a process.
 type Futex = (i32, u64);

@@ -1,7 +1,8 @@
 //! Packets that crossed between hosts, and how far apart the hosts' clocks are.
 
 use super::columns::ERROR_AT_MOST;
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind};
+use super::options::{ReportOptions, Views};
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use crate::hosts::{Crossing, Hosts, Link};
 
@@ -46,8 +47,25 @@ const COUNTS: TableClass = TableClass {
         Column::count("left_out", "Left out: no room", "packets"),
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&CLOCKS, &COUNTS, &PACKETS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "hosts",
+    reports: &[(
+        "hosts",
+        Views::ALWAYS,
+        "packets between hosts, and how far apart their clocks are",
+    )],
+    classes: &[&CLOCKS, &COUNTS, &PACKETS],
+    // Who asks for hosts is refused without their packets.
+    needs: &[],
+    lami: Lami {
+        title: "Hosts",
+        description: "Packets between hosts, and how far apart their clocks are",
+        tags: &["net", "clock", "stats"],
+    },
+    answers: Answers::Packets,
+    ..PLAIN
+};
 
 /// The tables of what was found in `span`.
 pub(super) fn tables(hosts: &Hosts, options: &ReportOptions, span: Span) -> Vec<Table> {

@@ -4,14 +4,15 @@ use std::rc::Rc;
 
 use super::columns::FROM_TO;
 use super::durations::Durations;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Told};
 use super::log::{Bytes, Log, Record};
 use super::options::{ReportOptions, Views};
+use super::question::Question;
 use super::sched::summary;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::time_bins::{Merge, TimeBins};
 use super::top::Top;
-use super::window::Question;
 use kernel_state::{Change, Kernel};
 
 const INTERVAL: Column = Column::new("interval", "Interval", Kind::Duration);
@@ -59,8 +60,27 @@ const FREQ: TableClass = TableClass {
         COUNT,
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&STATS, &TOP, &SERIES, &FREQ, &LOG];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "intervals",
+    reports: &[(
+        "intervals",
+        Views::ALWAYS,
+        "the time between successive events (--filter)",
+    )],
+    classes: &[&STATS, &TOP, &SERIES, &FREQ, &LOG],
+    needs: &[],
+    lami: Lami {
+        title: "Intervals analysis",
+        description: "The time between successive events of a filter",
+        tags: &["interval", "stats", "freq", "top", "log"],
+    },
+    told: &[Told::MatchedEvents],
+    answers: Answers::Window(|asked| {
+        Box::new(Intervals::new(asked.options, asked.views, asked.begin_ns))
+    }),
+    ..PLAIN
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Interval {

@@ -8,13 +8,15 @@ use super::columns::{
     TIME_RANGE,
 };
 use super::durations::Durations;
+use super::kind::{Answers, Keeps, Lami, PLAIN, ReportKind};
 use super::log::{Bytes, Log, Record, or_none, some};
+use super::needs::INTERRUPTS;
 use super::options::{ReportOptions, Views};
+use super::question::Question;
 use super::sched::summary;
 use super::spill::Spill;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Kernel};
 
 const COUNT: Column = Column::count("count", "Interrupt count", "interrupts");
@@ -80,8 +82,37 @@ const SUMMARY: TableClass = TableClass {
     ],
 };
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&LOG, &HARD_STATS, &SOFT_STATS, &FREQ, &SUMMARY];
+/// The reports.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "irq",
+    reports: &[
+        (
+            "irqstats",
+            Views::STATS,
+            "interrupts and softirqs, how long and how late",
+        ),
+        ("irqlog", Views::LOG, "all interrupts and softirqs"),
+        (
+            "irqfreq",
+            Views::FREQ,
+            "how their durations are distributed",
+        ),
+    ],
+    classes: &[&LOG, &HARD_STATS, &SOFT_STATS, &FREQ, &SUMMARY],
+    needs: &[INTERRUPTS],
+    lami: Lami {
+        title: "System interrupt analysis",
+        description: "Interrupts and softirqs: log, statistics, distribution",
+        tags: &["interrupt", "stats", "freq", "log"],
+    },
+    summary: Keeps::Columns {
+        tables: &["hard-stats", "soft-stats"],
+        keys: &["count"],
+        of_stats: true,
+    },
+    answers: Answers::Window(|asked| Box::new(Irq::new(asked.options, asked.views))),
+    ..PLAIN
+};
 
 /// The softirqs (`include/linux/interrupt.h`); what is 5 was `BLOCK_IOPOLL_SOFTIRQ` until 4.5.
 const SOFTIRQS: [&str; 10] = [

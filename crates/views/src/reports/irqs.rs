@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use super::columns::{CPU_ID, INTERRUPT, LONGEST, LONGEST_RANGE};
 use super::irq::softirq_name;
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind};
+use super::needs::INTERRUPTS;
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::statistics::Summary;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Kernel};
 
 const IRQS: TableClass = TableClass {
@@ -28,8 +30,24 @@ const IRQS: TableClass = TableClass {
         LONGEST_RANGE,
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&IRQS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "irqs",
+    reports: &[(
+        "irqs",
+        Views::ALWAYS,
+        "interrupts by CPU: frequency, period, longest",
+    )],
+    classes: &[&IRQS],
+    needs: &[INTERRUPTS],
+    lami: Lami {
+        title: "Interrupts by CPU",
+        description: "Interrupts and softirqs: frequency, period, longest",
+        tags: &["interrupt", "stats"],
+    },
+    answers: Answers::Window(|asked| Box::new(Irqs::new(asked.options))),
+    ..PLAIN
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {

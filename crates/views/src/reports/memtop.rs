@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use super::columns::{PROCESS, TIME_RANGE};
-use super::options::ReportOptions;
+use super::kind::{Answers, Keeps, Lami, PLAIN, ReportKind};
+use super::needs::{PAGES, SWITCHES};
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::table::{Cell, Column, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Comm, Kernel, ProcId};
 
 const ALLOCATED: TableClass = TableClass {
@@ -32,8 +34,25 @@ const SUMMARY: TableClass = TableClass {
     columns: &[TIME_RANGE, ALLOCATED_PAGES, FREED_PAGES],
 };
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&ALLOCATED, &FREED, &TOTAL, &SUMMARY];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "memory",
+    reports: &[("memtop", Views::ALWAYS, "who took and gave back pages")],
+    classes: &[&ALLOCATED, &FREED, &TOTAL, &SUMMARY],
+    needs: &[SWITCHES, PAGES],
+    lami: Lami {
+        title: "Top memory usage",
+        description: "Pages that threads took and gave back",
+        tags: &["memory", "top"],
+    },
+    summary: Keeps::Columns {
+        tables: &["total"],
+        keys: &["allocd", "freed"],
+        of_stats: false,
+    },
+    answers: Answers::Window(|asked| Box::new(MemTop::new(asked.options))),
+    ..PLAIN
+};
 
 #[derive(Debug)]
 struct Pages {

@@ -20,6 +20,7 @@ mod intervals;
 mod io;
 mod irq;
 mod irqs;
+mod kind;
 mod log;
 mod memtop;
 mod needs;
@@ -27,6 +28,7 @@ mod options;
 mod ordered;
 mod periods;
 mod prios;
+mod question;
 mod resources;
 mod rtcheck;
 mod sched;
@@ -35,6 +37,7 @@ mod spill;
 mod states;
 mod statistics;
 mod stretches;
+mod summary;
 mod syscalls;
 mod table;
 mod time_bins;
@@ -42,11 +45,35 @@ mod top;
 mod unknown;
 mod window;
 
-pub use catalog::{Named, REPORTS, Summary};
+pub use catalog::{Named, REPORTS, report_named};
 pub use code::CodeNames;
 pub use histogram::Bins;
+pub use kind::{Lami, Report, ReportKind, Subject};
 pub use needs::Need;
-pub use options::{Family, Groups, Report, ReportOptions, RtRule, Views};
+pub use options::{Groups, ReportOptions, RtRule, Views};
+pub use question::Tick;
 pub use spill::{Spill, SpillFile};
+pub use summary::Summary;
 pub use table::{Cell, Column, Kind, Table, TableClass};
-pub use window::{Pass, Tick, run_reports};
+pub use window::{Pass, run_reports};
+
+/// All kinds of reports, in the order in which people read them.
+static KINDS: &[&ReportKind] = &[
+    &cputop::KIND,
+    &sched::KIND,
+    &irq::KIND,
+    &io::KIND,
+    &memtop::KIND,
+    &syscalls::KIND,
+    &periods::KIND,
+    &intervals::KIND,
+    &irqs::KIND,
+    &states::KIND,
+    &resources::KIND,
+    &dependency::KIND,
+    &critical::KIND,
+    &futex::KIND,
+    &rtcheck::KIND,
+    &flame::KIND,
+    &hosts::KIND,
+];

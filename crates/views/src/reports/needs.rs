@@ -2,8 +2,6 @@
 
 use event::EventClass;
 
-use super::options::Family;
-
 /// Events of which a report needs at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
@@ -13,23 +11,23 @@ pub struct Need {
     pub set: &'static str,
 }
 
-const SWITCHES: Need = Need {
+pub(super) const SWITCHES: Need = Need {
     names: &["sched_switch"],
     set: "sched",
 };
-const WAKE_UPS: Need = Need {
+pub(super) const WAKE_UPS: Need = Need {
     names: &["sched_waking", "sched_wakeup"],
     set: "sched",
 };
-const INTERRUPTS: Need = Need {
+pub(super) const INTERRUPTS: Need = Need {
     names: &["irq_handler_entry", "irq_softirq_entry", "softirq_entry"],
     set: "irq,softirq",
 };
-const CALLS: Need = Need {
+pub(super) const SYSTEM_CALLS: Need = Need {
     names: &["syscall_entry_", "sys_"],
     set: "syscall",
 };
-const REQUESTS: Need = Need {
+pub(super) const REQUESTS: Need = Need {
     names: &[
         "syscall_entry_",
         "sys_",
@@ -40,12 +38,12 @@ const REQUESTS: Need = Need {
     ],
     set: "syscall,block,net",
 };
-const PAGES: Need = Need {
+pub(super) const PAGES: Need = Need {
     names: &["kmem_mm_page_alloc", "mm_page_alloc"],
     set: "mm",
 };
 
-const FUNCTIONS: Need = Need {
+pub(super) const FUNCTIONS: Need = Need {
     names: &[
         "lttng_ust_cyg_profile:func_entry",
         "lttng_ust_cyg_profile_fast:func_entry",
@@ -63,33 +61,5 @@ impl Need {
             false => kernel_name == name,
         };
         self.names.iter().any(|name| is_one(name))
-    }
-}
-
-impl Family {
-    /// What its reports need.
-    pub fn needs(self) -> &'static [Need] {
-        match self {
-            Family::Cpu => &[SWITCHES],
-            Family::Sched => &[SWITCHES, WAKE_UPS],
-            Family::Irq => &[INTERRUPTS],
-            Family::Io => &[SWITCHES, REQUESTS],
-            Family::Memory => &[SWITCHES, PAGES],
-            Family::Syscalls => &[SWITCHES, CALLS],
-            // Who asks for hosts is refused without their packets.
-            Family::Periods | Family::Intervals | Family::Hosts => &[],
-            Family::Irqs => &[INTERRUPTS],
-            Family::Dependency | Family::CriticalPath => &[SWITCHES, WAKE_UPS],
-            Family::Futexes => &[SWITCHES, WAKE_UPS, CALLS],
-            Family::RtCheck | Family::States | Family::Resources => &[SWITCHES],
-            Family::Flame => &[FUNCTIONS],
-        }
-    }
-
-    /// What its reports need and a trace of these classes cannot have.
-    pub fn missing(self, classes: &[EventClass]) -> Vec<Need> {
-        let has = |need: &Need| classes.iter().any(|class| need.is_met_by(class));
-        let needs = self.needs().iter();
-        needs.filter(|need| !has(need)).copied().collect()
     }
 }

@@ -9,46 +9,7 @@ use super::spill::Spill;
 use event::{TaskPattern, Tid};
 use kernel_state::{Kernel, Process, TaskFilter};
 
-/// What reports are about; each family has tables of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// Who used the CPUs.
-    Cpu,
-    /// From wake-ups to switches.
-    Sched,
-    /// Interrupts and softirqs.
-    Irq,
-    /// Files, disks and network.
-    Io,
-    /// Pages taken and given back.
-    Memory,
-    /// System calls.
-    Syscalls,
-    /// Periods that were defined.
-    Periods,
-    /// The time between successive events.
-    Intervals,
-    /// Interrupts: how often, how regular.
-    Irqs,
-    /// What threads waited for.
-    Dependency,
-    /// What a task's time went to, through whoever woke it.
-    CriticalPath,
-    /// Who waited for whom at futexes.
-    Futexes,
-    /// Tasks that do not get enough of a CPU within their period.
-    RtCheck,
-    /// What threads and CPUs did with their time.
-    States,
-    /// Call stacks.
-    Flame,
-    /// How busy CPUs, interrupts and softirqs were.
-    Resources,
-    /// Packets between hosts, and how far apart the hosts' clocks are.
-    Hosts,
-}
-
-/// Which tables of a family.
+/// Which tables of a kind of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Views {
     /// All, in order.
@@ -61,6 +22,48 @@ pub struct Views {
     pub freq: bool,
     /// Sums by process, file, disk and interface.
     pub usage: bool,
+}
+
+impl Views {
+    /// Those that a report always has.
+    pub(super) const ALWAYS: Views = Views {
+        log: false,
+        top: false,
+        stats: false,
+        freq: false,
+        usage: false,
+    };
+    pub(super) const LOG: Views = Views {
+        log: true,
+        ..Views::ALWAYS
+    };
+    pub(super) const TOP: Views = Views {
+        top: true,
+        ..Views::ALWAYS
+    };
+    pub(super) const STATS: Views = Views {
+        stats: true,
+        ..Views::ALWAYS
+    };
+    pub(super) const FREQ: Views = Views {
+        freq: true,
+        ..Views::ALWAYS
+    };
+    pub(super) const USAGE: Views = Views {
+        usage: true,
+        ..Views::ALWAYS
+    };
+
+    /// These, and those of `others`.
+    pub fn and(self, others: Views) -> Views {
+        Views {
+            log: self.log || others.log,
+            top: self.top || others.top,
+            stats: self.stats || others.stats,
+            freq: self.freq || others.freq,
+            usage: self.usage || others.usage,
+        }
+    }
 }
 
 /// By what wake-ups are grouped, for statistics and distributions.
@@ -82,15 +85,6 @@ impl Default for Groups {
             per_prio: false,
         }
     }
-}
-
-/// A report that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// What it is about.
-    pub family: Family,
-    /// Its tables, where its family has a choice.
-    pub views: Views,
 }
 
 /// What holds for all reports of a pass. Instants are nanoseconds since 1970 (UTC).
@@ -128,8 +122,8 @@ pub struct ReportOptions {
     pub bins: Bins,
     /// How wake-ups are grouped.
     pub groups: Groups,
-    /// A result for each of these periods instead of one for all time; what [`Family::Periods`]
-    /// is about.
+    /// A result for each of these periods instead of one for all time; what reports
+    /// on periods are about.
     pub periods: Periods,
     /// Only periods as long.
     pub min_period_ns: Option<i64>,
@@ -143,11 +137,11 @@ pub struct ReportOptions {
     pub group_by: Vec<(String, String)>,
     /// A log in which children follow their parents.
     pub by_hierarchy: bool,
-    /// The events that [`Family::Intervals`] is about; none: all.
+    /// The events that the report on intervals is about; none: all.
     pub events: Option<Expr>,
-    /// What [`Family::RtCheck`] checks.
+    /// What the real-time check checks.
     pub rt_rules: Vec<RtRule>,
-    /// Names functions of applications in [`Family::Flame`], their locks in [`Family::Futexes`].
+    /// Names functions of applications in call stacks, their locks in the report on futexes.
     pub code: CodeNames,
     /// Names, rows and sums as lttng-analyses 0.6 has them, also where it errs; `docs/reports.md`
     /// lists each difference.

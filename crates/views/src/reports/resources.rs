@@ -5,12 +5,14 @@ use std::rc::Rc;
 use super::columns::{LONGEST, LONGEST_RANGE, SHARE, TIME_RANGE, TIMES};
 use super::cputop::share;
 use super::irq::softirq_name;
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Told};
+use super::needs::SWITCHES;
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::time_bins::{Merge, TimeBins};
-use super::window::Question;
 use kernel_state::{Change, CpuWhat, Kernel};
 
 const RESOURCE: Column = Column::new("resource", "Resource", Kind::Text);
@@ -32,8 +34,25 @@ const BUSY: TableClass = TableClass {
     title: "Resources over time",
     columns: &[RESOURCE, TIME_RANGE, SHARE],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&RESOURCES, &BUSY];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "resources",
+    reports: &[(
+        "resources",
+        Views::ALWAYS,
+        "how busy CPUs and interrupts were, over time",
+    )],
+    classes: &[&RESOURCES, &BUSY],
+    needs: &[SWITCHES],
+    lami: Lami {
+        title: "Resources",
+        description: "How busy CPUs, interrupts and softirqs were, over time",
+        tags: &["cpu", "interrupt", "stats"],
+    },
+    told: &[Told::Stretches],
+    answers: Answers::Window(|asked| Box::new(Resources::new(asked.options, asked.begin_ns))),
+    ..PLAIN
+};
 
 /// A thing that is busy or not, in the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use super::columns::THREAD;
-use super::options::{ReportOptions, RtRule};
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Subject};
+use super::needs::SWITCHES;
+use super::options::{ReportOptions, RtRule, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Kernel, ProcId};
 
 const CHECKS: TableClass = TableClass {
@@ -25,8 +27,25 @@ const CHECKS: TableClass = TableClass {
         Column::new("worst_range", "Worst, from and to", Kind::Range),
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&CHECKS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "rtcheck",
+    reports: &[(
+        "rtcheck",
+        Views::ALWAYS,
+        "tasks that get too little CPU in a period (--rt)",
+    )],
+    classes: &[&CHECKS],
+    needs: &[SWITCHES],
+    subject: Subject::RtRules,
+    lami: Lami {
+        title: "Real-time check",
+        description: "Tasks that do not get enough of a CPU within their period",
+        tags: &["sched", "check"],
+    },
+    answers: Answers::Window(|asked| Box::new(RtCheck::new(asked.options))),
+    ..PLAIN
+};
 
 /// A thread under one rule. Periods begin where the thread first ran.
 #[derive(Debug)]

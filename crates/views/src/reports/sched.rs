@@ -6,14 +6,16 @@ use std::rc::Rc;
 use super::columns::{DURATION_LOWER, DURATION_UPPER, PRIO_LIST};
 use super::durations::Durations;
 use super::histogram::Edges;
+use super::kind::{Answers, Lami, PLAIN, ReportKind};
 use super::log::{Bytes, Log, Record, or_none, some};
+use super::needs::{SWITCHES, WAKE_UPS};
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::prios::Prios;
+use super::question::Question;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
-use super::window::Question;
 use kernel_state::{Change, Comm, Kernel, ProcId, Process};
 
 const WAKES: &[Column] = &[
@@ -80,15 +82,36 @@ const FREQ: TableClass = TableClass {
     columns: &[DURATION_LOWER, DURATION_UPPER, COUNT],
 };
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[
-    &LOG,
-    &TOP,
-    &TOTAL_STATS,
-    &PER_TID_STATS,
-    &PER_PRIO_STATS,
-    &FREQ,
-];
+/// The reports.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "sched",
+    reports: &[
+        (
+            "schedtop",
+            Views::TOP,
+            "the longest waits from wake-up to switch",
+        ),
+        ("schedlog", Views::LOG, "all waits from wake-up to switch"),
+        ("schedstats", Views::STATS, "waits by thread or priority"),
+        ("schedfreq", Views::FREQ, "how waits are distributed"),
+    ],
+    classes: &[
+        &LOG,
+        &TOP,
+        &TOTAL_STATS,
+        &PER_TID_STATS,
+        &PER_PRIO_STATS,
+        &FREQ,
+    ],
+    needs: &[SWITCHES, WAKE_UPS],
+    lami: Lami {
+        title: "Scheduling latencies analysis",
+        description: "From wake-up to switch: log, top, statistics, distribution",
+        tags: &["sched", "stats", "freq", "top", "log"],
+    },
+    answers: Answers::Window(|asked| Box::new(Sched::new(asked.options, asked.views))),
+    ..PLAIN
+};
 
 /// A wake-up that came to its switch.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,13 @@
 use std::rc::Rc;
 
 use super::columns::{CPU_ID, THREAD};
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Told};
+use super::needs::SWITCHES;
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId};
 
 const fn duration(key: &'static str, title: &'static str) -> Column {
@@ -41,8 +43,25 @@ const CPUS: TableClass = TableClass {
         duration("unknown", "Unknown"),
     ],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&THREADS, &CPUS];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "states",
+    reports: &[(
+        "states",
+        Views::ALWAYS,
+        "what threads and CPUs did with their time",
+    )],
+    classes: &[&THREADS, &CPUS],
+    needs: &[SWITCHES],
+    lami: Lami {
+        title: "State statistics",
+        description: "What threads and CPUs did with their time",
+        tags: &["cpu", "sched", "stats"],
+    },
+    told: &[Told::Stretches],
+    answers: Answers::Window(|asked| Box::new(States::new(asked.options, asked.begin_ns))),
+    ..PLAIN
+};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {

@@ -4,11 +4,13 @@ use std::rc::Rc;
 
 use super::columns::{CALLS, PROCESS, SYSCALL, TIME_RANGE};
 use super::errno::errno_name;
-use super::options::ReportOptions;
+use super::kind::{Answers, Keeps, Lami, PLAIN, ReportKind};
+use super::needs::{SWITCHES, SYSTEM_CALLS};
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use super::window::Question;
 use kernel_state::{Change, Comm, Kernel, ProcId};
 
 const PER_TID: TableClass = TableClass {
@@ -40,8 +42,25 @@ const SUMMARY: TableClass = TableClass {
     columns: &[TIME_RANGE, PROCESS, COUNT],
 };
 
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&PER_TID, &TOTAL, &SUMMARY];
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "syscalls",
+    reports: &[("syscallstats", Views::ALWAYS, "system calls by thread")],
+    classes: &[&PER_TID, &TOTAL, &SUMMARY],
+    needs: &[SWITCHES, SYSTEM_CALLS],
+    lami: Lami {
+        title: "System call statistics",
+        description: "System calls by thread: count, duration, return values",
+        tags: &["syscall", "stats"],
+    },
+    summary: Keeps::Columns {
+        tables: &["total"],
+        keys: &["process", "count"],
+        of_stats: false,
+    },
+    answers: Answers::Window(|asked| Box::new(SyscallStats::new(asked.options))),
+    ..PLAIN
+};
 
 /// One system call of one thread.
 #[derive(Debug, Default)]

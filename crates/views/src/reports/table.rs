@@ -149,6 +149,9 @@ impl Column {
     }
 }
 
+/// The name of the class of tables that tell the time of which nobody knows who had a CPU.
+pub(super) const UNKNOWN_TIME: &str = "unknown";
+
 /// What all tables of one kind share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TableClass {
@@ -158,6 +161,13 @@ pub struct TableClass {
     pub title: &'static str,
     /// Its columns, in order.
     pub columns: &'static [Column],
+}
+
+impl TableClass {
+    /// Where the column with this key stands in each row.
+    pub fn place(&self, key: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.key == key)
+    }
 }
 
 /// A table.
@@ -181,7 +191,23 @@ impl Table {
     /// Whether it tells the time of which nobody knows who had a CPU. It stands behind the tables
     /// of every report where there is such time.
     pub fn is_unknown_time(&self) -> bool {
-        std::ptr::eq(self.class, &super::unknown::UNKNOWN)
+        self.class.name == UNKNOWN_TIME
+    }
+
+    /// The rows, of each the cells with these keys, in this order. A cell that is not there is
+    /// [`Cell::Empty`].
+    pub fn cells<const N: usize>(
+        &self,
+        keys: [&str; N],
+    ) -> impl Iterator<Item = [&Cell; N]> + use<'_, N> {
+        let places = keys.map(|key| self.class.place(key));
+        let rows = self.rows.iter();
+        rows.map(move |row| {
+            places.map(|place| {
+                let cell = place.and_then(|place| row.get(place));
+                cell.unwrap_or(&Cell::Empty)
+            })
+        })
     }
 }
 

@@ -4,12 +4,12 @@ use super::columns::{CPU_ID, SHARE};
 use super::cputop::share;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
-use super::table::{Cell, Column, Kind, Span, Table, TableClass};
+use super::table::{Cell, Column, Kind, Span, Table, TableClass, UNKNOWN_TIME};
 use kernel_state::{Change, Holder, Kernel};
 
 /// The class of the table; its name stands in no report of its own.
-pub(super) static UNKNOWN: TableClass = TableClass {
-    name: "unknown",
+static UNKNOWN: TableClass = TableClass {
+    name: UNKNOWN_TIME,
     title: "Time of which nobody knows who had the CPU",
     columns: &[
         CPU_ID,

@@ -6,62 +6,19 @@ use event::{Instant, Result, TaskPattern, TimeRange};
 use expr::Filter;
 use trace::{EventView, Item, Lost, Trace};
 
-use super::cputop::CpuTop;
-use super::critical::{Across, Begin, CriticalPath};
-use super::dependency::Dependency;
-use super::flame::Flame;
-use super::futex::Futexes;
+use super::critical::Across;
 use super::hosts;
-use super::intervals::Intervals;
-use super::io::Io;
-use super::irq::Irq;
-use super::irqs::Irqs;
-use super::memtop::MemTop;
-use super::options::{Family, Report, ReportOptions, Views};
+use super::kind::{Answers, Asked, Report, Told};
+use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::periods::PeriodLog;
-use super::resources::Resources;
-use super::rtcheck::RtCheck;
-use super::sched::Sched;
-use super::states::States;
-use super::syscalls::SyscallStats;
+use super::question::{Question, Tick};
 use super::table::{Span, Table};
 use super::unknown::Unknown;
 use crate::hosts::Packets;
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
 use kernel_state::{Change, Follow, Kernel, Sink};
-
-/// A question over one window: it is told what changes, and answers in tables.
-pub(super) trait Question {
-    /// Takes in a change.
-    fn change(&mut self, kernel: &Kernel, change: &Change<'_>);
-    /// The window ends.
-    fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table>;
-    /// What is left when the last table that was given is not whole: its next part, and what
-    /// comes behind it.
-    fn more(&mut self, _kernel: &Kernel, _span: Span) -> Option<Vec<Table>> {
-        None
-    }
-}
-
-/// What one report found in one window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
-    /// Which of the reports that were asked for.
-    pub report: usize,
-    /// The window's first instant, in nanoseconds since 1970 (UTC).
-    pub begin_ns: i64,
-    /// Its last.
-    pub end_ns: i64,
-    /// Its tables, in the order of the report's kind; also empty ones.
-    pub tables: Vec<Table>,
-    /// Its first table goes on with the last one of the tick before, in the same window: a log
-    /// comes in parts.
-    pub continues: bool,
-    /// Its last table goes on in the next tick.
-    pub goes_on: bool,
-}
 
 /// What limits all that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -204,7 +161,10 @@ impl Events {
 /// Whether these reports can be asked of several hosts at once: a path goes from one to the other,
 /// in one window.
 fn goes_across(reports: &[Report], options: &ReportOptions) -> bool {
-    let crosses = |report: &Report| matches!(report.family, Family::CriticalPath | Family::Hosts);
+    let crosses = |report: &Report| {
+        let answers = report.kind.answers;
+        matches!(answers, Answers::WindowOrHosts(_) | Answers::Packets)
+    };
     let one_window = options.periods.list().is_empty() && options.refresh_ns.is_none();
     one_window && reports.iter().all(crosses)
 }
@@ -253,7 +213,8 @@ impl<'a> Walk<'a> {
         reports: &'a [Report],
         options: Rc<ReportOptions>,
     ) -> Result<Walk<'a>> {
-        let about_hosts = reports.iter().all(|report| report.family == Family::Hosts);
+        let of_hosts = |report: &Report| matches!(report.kind.answers, Answers::Packets);
+        let about_hosts = reports.iter().all(of_hosts);
         let several = one_machine(trace).err().filter(|_| !about_hosts);
         let across = match several {
             Some(refusal) if !goes_across(reports, &options) => return Err(refusal),
@@ -261,22 +222,24 @@ impl<'a> Walk<'a> {
             None => None,
         };
         let follows_kernel = !about_hosts && across.is_none();
-        let asks = |family| reports.iter().any(|report| report.family == family);
+        let asks = |what| reports.iter().any(|report| report.kind.is_told(what));
         let periods = &options.periods;
         let matcher = !periods.list().is_empty();
-        let of_periods = |report: &&Report| report.family == Family::Periods;
+        let of_periods = |report: &&Report| matches!(report.kind.answers, Answers::Periods);
         let periods_views = reports.iter().filter(of_periods);
         let periods_views: Vec<Views> = periods_views.map(|report| report.views).collect();
         let follows = Follow {
-            stretches: asks(Family::States) || asks(Family::Resources),
-            queues: asks(Family::Dependency),
+            stretches: asks(Told::Stretches),
+            queues: asks(Told::Queues),
             stale_names: options.as_lttng_analyses,
         };
-        let filter = match asks(Family::Intervals) {
+        let filter = match asks(Told::MatchedEvents) {
             true => Some(Events::new(&options, trace)?),
             false => None,
         };
-        let packets = asks(Family::Hosts)
+        let packets = reports
+            .iter()
+            .any(of_hosts)
             .then(|| Packets::new(trace))
             .transpose()?;
         Ok(Walk {
@@ -444,32 +407,18 @@ impl<'a> Walk<'a> {
 
     /// The question of a report over one window; none when it is about all windows.
     fn question(&self, report: &Report, begin_ns: i64) -> Option<Box<dyn Question + 'a>> {
-        let options = self.options.clone();
-        Some(match report.family {
-            Family::Cpu => Box::new(CpuTop::new(options, begin_ns)),
-            Family::Sched => Box::new(Sched::new(options, report.views)),
-            Family::Irq => Box::new(Irq::new(options, report.views)),
-            Family::Io => Box::new(Io::new(options, report.views, begin_ns)),
-            Family::Memory => Box::new(MemTop::new(options)),
-            Family::Syscalls => Box::new(SyscallStats::new(options)),
-            Family::Periods | Family::Hosts => return None,
-            Family::Intervals => Box::new(Intervals::new(options, report.views, begin_ns)),
-            Family::Irqs => Box::new(Irqs::new(options)),
-            Family::Dependency => Box::new(Dependency::new(options, begin_ns)),
-            Family::CriticalPath if self.across.is_some() => return None,
-            Family::CriticalPath => {
-                let begin = Begin {
-                    ns: begin_ns,
-                    event: self.events,
-                };
-                Box::new(CriticalPath::new(options, self.trace, begin))
-            }
-            Family::Futexes => Box::new(Futexes::new(options)),
-            Family::RtCheck => Box::new(RtCheck::new(options)),
-            Family::States => Box::new(States::new(options, begin_ns)),
-            Family::Flame => Box::new(Flame::new(options)),
-            Family::Resources => Box::new(Resources::new(options, begin_ns)),
-        })
+        let ask = match report.kind.answers {
+            Answers::Window(ask) => ask,
+            Answers::WindowOrHosts(ask) if self.across.is_none() => ask,
+            _ => return None,
+        };
+        Some(ask(Asked {
+            options: self.options.clone(),
+            views: report.views,
+            begin_ns,
+            events_before: self.events,
+            trace: self.trace,
+        }))
     }
 
     fn close(
@@ -557,17 +506,17 @@ impl<'a> Walk<'a> {
     fn whole(&mut self, seen: Span, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
         let mut log = self.log.take();
         for (report, asked) in self.reports.iter().enumerate() {
-            let tables = match (asked.family, &mut log, &self.packets) {
-                (Family::Periods, Some(log), _) => {
+            let tables = match (asked.kind.answers, &mut log, &self.packets) {
+                (Answers::Periods, Some(log), _) => {
                     let first = log.finish(asked.views, seen);
                     let more = || log.more(asked.views, seen);
                     self.hand_out(report, seen, (first, more), found)?;
                     continue;
                 }
-                (Family::Hosts, _, Some(packets)) => {
+                (Answers::Packets, _, Some(packets)) => {
                     hosts::tables(&packets.finish(), &self.options, seen)
                 }
-                (Family::CriticalPath, ..) => match &self.across {
+                (Answers::WindowOrHosts(_), ..) => match &self.across {
                     Some(across) => across.tables(seen),
                     None => continue,
                 },

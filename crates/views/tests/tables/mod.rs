@@ -4,7 +4,8 @@ use testkit::Task;
 use trace::Trace;
 use views::reports::{Cell, REPORTS, Report, ReportOptions, Table, Tick, run_reports};
 
-fn named(name: &str) -> Report {
+/// The report of this name.
+pub fn named(name: &str) -> Report {
     let named = REPORTS.iter().find(|named| named.name == name);
     named.expect("there is such a report").report
 }

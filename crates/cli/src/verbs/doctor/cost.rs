@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bpf_host::{MeasuredCost, Targets, WatchConfig, measure_cost};
 use capture::EventCost;
-use capture::facts::{Facts, Verb};
 use event::Result;
+use host::facts::{Facts, Verb};
 use serde_json::{Value, json};
 
 /// Long enough for a hundred thousand calls of the busy programs.

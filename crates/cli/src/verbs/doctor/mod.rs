@@ -8,11 +8,12 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capture::Unfinished;
-use capture::facts::{self, Effect, Facts, Lack, Rung, Stand, Verb};
+use capture::facts;
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Error, Result};
+use host::facts::{Effect, Facts, Lack, Rung, Stand, Verb};
+use host::shield::{self, Shield};
 use measure::load;
-use measure::shield::{self, Shield};
 use serde_json::{Value, json};
 
 use crate::exit::{Outcome, stdout_error};

@@ -1,11 +1,12 @@
 //! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
 
-use capture::facts::{self, Facts, Preemption, Verb};
+use capture::facts;
 use clap::Parser;
 use event::{Error, ErrorKind, Result};
+use host::facts::{Facts, Preemption, Verb};
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 
-use super::cyclic::{Found, Session};
+use super::session::{Found, Session};
 use crate::exit::{self, Outcome, stdout_error, write_file};
 use crate::flags::Cyclictest;
 use crate::live::Live;

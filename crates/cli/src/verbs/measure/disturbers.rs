@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capture::facts::Facts;
 use capture::{EventSelection, RecordConfig, RecordSummary, own_command_line};
 use event::{Error, Result};
+use host::facts::Facts;
 
 /// How often we look whether the recording has begun.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use capture::facts::{self, Facts, Verb};
+use capture::facts;
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
+use host::facts::{Facts, Verb};
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
     Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,
@@ -14,11 +15,11 @@ use report::{
 };
 use serde_json::{Value, json};
 
-use super::cyclic::{Found, Session};
 use super::explained::Explain;
 use super::gaps::Search;
 use super::loads::Loads;
-use super::worst::WorstHits;
+use super::session::{Found, Session};
+use super::worst::{WORST_MAX, WorstHits};
 use super::{cyclictest, explained};
 use crate::exit::{Outcome, print, write_file};
 use crate::flags;
@@ -35,8 +36,6 @@ const JUNIT: &str = "junit.xml";
 const COMPARISON: &str = "compare.html";
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
-/// Explained samples that the report has room for.
-pub(super) const WORST_MAX: usize = 20;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {

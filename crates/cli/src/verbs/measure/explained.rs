@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use capture::facts::Facts;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
+use host::facts::Facts;
 use report::Late;
 
-use super::cyclic::Session;
+use super::session::Session;
 use crate::flags::Until;
 use crate::options::{BUFFER_DEFAULT_BYTES, Keep, Rate, SnapshotOptions, Target, WatchOptions};
 use crate::paint::Paint;

@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::facts::{self, Facts, Verb};
+use capture::facts;
 use diagnosis::{ExplainedGap, Gap, explain_gaps};
 use event::{Cpu, Duration, Error, Result};
+use host::facts::{Facts, Verb};
+use host::steal;
 use measure::gaps::{Reading, Run};
-use measure::steal;
 use report::{Gaps, gaps_json, gaps_text};
 use trace::Trace;
 
-use super::cyclic::{lost_cpu, warning, warnings};
+use super::cyclic::{warning, warnings};
 use super::disturbers;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;

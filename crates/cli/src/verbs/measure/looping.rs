@@ -1,14 +1,15 @@
 //! `rtscope measure loop`: npt, a loop that shows what the machine and an event do to it.
 
 use bpf_host::Interruptions;
-use capture::facts::{self, Facts};
+use capture::facts;
 use event::{Cpu, Error, ErrorKind, Result};
+use host::facts::Facts;
+use host::task::{self, Policy};
 use measure::looping::lttng::{Daemon, Library};
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
-use measure::task::{self, Policy};
 use report::LoopFacts;
 
-use super::cyclic::lost_cpu;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags::{self, Loop, Tracer};
 use crate::options::known_cpu;

@@ -12,6 +12,7 @@ mod looping;
 mod max_rate;
 mod phases;
 mod preempting;
+mod session;
 mod worst;
 
 use event::Result;

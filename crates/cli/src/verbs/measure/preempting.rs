@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use capture::facts::{self, Machine, Verb};
+use capture::facts;
 use event::{Cpu, Duration, ErrorKind, Result};
+use host::facts::{Machine, Verb};
+use host::task;
 use measure::preempt::messages::Mechanism;
 use measure::preempt::{Findings, chain, inheritance, messages};
-use measure::task;
 use report::{Preempt, preempt_json, preempt_text};
 
-use super::cyclic::{lost_cpu, warnings};
+use super::cyclic::warnings;
+use super::session::lost_cpu;
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
@@ -104,7 +106,7 @@ fn experiments(
 /// Whether none of `cpus` was taken from us since we began; those that were are among the findings
 /// from now on.
 fn has_all(findings: &mut Findings, machine: &Machine, cpus: &[Cpu]) -> bool {
-    let left = facts::gather_cpus().machine.cpus_allowed;
+    let left = host::facts::gather_cpus().machine.cpus_allowed;
     let is_gone = |cpu: &&Cpu| machine.cpus_allowed.contains(cpu) && !left.contains(cpu);
     findings.gone.extend(cpus.iter().filter(is_gone));
     let lost = findings.lost_cpus();

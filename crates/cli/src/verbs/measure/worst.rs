@@ -5,7 +5,8 @@ use std::path::Path;
 
 use capture::watch::HitReport;
 
-use super::eval::WORST_MAX;
+/// Explained samples that the report has room for.
+pub(super) const WORST_MAX: usize = 20;
 
 /// The worst so far, the longest first. Explained afterwards: that takes seconds, and the time of
 /// the run is not ours.
@@ -21,6 +22,7 @@ impl WorstHits {
             hit: report.hit.clone(),
             snapshot: report.snapshot.clone(),
             failure: report.failure.clone(),
+            replaces: report.replaces,
         });
         self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
         for dropped in self.reports.split_off(self.reports.len().min(WORST_MAX)) {

@@ -11,9 +11,11 @@ mod observer;
 mod scope;
 mod targets;
 
-use capture::facts::{self, Verb};
+use bpf_host::Statistics;
+use capture::facts;
 use capture::watch::Status;
 use event::{Result, TaskPattern};
+use host::facts::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
@@ -59,12 +61,18 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
-    Ok(outcome(&status, options.over.is_some()))
+    Ok(outcome(&status, has_budget(&options)))
+}
+
+/// Whether each hit breaks what was asked: a new worst by itself does not.
+fn has_budget(options: &WatchOptions) -> bool {
+    options.over.is_some() || (options.timeout.is_some() && !options.new_worst)
 }
 
 /// What was lost may have been the worst: then nothing is said of the whole.
 fn outcome(status: &Status, has_budget: bool) -> Outcome {
-    match (status.statistics.lost, status.hits) {
+    let Statistics { lost, dropped, .. } = status.statistics;
+    match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
         _ => Outcome::Fine,
@@ -76,8 +84,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn who_asks_for_what_is_late_or_waits_has_a_budget_and_who_asks_for_the_worst_has_none() {
+        use clap::Parser;
+
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            watch: Watch,
+        }
+
+        let check = |flags: &[&str], expect: bool| {
+            let words = ["watch", "--task", "x"].iter().chain(flags);
+            let typed = Line::try_parse_from(words).expect("parses").watch;
+            let options = WatchOptions::new(&typed, &[event::Cpu(0)]).expect("valid");
+            assert_eq!(has_budget(&options), expect, "{flags:?}");
+        };
+        check(&[], false);
+        check(&["--over", "1ms"], true);
+        check(&["--timeout", "30ms"], true);
+        check(&["--over", "1ms", "--timeout", "30ms"], true);
+    }
+
+    #[test]
     fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
-        let check = |lost: u64, hits: u64, has_budget: bool, expect: Outcome| {
+        let check = |(lost, dropped), hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
                 read: event::Instant::MIN,
@@ -87,16 +117,19 @@ mod tests {
                 programs: Vec::new(),
             };
             status.statistics.lost = lost;
+            status.statistics.dropped = dropped;
             assert_eq!(
                 outcome(&status, has_budget),
                 expect,
-                "{lost} {hits} {has_budget}"
+                "{lost} {dropped} {hits} {has_budget}"
             );
         };
-        check(0, 0, true, Outcome::Fine);
-        check(0, 1, false, Outcome::Fine);
-        check(0, 1, true, Outcome::Exceeded);
-        check(1, 1, true, Outcome::Inconclusive);
-        check(1, 0, false, Outcome::Inconclusive);
+        check((0, 0), 0, true, Outcome::Fine);
+        check((0, 0), 1, false, Outcome::Fine);
+        check((0, 0), 1, true, Outcome::Exceeded);
+        check((1, 0), 1, true, Outcome::Inconclusive);
+        check((1, 0), 0, false, Outcome::Inconclusive);
+        check((0, 1), 0, true, Outcome::Inconclusive);
+        check((0, 1), 1, false, Outcome::Inconclusive);
     }
 }

@@ -131,6 +131,7 @@ impl Observer {
                 "p99_9_ns": quantile(0.999),
                 "suppressed": statistics.suppressed,
                 "lost": statistics.lost,
+                "dropped": statistics.dropped,
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
@@ -176,6 +177,9 @@ fn diagnosis(report: &HitReport) -> Result<Diagnosis> {
 
 fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
     let mut line = json!({ "type": "hit", "hit": hit_json(&report.hit) });
+    if report.replaces {
+        line["replaces"] = report.hit.id.into();
+    }
     if let Some(snapshot) = &report.snapshot {
         line["snapshot"] = snapshot_json(snapshot);
     }
@@ -254,20 +258,26 @@ impl Observer {
 
     fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
         let hit = &report.hit;
-        match (diagnosis, &report.snapshot) {
+        let before = match report.replaces {
+            true => format!("\nhit {} is over; this replaces its report:", hit.id),
+            false => String::new(),
+        };
+        let text = match (diagnosis, &report.snapshot) {
             (Ok(diagnosis), Some(snapshot)) => {
-                format!("\n{}", text(diagnosis, &snapshot.path, self.paint))
+                format!("\n{}", text(diagnosis, &snapshot.path, self.paint, false))
             }
             (Ok(_), None) => String::new(),
             (Err(error), _) => {
                 let style = TextStyle {
+                    verbose: false,
                     color: self.paint.is_on(),
                     trace: None,
                     columns: None,
                 };
                 format!("\n{}{error:#}\n", hit_text(hit, &style))
             }
-        }
+        };
+        before + &text
     }
 }
 
@@ -374,8 +384,14 @@ fn summary(status: &Status) -> String {
     let statistics = &status.statistics;
     let quantile = statistics.histogram.quantile(0.999);
     let p999 = quantile.map_or("-".to_owned(), |quantile| quantile.to_string());
+    // Rare, and then it matters.
+    let dropped = match statistics.dropped {
+        0 => String::new(),
+        dropped => format!("  dropped {dropped} (late, and the end not seen)"),
+    };
     format!(
-        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}  cost {:.2} %",
+        "{}  samples {}  worst {}  p99.9 {p999}  hits {}  suppressed {}  lost {}{dropped}  \
+         cost {:.2} %",
         status.elapsed,
         statistics.samples,
         statistics.worst,

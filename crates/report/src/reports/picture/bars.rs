@@ -3,7 +3,7 @@
 use views::reports::{Cell, Table};
 
 use super::canvas::{Canvas, WIDTH};
-use super::{number, unit};
+use super::scale::{number, unit};
 use crate::reports::calendar::Calendar;
 use crate::reports::plain_text::cell_text;
 
@@ -70,15 +70,19 @@ const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 70.0;
 
 pub(super) fn draw_histogram(table: &Table, canvas: &mut Canvas) {
-    let bin = |row: &Vec<Cell>| Some((number(&row[0])?, number(&row[1])?, number(&row[2])?));
-    let bins: Vec<(f64, f64, f64)> = table.rows.iter().filter_map(bin).collect();
+    let [lower, upper, times] = table.class.columns else {
+        return;
+    };
+    let bin =
+        |[lower, upper, times]: [&Cell; 3]| Some((number(lower)?, number(upper)?, number(times)?));
+    let cells = table.cells([lower.key, upper.key, times.key]);
+    let bins: Vec<(f64, f64, f64)> = cells.filter_map(bin).collect();
     let max = bins.iter().map(|bin| bin.2).fold(0.0, f64::max);
     let bottom = 24.0 + HEIGHT;
-    let count = &table.class.columns[2];
     canvas.text(
         (LEFT, 14.0),
         "",
-        &format!("{} (most: {})", count.title, amount(max)),
+        &format!("{} (most: {})", times.title, amount(max)),
     );
     let width = (WIDTH - LEFT) / bins.len().max(1) as f64;
     for (place, (lower, upper, count)) in bins.iter().enumerate() {
@@ -95,10 +99,9 @@ pub(super) fn draw_histogram(table: &Table, canvas: &mut Canvas) {
     }
     canvas.line((LEFT, bottom), (WIDTH, bottom), "axis");
     if let (Some(first), Some(last)) = (bins.first(), bins.last()) {
-        let bound = &table.class.columns[0];
-        let from = format!("{} {}", amount(first.0), unit(bound));
+        let from = format!("{} {}", amount(first.0), unit(lower));
         canvas.text((LEFT, bottom + 16.0), "", &from);
-        let to = format!("{} {}", amount(last.1), unit(bound));
+        let to = format!("{} {}", amount(last.1), unit(lower));
         canvas.text((WIDTH, bottom + 16.0), "end", &to);
     }
 }

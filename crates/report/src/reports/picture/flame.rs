@@ -6,7 +6,7 @@ use views::reports::{Cell, Table};
 
 use super::bars::cut;
 use super::canvas::{Canvas, WIDTH};
-use super::number;
+use super::scale::number;
 
 const LINE: f64 = 17.0;
 /// What is narrower is not drawn.
@@ -28,8 +28,8 @@ impl Node<'_> {
 
 pub(super) fn draw(table: &Table, canvas: &mut Canvas) {
     let mut root = Node::default();
-    for row in &table.rows {
-        let (Cell::Text(stack), Some(us)) = (&row[0], number(&row[1])) else {
+    for [stack, own] in table.cells(["stack", "self"]) {
+        let (Cell::Text(stack), Some(us)) = (stack, number(own)) else {
             continue;
         };
         root.us += us;

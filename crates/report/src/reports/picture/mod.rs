@@ -4,9 +4,10 @@ mod bars;
 pub(crate) mod canvas;
 mod flame;
 mod plot;
+mod scale;
 mod strips;
 
-use views::reports::{Cell, Column, Kind, Table};
+use views::reports::{Column, Kind, Table};
 
 use canvas::Canvas;
 
@@ -28,7 +29,7 @@ pub fn picture(table: &Table) -> Option<Picture> {
     let mut canvas = Canvas::new(&title);
     match Shape::of(table)? {
         Shape::Flame => flame::draw(table, &mut canvas),
-        Shape::Strips { share } => strips::draw(table, share, &mut canvas),
+        Shape::Strips => strips::draw(table, &mut canvas),
         Shape::Histogram => bars::draw_histogram(table, &mut canvas),
         Shape::Plot { range, value } => plot::draw(table, range, value, &mut canvas),
         Shape::Bars { labels, value } => bars::draw(table, labels, value, &mut canvas),
@@ -81,7 +82,7 @@ enum Shape {
     /// Stacks with their own time.
     Flame,
     /// A strip of time for each text of the first column.
-    Strips { share: usize },
+    Strips,
     /// Lower bound, upper bound, count.
     Histogram,
     /// A value over time.
@@ -99,7 +100,7 @@ impl Shape {
             return Some(Shape::Flame);
         }
         if let [Kind::Text, Kind::Range, Kind::Ratio] = kinds[..] {
-            return Some(Shape::Strips { share: 2 });
+            return Some(Shape::Strips);
         }
         let is_bound = |column: &Column| column.key.ends_with("_lower");
         if kinds.len() == 3 && is_bound(&columns[0]) {
@@ -136,26 +137,3 @@ const LABELS: &[Kind] = &[
     Kind::Text,
     Kind::Cpu,
 ];
-
-/// A cell as a number; none when it is none.
-fn number(cell: &Cell) -> Option<f64> {
-    Some(match cell {
-        Cell::Count(count) | Cell::Size(count) => *count as f64,
-        Cell::Number(number) => *number as f64,
-        Cell::Float(number) => *number,
-        Cell::Ratio(share) => share * 100.0,
-        Cell::Duration(ns) => *ns as f64 / 1000.0,
-        Cell::DurationFloat(ns) => ns / 1000.0,
-        _ => return None,
-    })
-}
-
-/// The unit of what [`number`] makes of a column.
-fn unit(column: &Column) -> &'static str {
-    match column.kind {
-        Kind::Duration => "µs",
-        Kind::Ratio => "%",
-        Kind::Size => "bytes",
-        _ => column.unit.unwrap_or(""),
-    }
-}

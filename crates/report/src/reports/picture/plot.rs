@@ -4,7 +4,7 @@ use views::reports::{Cell, Table};
 
 use super::bars::amount;
 use super::canvas::{Canvas, WIDTH};
-use super::{number, unit};
+use super::scale::{number, unit};
 use crate::reports::calendar::Calendar;
 use crate::reports::plain_text::cell_text;
 

@@ -11,13 +11,19 @@ const LINE: f64 = 20.0;
 /// More strips than a page shows help nobody.
 const STRIPS_MAX: usize = 64;
 
-pub(super) fn draw(table: &Table, share: usize, canvas: &mut Canvas) {
+pub(super) fn draw(table: &Table, canvas: &mut Canvas) {
     let whole_ns = (table.end_ns - table.begin_ns).max(1) as f64;
     let x = |ns: i64| LEFT + (WIDTH - LEFT) * (ns - table.begin_ns) as f64 / whole_ns;
     let mut names: Vec<&str> = Vec::new();
-    for row in &table.rows {
-        let (Cell::Text(name), Cell::Range(begin_ns, end_ns), Cell::Ratio(busy)) =
-            (&row[0], &row[1], &row[share])
+    let [of, range, share] = table.class.columns else {
+        return;
+    };
+    for cells in table.cells([of.key, range.key, share.key]) {
+        let [
+            Cell::Text(name),
+            Cell::Range(begin_ns, end_ns),
+            Cell::Ratio(busy),
+        ] = cells
         else {
             continue;
         };

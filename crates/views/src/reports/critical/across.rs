@@ -8,9 +8,9 @@ use event::Result;
 use trace::{EventView, Trace};
 
 use super::history::Place;
+use super::limits::{NODES_MAX, STEPS_MAX, what_text};
 use super::path::{Follower, Step, What};
 use super::recorder::Recorder;
-use super::{NODES_MAX, STEPS_MAX, what_text};
 use crate::hosts::{Crossing, HostId, Hosts, PacketKey, Packets, Seen};
 use crate::reports::columns::{
     DURATION, ERROR_AT_MOST, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT,

@@ -9,6 +9,7 @@
 
 mod across;
 mod history;
+mod limits;
 mod path;
 mod recorder;
 
@@ -16,14 +17,17 @@ use std::rc::Rc;
 
 use trace::Trace;
 
-use path::{Follower, Path, Step, What};
+use limits::{NODES_MAX, STEPS_MAX, what_text};
+use path::{Follower, Path, Step};
 use recorder::{Recorder, record_again};
 
 use super::cputop::share;
-use super::options::ReportOptions;
+use super::kind::{Answers, Lami, PLAIN, ReportKind, Subject};
+use super::needs::{SWITCHES, WAKE_UPS};
+use super::options::{ReportOptions, Views};
+use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Span, Table, TableClass};
-use super::window::Question;
 use crate::reports::columns::{DURATION, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT};
 use kernel_state::{Change, Kernel, ProcId, Sink};
 
@@ -40,14 +44,31 @@ const STEPS: TableClass = TableClass {
     title: "The critical path",
     columns: &[FROM_TO, DURATION, THREAD, WHAT],
 };
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = &[&SUMS, &STEPS, &across::SUMS, &across::STEPS];
-
-/// So much is kept of what threads did; a trace that holds more is walked over again for what was
-/// before. As many as 80 MB.
-const NODES_MAX: usize = 4 << 20;
-/// So many steps are listed, the last ones. All are summed up.
-const STEPS_MAX: usize = 50_000;
+/// The report.
+pub(super) static KIND: ReportKind = ReportKind {
+    name: "criticalpath",
+    reports: &[(
+        "criticalpath",
+        Views::ALWAYS,
+        "what a task's time went to (--procname, --tid)",
+    )],
+    classes: &[&SUMS, &STEPS, &across::SUMS, &across::STEPS],
+    needs: &[SWITCHES, WAKE_UPS],
+    subject: Subject::Task,
+    lami: Lami {
+        title: "Critical path",
+        description: "What a task's time went to, through whoever woke it",
+        tags: &["sched", "critical-path"],
+    },
+    answers: Answers::WindowOrHosts(|asked| {
+        let begin = Begin {
+            ns: asked.begin_ns,
+            event: asked.events_before,
+        };
+        Box::new(CriticalPath::new(asked.options, asked.trace, begin))
+    }),
+    ..PLAIN
+};
 
 /// The question over one window.
 pub(super) struct CriticalPath<'a> {
@@ -104,16 +125,6 @@ impl<'a> CriticalPath<'a> {
             }
         }
         follower.into_path()
-    }
-}
-
-fn what_text(kernel: &Kernel, what: What) -> String {
-    match what {
-        What::Runs => "runs".to_owned(),
-        What::WaitsForCpu => "waits for a CPU".to_owned(),
-        What::Blocked(Some(by)) => format!("blocked until {}", kernel.waker_text(by)),
-        What::Blocked(None) => "blocked".to_owned(),
-        What::Unknown => "unknown".to_owned(),
     }
 }
 

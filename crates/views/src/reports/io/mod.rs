@@ -1,7 +1,10 @@
 //! Files, disks and network: who read and wrote, how much and how long.
 
+mod kind;
 mod tables;
 mod threads;
+
+pub(super) use kind::KIND;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -11,19 +14,16 @@ use super::durations::Durations;
 use super::log::{Bytes, Record, or_none, some};
 use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
+use super::question::Question;
 use super::sorted_log::SortedLog;
 use super::spill::Spill;
 use super::statistics::Summary;
-use super::table::{Span, Table, TableClass};
+use super::table::{Span, Table};
 use super::top::Top;
-use super::window::Question;
 use kernel_state::bind::Operation;
 use kernel_state::{Block, Change, Kernel, ProcId, Request};
 
 use threads::Threads;
-
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = tables::CLASSES;
 
 /// The kernel's sector, whatever the disk has.
 const SECTOR_BYTES: u64 = 512;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::PeriodLog;
 use super::nesting::{Nesting, Sums};
-use super::{Period, PeriodLog};
+use super::period::Period;
 
 /// A kept value with its name, as in `switch.comm` and `jackd`.
 type Kept = (String, String);

@@ -1,53 +1,22 @@
 //! Periods that were defined: all of them, the longest, how long and how many in each parent.
 
 mod groups;
+mod kind;
 mod nesting;
+mod period;
 mod plain;
 mod tables;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+pub(super) use kind::KIND;
+
+use self::period::Period;
 use self::plain::PlainLog;
 use super::options::{ReportOptions, Views};
-use super::table::{Span, Table, TableClass};
-use crate::periods::{Captured, Turn};
-
-/// All tables of the report.
-pub(super) const CLASSES: &[&TableClass] = tables::CLASSES;
-
-/// A period.
-#[derive(Clone, Debug)]
-struct Period {
-    def: usize,
-    begin_ns: i64,
-    end_ns: i64,
-    completed: bool,
-    parent: Option<usize>,
-    /// Those that completed, in the order of their ends.
-    children: Vec<usize>,
-    begin_captures: Captured,
-    end_captures: Captured,
-}
-
-impl Period {
-    fn new(def: usize) -> Period {
-        Period {
-            def,
-            begin_ns: 0,
-            end_ns: 0,
-            completed: false,
-            parent: None,
-            children: Vec::new(),
-            begin_captures: Vec::new(),
-            end_captures: Vec::new(),
-        }
-    }
-
-    fn duration_ns(&self) -> i64 {
-        self.end_ns - self.begin_ns
-    }
-}
+use super::table::{Span, Table};
+use crate::periods::Turn;
 
 /// All periods of a trace, in the order of their begins.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Period, PeriodLog};
+use super::PeriodLog;
+use super::period::Period;
 
 /// The children of one definition inside of periods of another one; an entry for each parent that
 /// had any.

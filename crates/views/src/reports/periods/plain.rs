@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::Period;
+use super::period::Period;
 use crate::periods::{Captured, Kept, Turn};
 use crate::reports::log::{Bytes, Record};
 use crate::reports::options::{ReportOptions, Views};

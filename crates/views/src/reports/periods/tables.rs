@@ -1,9 +1,10 @@
 //! The tables of periods.
 
+use super::PeriodLog;
 use super::groups::{Group, Groups};
 use super::nesting::{Nesting, Shares};
+use super::period::Period;
 use super::plain::{Plain, PlainLog};
-use super::{Period, PeriodLog};
 use crate::periods::Captured;
 use crate::reports::columns::{AVG_DURATION, MAX_DURATION, MIN_DURATION};
 use crate::reports::histogram::Edges;

@@ -7,8 +7,8 @@
 //!
 //! # Design constraints
 //! - A feature is probed, never derived from a version number.
-//! - Gathering leaves nothing behind on the machine and needs no privilege: an empty program is
-//!   attached for a moment where that is allowed.
+//! - Gathering leaves nothing behind on the machine and needs no privilege. What is found out by
+//!   loading programs is handed in: nothing here links libbpf.
 
 mod doubts;
 mod gather;

@@ -9,15 +9,17 @@
 //! - A machine without one of the settings is shielded by the others.
 //! - All paths are below a root, so that tests have a machine of their own.
 
+mod list;
 mod plan;
 mod tasks;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use event::{Cpu, Error, ErrorKind, Result};
+use event::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+pub use list::list;
 pub use plan::plan;
 pub use tasks::TaskMask;
 
@@ -267,25 +269,11 @@ fn take_back(change: &Change) -> std::io::Result<()> {
     }
 }
 
-/// CPUs as the kernel lists them: `0-3,8`.
-pub fn list(cpus: &[Cpu]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu.0 => *last = cpu.0,
-            _ => ranges.push((cpu.0, cpu.0)),
-        }
-    }
-    let text = |(first, last): (u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.into_iter().map(text).collect::<Vec<_>>().join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use event::Cpu;
 
     use super::*;
 

@@ -10,17 +10,20 @@ use rustix::process::{Resource, getrlimit};
 
 use super::hypervisor;
 use super::parse::{self, PreemptionSources};
-use super::{AbsentTracepoint, Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
+use super::{Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
 
-/// The facts of this machine, now, for this process.
-pub fn gather() -> Facts {
+/// The facts of this machine, now, for this process. What the kernel does with programs is found
+/// out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
+pub fn gather(bpf: Bpf) -> Facts {
     let mounts = text("/proc/mounts");
-    let bpf = bpf();
     Facts {
         privileges: privileges(),
         tracefs: tracefs(&mounts),
         machine: machine(bpf.steal),
-        bpf,
+        bpf: Bpf {
+            unprivileged_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
+            ..bpf
+        },
         scheduler: scheduler(&mounts),
         jackd_path: program("jackd"),
     }
@@ -87,26 +90,6 @@ fn kernel_symbols() -> bool {
     // Per-CPU symbols may honestly be at zero, so that one line is not enough.
     let mut addresses = start.lines().filter_map(|line| line.split(' ').next());
     addresses.any(|address| address.bytes().any(|digit| digit != b'0'))
-}
-
-fn bpf() -> Bpf {
-    let features = bpf_host::Features::probe();
-    let absent = features.tracepoints.iter().filter(|fact| !fact.present);
-    Bpf {
-        btf: features.btf,
-        unprivileged_disabled: number("/proc/sys/kernel/unprivileged_bpf_disabled"),
-        lockdown: features.lockdown.filter(|mode| mode != "none"),
-        statistics: features.statistics,
-        interrupted_registers: features.interrupted_registers,
-        steal: features.steal,
-        absent: absent
-            .map(|fact| AbsentTracepoint {
-                name: fact.name.to_owned(),
-                without: fact.without.to_owned(),
-            })
-            .collect(),
-        refused: features.attach_failure,
-    }
 }
 
 fn scheduler(mounts: &str) -> Scheduler {

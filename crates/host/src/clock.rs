@@ -59,7 +59,7 @@ impl Clock {
     }
 
     /// The same, and false when a signal ended the sleep before its instant.
-    pub(crate) fn sleep_unless_nudged(self, at_ns: i64) -> bool {
+    pub fn sleep_unless_nudged(self, at_ns: i64) -> bool {
         let at = libc::timespec {
             tv_sec: at_ns.div_euclid(1_000_000_000),
             tv_nsec: at_ns.rem_euclid(1_000_000_000),

@@ -251,17 +251,6 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
     Error::io(what.trim_end_matches(" 0"), cause).mend(mend)
 }
 
-/// Keeps signals from this thread, but for [`crate::nudge`]: another one takes them.
-pub fn block_signals() {
-    // SAFETY: the set is filled by the call before its use; nothing else is touched.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigdelset(&raw mut all, crate::nudge::SIGNAL);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
-    }
-}
-
 /// Schedules this thread as an ordinary task again.
 ///
 /// # Errors

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The ends of a target's chain, and the tasks of a hit as they were then: their policy and priority
+// may be others by the time that somebody asks.
+
+#ifndef RTSCOPE_ENDS_H
+#define RTSCOPE_ENDS_H
+
+#include "blocked.h"
+
+static __always_inline rts_u8 moment_flags(struct task_struct *task)
+{
+	rts_u8 flags = (task->flags & PF_KTHREAD) ? RTS_MOMENT_KERNEL_THREAD : 0;
+
+	if (IS_SERVED(task))
+		flags |= RTS_MOMENT_SERVED;
+	if (quota_used_up(task))
+		flags |= RTS_MOMENT_QUOTA;
+	return flags;
+}
+
+static __always_inline void evidence_moment(struct task_struct *task, rts_u8 role, rts_u64 time_ns,
+		rts_s32 came_prio, rts_u8 came_policy, rts_u8 flags)
+{
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_MOMENT, time_ns);
+
+	if (!slot)
+		return;
+	task_describe(&slot->moment.task, task);
+	slot->moment.came_prio = came_prio;
+	slot->moment.role = role;
+	slot->moment.policy = task->policy;
+	slot->moment.came_policy = came_policy;
+	slot->moment.flags = flags | moment_flags(task);
+	evidence_end(slot);
+}
+
+// The waker of a chain that hits, as it was at the wake-up.
+static __always_inline void evidence_waker(const struct task_state *state)
+{
+	struct rts_evidence *slot;
+
+	if (state->waker.tid < 0 || !state->woken_ns)
+		return;
+	slot = evidence_begin(RTS_EVIDENCE_MOMENT, state->woken_ns);
+	if (!slot)
+		return;
+	slot->moment.task = state->waker;
+	slot->moment.came_prio = state->waker.prio;
+	slot->moment.role = RTS_ROLE_WAKER;
+	slot->moment.policy = state->waker_policy;
+	slot->moment.came_policy = state->waker_policy;
+	slot->moment.flags = state->waker_flags;
+	evidence_end(slot);
+}
+
+// Who wakes, and as what; nobody, where an interrupt does.
+static __always_inline void waker_note(struct task_state *state, const struct cpu_state *cpu,
+		rts_u64 now_ns)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	const struct task_state *of_waker = waker->pid ? task_state(waker) : 0;
+
+	state->waker.tid = -1;
+	if (cpu->hardirq.active || !of_waker || of_waker->softirq.vector_plus_1)
+		return;
+	task_describe(&state->waker, waker);
+	state->waker_policy = waker->policy;
+	state->waker_flags = moment_flags(waker);
+	state->woken_ns = now_ns;
+}
+
+static __always_inline void evidence_of_hit(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	evidence_waker(state);
+	evidence_moment(task, RTS_ROLE_TARGET, now_ns, task->prio - PRIO_LTTNG_OFFSET,
+			task->policy, 0);
+}
+
+// `task` leaves this CPU: as what it came on it.
+static __always_inline void evidence_running(const struct cpu_state *cpu, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	rts_s32 came_prio = task->prio - PRIO_LTTNG_OFFSET;
+	rts_u32 came_policy = task->policy;
+	rts_u8 flags = 0;
+
+	// The verifier lets no one instruction read of a task and of a map.
+	barrier_var(came_prio);
+	barrier_var(came_policy);
+	if (cpu->came_tid == task->pid) {
+		came_prio = cpu->came_prio;
+		came_policy = cpu->came_policy;
+		flags = cpu->served ? RTS_MOMENT_SERVED : 0;
+	}
+	evidence_moment(task, RTS_ROLE_RUNNING, now_ns, came_prio, came_policy, flags);
+}
+
+// `task` comes on this CPU and `culprit`, still current, leaves it.
+static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
+		const struct cpu_state *cpu, struct task_struct *task,
+		struct task_struct *culprit, rts_u64 now_ns)
+{
+	struct rts_hit *hit;
+
+	if (!sample_over_threshold(state, now_ns))
+		return;
+	hit = hit_reserve(state, task, now_ns, RTS_END_SWITCH_IN);
+	if (!hit)
+		return;
+	if (config.evidence_floor_ns) {
+		evidence_of_hit(state, task, now_ns);
+		evidence_running(cpu, culprit, now_ns);
+	}
+	task_describe(&hit->culprit, culprit);
+	stack_of(&hit->wakee_stack, task);
+	stack_here(&hit->culprit_stack, ctx);
+	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+}
+
+// A task ends its own chain: it returns to user space, or it blocks, or it has the CPU as it is
+// woken. Only the current task's stack is `here`.
+static __always_inline void hit_own_end(void *ctx, struct task_state *state,
+		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind, bool here)
+{
+	struct rts_hit *hit;
+
+	if (!sample_over_threshold(state, now_ns))
+		return;
+	hit = hit_reserve(state, task, now_ns, end_kind);
+	if (!hit)
+		return;
+	if (config.evidence_floor_ns)
+		evidence_of_hit(state, task, now_ns);
+	hit->culprit = state->culprit;
+	if (here)
+		stack_here(&hit->wakee_stack, ctx);
+	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+}
+
+// An activation of a target is given up although it is not over; whether that hides a miss.
+static __always_inline void drop_open(const struct task_state *state, rts_u64 now_ns)
+{
+	rts_s64 age_ns = now_ns - state->chain.origin_ns;
+
+	if (state->chain.count && age_ns >= (rts_s64)config.threshold_ns)
+		COUNT(dropped);
+}
+
+#endif

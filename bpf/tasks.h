@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Who is whom, and what is open: storage for every task, and the iterators that user space runs
+// over all of them, in its own time.
+
+#ifndef RTSCOPE_TASKS_H
+#define RTSCOPE_TASKS_H
+
+#include "stopped.h"
+
+// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
+static rts_s32 own_tgid;
+
+// Whether the process's first thread has a name that is asked for. When that thread renames itself,
+// the others that are there by then keep what they were.
+static __always_inline bool in_process_called(struct task_struct *task, const char *comm)
+{
+	char leader[RTS_COMM_LENGTH];
+
+	if (task->pid == task->tgid)
+		return filter_name(comm, 1);
+	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
+	return filter_name(leader, 1);
+}
+
+// A task gets its storage when it is born or, at the start, from the iterator: never inside a
+// wake-up.
+static __always_inline void task_resolve(struct task_struct *task, const char *comm)
+{
+	bool may_become_target = config.target_kind != RTS_TARGET_FLAGGED || config.real_time ||
+				 config.prios_length;
+	struct task_state *state;
+
+	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		COUNT(storage_failures);
+		return;
+	}
+	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
+	state->ours = task->tgid == own_tgid;
+	if (config.target_kind == RTS_TARGET_FLAGGED)
+		state->target = filter_tid(task->pid) || filter_pid(task->tgid) ||
+				filter_name(comm, 0) || in_process_called(task, comm);
+	// A flag is resolved here for good; a priority may come later.
+	if (config.waker_stacks && (may_become_target || state->target) &&
+	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		COUNT(storage_failures);
+}
+
+SEC("iter/task")
+int resolve_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	char comm[RTS_COMM_LENGTH];
+
+	own_tgid = bpf_get_current_pid_tgid() >> 32;
+	if (!task || !task->pid)
+		return 0;
+	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
+	task_resolve(task, comm);
+	return 0;
+}
+
+// 5.16 moved it there (bcf9033e5449); nobody asks for what needs it on an older kernel.
+#define HAS_TASK_CPU(task) bpf_core_field_exists((task)->thread_info.cpu)
+#define TASK_CPU(task) (HAS_TASK_CPU(task) ? BPF_CORE_READ(task, thread_info.cpu) : 0)
+
+// What was under way when the watch began has no origin that anybody saw: it counts from now, and
+// says so. Runs once, when everything is attached.
+SEC("iter/task")
+int begin_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_state *state;
+	rts_u64 now_ns;
+	rts_s32 stop;
+	bool runs;
+
+	if (!task || !task->pid || !(state = task_state(task)))
+		return 0;
+	if (state->phase != PHASE_NONE || !filter_target(state, task) || !filter_task_context())
+		return 0;
+	stop = stop_of(task, task->__state);
+	if (stop != STOP_NO) {
+		stop_begin(state, task, stop, bpf_ktime_get_ns());
+		state->chain.flags = RTS_CHAIN_STALE;
+		return 0;
+	}
+	if (task->__state)
+		return 0;
+	runs = task->on_cpu;
+	if (!task->on_rq || (runs && config.end_kind != RTS_END_BLOCKED))
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
+	chain_append_task(&state->chain, runs ? RTS_STEP_SWITCH_IN : RTS_STEP_WAKING, now_ns, task);
+	state->chain.steps[0].cpu = TASK_CPU(task);
+	state->waker.tid = -1;
+	state->woken_ns = now_ns;
+	state->waiting_reported = 0;
+	state->was_target = 1;
+	state->phase = runs ? PHASE_ACTIVE : PHASE_WOKEN;
+	// It moved while we wrote.
+	if (task->on_cpu != runs || task->__state)
+		state->phase = PHASE_NONE;
+	return 0;
+}
+
+// Who has the CPU for which `task` waits, as what it has it now.
+static __always_inline void running_before(struct rts_hit *hit, struct task_struct *task,
+		rts_u64 now_ns)
+{
+	struct resched_slot *slot = LOOKUP(resched, TASK_CPU(task));
+	struct rts_evidence *evidence;
+	struct task_struct *running;
+	const struct rq *rq;
+
+	if (!slot || !slot->cpu_base || !config.rq_offset || !HAS_TASK_CPU(task))
+		return;
+	rq = (const struct rq *)(slot->cpu_base + config.rq_offset);
+	running = BPF_CORE_READ(rq, curr);
+	if (!running)
+		return;
+	task_read(&hit->culprit, running);
+	if (!config.evidence_floor_ns)
+		return;
+	evidence = evidence_begin(RTS_EVIDENCE_MOMENT, now_ns);
+	if (!evidence)
+		return;
+	evidence->moment.task = hit->culprit;
+	evidence->moment.came_prio = hit->culprit.prio;
+	evidence->moment.role = RTS_ROLE_RUNNING;
+	evidence->moment.policy = BPF_CORE_READ(running, policy);
+	evidence->moment.came_policy = evidence->moment.policy;
+	evidence->moment.flags = 0;
+	if (BPF_CORE_READ(running, flags) & PF_KTHREAD)
+		evidence->moment.flags |= RTS_MOMENT_KERNEL_THREAD;
+	if (bpf_core_field_exists(running->dl_server) && BPF_CORE_READ(running, dl_server))
+		evidence->moment.flags |= RTS_MOMENT_SERVED;
+	evidence_end(evidence);
+}
+
+// Whether `state`'s activation is not over: of `waiting`, only one that keeps it off its CPU.
+static __always_inline bool is_open(const struct task_state *state, bool waiting)
+{
+	if (state->phase == PHASE_WOKEN || state->phase == PHASE_STOPPED)
+		return true;
+	if (waiting || config.end_kind == RTS_END_SWITCH_IN)
+		return false;
+	return state->phase == PHASE_ACTIVE || state->phase == PHASE_INSIDE;
+}
+
+// Reports a target whose activation has been open for `limit_ns`, once.
+static __always_inline void report_open(struct task_struct *task, rts_u64 limit_ns, bool waiting)
+{
+	struct task_state *state;
+	struct rts_hit *hit;
+	rts_u64 now_ns, origin_ns;
+	rts_u8 phase;
+
+	if (!task || !task->pid || !(state = task_state(task)))
+		return;
+	phase = state->phase;
+	if (state->waiting_reported || !is_open(state, waiting))
+		return;
+	if (phase == PHASE_WOKEN && (task->__state || task->on_cpu))
+		return;
+	if (!filter_target(state, task) && !state->was_target)
+		return;
+	now_ns = bpf_ktime_get_ns();
+	origin_ns = state->chain.origin_ns;
+	if ((rts_s64)(now_ns - origin_ns) < (rts_s64)limit_ns)
+		return;
+	hit = hit_reserve(state, task, now_ns, RTS_END_WAITING);
+	if (!hit)
+		return;
+	// It came on a CPU while we copied: the copy may be of two activations.
+	if (state->phase != phase || state->chain.origin_ns != origin_ns) {
+		state->waiting_reported = 0;
+		bpf_ringbuf_discard(hit, 0);
+		return;
+	}
+	stack_of(&hit->wakee_stack, task);
+	if (phase == PHASE_WOKEN)
+		running_before(hit, task, now_ns);
+	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+}
+
+// Targets that wait for longer than asked, while they still wait.
+SEC("iter/task")
+int check_waiting(struct bpf_iter__task *ctx)
+{
+	report_open(ctx->task, config.waiting_ns, true);
+	return 0;
+}
+
+// At the end of the watch: what is late already and not over.
+SEC("iter/task")
+int check_open(struct bpf_iter__task *ctx)
+{
+	report_open(ctx->task, config.threshold_ns, false);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,396 @@
+//! Check on the running kernel that misses of which no wake-up tells are reported: work that
+//! outlasts its period, targets that somebody stops, what was under way before the watch, what is
+//! open when it ends.
+
+mod scene;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Time;
+
+use bpf_host::{HitRing, Targets, Watch, WatchConfig};
+use event::evidence::{
+    BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
+};
+use event::{Duration, TaskPattern};
+use scene::process::{Freezer, Process, Traced};
+use scene::{ASIDE, STAGE, Victim, fault, hog};
+
+const THRESHOLD: Duration = Duration::from_ms(15);
+const STOP: Time = Time::from_millis(50);
+
+fn config(end: EndKind) -> WatchConfig {
+    WatchConfig {
+        targets: Targets::Tasks(vec![TaskPattern::parse("scene-vic*").expect("a name")]),
+        threshold: THRESHOLD,
+        rate_limit_interval: Duration::ZERO,
+        end,
+        ..WatchConfig::default()
+    }
+}
+
+fn two_cpus() -> bool {
+    testkit::two_cpus("misses without a wake-up")
+}
+
+/// All hits until `done`, and what follows at once.
+fn hits(ring: &mut HitRing, done: impl FnOnce()) -> Vec<Hit> {
+    done();
+    let mut hits = ring.wait(Time::from_millis(20)).expect("hits");
+    hits.extend(ring.wait(Time::from_millis(20)).expect("hits"));
+    hits
+}
+
+fn records(watch: &Watch) -> Records {
+    let mut records = Records::default();
+    let all = watch.evidence().read().records;
+    all.into_iter().for_each(|record| records.push(record));
+    records
+}
+
+#[test]
+fn work_that_outlasts_its_period_is_a_miss_in_each_period_that_it_misses() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    const PERIODS: usize = 6;
+    let check = |policy: scene::Policy, end: EndKind, over_ms: i64, expect: usize| {
+        let mut config = config(end);
+        config.threshold = Duration::from_ms(over_ms);
+        let (watch, mut ring) = Watch::start(&config).expect("a watch");
+        let hits = hits(&mut ring, || scene::overrun(policy, PERIODS));
+        assert!(hits.len() >= expect, "{policy:?} {end:?}: {hits:#?}");
+        let lost = watch.statistics().expect("counters");
+        assert_eq!((lost.dropped, lost.lost), (0, 0), "{policy:?} {end:?}");
+        let released = records(&watch).released;
+        let overruns = released
+            .iter()
+            .filter(|one| one.why == ReleaseKind::Overrun);
+        assert!(
+            overruns.count() + 1 >= expect,
+            "{policy:?} {end:?} {released:#?}"
+        );
+    };
+    // 12 ms of work in a period of 10 ms: the k-th activation begins 2·k ms late, and ends 12 ms
+    // after that.
+    let fifo = scene::Policy::Fifo(10);
+    check(fifo, EndKind::Blocked, 11, PERIODS - 1);
+    check(fifo, EndKind::SwitchIn, 1, PERIODS - 2);
+    check(fifo, EndKind::UserReturn, 1, PERIODS - 2);
+    check(scene::Policy::Fair, EndKind::Blocked, 11, PERIODS - 1);
+}
+
+#[test]
+fn a_target_that_is_late_already_when_the_watch_begins_is_seen_to_catch_up() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let mut config = config(EndKind::SwitchIn);
+    config.threshold = Duration::from_ms(2);
+    // Real-time: on a busy machine, a fair thread would begin the watch behind the victim's end.
+    let look = move || {
+        scene::become_task("scene-look", ASIDE, 30);
+        let victim = std::thread::spawn(|| scene::overrun(scene::Policy::Fifo(10), 60));
+        std::thread::sleep(STOP);
+        let (_watch, mut ring) = Watch::start(&config).expect("a watch");
+        hits(&mut ring, || victim.join().expect("it ends"))
+    };
+    let hits = std::thread::spawn(look).join().expect("it looked");
+    assert!(hits.len() >= 3, "{hits:#?}");
+}
+
+#[test]
+fn a_deadline_task_that_runs_out_of_budget_is_late() {
+    let _privileged = testkit::privileged();
+    let (_watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+    // 12 ms of work at 6 ms in 10 ms last for 16 ms.
+    let hits = hits(&mut ring, || scene::over_budget(3));
+    assert!(hits.len() >= 2, "{hits:#?}");
+}
+
+#[test]
+fn who_stops_a_target_is_named_with_the_time_that_it_lost() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let own = (
+        scene::tid(),
+        std::fs::read_to_string("/proc/thread-self/comm").expect("a name"),
+    );
+    let check = |how: StopKind, end: EndKind, stop: &dyn Fn(&Process)| {
+        let victim = Process::start("scene-victim", STAGE);
+        let (watch, mut ring) = Watch::start(&config(end)).expect("a watch");
+        let hits = hits(&mut ring, || stop(&victim));
+        let long = hits
+            .iter()
+            .filter(|hit| hit.latency() >= Duration::from_ms(45));
+        assert_eq!(long.count(), 1, "{how:?} {end:?}: {hits:#?}");
+        let is_it = |stopped: &&Stopped| stopped.task.tid.0 == victim.pid && stopped.how == how;
+        let stopped = records(&watch).stopped;
+        let stop = stopped.iter().find(is_it).expect("evidence of the stop");
+        let by = stop.by.as_ref().expect("somebody");
+        assert_eq!(
+            (by.tid.0, by.comm.as_str()),
+            (own.0, own.1.trim_end()),
+            "{stopped:#?}"
+        );
+    };
+    let end = EndKind::SwitchIn;
+    check(StopKind::Signal, end, &|victim| victim.stop_for(STOP));
+    check(StopKind::Signal, EndKind::Blocked, &|victim| {
+        victim.stop_for(STOP)
+    });
+    check(StopKind::Traced, end, &|victim| {
+        Traced::seize(victim).stop_for(STOP);
+    });
+    match Freezer::with_own_group() {
+        Some(freezer) => check(StopKind::Frozen, end, &|victim| {
+            freezer.take(victim);
+            freezer.freeze_for(STOP);
+        }),
+        None => testkit::skip("freezer", "no cgroup2 with a freezer"),
+    }
+}
+
+#[test]
+fn a_target_that_is_stopped_already_when_the_watch_begins_is_reported() {
+    let _privileged = testkit::privileged();
+    let victim = Process::start("scene-victim", STAGE);
+    let mut watched = None;
+    victim.stop_around(|| {
+        watched = Some(Watch::start(&config(EndKind::SwitchIn)).expect("a watch"));
+        std::thread::sleep(STOP);
+    });
+    let (_watch, mut ring) = watched.expect("it began");
+    let hits = hits(&mut ring, || ());
+    let longest = hits
+        .iter()
+        .find(|hit| hit.latency() >= Duration::from_ms(45));
+    assert!(longest.is_some_and(|hit| hit.stale), "{hits:#?}");
+}
+
+#[test]
+fn a_page_fault_that_another_task_serves_late_is_part_of_the_activation() {
+    let _privileged = testkit::privileged();
+    let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+    let hits = hits(&mut ring, || fault::served_after(STOP));
+    let longest = hits.iter().map(Hit::latency).max();
+    assert!(longest >= Some(Duration::from_ms(45)), "{hits:#?}");
+    let blocked = records(&watch).blocked;
+    assert!(
+        blocked.iter().any(|one| one.on == BlockedOn::Fault),
+        "{blocked:#?}"
+    );
+}
+
+#[test]
+fn a_timers_slack_is_told_where_it_alone_may_break_the_budget() {
+    let _privileged = testkit::privileged();
+    let (watch, mut ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+    let hits = hits(&mut ring, || scene::slack(Time::from_millis(60), 4));
+    let records = records(&watch);
+    let slack = records
+        .released
+        .iter()
+        .filter(|one| one.why == ReleaseKind::Slack);
+    // Other timers may serve one earlier.
+    assert!(
+        !hits.is_empty() && slack.count() >= hits.len(),
+        "{hits:#?} {records:#?}"
+    );
+    let first = &records.released[0];
+    assert_eq!(first.slack, Duration::from_ms(60));
+}
+
+#[test]
+fn a_target_that_waits_already_when_the_watch_begins_is_reported() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let victim = Victim::start("scene-victim", 10, || ());
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    // Real-time: on a busy machine, a fair thread would begin the watch behind the hog's end.
+    let look = move || {
+        scene::become_task("scene-look", ASIDE, 30);
+        let hog = std::thread::spawn(move || {
+            scene::become_task("scene-hog", STAGE, 20);
+            scene::spin_until(&until);
+        });
+        scene::until_runnable(victim.tid);
+        let watched = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+        std::thread::sleep(STOP);
+        over.store(true, Ordering::Relaxed);
+        hog.join().expect("the hog ends");
+        watched
+    };
+    let (_watch, mut ring) = std::thread::spawn(look).join().expect("it looked");
+    let hits = hits(&mut ring, || ());
+    let [hit] = hits.as_slice() else {
+        panic!("{hits:#?}");
+    };
+    assert!(hit.stale, "its origin was not seen: {hit:#?}");
+    assert!(hit.latency() >= Duration::from_ms(45), "{hit:#?}");
+    assert_eq!(
+        hit.culprit.as_ref().map(|task| task.comm.as_str()),
+        Some("scene-hog")
+    );
+}
+
+#[test]
+fn a_target_that_waits_names_who_runs_and_its_end_is_the_same_hit() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let mut config = config(EndKind::SwitchIn);
+    config.threshold = Duration::from_ms(10_000);
+    config.waiting_after = Some(THRESHOLD);
+    let (watch, mut ring) = Watch::start(&config).expect("a watch");
+    let look = || {
+        scene::become_task("scene-look", ASIDE, 30);
+        let hog = std::thread::spawn(|| hog(20, Time::from_millis(100)));
+        let mut hits = Vec::new();
+        while !hog.is_finished() {
+            watch.check_waiting().expect("it looks");
+            hits.extend(ring.wait(Time::from_millis(5)).expect("hits"));
+        }
+        hog.join().expect("the hog ends");
+        hits.extend(ring.wait(Time::from_millis(20)).expect("hits"));
+        hits
+    };
+    let hits = std::thread::scope(|scope| scope.spawn(look).join().expect("it looked"));
+    let ends: Vec<_> = hits.iter().map(|hit| (hit.id, hit.end_kind)).collect();
+    assert_eq!(
+        ends,
+        [(1, EndKind::Waiting), (1, EndKind::SwitchIn)],
+        "{hits:#?}"
+    );
+    let running = hits[0].culprit.as_ref().expect("somebody runs");
+    assert_eq!(
+        (running.comm.as_str(), running.prio.rt()),
+        ("scene-hog", Some(20))
+    );
+    assert!(hits[1].latency() > hits[0].latency());
+    let moments = records(&watch).moments;
+    let of = |role| moments.iter().filter(move |one| one.role == role);
+    assert!(of(Role::Running).all(|one| one.policy == 1), "{moments:#?}");
+    assert_eq!(of(Role::Target).count(), 1, "{moments:#?}");
+}
+
+#[test]
+fn an_activation_that_is_open_when_the_watch_ends_is_reported() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    let victim = Victim::start("scene-victim", 10, move || scene::spin_until(&until));
+    let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+    // Under way when the watch began, or later: it is not over before we say so.
+    let mut open = Vec::new();
+    while open.is_empty() {
+        watch.check_open().expect("it looks");
+        open.extend(ring.wait(Time::from_millis(5)).expect("hits"));
+    }
+    over.store(true, Ordering::Relaxed);
+    drop(victim);
+    let ended = ring.wait(Time::from_millis(20)).expect("hits");
+    assert_eq!(
+        (open.len(), open[0].end_kind),
+        (1, EndKind::Waiting),
+        "{open:#?}"
+    );
+    let same: Vec<_> = ended.iter().filter(|hit| hit.id == open[0].id).collect();
+    assert!(
+        matches!(same.as_slice(), [end] if end.end_kind == EndKind::Blocked),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn steal_is_read_from_every_cpu_at_one_moment() {
+    let _privileged = testkit::privileged();
+    if !bpf_host::Features::probe().steal {
+        return testkit::skip("steal of every CPU", "no account of steal");
+    }
+    let (watch, _ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+    let steal = watch.steal();
+    // A CPU is known once its timer has come.
+    let deadline = std::time::Instant::now() + Time::from_secs(2);
+    while records(&watch).steal.len() < 2 && std::time::Instant::now() < deadline {
+        std::thread::sleep(Time::from_millis(10));
+        steal.look();
+        steal.record();
+    }
+    let found = records(&watch).steal;
+    let cpus: std::collections::BTreeSet<_> = found.iter().map(|one| one.cpu).collect();
+    assert!(cpus.len() >= 2, "{found:#?}");
+    assert!(
+        found
+            .iter()
+            .all(|one| one.begin < one.time && one.steal <= one.time - one.begin)
+    );
+}
+
+#[test]
+fn the_worst_is_reported_however_few_reports_are_allowed() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let _victim = Victim::start("scene-victim", 10, || ());
+    let mut config = config(EndKind::SwitchIn);
+    config.new_worst_only = true;
+    config.threshold = Duration::from_ns(1);
+    config.rate_limit_interval = Duration::from_ms(60_000);
+    let (watch, mut ring) = Watch::start(&config).expect("a watch");
+    let hits = hits(&mut ring, || {
+        hog(20, Time::from_millis(5));
+        hog(20, Time::from_millis(30));
+    });
+    let reported = hits.iter().map(Hit::latency).max();
+    let worst = watch.statistics().expect("counters").worst;
+    assert!(
+        reported.is_some_and(|longest| longest >= Duration::from_ms(28)),
+        "{hits:#?}"
+    );
+    assert!(
+        reported >= Some(worst),
+        "{worst} was counted, {reported:?} reported"
+    );
+}
+
+#[test]
+fn what_dies_before_it_is_back_in_its_program_is_counted_as_dropped() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let victim = Process::start("scene-victim", STAGE);
+    let (watch, mut ring) = Watch::start(&config(EndKind::UserReturn)).expect("a watch");
+    let hits = hits(&mut ring, || {
+        let hog = std::thread::spawn(|| hog(20, Time::from_millis(60)));
+        scene::until_runnable(victim.pid);
+        std::thread::sleep(Time::from_millis(20));
+        victim.kill();
+        hog.join().expect("the hog ends");
+        victim.wait();
+    });
+    let statistics = watch.statistics().expect("counters");
+    assert_eq!(
+        (hits.len() as u64 + statistics.dropped),
+        1,
+        "{hits:#?} {statistics:?}"
+    );
+    assert!(
+        hits.iter()
+            .all(|hit| hit.steps.last().map(|step| step.kind) == Some(StepKind::UserReturn))
+    );
+}

@@ -1,0 +1,28 @@
+//! The facts of this machine, with those that only `bpf-host` can find out.
+
+use host::facts::{AbsentTracepoint, Bpf, Facts};
+
+/// The facts of this machine, now, for this process.
+pub fn gather() -> Facts {
+    host::facts::gather(bpf())
+}
+
+fn bpf() -> Bpf {
+    let features = bpf_host::Features::probe();
+    let absent = features.tracepoints.iter().filter(|fact| !fact.present);
+    Bpf {
+        btf: features.btf,
+        lockdown: features.lockdown.filter(|mode| mode != "none"),
+        statistics: features.statistics,
+        interrupted_registers: features.interrupted_registers,
+        steal: features.steal,
+        absent: absent
+            .map(|fact| AbsentTracepoint {
+                name: fact.name.to_owned(),
+                without: fact.without.to_owned(),
+            })
+            .collect(),
+        refused: features.attach_failure,
+        ..Bpf::default()
+    }
+}

@@ -1,0 +1,149 @@
+//! Rules about interrupts, the kernel and the machine.
+
+use event::evidence::PreemptionModel;
+use kernel_state::softirq_name;
+
+use super::{Case, other_cpus};
+use crate::diagnose::is_virtual;
+use crate::stacks::A_BPF_PROGRAM;
+use crate::term::TermKind;
+
+/// The kernel's own work is worth a boot option from this share of the latency on.
+const ISOLATE_SHARE_MIN: f64 = 0.1;
+/// How the kernel's functions that write messages to a console are called.
+const CONSOLE_NAMES: [&str; 3] = ["console_", "vprintk", "_console_write"];
+
+/// A machine has one of two interfaces for the CPU's control groups.
+pub(super) fn lift_quota(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Quota).then_some(())?;
+    let because = "its control group used up its share of the CPU (if this changes nothing, a \
+                   group above it has the limit)";
+    let groups = format!("/proc/{}/cgroup", case.late.task.tid);
+    let command = format!(
+        "v2=/sys/fs/cgroup$(sed -n s/^0:://p {groups}); \
+         v1=/sys/fs/cgroup/cpu$(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' {groups}); \
+         if [ -e $v2/cpu.max ]; then echo max > $v2/cpu.max; \
+         else echo -1 > $v1/cpu.cfs_quota_us; fi"
+    );
+    Some((because.to_owned(), command))
+}
+
+pub(super) fn move_interrupt(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::Hardirq { irq, name } = &case.culprit.kind else {
+        return None;
+    };
+    let others = other_cpus(case.info, case.culprit.cpu).filter(|_| *irq >= 0)?;
+    let because = format!("interrupt {irq} {name} is handled on {}", case.culprit.cpu);
+    Some((
+        because,
+        format!("echo {others} > /proc/irq/{irq}/smp_affinity_list"),
+    ))
+}
+
+pub(super) fn move_softirq(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::Softirq { vector } = case.culprit.kind else {
+        return None;
+    };
+    let name = softirq_name(vector)?;
+    let victim = case.late.task.tid;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!(
+        "softirq {name} runs where its interrupt does, on {}",
+        case.culprit.cpu
+    );
+    Some((because, format!("taskset -pc {others} {victim}")))
+}
+
+/// A serial line takes milliseconds for a message, and whoever prints it waits for the line with
+/// interrupts or preemption off, unless the console has a thread of its own.
+pub(super) fn quiet_console(case: &Case<'_>) -> Option<(String, String)> {
+    let (TermKind::InterruptsOff { function, .. }
+    | TermKind::PreemptionOff {
+        function: Some(function),
+        ..
+    }) = &case.culprit.kind
+    else {
+        return None;
+    };
+    let prints = |name: &str| function.contains(name);
+    CONSOLE_NAMES.into_iter().any(prints).then_some(())?;
+    let because = format!("{function} writes a kernel message to a slow console");
+    let command = "dmesg -n 1   # emergencies only; the log keeps all, boot with quiet";
+    Some((because, command.to_owned()))
+}
+
+/// Only a kernel that was built with a choice has one.
+pub(super) fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::PreemptionOff {
+        model, function, ..
+    } = &case.culprit.kind
+    else {
+        return None;
+    };
+    // Most kinds of BPF programs run with preemption off under every model.
+    if function.as_deref() == Some(A_BPF_PROGRAM) {
+        return None;
+    }
+    if model.is_full() || *model == PreemptionModel::Unknown {
+        return None;
+    }
+    let version = case.info.environment.get("kernel_version");
+    let has_choice = version.is_none_or(|version| version.contains("PREEMPT_DYNAMIC"));
+    has_choice.then_some(())?;
+    let because = format!(
+        "the kernel's preemption model is '{}' (if debugfs refuses it, boot with preempt=full)",
+        model.name()
+    );
+    let command = "echo full > /sys/kernel/debug/sched/preempt";
+    Some((because, command.to_owned()))
+}
+
+/// A virtual CPU halts: it has no states to choose from.
+pub(super) fn limit_idle_states(case: &Case<'_>) -> Option<(String, String)> {
+    let is_exit = matches!(case.culprit.kind, TermKind::IdleExit);
+    (is_exit && !is_virtual(case.info)).then_some(())?;
+    let because = format!("{} was in a deep idle state", case.culprit.cpu);
+    let command = format!("cpupower -c {} idle-set -D 10", case.culprit.cpu.0);
+    Some((because, command))
+}
+
+/// Kernels with a deadline server for fair tasks have no other limit; older ones have only that.
+pub(super) fn lift_throttling(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Throttled { .. }).then_some(())?;
+    let because = "real-time tasks used up their share of the CPU: fair tasks keep the rest, by \
+                   their deadline server or, in older kernels, by the limit on real-time tasks";
+    let server = format!(
+        "/sys/kernel/debug/sched/fair_server/cpu{}/runtime",
+        case.culprit.cpu.0
+    );
+    let command = format!(
+        "if [ -e {server} ]; then echo 0 > {server}; \
+         else sysctl -w kernel.sched_rt_runtime_us=-1; fi"
+    );
+    Some((because.to_owned(), command))
+}
+
+pub(super) fn pin_virtual_cpus(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::Steal).then_some(())?;
+    let cpu = case.culprit.cpu.0;
+    let because = "the host ran something else on this virtual CPU".to_owned();
+    Some((
+        because,
+        format!("virsh vcpupin DOMAIN {cpu} HOST_CPU   # on the host"),
+    ))
+}
+
+pub(super) fn isolate_cpu(case: &Case<'_>) -> Option<(String, String)> {
+    if case.culprit.share < ISOLATE_SHARE_MIN {
+        return None;
+    }
+    let local_timer = matches!(case.culprit.kind, TermKind::Hardirq { irq, .. } if irq < 0);
+    let stop = matches!(case.culprit.kind, TermKind::StopClass { .. });
+    (local_timer || stop).then_some(())?;
+    let cpu = case.culprit.cpu.0;
+    let because = format!("the kernel's own work runs on CPU {cpu}");
+    Some((
+        because,
+        format!("boot with isolcpus=managed_irq,domain,{cpu} nohz_full={cpu}"),
+    ))
+}

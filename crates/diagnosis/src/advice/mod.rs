@@ -1,0 +1,202 @@
+//! What to change: a base of rules, each with its reason, its command and its check. Advice is
+//! offered where the evidence shows that it would have prevented this miss, and where the machine
+//! takes it.
+
+mod machine;
+mod tasks;
+
+use event::{Cpu, Duration, Tid};
+use trace::TraceInfo;
+
+use crate::finding::{Advice, Culprit, LateActivation};
+use crate::model::Model;
+use event::evidence::{StepKind, TaskRef};
+
+/// What a rule may look at.
+struct Case<'a> {
+    model: &'a Model,
+    info: &'a TraceInfo,
+    late: &'a LateActivation,
+    culprit: &'a Culprit,
+}
+
+/// A rule: its name, and its advice where it applies.
+type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
+
+/// Digits of a threshold that people would type.
+const THRESHOLD_DIGITS: u32 = 3;
+
+/// All rules; within one culprit, the most effective and the safest first: moving one task harms
+/// nobody else, a higher rank may.
+const RULES: [Rule; 23] = [
+    ("move-interrupt-thread", tasks::move_interrupt_thread),
+    ("move-task", tasks::move_task),
+    ("leave-deadline", tasks::leave_deadline),
+    ("lower-task", tasks::lower_task),
+    ("renice-task", tasks::renice_task),
+    ("raise-victim", tasks::raise_victim),
+    ("raise-weight", tasks::raise_weight),
+    ("widen-affinity", tasks::widen_affinity),
+    ("inherit-priority", tasks::inherit_priority),
+    ("hold-lock-shorter", tasks::hold_lock_shorter),
+    ("hand-on-sooner", tasks::hand_on_sooner),
+    ("lift-quota", machine::lift_quota),
+    ("lock-memory", tasks::lock_memory),
+    ("hand-on-io", tasks::hand_on_io),
+    ("move-interrupt", machine::move_interrupt),
+    ("move-softirq", machine::move_softirq),
+    ("quiet-console", machine::quiet_console),
+    ("move-task-that-blocks", tasks::move_section),
+    ("full-preemption", machine::full_preemption),
+    ("limit-idle-states", machine::limit_idle_states),
+    ("lift-throttling", machine::lift_throttling),
+    ("pin-virtual-cpus", machine::pin_virtual_cpus),
+    ("isolate-cpu", machine::isolate_cpu),
+];
+
+/// The advice for the culprits, in their order, each rule's advice once. Where the end of one cause
+/// would have been enough, only such causes get any; else all do, and all of it is needed.
+pub(crate) fn advise(
+    model: &Model,
+    info: &TraceInfo,
+    late: &LateActivation,
+    culprits: &[Culprit],
+) -> Vec<Advice> {
+    // A watch that did not tell its threshold: half of what was seen.
+    let half = Duration::from_ns(late.latency().as_ns() / 2);
+    let threshold = late.hit.as_ref().map_or(half, |hit| hit.threshold);
+    let then_check = format!(
+        "rtscope watch --task {} --over {:#}",
+        quoted(&late.task.comm),
+        rounded(threshold)
+    );
+    let is_enough = |culprit: &Culprit| late.latency() - culprit.duration <= threshold;
+    let alone = culprits.iter().any(is_enough);
+    let mut advice: Vec<Advice> = Vec::new();
+    for culprit in culprits.iter().filter(|one| !alone || is_enough(one)) {
+        let case = Case {
+            model,
+            info,
+            late,
+            culprit,
+        };
+        for (rule, applies) in RULES {
+            let Some((because, command)) = applies(&case) else {
+                continue;
+            };
+            if advice.iter().all(|given| given.command != command) {
+                advice.push(Advice {
+                    rule,
+                    because,
+                    command,
+                    then_check: then_check.clone(),
+                    alone,
+                });
+            }
+        }
+    }
+    advice
+}
+
+impl Case<'_> {
+    /// Who of the chain waited when the cause began: the late task, or one that leads to it.
+    fn waiter(&self) -> TaskRef {
+        let steps = self.late.steps.iter();
+        let begun = steps.filter(|step| step.time <= self.culprit.range.begin);
+        let mut tasks = begun
+            .filter(|step| matches!(step.kind, StepKind::Waking | StepKind::SwitchIn))
+            .map(task_of);
+        tasks.next_back().unwrap_or_else(|| self.late.task.clone())
+    }
+}
+
+/// The task of a step.
+fn task_of(step: &crate::Step) -> TaskRef {
+    TaskRef {
+        tid: Tid(step.id),
+        comm: step.comm.clone(),
+        prio: step.prio,
+    }
+}
+
+/// Down to a few digits, and never zero.
+fn rounded(threshold: Duration) -> Duration {
+    let ns = threshold.as_ns().max(1);
+    let unit = 10_i64.pow((ns.ilog10() + 1).saturating_sub(THRESHOLD_DIGITS));
+    Duration::from_ns(ns / unit * unit)
+}
+
+/// `command` with `{}` for the task, for the culprit's one task or for all of its name but those
+/// that the activation hangs on.
+fn for_culprit(case: &Case<'_>, task: &TaskRef, command: &str) -> String {
+    if case.culprit.tasks == 1 {
+        return command.replace("{}", &task.tid.to_string());
+    }
+    let escaped = |c: char| -> String {
+        let special = r".[]()*+?^$|\{}".contains(c);
+        if special {
+            format!(r"\{c}")
+        } else {
+            c.to_string()
+        }
+    };
+    let pattern: String = task.comm.chars().map(escaped).collect();
+    let chain = tasks::chain(case.late);
+    let same = chain.iter().filter(|known| known.comm == task.comm);
+    let same: Vec<_> = same.map(|known| known.tid.to_string()).collect();
+    let but = match same.is_empty() {
+        true => String::new(),
+        false => format!(" | grep -vxE '{}'", same.join("|")),
+    };
+    format!(
+        "for tid in $(pgrep -w -x {}{but}); do {}; done",
+        quoted(&pattern),
+        command.replace("{}", "$tid")
+    )
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if !name.is_empty() && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}
+
+/// The CPUs that are left when one is given up, as a list for `taskset`; none when there is one.
+fn other_cpus(info: &TraceInfo, cpu: Cpu) -> Option<String> {
+    let others: Vec<_> = info
+        .cpus
+        .iter()
+        .filter(|other| **other != cpu)
+        .map(|other| other.0.to_string())
+        .collect();
+    (!others.is_empty()).then(|| others.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_quoted_where_a_shell_would_split_it() {
+        let check = |name: &str, expect: &str| assert_eq!(quoted(name), expect);
+        check("jackd", "jackd");
+        check("Client manageme", "'Client manageme'");
+        check("it's", r"'it'\''s'");
+        check("", "''");
+    }
+
+    #[test]
+    fn a_threshold_is_rounded_down_to_what_people_would_type() {
+        let check = |ns: i64, expect: &str| {
+            assert_eq!(format!("{:#}", rounded(Duration::from_ns(ns))), expect);
+        };
+        check(25_000_000, "25ms");
+        check(118_117_023, "118ms");
+        check(1_234_567, "1.23ms");
+        check(7, "7ns");
+        check(0, "1ns");
+    }
+}

@@ -1,0 +1,266 @@
+//! Rules about tasks: where they run, with which rank, and what their programs do.
+
+use event::evidence::{StepKind, TaskRef};
+use event::kernel_threads;
+
+use super::{Case, for_culprit, other_cpus, task_of};
+use crate::finding::LateActivation;
+use crate::term::TermKind;
+
+/// Ranks above belong to the kernel's own watchdog and stop threads.
+const RAISE_MAX: u32 = 98;
+/// So much nicer, a fair task has a tenth of another one's share of the CPU.
+const NICE_STEP: i32 = 10;
+const NICE_MIN: i32 = -20;
+
+fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
+    match &case.culprit.kind {
+        TermKind::RunQueueWait { behind } => Some(behind),
+        _ => None,
+    }
+}
+
+/// Threads that the kernel binds to their CPU: moving them is refused. A program's may have such a
+/// name.
+fn is_bound(case: &Case<'_>, task: &TaskRef) -> bool {
+    is_kernels(case, task) && kernel_threads::is_bound(task.comm.as_bytes())
+}
+
+/// Whether nothing says that a task runs a program.
+fn is_kernels(case: &Case<'_>, task: &TaskRef) -> bool {
+    !case.model.tasks.is_program(task.tid)
+}
+
+/// The kernel refuses a task of SCHED_DEADLINE another CPU.
+fn is_deadline(task: &TaskRef) -> bool {
+    !kernel_threads::is_stop_class(task.comm.as_bytes()) && task.prio.0 < 0
+}
+
+pub(super) fn move_interrupt_thread(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case)?;
+    let task = Some(task).filter(|task| is_kernels(case, task))?;
+    let irq = kernel_threads::irq_of_thread(task.comm.as_bytes())?;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!(
+        "{} handles interrupt {irq} on {}",
+        task.comm, case.culprit.cpu
+    );
+    Some((
+        because,
+        format!("echo {others} > /proc/irq/{irq}/smp_affinity_list"),
+    ))
+}
+
+pub(super) fn move_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(case, task) && !is_deadline(task))?;
+    let culprit = case.culprit;
+    let others = other_cpus(case.info, culprit.cpu)?;
+    let (cpu, waiter) = (culprit.cpu, case.waiter().comm);
+    let because = if culprit.tasks > 1 {
+        // Where they end before anybody can move them, their parent is the one to move.
+        format!(
+            "{} tasks called {} share {cpu} with {waiter}; their parent hands CPUs and rank on",
+            culprit.tasks, task.comm
+        )
+    } else {
+        format!("{} shares {cpu} with {waiter}", task.comm)
+    };
+    // One thread, not its process: the victim may be a thread of it.
+    let command = for_culprit(case, task, &format!("taskset -pc {others} {{}}"));
+    Some((because, command))
+}
+
+/// What has a deadline goes before every priority.
+pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| is_deadline(task))?;
+    let because = format!(
+        "{} has SCHED_DEADLINE, goes before every priority and cannot be moved; a shorter runtime \
+         (chrt -d -T) helps too",
+        task.comm
+    );
+    Some((because, for_culprit(case, task, "chrt -o -p 0 {}")))
+}
+
+/// Below all that the activation hangs on; a fair task waits for everything real-time.
+pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
+    let rank = task.prio.rt()?;
+    let (low, command) = match lowest(case) {
+        Some((low, low_rank)) => {
+            let below = low_rank
+                .checked_sub(1)
+                .filter(|below| *below >= 1 && rank >= low_rank)?;
+            let low = format!("{low} has rt {low_rank}");
+            (low, format!("chrt -r -p {below} {{}}"))
+        }
+        None => {
+            let victim = &case.late.task;
+            let low = format!("{} has nice {}", victim.comm, victim.prio.nice()?);
+            (low, "chrt -o -p 0 {}".to_owned())
+        }
+    };
+    let because = format!("{} has rt {rank}, {low}", task.comm);
+    Some((because, for_culprit(case, task, &command)))
+}
+
+/// The tasks that an activation hangs on, the late one last: each that a step wakes.
+pub(super) fn chain(late: &LateActivation) -> Vec<TaskRef> {
+    let woken = late.steps.iter();
+    let woken = woken.filter(|step| step.kind == StepKind::Waking);
+    let mut tasks: Vec<TaskRef> = Vec::new();
+    for task in woken.map(task_of).chain([late.task.clone()]) {
+        tasks.retain(|known| known.tid != task.tid);
+        tasks.push(task);
+    }
+    tasks
+}
+
+/// Who of the chain has the lowest rank: above it, a task holds up the activation.
+fn lowest(case: &Case<'_>) -> Option<(String, u32)> {
+    case.late.task.prio.rt()?;
+    let tasks = chain(case.late).into_iter();
+    let ranks = tasks.filter_map(|task| Some((task.comm, task.prio.rt()?)));
+    ranks.min_by_key(|(_, rank)| *rank)
+}
+
+pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
+    let (victim, nice) = (case.late.task.prio.nice()?, task.prio.nice()?);
+    (nice < victim).then_some(())?;
+    let because = format!(
+        "{} has nice {nice}, {} has nice {victim}",
+        task.comm, case.late.task.comm
+    );
+    let command = for_culprit(case, task, "renice -n 19 -p {}");
+    Some((because, command))
+}
+
+/// Only where nothing can be put below the victim.
+pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case).filter(|task| !is_bound(case, task))?;
+    let victim = &case.late.task;
+    let rank = task.prio.rt()?;
+    let (_, low_rank) = lowest(case)?;
+    let above = rank
+        .checked_add(1)
+        .filter(|above| low_rank == 1 && *above <= RAISE_MAX)?;
+    let because = format!(
+        "{} has {}: nothing real-time goes below it. Check first that it never runs for long: \
+         at rt {above} it holds up everything below",
+        victim.comm, victim.prio
+    );
+    // Whoever leads to it must not stay behind either.
+    let below = chain(case.late)
+        .into_iter()
+        .filter(|task| task.tid == victim.tid || task.prio.rt().is_some_and(|own| own < above));
+    let commands: Vec<_> = below
+        .map(|task| format!("chrt -f -p {above} {}", task.tid))
+        .collect();
+    Some((because, commands.join(" && ")))
+}
+
+/// Two fair tasks share the CPU by their weights. A real-time policy for one of them would starve
+/// what else the CPU has to do.
+pub(super) fn raise_weight(case: &Case<'_>) -> Option<(String, String)> {
+    let task = behind(case)?;
+    let waiter = case.waiter();
+    let (own, other) = (waiter.prio.nice()?, task.prio.nice()?);
+    let nice = (own.min(other) - NICE_STEP).max(NICE_MIN);
+    (nice < own).then_some(())?;
+    let because = format!(
+        "{} (nice {own}) and {} (nice {other}) share the CPU by their weights",
+        waiter.comm, task.comm
+    );
+    Some((because, format!("renice -n {nice} -p {}", waiter.tid)))
+}
+
+/// A real-time task that waits while another CPU idles, or runs what it beats, was not allowed
+/// there: it would have gone. Only of the late task itself is that known.
+pub(super) fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
+    behind(case)?;
+    let late = case.late;
+    let is_its_own = case.waiter().tid == late.task.tid && case.culprit.cpu == late.cpu;
+    (late.task.prio.is_real_time() && is_its_own).then_some(())?;
+    let free = late.free_meanwhile.first()?;
+    let mut cpus = late.free_meanwhile.clone();
+    cpus.push(late.cpu);
+    cpus.sort();
+    let list: Vec<_> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+    let because = format!(
+        "{free} was free for it meanwhile, and {} stayed here (if refused, its cpuset keeps it)",
+        late.task.comm
+    );
+    let command = format!("taskset -pc {} {}", list.join(","), late.task.tid);
+    Some((because, command))
+}
+
+pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::PriorityInversion { owner, .. } = &case.culprit.kind else {
+        return None;
+    };
+    let because = format!(
+        "{} holds the lock without the rank of those who wait",
+        owner.comm
+    );
+    let change = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) for that mutex";
+    Some((because, change.to_owned()))
+}
+
+pub(super) fn hold_lock_shorter(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::LockWait { owner } = &case.culprit.kind else {
+        return None;
+    };
+    let because = format!("{} holds the lock for all of its work", owner.comm);
+    let change = format!(
+        "let {} prepare outside the lock, and hold it for the hand-over",
+        owner.comm
+    );
+    Some((because, change))
+}
+
+/// Whom the activation waits for works before it hands on.
+pub(super) fn hand_on_sooner(case: &Case<'_>) -> Option<(String, String)> {
+    let TermKind::Upstream { task } = &case.culprit.kind else {
+        return None;
+    };
+    let mut steps = case.late.steps.iter();
+    steps.find(|step| step.kind == StepKind::SwitchIn && step.id == task.tid.0)?;
+    let next = steps.find(|step| step.kind == StepKind::Waking)?;
+    let because = format!("{} works before it wakes {}", task.comm, next.comm);
+    let change = format!(
+        "let {} wake {} first, and do the rest of its work after that",
+        task.comm, next.comm
+    );
+    Some((because, change))
+}
+
+pub(super) fn lock_memory(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::PageFault).then_some(())?;
+    let because = format!(
+        "{} works on pages that are not there yet",
+        case.late.task.comm
+    );
+    let change = "mlockall(MCL_CURRENT | MCL_FUTURE) before the work, and touch its buffers once";
+    Some((because, change.to_owned()))
+}
+
+pub(super) fn hand_on_io(case: &Case<'_>) -> Option<(String, String)> {
+    matches!(case.culprit.kind, TermKind::BlockIo).then_some(())?;
+    let because = format!("{} waits for the device itself", case.late.task.comm);
+    let change = "hand the data to another thread, which writes it".to_owned();
+    Some((because, change))
+}
+
+pub(super) fn move_section(case: &Case<'_>) -> Option<(String, String)> {
+    let (TermKind::InterruptsOff { task, .. } | TermKind::PreemptionOff { task, .. }) =
+        &case.culprit.kind
+    else {
+        return None;
+    };
+    let task = Some(task)
+        .filter(|task| !is_bound(case, task) && !is_deadline(task) && !task.tid.is_idle())?;
+    let others = other_cpus(case.info, case.culprit.cpu)?;
+    let because = format!("{} runs that code on {}", task.comm, case.culprit.cpu);
+    let command = for_culprit(case, task, &format!("taskset -pc {others} {{}}"));
+    Some((because, command))
+}

@@ -1,0 +1,114 @@
+//! A task of a lower rank that has the CPU while another one waits: whether it kept it, or whether
+//! the scheduler left it there. A task in user code can be preempted at every interrupt.
+
+use event::evidence::{Hit, StepKind};
+use event::{Instant, Tid};
+
+use crate::model::{Model, MomentKind, VersionId};
+use crate::naming::{PICK_GUARD_NS, SKEW_MAX_NS};
+use crate::phases::{Doing, Phase, Since};
+use crate::stacks::{found_user_code, left_user_code};
+
+/// What the evidence shows of the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Nothing but that it had the CPU.
+    Nothing,
+    /// It ran code of its own, but nothing tells since when the scheduler let it.
+    UserCode,
+    /// From here on the scheduler had looked, and had left it the CPU.
+    LeftThere(i64),
+}
+
+/// The limit on real-time tasks, and the server of fair tasks, keep so much of a second for those.
+const SHARE_NS: i64 = 50_000_000;
+
+/// Whether the scheduler was seen to prefer others to runnable real-time tasks on the CPU not long
+/// before: else the task may have had a rank that no event shows.
+pub(crate) fn is_limited(model: &Model, phase: &Phase) -> bool {
+    let timeline = phase.cpu.and_then(|cpu| model.timeline(cpu));
+    let mut seen = false;
+    if let Some(timeline) = timeline {
+        let begin_ns = phase.begin_ns.saturating_sub(SHARE_NS);
+        timeline.slices(begin_ns, phase.end_ns, |slice| {
+            seen |= slice.occupant.is_throttled()
+        });
+    }
+    seen
+}
+
+/// What the evidence shows of `task`, which has the CPU of `phase`.
+pub(crate) fn shown(model: &Model, phase: &Phase, task: VersionId) -> Shown {
+    let Some(tid) = model.tasks.version(task).map(|version| version.tid) else {
+        return Shown::Nothing;
+    };
+    let here = is_woken_here(model, phase);
+    if here && was_found_in_user_code(model, phase, tid) {
+        return Shown::LeftThere(phase.begin_ns);
+    }
+    let span = (phase.begin_ns + PICK_GUARD_NS, phase.end_ns);
+    let seen = model.user_code_of(tid.0, span);
+    let left = left_in_user_code(model, phase, tid);
+    match (seen.iter().min(), seen.iter().max()) {
+        // On the way back from the wake-up, the kernel asked the scheduler.
+        (Some(first_ns), _) if here => Shown::LeftThere(*first_ns),
+        // A wake-up elsewhere may not have been noticed before: but on the way back from this.
+        (Some(first_ns), Some(last_ns)) if first_ns < last_ns || left => {
+            Shown::LeftThere(*first_ns)
+        }
+        (Some(_), _) => Shown::UserCode,
+        _ if left => Shown::UserCode,
+        _ => Shown::Nothing,
+    }
+}
+
+/// Whether the CPU itself put the waiting task on its run queue.
+fn is_woken_here(model: &Model, phase: &Phase) -> bool {
+    let (Doing::Waiting { tid, since, .. }, Some(cpu)) = (phase.doing, phase.cpu) else {
+        return false;
+    };
+    let begin = Instant::from_ns(phase.begin_ns.saturating_sub(SKEW_MAX_NS));
+    let log = model.moments(tid, cpu, begin, Instant::from_ns(phase.begin_ns));
+    let waking = log.iter().rfind(|moment| moment.kind == MomentKind::Waking);
+    let by_cpu = waking.is_some_and(|waking| u32::from(waking.by) == cpu.0);
+    since == Since::Wakeup && by_cpu
+}
+
+/// The hit that ended this wait.
+fn hit_of<'a>(model: &'a Model, phase: &Phase) -> Option<&'a Hit> {
+    let end = Instant::from_ns(phase.end_ns);
+    model.evidence.hits.iter().find(|hit| {
+        let here = hit.steps.last().map(|step| step.cpu) == phase.cpu;
+        here && (hit.end - end).as_ns().abs() <= SKEW_MAX_NS
+    })
+}
+
+/// Whether the interrupt that made the wake-up found the task in user code.
+fn was_found_in_user_code(model: &Model, phase: &Phase, tid: Tid) -> bool {
+    let Some(hit) = hit_of(model, phase).filter(|hit| found_user_code(&hit.waker_stack)) else {
+        return false;
+    };
+    let mut steps = hit.steps.iter();
+    let waking = steps.rfind(|step| step.kind == StepKind::Waking);
+    let timeline = phase.cpu.and_then(|cpu| model.timeline(cpu));
+    let (Some(waking), Some(timeline)) = (waking, timeline) else {
+        return false;
+    };
+    let had = model.tasks.version(timeline.at(waking.time.as_ns()).task);
+    had.is_some_and(|had| had.tid == tid) && Some(waking.cpu) == phase.cpu
+}
+
+/// Whether the task was in user code when the interrupt came after which it left.
+fn left_in_user_code(model: &Model, phase: &Phase, tid: Tid) -> bool {
+    let end = Instant::from_ns(phase.end_ns);
+    let by_record = model.evidence.preemption_off.iter().any(|off| {
+        let here = Some(off.cpu) == phase.cpu && off.task.tid == tid;
+        let now = (off.time - end).as_ns().abs() <= SKEW_MAX_NS;
+        here && now && left_user_code(&off.stack)
+    });
+    let by_hit = hit_of(model, phase).is_some_and(|hit| {
+        let is_it = hit.culprit.as_ref().is_some_and(|by| by.tid == tid);
+        is_it && left_user_code(&hit.culprit_stack)
+    });
+    by_record || by_hit
+}

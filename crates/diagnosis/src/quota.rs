@@ -1,0 +1,88 @@
+//! The quota of the waiting task's control group: while it is used up the task cannot run, whoever
+//! does.
+
+use event::{Duration, Prio};
+
+use crate::model::{Model, VersionId};
+use crate::naming::{Key, Piece};
+use crate::term::Reason;
+
+/// Fair tasks of one weight take turns: none of them runs on for longer while another one can.
+const TURN_MAX: Duration = Duration::from_ms(10);
+
+/// Charges the wait of a fair task of `prio` to its quota, which was used up from `since_ns` on. It
+/// was so until the CPU idled for the last time, and while another task that is not favoured ran on
+/// for longer than a turn. After that nothing tells when it was back.
+pub(crate) fn charge(
+    model: &Model,
+    pieces: &mut Vec<Piece>,
+    first: usize,
+    since_ns: i64,
+    prio: Prio,
+) {
+    split_at(pieces, first, since_ns);
+    let proven_ns =
+        idle_until(&pieces[first..]).max(outrun_until(model, &pieces[first..], since_ns, prio));
+    split_at(pieces, first, proven_ns);
+    for piece in &mut pieces[first..] {
+        let is_fair = |id| {
+            let version = model.tasks.version(VersionId(id));
+            version.is_some_and(|version| !version.prio.is_real_time())
+        };
+        piece.key = match piece.key {
+            key if piece.begin_ns < since_ns => key,
+            key if waits(&key) && piece.end_ns <= proven_ns => Key::Quota,
+            Key::Wait(id) if is_fair(id) => Key::Unexplained(Reason::QuotaEndUnknown),
+            key => key,
+        };
+    }
+}
+
+fn idles(key: &Key) -> bool {
+    matches!(key, Key::IdleExit | Key::Unexplained(Reason::LongIdle))
+}
+
+fn waits(key: &Key) -> bool {
+    idles(key) || matches!(key, Key::Wait(_))
+}
+
+/// The end of the last idle time.
+fn idle_until(pieces: &[Piece]) -> i64 {
+    let last = pieces.iter().rfind(|piece| idles(&piece.key));
+    last.map_or(i64::MIN, |piece| piece.end_ns)
+}
+
+/// Until when the runs of others were longer than any that a runnable task of this weight sees.
+fn outrun_until(model: &Model, pieces: &[Piece], since_ns: i64, prio: Prio) -> i64 {
+    let mut until_ns = i64::MIN;
+    let mut run: Option<(VersionId, i64)> = None;
+    for piece in pieces.iter().filter(|piece| piece.begin_ns >= since_ns) {
+        let Key::Wait(id) = piece.key else { continue };
+        let id = VersionId(id);
+        let Some(version) = model.tasks.version(id) else {
+            continue;
+        };
+        let begin_ns = match run {
+            Some((other, begin_ns)) if other == id => begin_ns,
+            _ => piece.begin_ns,
+        };
+        run = Some((id, begin_ns));
+        let is_favoured = version.prio.is_real_time() || version.prio.0 < prio.0;
+        if !is_favoured && piece.end_ns - begin_ns > TURN_MAX.as_ns() {
+            until_ns = piece.end_ns - TURN_MAX.as_ns();
+        }
+    }
+    until_ns
+}
+
+/// Cuts the piece in which `time_ns` lies there.
+pub(crate) fn split_at(pieces: &mut Vec<Piece>, first: usize, time_ns: i64) {
+    let inside = |piece: &Piece| piece.begin_ns < time_ns && time_ns < piece.end_ns;
+    let place = pieces[first..].iter().position(inside);
+    if let Some(place) = place.map(|place| first + place) {
+        let mut rest = pieces[place];
+        pieces[place].end_ns = time_ns;
+        rest.begin_ns = time_ns;
+        pieces.insert(place + 1, rest);
+    }
+}

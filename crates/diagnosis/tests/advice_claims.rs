@@ -1,0 +1,225 @@
+//! Advice is offered where it would have prevented the miss, for whom it concerns, and in words
+//! that the machine takes.
+
+use diagnosis::{Advice, Query, TaskFilter, diagnose};
+use event::Tid;
+use testkit::{SyntheticTrace, Task};
+
+const VICTIM: Task = Task::rt(100, "victim", 50);
+const HOG: Task = Task::rt(200, "burner", 60);
+const FAIR: Task = Task::fair(300, "compile");
+
+/// CPU 1 is not free, the victim sleeps on CPU 0.
+fn begun(victim: Task) -> SyntheticTrace {
+    let busy = Task::rt(900, "busy", 98);
+    let trace = SyntheticTrace::new().at(10).cpu(1).block(FAIR, busy);
+    trace.cpu(0).at(20).block(victim, FAIR)
+}
+
+/// An interrupt wakes a task at 1 ms.
+fn woken(trace: SyntheticTrace, task: Task) -> SyntheticTrace {
+    let trace = trace.at(1_000).irq(9, "eth0").after(2);
+    trace.wake(task).after(2).irq_end(9)
+}
+
+fn advice(trace: SyntheticTrace, victim: Task) -> Vec<Advice> {
+    let query = Query {
+        tasks: TaskFilter::from(Tid(victim.tid)),
+        worst: 1,
+        ..Query::default()
+    };
+    let diagnosis = diagnose(&trace.build(), &query).expect("a diagnosis");
+    let verdict = diagnosis.verdict().expect("it was late");
+    assert!(verdict.conclusive, "{}", verdict.sentence);
+    verdict.advice.clone()
+}
+
+/// The commands that are advised, in order.
+fn check(trace: SyntheticTrace, victim: Task, expect: &[&str]) {
+    let advice = advice(trace, victim);
+    let commands: Vec<_> = advice.iter().map(|a| a.command.as_str()).collect();
+    assert_eq!(commands, expect);
+}
+
+/// `hog` runs ahead of `victim` for 20 ms.
+fn behind(hog: Task, victim: Task) -> SyntheticTrace {
+    let trace = begun(victim).at(500).preempt(FAIR, hog);
+    woken(trace, victim).at(21_000).block(hog, victim)
+}
+
+#[test]
+fn a_task_with_a_deadline_is_not_moved_but_leaves_its_class() {
+    let deadline = Task {
+        tid: 200,
+        comm: "burner",
+        prio: -1,
+    };
+    check(behind(deadline, VICTIM), VICTIM, &["chrt -o -p 0 200"]);
+}
+
+#[test]
+fn a_fair_victim_gets_no_real_time_policy() {
+    let victim = Task::fair(100, "audio");
+    let expect = ["taskset -pc 1 200", "chrt -o -p 0 200"];
+    check(behind(HOG, victim), victim, &expect);
+    let equal = Task::fair(200, "compiler");
+    let expect = ["taskset -pc 1 200", "renice -n -10 -p 100"];
+    check(behind(equal, victim), victim, &expect);
+}
+
+#[test]
+fn the_hop_that_waited_is_the_one_that_advice_is_for() {
+    // The hog keeps the source from CPU 1; the victim waits for the source on CPU 0.
+    let (source, busy) = (Task::rt(400, "source", 40), Task::rt(900, "busy", 98));
+    let trace = begun(VICTIM).at(400).cpu(1).block(busy, HOG).at(1_000);
+    let trace = trace
+        .irq(9, "eth0")
+        .after(2)
+        .wake(source)
+        .after(2)
+        .irq_end(9);
+    let trace = trace
+        .at(21_000)
+        .block(HOG, source)
+        .after(20)
+        .waking(VICTIM, 0);
+    let trace = trace
+        .cpu(0)
+        .after(3)
+        .wakeup(VICTIM, 0)
+        .after(2)
+        .preempt(FAIR, VICTIM);
+    let given = advice(trace, VICTIM);
+    let because = &given[0].because;
+    assert_eq!(given[0].command, "taskset -pc 0 200");
+    assert_eq!(because, "burner shares CPU 1 with source");
+    assert!(
+        given.iter().all(|a| a.rule != "widen-affinity"),
+        "{given:?}"
+    );
+}
+
+#[test]
+fn tasks_of_the_victims_own_name_are_changed_without_it() {
+    let same = |tid| Task::rt(tid, VICTIM.comm, 60);
+    let mut trace = woken(begun(VICTIM).at(500).preempt(FAIR, same(400)), VICTIM);
+    for tid in 400..410 {
+        trace = trace.after(2_000).block(same(tid), same(tid + 1));
+    }
+    let given = advice(trace.after(2_000).block(same(410), VICTIM), VICTIM);
+    let expect = "for tid in $(pgrep -w -x victim | grep -vxE '100'); do taskset -pc 1 $tid; done";
+    assert_eq!(given[0].command, expect);
+}
+
+#[test]
+fn where_no_cause_alone_made_the_miss_all_of_the_advice_is_needed() {
+    let second = Task::rt(201, "second", 70);
+    let after = |first_ms: i64, second_ms: i64| {
+        let trace = begun(VICTIM).at(500).preempt(FAIR, HOG);
+        let trace = woken(trace, VICTIM).at(1_000 + first_ms * 1_000);
+        let trace = trace.block(HOG, second).after(second_ms * 1_000);
+        let steps = [(1_000_000, 3, 0, 9), (1_002_000, 7, 0, VICTIM.tid)];
+        trace.block(second, VICTIM).hit(1, VICTIM, HOG, &steps)
+    };
+    // Over 1 ms are left when one of the two is gone.
+    let both = advice(after(10, 10), VICTIM);
+    assert!(both.iter().all(|a| !a.alone), "{both:?}");
+    let commands: Vec<_> = both.iter().map(|a| a.command.as_str()).collect();
+    assert!(commands.contains(&"taskset -pc 1 200") && commands.contains(&"taskset -pc 1 201"));
+    // The first one alone is enough; the second one is not.
+    let first = [(1_000_000, 3, 0, 9), (1_002_000, 7, 0, VICTIM.tid)];
+    let trace = begun(VICTIM).at(500).preempt(FAIR, HOG);
+    let trace = woken(trace, VICTIM)
+        .at(11_000)
+        .block(HOG, second)
+        .after(900);
+    let one = advice(
+        trace.block(second, VICTIM).hit(1, VICTIM, HOG, &first),
+        VICTIM,
+    );
+    assert!(
+        one.iter().all(|a| a.alone && !a.command.ends_with("201")),
+        "{one:?}"
+    );
+}
+
+#[test]
+fn a_task_that_works_before_it_hands_on_is_told_to_hand_on_first() {
+    let source = Task::rt(400, "source", 40);
+    let trace = woken(begun(VICTIM), source).after(2).preempt(FAIR, source);
+    let trace = trace
+        .at(21_000)
+        .wake(VICTIM)
+        .after(3)
+        .preempt(source, VICTIM);
+    let given = advice(trace, VICTIM);
+    assert_eq!(given[0].rule, "hand-on-sooner");
+    let expect = "let source wake victim first, and do the rest of its work after that";
+    assert_eq!(given[0].command, expect);
+}
+
+#[test]
+fn a_limit_on_real_time_tasks_has_the_knob_that_the_machine_has() {
+    let trace = woken(begun(VICTIM).at(500).preempt(FAIR, HOG), VICTIM);
+    let trace = trace
+        .at(1_100)
+        .preempt(HOG, FAIR)
+        .at(41_000)
+        .preempt(FAIR, VICTIM);
+    let expect = "if [ -e /sys/kernel/debug/sched/fair_server/cpu0/runtime ]; then \
+                  echo 0 > /sys/kernel/debug/sched/fair_server/cpu0/runtime; \
+                  else sysctl -w kernel.sched_rt_runtime_us=-1; fi";
+    check(trace, VICTIM, &[expect]);
+}
+
+#[test]
+fn a_preemption_model_is_offered_only_to_kernels_that_can_change_it() {
+    let offered = |version: &str| {
+        let trace = begun(VICTIM)
+            .environment("kernel_version", version)
+            .environment("rtscope_preemption_model", "none");
+        let trace = woken(trace, VICTIM).at(21_000).preempt(FAIR, VICTIM);
+        advice(trace, VICTIM)
+            .iter()
+            .any(|a| a.rule == "full-preemption")
+    };
+    assert!(offered("#1 SMP PREEMPT_DYNAMIC @0"));
+    assert!(!offered("#1 SMP @0"));
+}
+
+#[test]
+fn a_virtual_cpu_has_no_idle_states_to_limit() {
+    let asleep = |trace: SyntheticTrace| {
+        let trace = trace.cpu(1).at(10).block(FAIR, Task::IDLE);
+        let trace = trace.cpu(0).at(20).block(VICTIM, Task::IDLE).at(1_000);
+        let trace = trace
+            .irq(9, "eth0")
+            .after(2)
+            .wake(VICTIM)
+            .after(2)
+            .irq_end(9);
+        trace.after(150).run(VICTIM)
+    };
+    let rules = |trace| -> Vec<&str> {
+        let given = advice(asleep(trace), VICTIM);
+        given.iter().map(|a| a.rule).collect()
+    };
+    assert_eq!(rules(SyntheticTrace::new()), ["limit-idle-states"]);
+    let guest = SyntheticTrace::new().environment("rtscope_virtualised", "1");
+    assert!(rules(guest).is_empty());
+}
+
+#[test]
+fn a_quota_is_lifted_through_whichever_interface_the_machine_has() {
+    let victim = Task::fair(100, "victim");
+    let trace = SyntheticTrace::new().at(10).block(victim, Task::IDLE);
+    let trace = trace.at(1_000).throttled(1_000, victim).wake(victim);
+    let trace = trace.at(90_000).run(victim);
+    let given = advice(trace, victim);
+    let command = &given[0].command;
+    assert!(command.contains("/proc/100/cgroup"), "{command}");
+    assert!(
+        command.contains("cpu.max") && command.contains("cpu.cfs_quota_us"),
+        "{command}"
+    );
+}

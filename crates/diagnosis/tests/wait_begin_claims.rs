@@ -1,0 +1,190 @@
+//! A chain goes on upstream only while its target waits for it: an activation begins no earlier
+//! than the last block of its task, or where a timer releases it.
+
+mod ledger;
+
+use diagnosis::{Query, TaskFilter, diagnose};
+use event::Tid;
+use ledger::{FAIR, HOG, VICTIM, ask, idle_machine, timer_wakes_victim};
+use testkit::{SyntheticTrace, Task};
+
+/// A real-time task that shares something with the victim.
+const WORKER: Task = Task::rt(150, "worker", 10);
+const STAGE: Task = Task::rt(160, "stage", 20);
+
+/// An interrupt at 1000 us makes the worker work on CPU 0; the victim has CPU 1.
+fn worker_works() -> SyntheticTrace {
+    SyntheticTrace::new()
+        .cpu(1)
+        .at(5)
+        .block(FAIR, VICTIM)
+        .cpu(0)
+        .at(10)
+        .block(WORKER, Task::IDLE)
+        .at(1_000)
+        .irq(9, "eth0")
+        .after(2)
+        .wake(WORKER)
+        .after(2)
+        .irq_end(9)
+        .after(2)
+        .run(WORKER)
+}
+
+/// The worst activation of the victim: since when, in us, how long, in ns, and how often.
+fn check(trace: SyntheticTrace, origin_us: i64, latency_us: i64) {
+    let diagnosis = ask(trace);
+    let late = &diagnosis.activations[0];
+    assert_eq!(
+        (late.origin.as_ns() / 1_000, late.latency().as_ns() / 1_000),
+        (origin_us, latency_us),
+        "{:?}",
+        late.steps
+    );
+    let sum: i64 = late.ledger.terms.iter().map(|t| t.duration.as_ns()).sum();
+    assert_eq!(sum, late.latency().as_ns(), "the terms add up");
+    assert_eq!(late.steps[0].time, late.origin);
+}
+
+#[test]
+fn what_a_task_did_before_it_was_waited_for_is_not_in_the_latency() {
+    // A mutex for 30 us, the worker at work for 34 ms.
+    let trace = worker_works().cpu(1).at(34_970).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(35_000).waking(VICTIM, 1);
+    let trace = trace.cpu(1).after(5).wakeup(VICTIM, 1).after(5).run(VICTIM);
+    check(trace, 34_970, 40);
+}
+
+#[test]
+fn what_a_task_waited_for_all_along_is_in_its_latency() {
+    let trace = worker_works().cpu(1).at(1_003).block(VICTIM, Task::IDLE);
+    let late_block = trace.cpu(0).at(35_000).waking(VICTIM, 1);
+    let late_block = late_block
+        .cpu(1)
+        .after(5)
+        .wakeup(VICTIM, 1)
+        .after(5)
+        .run(VICTIM);
+    check(late_block, 1_003, 34_007);
+    let before = SyntheticTrace::new().cpu(1).at(5).block(VICTIM, Task::IDLE);
+    let trace = before.cpu(0).at(10).block(WORKER, Task::IDLE).at(1_000);
+    let trace = trace
+        .irq(9, "eth0")
+        .after(2)
+        .wake(WORKER)
+        .after(2)
+        .irq_end(9)
+        .after(2)
+        .run(WORKER);
+    let trace = trace.at(35_000).waking(VICTIM, 1);
+    check(
+        trace.cpu(1).after(5).wakeup(VICTIM, 1).after(5).run(VICTIM),
+        1_000,
+        34_010,
+    );
+}
+
+#[test]
+fn a_stage_in_between_that_was_busy_with_its_own_begins_the_chain_at_its_block() {
+    // The worker wakes the stage, which slept only since 20 ms, and that wakes the victim.
+    let trace = SyntheticTrace::new()
+        .cpus(3)
+        .cpu(2)
+        .at(3)
+        .block(FAIR, STAGE);
+    let trace = trace.cpu(1).at(5).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(10).block(WORKER, Task::IDLE).at(1_000);
+    let trace = trace
+        .irq(9, "eth0")
+        .after(2)
+        .wake(WORKER)
+        .after(2)
+        .irq_end(9)
+        .after(2)
+        .run(WORKER);
+    let trace = trace.cpu(2).at(20_000).block(STAGE, Task::IDLE);
+    let trace = trace.cpu(0).at(30_000).waking(STAGE, 2);
+    let trace = trace.cpu(2).after(3).wakeup(STAGE, 2).after(5).run(STAGE);
+    let trace = trace.at(31_000).waking(VICTIM, 1);
+    check(
+        trace.cpu(1).after(5).wakeup(VICTIM, 1).after(5).run(VICTIM),
+        20_000,
+        11_010,
+    );
+}
+
+#[test]
+fn a_pair_that_wakes_each_other_for_ever_is_late_by_one_turn() {
+    let mut trace = worker_works().cpu(1).at(1_500).block(VICTIM, Task::IDLE);
+    for turn in 0..40 {
+        let us = 2_000 + turn * 200;
+        trace = trace
+            .cpu(0)
+            .at(us)
+            .waking(VICTIM, 1)
+            .after(1)
+            .block(WORKER, Task::IDLE);
+        trace = trace.cpu(1).after(2).wakeup(VICTIM, 1).after(2).run(VICTIM);
+        trace = trace
+            .at(us + 100)
+            .waking(WORKER, 0)
+            .after(1)
+            .block(VICTIM, Task::IDLE);
+        trace = trace.cpu(0).after(2).wakeup(WORKER, 0).after(2).run(WORKER);
+    }
+    let diagnosis = ask(trace);
+    let late = &diagnosis.activations[0];
+    assert!(late.latency().as_ns() <= 505_000, "{}", late.latency());
+}
+
+#[test]
+fn a_timer_releases_its_task_although_it_slept_only_later() {
+    // The interrupt comes late: the task was still on its way to sleep when the timer expired.
+    let trace = idle_machine().at(700).run(VICTIM);
+    let trace = trace.at(1_300).block(VICTIM, Task::IDLE);
+    let trace = timer_wakes_victim(trace, 1_500).at(1_600).run(VICTIM);
+    check(trace, 1_000, 600);
+}
+
+/// The worker's chain is a hit of the victim, which slept since `slept_us`.
+fn hit(slept_us: i64) -> SyntheticTrace {
+    let trace = worker_works().cpu(1).at(slept_us).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(35_000).waking(VICTIM, 1);
+    let steps = [
+        (1_000_000, 3, 0, 9),
+        (1_002_000, 7, 0, WORKER.tid),
+        (1_007_000, 8, 0, WORKER.tid),
+        (35_000_000, 7, 0, VICTIM.tid),
+        (35_010_000, 8, 1, VICTIM.tid),
+    ];
+    let trace = trace.cpu(1).after(5).wakeup(VICTIM, 1).after(5).run(VICTIM);
+    trace.hit(1, VICTIM, HOG, &steps)
+}
+
+#[test]
+fn a_hit_that_counts_what_others_did_before_its_task_slept_accuses_nobody() {
+    check(hit(34_970), 34_970, 40);
+    let diagnosis = ask(hit(34_970));
+    let verdict = diagnosis.verdict().expect("an answer");
+    assert!(!verdict.conclusive);
+    let expect = "victim (tid 100, rt 50) was not late on CPU 1: it slept until 40.000 us before \
+                  it ran, and what others did before that is not its latency.";
+    assert_eq!(verdict.sentence, expect);
+    // One that waited for 30 ms of it is late by these.
+    check(hit(5_000), 5_000, 30_010);
+    assert!(ask(hit(5_000)).verdict().expect("an answer").conclusive);
+}
+
+#[test]
+fn a_hit_below_the_threshold_that_is_asked_for_is_none() {
+    let query = |over_ms: i64| Query {
+        tasks: TaskFilter::from(Tid(VICTIM.tid)),
+        threshold: Some(event::Duration::from_ms(over_ms)),
+        ..Query::default()
+    };
+    let found = |slept_us: i64| {
+        let diagnosis = diagnose(&hit(slept_us).build(), &query(1)).expect("a diagnosis");
+        diagnosis.activations.len()
+    };
+    assert_eq!((found(34_970), found(5_000)), (0, 1));
+}

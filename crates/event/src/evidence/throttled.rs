@@ -1,0 +1,55 @@
+//! A target that the quota of its control group keeps from running.
+
+use super::hit::TaskRef;
+use super::raw::{self, mirror};
+use super::record::{Place, record};
+use super::{FromKernel, Machine};
+use crate::Instant;
+
+record! {
+    /// A target became runnable, was put aside or waited while its control group had used up its
+    /// quota. Its time is when that was seen.
+    Throttled as "rtscope_throttled" {
+        /// Since when it was so, as far as it was seen.
+        begin: Instant = "begin_ns",
+        /// The target.
+        task: TaskRef = "",
+    }
+}
+
+mirror! {
+    /// What the kernel sends of it.
+    Raw = "rts_throttled" {
+        begin_ns: u64,
+        task: raw::Task,
+    }
+}
+
+impl FromKernel for Throttled {
+    type Raw = Raw;
+
+    fn from_kernel(place: Place, raw: &Raw, _: &Machine) -> Option<Throttled> {
+        Some(Throttled {
+            cpu: place.cpu,
+            time: place.time,
+            begin: Instant::from_ns(raw.begin_ns as i64),
+            task: raw.task.named()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_round_trip, place, task};
+    use super::*;
+
+    #[test]
+    fn a_used_up_quota_comes_back_from_its_trace() {
+        check_round_trip(&Throttled {
+            cpu: place().cpu,
+            time: place().time,
+            begin: Instant::from_ns(12),
+            task: task("target"),
+        });
+    }
+}
