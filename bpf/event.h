@@ -192,6 +192,17 @@ struct rts_hit {
 	struct rts_stack culprit_stack;
 };
 
+// A late activation of which only this is told: the limits let no whole hit go out.
+struct rts_late {
+	rts_u64 origin_ns;
+	rts_u64 began_ns; // when the target came on its CPU; 0: not yet
+	rts_u64 end_ns;
+	struct rts_task target;
+	struct rts_task culprit; // who left the CPU when it came
+	rts_u32 end_kind; // enum rts_end_kind
+	rts_u32 preemptions;
+};
+
 // A timer's interrupt that came late.
 struct rts_late_timer {
 	rts_u64 expiry_ns;
@@ -368,7 +379,7 @@ struct rts_config {
 	rts_u8 profile;
 	rts_u8 cpus_filtered;
 	rts_u8 real_time; // with RTS_TARGET_FLAGGED: those of RTS_TARGET_REAL_TIME too
-	rts_u8 padding[1];
+	rts_u8 notes_late; // tell of late activations that are held back
 	rts_u64 cpus[RTS_CPU_WORDS];
 	struct rts_pattern patterns[RTS_PATTERNS_MAX];
 };

@@ -8,6 +8,7 @@
 
 #include "chain.h"
 #include "histogram.h"
+#include "late.h"
 
 static __always_inline void task_describe(struct rts_task *to, struct task_struct *task)
 {
@@ -89,6 +90,9 @@ static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_n
 		return false;
 	if (config.new_worst_only)
 		return is_new_worst(totals, latency_ns);
+	// Nor does a rate hold back the worst of all.
+	if (is_new_worst(totals, latency_ns))
+		return true;
 	if (now_ns < next_ns)
 		return false;
 	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
@@ -111,6 +115,22 @@ static __always_inline void hit_fill_steps(struct rts_hit *hit, const struct cha
 	}
 }
 
+// Of one that comes on its CPU now, `current` leaves it.
+static __always_inline void hit_held_back(struct task_state *state, struct task_struct *task,
+		rts_u64 now_ns, rts_u32 end_kind)
+{
+	struct rts_task target, culprit;
+
+	if (!config.notes_late || end_kind == RTS_END_WAITING)
+		return;
+	task_describe(&target, task);
+	if (end_kind == RTS_END_SWITCH_IN)
+		task_describe(&culprit, bpf_get_current_task_btf());
+	else
+		culprit = state->culprit;
+	late_note(&state->chain, &target, &culprit, now_ns, end_kind);
+}
+
 static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind)
 {
@@ -124,6 +144,7 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	if (!state->waiting_reported &&
 	    !hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
 		COUNT(suppressed);
+		hit_held_back(state, task, now_ns, end_kind);
 		return 0;
 	}
 	hit = bpf_ringbuf_reserve(&hits, sizeof(*hit), 0);

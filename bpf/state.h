@@ -237,6 +237,12 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } hits SEC(".maps");
 
+// Of those that are held back; read a few times a second.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} late_ones SEC(".maps");
+
 const volatile struct rts_config config;
 
 #define LOOKUP(map, key_value)                                   \

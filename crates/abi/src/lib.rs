@@ -10,6 +10,7 @@ mod evidence;
 pub mod filters;
 mod histogram;
 mod hit;
+mod late;
 pub mod numbers;
 pub mod raw;
 pub mod rings;
@@ -20,6 +21,7 @@ pub const VERSION: u32 = raw::ABI_VERSION;
 pub use evidence::decode_evidence;
 pub use histogram::Histogram;
 pub use hit::decode_hit;
+pub use late::decode_late;
 
 /// The text before the first zero byte, with bytes that are not UTF-8 replaced.
 fn text(bytes: &[u8]) -> String {

@@ -62,6 +62,18 @@ pub struct Hit {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct Late {
+    pub origin_ns: u64,
+    pub began_ns: u64,
+    pub end_ns: u64,
+    pub target: Task,
+    pub culprit: Task,
+    pub end_kind: u32,
+    pub preemptions: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct Evidence {
     pub sequence: u64,
     pub time_ns: u64,
@@ -160,7 +172,7 @@ pub struct Config {
     pub profile: u8,
     pub cpus_filtered: u8,
     pub real_time: u8,
-    pub padding: [u8; 1],
+    pub notes_late: u8,
     pub cpus: [u64; CPU_WORDS],
     pub patterns: [Pattern; PATTERNS_MAX],
 }
@@ -182,6 +194,7 @@ plain!(
     Stack,
     Task,
     Hit,
+    Late,
     Evidence,
     EvidenceRing,
     Counters,

@@ -13,6 +13,7 @@ use compiler::{Claims, claim};
 fn claims() -> Claims {
     let mut claims = Claims::new();
     hits(&mut claims);
+    late_ones(&mut claims);
     counters(&mut claims);
     configuration(&mut claims);
     values(&mut claims);
@@ -48,6 +49,24 @@ fn hits(claims: &mut Claims) {
             waker_stack,
             wakee_stack,
             culprit_stack,
+        ]
+    );
+}
+
+/// A late activation in short.
+fn late_ones(claims: &mut Claims) {
+    claim!(
+        claims,
+        Late,
+        "rts_late",
+        [
+            origin_ns,
+            began_ns,
+            end_ns,
+            target,
+            culprit,
+            end_kind,
+            preemptions,
         ]
     );
 }
@@ -139,7 +158,7 @@ fn configuration(claims: &mut Claims) {
             profile,
             cpus_filtered,
             real_time,
-            padding,
+            notes_late,
             cpus,
             patterns,
         ]

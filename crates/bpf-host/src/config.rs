@@ -51,6 +51,8 @@ pub struct WatchConfig {
     /// Take the waker's stack at each wake-up of a target: 1.4 µs each where it was measured,
     /// against 0.05 µs without.
     pub waker_stacks: bool,
+    /// Tell in short of each late activation that the limits hold back, see [`crate::LateRing`].
+    pub notes_late: bool,
     /// Measure each program's own run time.
     pub profile: bool,
 }
@@ -71,6 +73,7 @@ impl Default for WatchConfig {
             max_hits: None,
             late_timer_floor: Duration::from_us(50),
             waker_stacks: true,
+            notes_late: false,
             profile: false,
         }
     }
@@ -109,6 +112,7 @@ impl WatchConfig {
         config.end_kind = self.end as u8;
         config.new_worst_only = u8::from(self.new_worst_only);
         config.waker_stacks = u8::from(self.waker_stacks);
+        config.notes_late = u8::from(self.notes_late);
         config.profile = u8::from(self.profile);
         self.fill_cpus(&mut config)?;
         if let Some(irqs) = &self.irqs {

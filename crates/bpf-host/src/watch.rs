@@ -12,6 +12,7 @@ use crate::config::WatchConfig;
 use crate::evidence::EvidenceRings;
 use crate::features::{Features, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
+use crate::late::LateRing;
 use crate::object;
 use crate::ring::HitRing;
 use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
@@ -145,6 +146,14 @@ impl Watch {
     /// not allowed.
     pub fn costs(&self) -> Vec<ProgramCost> {
         statistics::program_costs(&self.object)
+    }
+
+    /// The ring of late activations that the limits hold back; for one reader.
+    ///
+    /// # Errors
+    /// When the system refuses to map it.
+    pub fn late_ones(&self) -> Result<LateRing> {
+        LateRing::open(&self.object)
     }
 
     /// The rings of evidence, for whoever must read them before they are overwritten.

@@ -51,7 +51,9 @@ fn nearest(model: &Model, step: &Step) -> Option<i64> {
             near.map(|mark| mark.time_ns)
                 .min_by_key(|mark_ns| mark_ns.abs_diff(time_ns))
         }
-        StepKind::TimerExpiry | StepKind::UserReturn | StepKind::Blocked => None,
+        StepKind::TimerExpiry | StepKind::UserReturn | StepKind::Blocked | StepKind::Preempted => {
+            None
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         late.unseen_max = verdict::unseen_max(&model, late);
     }
     activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
-    let groups = group(&model, trace.info(), &activations);
+    let groups = group(&model, trace.info(), &activations, query);
     let warnings = warnings(&model, trace.info(), &activations);
     Ok(Diagnosis {
         activations,
@@ -187,8 +187,14 @@ fn from_candidate(
     let mut steps = model.steps(late.node);
     let origin = steps.first()?.time;
     let (end, cpu) = (Instant::from_ns(late.end_ns), Cpu(late.cpu));
-    if late.end != End::Waiting {
-        let (kind, id, comm) = (StepKind::SwitchIn, task.tid.0, task.comm.clone());
+    let last = match late.end {
+        End::Seen | End::Inferred => Some(StepKind::SwitchIn),
+        End::Blocked => Some(StepKind::Blocked),
+        End::Waiting | End::Open => None,
+    };
+    let is_open = last.is_none();
+    if let Some(kind) = last {
+        let (id, comm) = (task.tid.0, task.comm.clone());
         let prio: Prio = task.prio;
         steps.push(Step {
             time: end,
@@ -208,15 +214,15 @@ fn from_candidate(
         steps: &steps,
         times_ns: &times_ns,
         end_ns: late.end_ns,
-        waiting: late.end == End::Waiting,
+        waiting: is_open,
         is_watched: false,
         preemption,
     };
     let mut ledger = ledger(model, &account);
     let unseen = match late.end {
-        End::Seen => false,
+        End::Seen | End::Blocked => false,
         End::Inferred => true,
-        End::Waiting => model.doubted.contains(&cpu),
+        End::Waiting | End::Open => model.doubted.contains(&cpu),
     };
     if unseen {
         ledger.grade = ledger.grade.max(Grade::Unrecorded);
@@ -243,8 +249,14 @@ fn from_candidate(
     })
 }
 
-/// Late activations of one cause together, the cause with the most late time first.
-fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Group> {
+/// Late activations of one cause together, the cause with the most late time first; behind all
+/// others, where no task was named, what tasks worked themselves.
+fn group(
+    model: &Model,
+    info: &TraceInfo,
+    activations: &[LateActivation],
+    query: &Query,
+) -> Vec<Group> {
     let mut by_cause: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, late) in activations.iter().enumerate() {
         by_cause
@@ -259,7 +271,9 @@ fn group(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec
             .sum()
     };
     let mut causes: Vec<_> = by_cause.into_iter().collect();
-    causes.sort_by_key(|(_, members)| -late_time(members).as_ns());
+    // Where no task was named, the work of one that always works for long is no news.
+    let is_last = |signature: &str| !query.tasks.is_explicit() && signature == verdict::OWN_WORK;
+    causes.sort_by_key(|(signature, members)| (is_last(signature), -late_time(members).as_ns()));
     let group = |(signature, members): (String, Vec<usize>)| {
         let worst = activations.get(*members.first()?)?;
         let verdict = verdict::verdict(model, info, worst);

@@ -2,8 +2,9 @@
 
 use event::{Cpu, Duration, Instant, Tid, TimeRange};
 
+use crate::query::Until;
 use crate::term::{Sum, Term, TermKind, sums};
-use event::evidence::{Hit, Stack, Step, TaskRef};
+use event::evidence::{Hit, Stack, Step, StepKind, TaskRef};
 
 /// What a number rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,6 +121,39 @@ impl LateActivation {
     pub fn latency(&self) -> Duration {
         self.end - self.origin
     }
+
+    /// The parts of a response; none where the work is not judged.
+    pub fn parts(&self) -> Option<Parts> {
+        let last = self.steps.last()?;
+        let is_response = match last.kind {
+            StepKind::Blocked | StepKind::UserReturn => true,
+            // Still at work.
+            StepKind::SwitchIn => last.time < self.end && self.hit.is_none(),
+            _ => false,
+        };
+        let is_begin = |step: &&Step| step.kind == StepKind::SwitchIn && step.id == self.task.tid.0;
+        let begin = self.steps.iter().rev().find(is_begin)?;
+        let own_run = self.ledger.terms.iter();
+        let own_run = own_run.filter(|term| term.kind == TermKind::OwnRun);
+        let own_work: Duration = own_run.map(|term| term.duration).sum();
+        let before = begin.time - self.origin;
+        is_response.then_some(Parts {
+            before,
+            own_work,
+            put_off: self.latency() - before - own_work,
+        })
+    }
+}
+
+/// A response from its origin to the end of the work, in three; they add up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Before the task ran.
+    pub before: Duration,
+    /// Its own work.
+    pub own_work: Duration,
+    /// After it ran first, while it could not go on: it waited for a CPU, a lock, a device.
+    pub put_off: Duration,
 }
 
 /// A culprit: a term that matters, with its share.
@@ -244,6 +278,15 @@ pub struct Basis {
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.
     pub activations: u64,
+    /// The same by thread, the most first.
+    pub judged: Vec<(TaskRef, u64)>,
+    /// What was asked for as late; none: only the order counts.
+    pub threshold: Option<Duration>,
+    /// Where those that were found in the events end; hits end where their watch ended them.
+    pub until: Until,
+    /// Activations of the tasks asked for whose begin was not seen; where they are judged to the
+    /// end of the work.
+    pub unjudged: u64,
     /// First and last event; none in an empty trace.
     pub window: Option<TimeRange>,
 }

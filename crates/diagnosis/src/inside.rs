@@ -1,7 +1,7 @@
 //! A task of the chain from its switch-in on: what puts it aside, and what it blocks on before its
 //! work is done.
 
-use event::evidence::{Blocked, BlockedOn, Step};
+use event::evidence::{Blocked, BlockedOn, Step, StepKind};
 use event::{Cpu, Instant};
 
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
@@ -31,16 +31,19 @@ impl Phases {
     }
 }
 
-/// The phases of a task of the chain that came on a CPU with `step`.
-pub(crate) fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
+/// The phases of a task of the chain that came on a CPU, or was put off, with `step`.
+pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
     let (tid, prio) = (step.id, step.prio);
+    let waiting = |since| Doing::Waiting { tid, prio, since };
     let mut phases = Phases {
         list: Vec::new(),
         now_ns: begin_ns,
         cpu: Some(step.cpu),
-        doing: Doing::Running { tid },
+        doing: match step.kind {
+            StepKind::Preempted => waiting(Since::Preemption),
+            _ => Doing::Running { tid },
+        },
     };
-    let waiting = |since| Doing::Waiting { tid, prio, since };
     // Since when it is blocked, and by which record.
     let mut blocked: Option<(i64, Option<&Blocked>)> = None;
     let (begin, end) = (Instant::from_ns(begin_ns), Instant::from_ns(end_ns));
@@ -52,7 +55,11 @@ pub(crate) fn running(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) ->
             (MomentKind::OutBlocked, _) => {
                 let record = record(model, tid, moment.time_ns);
                 blocked = Some((moment.time_ns, record));
-                Doing::Missing(Reason::Contradiction)
+                // Without a record the activation goes on only through a sleep in the kernel.
+                Doing::Missing(match record {
+                    Some(_) => Reason::Contradiction,
+                    None => Reason::BlockedInKernel,
+                })
             }
             (MomentKind::Waking, Doing::Missing(_)) => {
                 if let Some((since_ns, Some(record))) = blocked.take() {

@@ -36,10 +36,10 @@ pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};
 pub use diagnose::diagnose;
 pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
 pub use finding::{
-    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, StepCheck, Verdict,
-    WaitedMutex, Warning,
+    Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, Parts, StepCheck,
+    Verdict, WaitedMutex, Warning,
 };
 pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
 pub use kernel_state::{TaskFilter, softirq_name};
-pub use query::Query;
+pub use query::{Query, Until};
 pub use term::{Reason, Sum, Term, TermKind};

@@ -150,8 +150,8 @@ impl Chain<'_> {
                     wait.after_wakeup(model, waker, end_cpu)
                 }
             },
-            StepKind::SwitchIn | StepKind::UserReturn => {
-                inside::running(model, step, begin_ns, end_ns)
+            StepKind::SwitchIn | StepKind::UserReturn | StepKind::Preempted => {
+                inside::since(model, step, begin_ns, end_ns)
             }
             StepKind::Blocked => whole(step.cpu, Doing::Missing(Reason::MissingSteps)),
         }

@@ -3,11 +3,33 @@
 use event::{Cpu, Duration, Error, ErrorKind, Result, TimeRange};
 use kernel_state::TaskFilter;
 
+/// Where an activation ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Where its task comes on a CPU: how late it began, not its work.
+    #[default]
+    SwitchIn,
+    /// Where its task has done its work and waits for the next: the whole response.
+    Block,
+}
+
+impl Until {
+    /// Its name in flags and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Until::SwitchIn => "switch-in",
+            Until::Block => "block",
+        }
+    }
+}
+
 /// A question to [`diagnose`](crate::diagnose).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// Whose activations.
     pub tasks: TaskFilter,
+    /// Where an activation ends; hits end where their watch ended them.
+    pub until: Until,
     /// Late means at least this; none: only the order counts.
     pub threshold: Option<Duration>,
     /// At most so many activations, the worst first; zero: all.
@@ -22,6 +44,7 @@ impl Default for Query {
     fn default() -> Self {
         Query {
             tasks: TaskFilter::default(),
+            until: Until::default(),
             threshold: None,
             worst: 10,
             range: TimeRange::ALL,

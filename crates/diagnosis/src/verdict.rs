@@ -11,7 +11,7 @@ use crate::host;
 use crate::model::Model;
 use crate::signature;
 use crate::term::{Sum, TermKind, off_or_not};
-use event::evidence::{BlockedOn, Stack};
+use event::evidence::{BlockedOn, Stack, StepKind};
 
 /// Causes that one sentence can hold.
 const CULPRITS_MAX: usize = 3;
@@ -170,9 +170,15 @@ fn is_conclusive(info: &TraceInfo, late: &LateActivation, first: Option<&Culprit
     }
 }
 
+/// The signature of an activation that its task's own work made long.
+pub(crate) const OWN_WORK: &str = "own work";
+
 /// The cause without numbers that change from run to run.
 pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
     let culprits = culprits(late);
+    if is_own_work(late) {
+        return OWN_WORK.to_owned();
+    }
     if !is_conclusive(info, late, culprits.first()) {
         return "unexplained".to_owned();
     }
@@ -187,6 +193,7 @@ pub(crate) fn signature(info: &TraceInfo, late: &LateActivation) -> String {
 pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) -> Verdict {
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
+    let own = is_own_work(late);
     let mut sentence = sentence(info, late, &culprits, conclusive);
     if conclusive
         && culprits
@@ -211,7 +218,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     Verdict {
         sentence,
         culprits,
-        conclusive,
+        conclusive: conclusive || own,
         range,
         stacks,
         mutexes,
@@ -250,8 +257,7 @@ fn sentence(
         && late
             .steps
             .last()
-            .is_none_or(|step| step.kind == crate::StepKind::Waking);
-    let verb = if waits { "still waited" } else { "was late by" };
+            .is_none_or(|step| step.kind == StepKind::Waking);
     if late.latency() == Duration::ZERO && !waits {
         return format!(
             "{task} was not late on {}: it ran in the instant of its wake-up.",
@@ -266,7 +272,7 @@ fn sentence(
             late.latency()
         );
     }
-    let head = format!("{task} {verb} {} on {}", late.latency(), late.cpu);
+    let head = format!("{task} {} on {}", what_happened(late, waits), late.cpu);
     let clauses: Vec<_> = culprits
         .iter()
         .map(|culprit| clause(culprit, late.cpu))
@@ -288,8 +294,14 @@ fn sentence(
     let carries = |first: &&Culprit| first.share >= CARRYING_SHARE || late.ledger.is_good();
     let stolen = culprits.first().filter(carries);
     let stolen = stolen.and_then(|first| hypervisor(info, late, first));
-    if is_own_doing(late) && late.ledger.grade == Grade::Complete && stolen.is_none() {
-        return format!("{head}, and nobody can be named: {}.", own_doing(late));
+    if is_own_work(late) {
+        let others = culprits
+            .iter()
+            .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
+        let others: String = others
+            .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
+            .collect();
+        return format!("{head}: {}{others}.", own_doing(late));
     }
     let why = match (late.ledger.grade, stolen) {
         (Grade::Lossy, _) => "events were lost inside it".to_owned(),
@@ -302,6 +314,33 @@ fn sentence(
         return format!("{head}, and nobody can be named: {why}.");
     }
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// What happened, and for how long. A response is told from the wait that begins it.
+fn what_happened(late: &LateActivation, waits: bool) -> String {
+    let latency = late.latency();
+    let last = late.steps.last();
+    let is_put_off = late
+        .steps
+        .first()
+        .is_some_and(|step| step.kind == StepKind::Preempted);
+    let is_at_work = |step: &crate::Step| {
+        step.kind == StepKind::SwitchIn && step.time < late.end && late.hit.is_none()
+    };
+    match last.map(|step| step.kind) {
+        _ if waits => format!("still waited {latency}"),
+        Some(StepKind::Blocked) => format!("needed {latency} to the end of its work"),
+        _ if last.is_some_and(is_at_work) => format!("was still at work after {latency}"),
+        Some(StepKind::SwitchIn) if is_put_off => format!("was put off for {latency}"),
+        _ => format!("was late by {latency}"),
+    }
+}
+
+/// Whether the evidence shows that it was its own work that took most of it, also without what the
+/// hypervisor may have taken. What of it lies in the window is known, whatever comes after.
+fn is_own_work(late: &LateActivation) -> bool {
+    let surely = own_run(late) - late.stolen_max;
+    late.ledger.grade <= Grade::Censored && surely.share_of(late.latency()) >= CARRYING_SHARE
 }
 
 /// For how long the task ran itself.
@@ -323,7 +362,8 @@ fn own_doing(late: &LateActivation) -> String {
         1 => ", with a page fault in it".to_owned(),
         faults => format!(", with {faults} page faults in it"),
     };
-    format!("it ran itself for {}{faults}", own_run(late))
+    let share = own_run(late).share_of(late.latency()) * 100.0;
+    format!("it ran itself for {} ({share:.1} %){faults}", own_run(late))
 }
 
 /// What one culprit did; its CPU only where it is not `here`.

@@ -479,7 +479,7 @@ fn a_run_of_its_own_accuses_nobody_and_says_how_many_page_faults_it_had() {
     let verdict = diagnosis.verdict().expect("the victim was activated");
     assert_eq!(
         verdict.sentence,
-        "victim (tid 100, rt 50) was late by 3.010 ms on CPU 0, and nobody can be named: \
-         it ran itself for 3.000 ms, with 2 page faults in it."
+        "victim (tid 100, rt 50) needed 3.010 ms to the end of its work on CPU 0: it ran itself \
+         for 3.000 ms (99.7 %), with 2 page faults in it."
     );
 }

@@ -7,7 +7,7 @@ use super::process::ProcId;
 use super::run::Holder;
 use super::syscalls::Request;
 use super::waker::{CpuWhat, Waker};
-use crate::bind::FutexCommand;
+use crate::bind::{FutexCommand, Pause};
 
 /// A change of the kernel's state. Instants are nanoseconds of the wall clock, like `now_ns` of
 /// the model.
@@ -21,6 +21,8 @@ pub enum Change<'a> {
         prev: ProcId,
         /// It stays on the run queue.
         prev_runnable: bool,
+        /// Why it leaves.
+        pause: Pause,
         /// Its name, as the event says it.
         prev_comm: &'a [u8],
         /// Who is scheduled in.

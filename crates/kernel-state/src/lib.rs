@@ -34,6 +34,7 @@ use crate::bind::{Binding, Known};
 use devices::Disks;
 use process::Processes;
 
+pub use bind::Pause;
 pub use change::{Block, Change, Sink};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;

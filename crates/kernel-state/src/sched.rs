@@ -103,6 +103,7 @@ impl Kernel {
             cpu,
             prev,
             prev_runnable,
+            pause: fields.pause(event),
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,

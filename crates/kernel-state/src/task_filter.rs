@@ -22,6 +22,13 @@ impl TaskFilter {
         Ok(TaskFilter { patterns })
     }
 
+    /// What these mean, too.
+    #[must_use]
+    pub fn or(mut self, patterns: Vec<TaskPattern>) -> TaskFilter {
+        self.patterns.extend(patterns);
+        self
+    }
+
     /// Whether the filter names tasks itself.
     pub fn is_explicit(&self) -> bool {
         !self.patterns.is_empty()

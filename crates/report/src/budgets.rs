@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use views::{BudgetFinding, Checked, Judgement};
+use views::{BudgetFinding, Checked, Judgement, Subject};
 
 use crate::count::counted;
 use crate::xml::escaped;
@@ -29,7 +29,8 @@ fn reason(finding: &BudgetFinding) -> String {
         Judgement::Inconclusive(why) => format!("{why}; "),
         _ => String::new(),
     };
-    let _ = write!(text, "{} samples, {} over", finding.samples, finding.over);
+    let samples = counted(finding.samples, sample(&finding.budget.subject));
+    let _ = write!(text, "{samples}{}, {} over", threads(finding), finding.over);
     if let Some(worst) = finding.worst {
         let _ = write!(text, ", worst {} at {}", worst.duration(), worst.begin);
     }
@@ -39,7 +40,49 @@ fn reason(finding: &BudgetFinding) -> String {
     if finding.unsure > 0 {
         let _ = write!(text, ", {} not counted for losses in them", finding.unsure);
     }
+    if finding.unseen > 0 {
+        let _ = write!(
+            text,
+            ", {} not judged: begun before the trace",
+            finding.unseen
+        );
+    }
+    if let Subject::WakeUp(_) = finding.budget.subject {
+        text.push_str("; work after the wake-up not judged");
+    }
     text
+}
+
+/// What one sample is.
+fn sample(subject: &Subject) -> &'static str {
+    match subject {
+        Subject::Period(_) => "period",
+        Subject::WakeUp(_) => "wake-up",
+        Subject::Work(_) | Subject::Response(_) => "activation",
+    }
+}
+
+/// Threads that are named; the others are counted.
+const THREADS_MAX: usize = 3;
+
+/// Whose samples they are.
+fn threads(finding: &BudgetFinding) -> String {
+    let threads = &finding.threads;
+    let named = threads.iter().take(THREADS_MAX);
+    let named: Vec<_> = named
+        .map(|(tid, name)| format!("{name} (tid {tid})"))
+        .collect();
+    match threads.len() {
+        0 => String::new(),
+        count if count > THREADS_MAX => {
+            format!(
+                " of {} and {} more threads",
+                named.join(", "),
+                count - THREADS_MAX
+            )
+        }
+        _ => format!(" of {}", named.join(", ")),
+    }
 }
 
 fn basis(checked: &Checked) -> String {
@@ -72,6 +115,8 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "over": finding.over,
             "open": finding.open,
             "unsure": finding.unsure,
+            "unseen": finding.unseen,
+            "threads": finding.threads,
             "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),
             "worst_begin_ns": finding.worst.map(|worst| worst.begin.as_ns()),
         })

@@ -1,8 +1,8 @@
 //! A diagnosis as JSON, versioned.
 
 use diagnosis::{
-    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, StepCheck, Sum, Term, TermKind,
-    Verdict, WaitedMutex,
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, StepCheck, Sum, TaskRef, Term,
+    TermKind, Verdict, WaitedMutex,
 };
 use event::TimeRange;
 use serde_json::{Value, json};
@@ -37,7 +37,22 @@ fn basis_json(basis: &Basis) -> Value {
         "inferred": basis.inferred,
         "hits": basis.hits,
         "activations": basis.activations,
+        "unjudged": basis.unjudged,
+        "until": basis.until.name(),
+        "judged": basis.judged.iter().map(judged_json).collect::<Vec<_>>(),
         "window": basis.window.map(range_json),
+    })
+}
+
+fn judged_json((task, activations): &(TaskRef, u64)) -> Value {
+    json!({"task": task_json(task), "activations": activations})
+}
+
+fn parts_json(parts: Parts) -> Value {
+    json!({
+        "before_ns": parts.before.as_ns(),
+        "own_work_ns": parts.own_work.as_ns(),
+        "put_off_ns": parts.put_off.as_ns(),
     })
 }
 
@@ -112,6 +127,7 @@ fn activation_json(late: &LateActivation) -> Value {
         "origin_ns": late.origin.as_ns(),
         "end_ns": late.end.as_ns(),
         "latency_ns": late.latency().as_ns(),
+        "parts": late.parts().map(parts_json),
         "cpu": late.cpu.0,
         "page_faults": late.page_faults,
         "free_meanwhile": late.free_meanwhile.iter().map(|cpu| cpu.0).collect::<Vec<_>>(),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use diagnosis::{
-    Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Sum, TermKind, Verdict,
-    softirq_name,
+    Basis, Diagnosis, Grade, Group, Hit, LateActivation, Stack, Step, StepKind, Sum, TaskRef,
+    TermKind, Until, Verdict, softirq_name,
 };
 use event::{Duration, Instant};
 
@@ -60,16 +60,47 @@ impl TextStyle {
     }
 }
 
-/// That nothing was late can be said only of what was recorded.
+/// That nothing was late can be said only of what was recorded, and of what was looked at.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
-    match basis.holes {
-        0 => "Nothing was late.".to_owned(),
-        places => format!(
-            "Nothing that was recorded was late. What is missing in {} is not judged.",
-            kernel_state::places(places)
+    let threshold = basis
+        .threshold
+        .map_or_else(String::new, |threshold| format!(" {threshold}"));
+    let mut text = match basis.until {
+        Until::SwitchIn => format!(
+            "No wait for a CPU above{threshold} in {} of {}; work after the wake-up is not judged.",
+            counted(basis.activations, "wake-up"),
+            judged_text(&basis.judged)
         ),
+        Until::Block => format!(
+            "No activation above{threshold} from its origin to the end of its work, of {} of {}.",
+            counted(basis.activations, "activation"),
+            judged_text(&basis.judged)
+        ),
+    };
+    if basis.unjudged > 0 {
+        let unjudged = counted(basis.unjudged, "activation");
+        let _ = write!(text, " {unjudged} whose begin was not seen: not judged.");
     }
+    if basis.holes > 0 {
+        let places = kernel_state::places(basis.holes);
+        let _ = write!(text, " What is missing in {places} is not judged.");
+    }
+    text
+}
+
+/// Threads that are named; the others are counted.
+const JUDGED_MAX: usize = 3;
+
+/// Whose activations were judged, the most frequent first.
+pub fn judged_text(judged: &[(TaskRef, u64)]) -> String {
+    let named = judged.iter().take(JUDGED_MAX);
+    let named = named.map(|(task, _)| task.to_string());
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if judged.len() > JUDGED_MAX {
+        let _ = write!(text, " and {} more threads", judged.len() - JUDGED_MAX);
+    }
+    text
 }
 
 /// A diagnosis as text, with a newline at its end.
@@ -107,6 +138,7 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
         Meaning::Doubt
     };
     lines.push(style.paint(meaning, &group.verdict.sentence));
+    parts_text(late, lines);
     if group.members.len() > 1 {
         let (count, all) = (group.members.len(), diagnosis.activations.len());
         lines.push(format!(
@@ -131,6 +163,15 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     advice_text(&group.verdict, lines);
     next_text(&group.verdict, style, lines);
     lines.push(String::new());
+}
+
+/// The three parts of a response.
+fn parts_text(late: &LateActivation, lines: &mut Vec<String>) {
+    let Some(parts) = late.parts() else { return };
+    let (before, own, put_off) = (parts.before, parts.own_work, parts.put_off);
+    lines.push(format!(
+        "  before it ran {before}; its own work {own}; put off in between {put_off}"
+    ));
 }
 
 /// A hit without a snapshot: its steps, with the share of each, and who left the CPU last.
@@ -215,6 +256,7 @@ fn step_name(step: &Step) -> String {
         StepKind::SwitchIn => format!("{} runs", task()),
         StepKind::UserReturn => format!("{} is back in user mode", task()),
         StepKind::Blocked => format!("{} blocks", task()),
+        StepKind::Preempted => format!("{} is put off", task()),
     }
 }
 
@@ -378,6 +420,16 @@ fn warnings_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut Vec<Strin
     }
 }
 
+/// What the search looked at.
+fn scope_text(basis: &Basis) -> String {
+    let activations = counted(basis.activations, "activation");
+    let until = match basis.until {
+        Until::SwitchIn => "to the switch-in, their work not judged",
+        Until::Block => "to the end of the work",
+    };
+    format!("{activations} of the tasks asked for, {until}")
+}
+
 fn basis_text(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
     let mut text = format!("{} events", basis.events);
@@ -387,7 +439,7 @@ fn basis_text(diagnosis: &Diagnosis) -> String {
     }
     let _ = write!(text, ", {} lost", basis.lost);
     let found = match basis.hits {
-        0 => counted(basis.activations, "activation") + " of the tasks asked for",
+        0 => scope_text(basis),
         hits => counted(hits, "hit") + " in the evidence",
     };
     let _ = write!(text, "; {found}");

@@ -50,7 +50,11 @@ fn step_json(step: &Step) -> Value {
     });
     let of_task = matches!(
         step.kind,
-        StepKind::Waking | StepKind::SwitchIn | StepKind::UserReturn | StepKind::Blocked
+        StepKind::Waking
+            | StepKind::SwitchIn
+            | StepKind::UserReturn
+            | StepKind::Blocked
+            | StepKind::Preempted
     );
     if of_task {
         object["prio"] = json!(step.prio.lttng());

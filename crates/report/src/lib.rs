@@ -28,7 +28,7 @@ pub use cyclic::{
     cyclictest_status,
 };
 pub use diagnosis_json::diagnosis_json;
-pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text};
+pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
     Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
 };

@@ -1,6 +1,6 @@
 //! What a person reads and what a program reads about the same diagnosis.
 
-use diagnosis::{Diagnosis, Query, diagnose};
+use diagnosis::{Diagnosis, Query, Until, diagnose};
 use event::Duration;
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use testkit::{SyntheticTrace, Task};
@@ -53,7 +53,10 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
   look at it: rtscope cat snapshot --begin 0.000900000 --end 0.009100000
 ";
     assert!(text.starts_with(expect), "{text}");
-    assert!(text.ends_with("6 events in 8.980 ms, 0 lost; 1 activation of the tasks asked for\n"));
+    assert!(text.ends_with(
+        "6 events in 8.980 ms, 0 lost; 1 activation of the tasks asked for, to the switch-in, \
+         their work not judged\n"
+    ));
     assert!(!text.contains('\x1b'), "colour only when asked for");
 }
 
@@ -179,16 +182,25 @@ fn a_trace_in_which_nothing_was_late_says_so_and_one_without_activations_does_no
     };
     let idle = SyntheticTrace::new().at(20).block(VICTIM, HOG);
     check(idle, &Query::default(), "Nothing to judge: ");
-    let quick = SyntheticTrace::new().at(20).block(VICTIM, Task::IDLE);
-    let quick = quick
-        .at(100)
-        .irq(9, "eth0")
-        .wake(VICTIM)
-        .after(2)
-        .irq_end(9);
+    let quick = || {
+        let quick = SyntheticTrace::new().at(20).block(VICTIM, Task::IDLE);
+        let quick = quick.at(100).irq(9, "eth0").wake(VICTIM);
+        quick.after(2).irq_end(9)
+    };
     let query = Query {
         threshold: Some(Duration::from_ms(1)),
         ..Query::default()
     };
-    check(quick.after(5).run(VICTIM), &query, "Nothing was late.\n");
+    let scope = "No wait for a CPU above 1.000 ms in 1 wake-up of victim (tid 100, rt 50); work \
+                 after the wake-up is not judged.\n";
+    check(quick().after(5).run(VICTIM), &query, scope);
+    let query = Query {
+        until: Until::Block,
+        ..query
+    };
+    let scope = "No activation above 1.000 ms from its origin to the end of its work, of 1 \
+                 activation of victim (tid 100, rt 50). 1 activation whose begin was not seen: \
+                 not judged.\n";
+    let quick = quick().after(5).run(VICTIM).after(50);
+    check(quick.block(VICTIM, Task::IDLE), &query, scope);
 }

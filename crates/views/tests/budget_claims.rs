@@ -129,3 +129,62 @@ fn a_period_that_the_end_cuts_off_is_over_only_when_it_is_over_already() {
     check(trace(), &rules("800us"), "broken");
     check(trace(), &rules("1ms"), "held");
 }
+
+/// The thread is woken, waits `wait_us`, runs `work_us`, and is put off for `put_off_us` in the
+/// middle of it.
+fn activation(wait_us: i64, work_us: i64, put_off_us: i64) -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(0).block(WORK, Task::IDLE);
+    let trace = trace.at(10_000).timer_irq().wake(WORK).timer_irq_end();
+    let trace = trace.after(wait_us).run(WORK).after(work_us / 2);
+    let trace = trace.preempt(WORK, HOG).after(put_off_us).block(HOG, WORK);
+    trace.after(work_us - work_us / 2).block(WORK, Task::IDLE)
+}
+
+#[test]
+fn a_response_is_all_of_it_and_work_is_what_the_thread_ran() {
+    let trace = || activation(100, 2000, 3000);
+    check(trace(), "wake-up of work within 101us", "held");
+    check(trace(), "work of work within 2000us", "held");
+    check(trace(), "work of work within 1999us", "broken");
+    check(trace(), "response of work within 5101us", "held");
+    check(trace(), "response of work within 5100us", "broken");
+}
+
+/// The thread is woken and runs.
+fn at_work() -> SyntheticTrace {
+    let trace = SyntheticTrace::new().at(0).block(WORK, Task::IDLE);
+    let trace = trace.at(10_000).timer_irq().wake(WORK);
+    trace.timer_irq_end().run(WORK)
+}
+
+#[test]
+fn a_sleep_in_the_kernel_does_not_end_a_response() {
+    let trace = || {
+        let trace = at_work().after(100).block_uninterruptible(WORK, Task::IDLE);
+        let trace = trace.after(5000).wake(WORK).run(WORK);
+        trace.after(100).block(WORK, Task::IDLE)
+    };
+    check(trace(), "response of work within 5100us", "broken");
+    check(trace(), "work of work within 210us", "held");
+}
+
+#[test]
+fn a_response_that_is_not_over_is_broken_when_its_limit_has_passed() {
+    let trace = || at_work().after(900).nmi(1);
+    check(trace(), "response of work within 800us", "broken");
+    check(trace(), "response of work within 2ms", "there is no sample");
+    check(trace(), "work of work within 800us", "broken");
+}
+
+#[test]
+fn what_began_before_the_trace_is_counted_and_not_judged() {
+    let trace = SyntheticTrace::new()
+        .at(0)
+        .run(WORK)
+        .at(9000)
+        .block(WORK, Task::IDLE);
+    let rules = Rules::parse("response of work within 1ms").expect("a rule");
+    let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
+    let finding = &checked.findings[0];
+    assert_eq!((finding.samples, finding.unseen), (0, 1));
+}

@@ -23,7 +23,8 @@ for period in 1000 4000 16000; do
     injector-user victim --name lab-probe --cpu 0 --prio 90 --period $period --count 1000000 &
     probe=$!
     sleep 1
-    rtscope watch --task lab-probe --over 120us --max-hits 1000 --rate 1000/s --for 200s --json \
+    rtscope watch --task lab-probe --over 120us --until switch-in --keep 100000 \
+        --max-hits 1000 --rate 1000/s --for 200s --json \
         --buffer 256K -o "$dir/snapshots" > "$dir/watch.json" 2> "$dir/watch.log" &
     watch=$!
     await_watch "$dir/watch.log"

@@ -33,7 +33,8 @@ for task in /proc/$jackd/task/*; do cat "$task/comm" "$task/sched" | head -n 1; 
 xruns() { grep -c 'alsa_pcm: xrun of' /out/jackd.log; }
 
 mkdir /out/jack
-rtscope watch --task jackd --min-prio 1 --over 25ms --max-hits 8 --rate 9/s --for 30s --json \
+rtscope watch --task jackd --min-prio 1 --over 25ms --until switch-in \
+    --max-hits 8 --rate 9/s --for 30s --json \
     -o /out/jack/snapshots > /out/jack/watch.json 2> /out/jack/watch.log &
 watch=$!
 await_watch /out/jack/watch.log

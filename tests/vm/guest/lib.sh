@@ -48,8 +48,10 @@ begin_watch() {
     sleep 0.2
     options=$3
     [ "$options" != - ] || options=
+    # What the injectors know is how late the victim began.
+    case $options in *--until*) ;; *) options="$options --until switch-in" ;; esac
     # shellcheck disable=SC2086
-    rtscope watch --task lab-victim --over "$2us" --rate 20/s --max-hits 100 --json $options \
+    rtscope watch --task lab-victim --over "$2us" --rate 20/s --max-hits 100 --keep 100 --json $options \
         -o "$folder/snapshots" > "$folder/watch.json" 2> "$folder/watch.log" &
     watch=$!
     await_watch "$folder/watch.log"

@@ -11,7 +11,8 @@ echo mono > $instance/trace_clock
 # begin NAME TASK OVER: a watch that is ready.
 begin() {
     mkdir -p "/out/$1"
-    rtscope watch --task "$2" --min-prio 10 --over "$3" --max-hits 8 --rate 20/s --for 30s --json \
+    rtscope watch --task "$2" --min-prio 10 --over "$3" --until switch-in \
+        --max-hits 8 --rate 20/s --for 30s --json \
         -o "/out/$1/snapshots" > "/out/$1/watch.json" 2> "/out/$1/watch.log" &
     watch=$!
     await_watch "/out/$1/watch.log"

@@ -9,7 +9,8 @@ injector-user victim --name lab-victim --cpu 0 --prio 50 --period 20000 --count 
     > /out/printk/victim &
 victim=$!
 sleep 1
-rtscope watch --task lab-victim --over 3ms --max-hits 8 --rate 20/s --for 30s --json \
+rtscope watch --task lab-victim --over 3ms --until switch-in \
+    --max-hits 8 --rate 20/s --for 30s --json \
     -o /out/printk/snapshots > /out/printk/watch.json 2> /out/printk/watch.log &
 watch=$!
 await_watch /out/printk/watch.log

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
-use bpf_host::{ProgramCost, Statistics, Watch, WatchConfig};
-use event::evidence::{EndKind, Hit};
-use event::{Cpu, Duration, Error, Result};
+use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
+use event::evidence::{EndKind, Hit, LateOne};
+use event::{Cpu, Duration, Error, Instant, Result};
 use ftrace::Switch;
 use trace::Symbols;
 
@@ -114,6 +114,8 @@ pub struct HitReport {
 pub struct Status {
     /// Since the watch was armed.
     pub elapsed: Duration,
+    /// When the counters were read.
+    pub read: Instant,
     /// Hits reported.
     pub hits: u64,
     /// Counters and the latency histogram.
@@ -130,6 +132,10 @@ pub trait WatchObserver {
     fn armed(&mut self) -> Result<()>;
     /// A task was late.
     fn hit(&mut self, report: &HitReport) -> Result<()>;
+    /// So it was, but the limits held its hit back.
+    fn held_back(&mut self, _late: &LateOne) -> Result<()> {
+        Ok(())
+    }
     /// A few times a second; whether to go on.
     fn status(&mut self, status: &Status) -> Result<bool>;
 }
@@ -172,6 +178,8 @@ pub fn run(
         Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
     });
     let (watch, ring) = Watch::start(&options.watch)?;
+    let late = options.watch.notes_late.then(|| watch.late_ones());
+    let late = late.transpose()?;
     // Our own programs are no news: their frames are cut off.
     let version = Version::now();
     let switch = recorder.as_ref().map(Recorder::switch);
@@ -186,6 +194,7 @@ pub fn run(
         meter: CostMeter::start(),
         desk: Desk::new(symbols, version, snapshots),
         hits: 0,
+        late,
         waiting: HashSet::new(),
         switch,
         stood_still: false,
@@ -201,6 +210,8 @@ pub fn run(
     for caught in rest {
         session.report(caught, observer)?;
     }
+    // What came after the counters were read is no part of the watch.
+    session.tell_held_back(status.read, observer)?;
     Ok(Status {
         hits: session.hits,
         ..status
@@ -240,6 +251,8 @@ struct Session<'a> {
     meter: CostMeter,
     desk: Desk,
     hits: u64,
+    /// What the limits held back.
+    late: Option<LateRing>,
     /// Hits that were reported while they waited.
     waiting: HashSet<u64>,
     /// The recorder's, and whether it was off at the last look.
@@ -268,6 +281,7 @@ impl Session<'_> {
                 continue;
             }
             told = std::time::Instant::now();
+            self.tell_held_back(Instant::MAX, observer)?;
             // Not only at a hit: by then a program may be gone that is in its stacks.
             self.desk.refresh();
             self.watch.steal().look();
@@ -313,6 +327,14 @@ impl Session<'_> {
         Ok(())
     }
 
+    fn tell_held_back(&mut self, until: Instant, observer: &mut dyn WatchObserver) -> Result<()> {
+        let late = self.late.as_mut().map(LateRing::take).transpose()?;
+        late.iter()
+            .flatten()
+            .filter(|late| late.end <= until)
+            .try_for_each(|late| observer.held_back(late))
+    }
+
     fn is_over(&self) -> bool {
         let enough = self
             .options
@@ -333,6 +355,7 @@ impl Session<'_> {
         let statistics = self.watch.statistics()?;
         Ok(Status {
             elapsed: self.meter.elapsed(),
+            read: clock::monotonic(),
             hits: self.hits,
             statistics,
             cost,

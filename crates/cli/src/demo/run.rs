@@ -22,7 +22,7 @@ use super::hog::{HogExperiment, HogOptions, HogTruth};
 use super::jack::{JackExperiment, JackOptions, JackTruth};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Demo, DemoKind, Until};
-use crate::options::{Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
+use crate::options::{Keep, Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
 use crate::paint::Paint;
 use crate::signals;
 use crate::verbs::watch::{Observer, hit_value, session};
@@ -196,6 +196,7 @@ fn nobody_watches() -> Error {
 fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptions {
     WatchOptions {
         target: Target::Tasks(vec![TaskPattern::Tid(tid)]),
+        command: Vec::new(),
         prio_min: None,
         // Ours are then the other CPUs: no hog delays the watch.
         cpus: vec![cpu],
@@ -219,6 +220,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
             output: typed.output.clone(),
             buffer_bytes: crate::options::BUFFER_DEFAULT_BYTES,
             user: None,
+            keep: Keep::ALL,
             events: Vec::new(),
         }),
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Window;
+use super::{TraceUntil, Window};
 
 /// What was typed after `check`.
 #[derive(Clone, Debug, Args)]
@@ -51,6 +51,16 @@ pub struct Diff {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// The same for all threads of this process, by its id
+    #[arg(long, value_name = "PID", hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// The same for all threads of processes whose first thread has this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub process: Vec<String>,
+    /// To the end of its work (block), or of its wait (switch-in)
+    #[arg(long, value_enum, value_name = "END", default_value = "block")]
+    #[arg(hide_possible_values = true, hide_short_help = true)]
+    pub until: TraceUntil,
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,

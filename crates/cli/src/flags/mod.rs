@@ -36,7 +36,7 @@ pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
 pub use preempt::{MutexName, Preempt};
-pub use read::{Diagnose, Info, Window};
+pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// The part of a trace to look at; the same words for every verb.
 #[derive(Clone, Debug, Default, Args)]
@@ -21,6 +21,24 @@ pub struct Window {
     pub cpu: Option<String>,
 }
 
+/// Where an activation that is found in a trace ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceUntil {
+    /// It has done its work and waits again.
+    Block,
+    /// The task is on its CPU.
+    SwitchIn,
+}
+
+impl From<TraceUntil> for diagnosis::Until {
+    fn from(until: TraceUntil) -> Self {
+        match until {
+            TraceUntil::Block => diagnosis::Until::Block,
+            TraceUntil::SwitchIn => diagnosis::Until::SwitchIn,
+        }
+    }
+}
+
 /// What was typed after `diagnose`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = DIAGNOSE_EXAMPLES)]
@@ -36,6 +54,16 @@ pub struct Diagnose {
     /// Late activations of the task with this thread id
     #[arg(long, value_name = "TID", conflicts_with = "task")]
     pub tid: Option<i32>,
+    /// The same for all threads of this process, by its id
+    #[arg(long, value_name = "PID", hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// The same for all threads of processes whose first thread has this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub process: Vec<String>,
+    /// To the end of its work (block), or of its wait (switch-in)
+    #[arg(long, value_enum, value_name = "END", default_value = "block")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    pub until: TraceUntil,
     /// Late means longer than DUR, as in 100us
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::TraceUntil;
+
 /// What was typed after `record`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -51,6 +53,16 @@ pub struct Record {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// The same for all threads of this process, by its id
+    #[arg(long, value_name = "PID", hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// The same for all threads of processes whose first thread has this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub process: Vec<String>,
+    /// To the end of its work (block), or of its wait (switch-in)
+    #[arg(long, value_enum, value_name = "END", default_value = "block")]
+    #[arg(hide_possible_values = true, hide_short_help = true)]
+    pub until: TraceUntil,
     /// Kernel buffer per CPU (default: 4M)
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,

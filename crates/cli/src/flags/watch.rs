@@ -1,5 +1,6 @@
 //! `rtscope watch`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Watch {
-    /// These tasks: name, id, pid:N, prio:N
+    /// These tasks: name, id, pid:N, process:NAME
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
     /// docs/tasks.md has them all. Repeatable.
@@ -23,8 +24,17 @@ pub struct Watch {
     )]
     #[arg(hide_short_help = true)]
     pub tid: Option<i32>,
+    /// All threads of this process, by its id
+    #[arg(long, value_name = "PID", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// All threads of processes of this name: of its first thread, program or script
+    #[arg(long, value_name = "NAME", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub process: Vec<String>,
     /// Every real-time task (what happens when none is named)
-    #[arg(long, conflicts_with_all = ["task", "tid"], help_heading = "What to watch")]
+    #[arg(long, help_heading = "What to watch")]
+    #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "command"])]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIO", help_heading = "What to watch")]
@@ -41,12 +51,14 @@ pub struct Watch {
     #[arg(long, value_name = "VEC", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub softirq: Option<String>,
-    /// Where an activation ends
+    /// Where an activation ends: block (work done) or switch-in
     #[arg(
         long,
         value_enum,
+        hide_possible_values = true,
+        hide_default_value = true,
         value_name = "END",
-        default_value = "switch-in",
+        default_value = "block",
         help_heading = "What to watch"
     )]
     pub until: Until,
@@ -62,7 +74,7 @@ pub struct Watch {
     #[arg(long, value_name = "DUR", help_heading = "When to report")]
     #[arg(hide_short_help = true)]
     pub timeout: Option<String>,
-    /// At most this many reports; the others are counted
+    /// At most this many snapshots; the others are told in short, in late.ndjson
     #[arg(
         long,
         value_name = "N/s",
@@ -98,6 +110,15 @@ pub struct Watch {
     /// Where snapshots go (default: rtscope-snapshots)
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// Snapshots that stay of each cause, the worst ones: N, SIZE or N/SIZE
+    #[arg(
+        long,
+        value_name = "N/SIZE",
+        default_value = "50",
+        help_heading = "Output"
+    )]
+    #[arg(hide_short_help = true)]
+    pub keep: String,
     /// Flight recorder per CPU (default: 4M)
     #[arg(long, value_name = "SIZE", help_heading = "Output")]
     #[arg(hide_short_help = true)]
@@ -121,17 +142,20 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub user: Vec<String>,
+    /// Run COMMAND, watch its threads, end with it
+    #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
+    pub command: Vec<OsString>,
 }
 
 /// Where an activation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Until {
+    /// It has done its work and waits again.
+    Block,
     /// The task is on its CPU.
     SwitchIn,
     /// It is back in user space.
     UserReturn,
-    /// It has done its work and waits again.
-    Block,
 }
 
 const EXAMPLE: &str = "\
@@ -142,8 +166,12 @@ Examples:
   sudo rtscope watch                     the worst of all real-time tasks
   sudo rtscope watch --task jackd --over 25ms
                                          wait until jackd is late, then the answer
-  sudo rtscope watch --task control --over 1ms --until block
-                                         with its work, until it waits again
+  sudo rtscope watch --task control --over 1ms --until switch-in
+                                         how late it began, not its work
+  sudo rtscope watch --process memcached --over 5ms
+                                         all threads of the process, new ones too
+  sudo rtscope watch --over 5ms -- ./app --its-flags
+                                         all threads of a command
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use diagnosis::TaskFilter;
+use diagnosis::{TaskFilter, Until};
 use event::{Duration, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{WindowOptions, positive_duration};
 use crate::flags;
 
@@ -52,6 +52,8 @@ pub struct DiffOptions {
     pub after: PathBuf,
     /// Whose activations; empty: those of all real-time tasks.
     pub tasks: TaskFilter,
+    /// Where an activation ends.
+    pub until: Until,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many of each.
@@ -70,7 +72,8 @@ impl DiffOptions {
         Ok(DiffOptions {
             before: typed.before.clone(),
             after: typed.after.clone(),
-            tasks: tasks(&typed.task, None)?,
+            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            until: typed.until.into(),
             over: over
                 .map(|text| positive_duration("--over", text))
                 .transpose()?,

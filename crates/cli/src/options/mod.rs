@@ -26,5 +26,5 @@ pub use read::{DiagnoseOptions, InfoOptions, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb, report_program};
 pub use wall::WallWord;
-pub use watch::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+pub use watch::{IrqFilter, Keep, Rate, SnapshotOptions, Target, WatchOptions};
 pub use words::{BUFFER_DEFAULT_BYTES, known_cpu, known_cpus, parse_size, positive_duration};

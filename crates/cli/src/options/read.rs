@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use diagnosis::TaskFilter;
+use diagnosis::{TaskFilter, Until};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{WallWord, positive_duration};
 use crate::flags;
 
@@ -77,6 +77,8 @@ pub struct DiagnoseOptions {
     pub trace: PathBuf,
     /// Whose activations; empty: whatever the trace's own hits name, else every real-time task.
     pub tasks: TaskFilter,
+    /// Where an activation ends.
+    pub until: Until,
     /// Those that took longer.
     pub over: Option<Duration>,
     /// At most so many, the worst first.
@@ -102,7 +104,8 @@ impl DiagnoseOptions {
         let over = |text: &String| positive_duration("--over", text);
         Ok(DiagnoseOptions {
             trace: typed.trace.clone(),
-            tasks: tasks(&typed.task, typed.tid)?,
+            tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
+            until: typed.until.into(),
             over: typed.over.as_ref().map(over).transpose()?,
             worst: typed.worst,
             window: WindowOptions::new(&typed.window)?,

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use capture::UserConfig;
-use diagnosis::TaskFilter;
+use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
 
@@ -28,6 +28,8 @@ pub struct RecordOptions {
     pub filters: Vec<(String, String)>,
     /// Whose worst delay is told at the end; empty: that of all real-time tasks.
     pub tasks: TaskFilter,
+    /// Where an activation then ends.
+    pub until: Until,
     /// Kernel buffer of each CPU.
     pub buffer_bytes: u64,
     /// What to run meanwhile; empty means nothing.
@@ -58,7 +60,8 @@ impl RecordOptions {
                 .iter()
                 .map(|text| filter(text))
                 .collect::<Result<_>>()?,
-            tasks: tasks(&typed.task, None)?,
+            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            until: typed.until.into(),
             buffer_bytes: typed
                 .buffer
                 .as_ref()

@@ -15,6 +15,20 @@ pub(super) fn tasks(typed: &[String], tid: Option<i32>) -> Result<TaskFilter> {
     Ok(filter)
 }
 
+/// What `--pid` and `--process` name.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a word that can name no process.
+pub(super) fn processes(pids: &[i32], names: &[String]) -> Result<Vec<TaskPattern>> {
+    let pids = pids
+        .iter()
+        .map(|pid| TaskPattern::parse(&format!("pid:{pid}")));
+    let names = names
+        .iter()
+        .map(|name| TaskPattern::parse(&format!("process:{name}")));
+    pids.chain(names).collect()
+}
+
 fn positive_tid(tid: i32) -> Result<Tid> {
     if tid > 0 {
         return Ok(Tid(tid));
@@ -75,7 +89,7 @@ mod tests {
             .into_iter()
             .map(|budget| match budget.subject {
                 Subject::WakeUp(task) => task,
-                Subject::Period(name) => panic!("{name} is read as a period"),
+                other => panic!("{other:?} is read"),
             });
         Ok(subjects.collect())
     }

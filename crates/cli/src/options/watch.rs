@@ -1,11 +1,12 @@
 //! What `rtscope watch` was asked to do.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use capture::UserConfig;
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 
-use super::tasks::tasks;
+use super::tasks::{processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
 use crate::flags::{self, Until};
 
@@ -16,6 +17,16 @@ pub enum Target {
     Tasks(Vec<TaskPattern>),
     /// Every real-time task.
     RealTime,
+}
+
+impl Target {
+    /// What this means, too.
+    pub fn add(&mut self, pattern: TaskPattern) {
+        match self {
+            Target::Tasks(patterns) => patterns.push(pattern),
+            Target::RealTime => *self = Target::Tasks(vec![TaskPattern::RealTime, pattern]),
+        }
+    }
 }
 
 /// An interrupt by its number, or by a part of its name.
@@ -47,6 +58,25 @@ pub struct SnapshotOptions {
     pub events: Vec<String>,
     /// Events of applications.
     pub user: Option<UserConfig>,
+    /// How many stay.
+    pub keep: Keep,
+}
+
+/// How many snapshots of each cause stay, and in how much room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// At most so many.
+    pub count: usize,
+    /// In so much room; none: only the count decides.
+    pub bytes: Option<u64>,
+}
+
+impl Keep {
+    /// All of them.
+    pub const ALL: Keep = Keep {
+        count: usize::MAX,
+        bytes: None,
+    };
 }
 
 /// A watch, decided.
@@ -54,6 +84,8 @@ pub struct SnapshotOptions {
 pub struct WatchOptions {
     /// Whom to watch.
     pub target: Target,
+    /// Run this, and watch it too.
+    pub command: Vec<OsString>,
     /// Only tasks at least as urgent.
     pub prio_min: Option<Prio>,
     /// Only activations that end on these CPUs; empty means all.
@@ -93,7 +125,11 @@ impl WatchOptions {
     /// [`ErrorKind::InvalidInput`] for a word without a meaning, [`ErrorKind::NotFound`] for a CPU
     /// that is not there.
     pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
-        let target = match tasks(&typed.task, typed.tid)?.patterns {
+        let mut patterns = tasks(&typed.task, typed.tid)?.patterns;
+        patterns.extend(processes(&typed.pid, &typed.process)?);
+        let target = match patterns {
+            // The command is added when it has an id.
+            patterns if !typed.command.is_empty() => Target::Tasks(patterns),
             patterns if patterns.is_empty() => Target::RealTime,
             patterns if patterns == [TaskPattern::RealTime] => Target::RealTime,
             patterns => Target::Tasks(patterns),
@@ -121,6 +157,7 @@ impl WatchOptions {
         }
         Ok(WatchOptions {
             target,
+            command: typed.command.clone(),
             prio_min: typed.min_prio.map(real_time_prio).transpose()?,
             cpus: cpus.unwrap_or_default(),
             irq: typed.irq.as_deref().map(irq),
@@ -155,10 +192,35 @@ fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {
             .as_ref()
             .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
         events: typed.events.clone(),
+        keep: keep(&typed.keep)?,
         user: (!typed.user.is_empty())
             .then(|| UserConfig::new(&typed.user))
             .transpose()?,
     }))
+}
+
+/// Reads `50`, `200M` or `50/200M`.
+fn keep(text: &str) -> Result<Keep> {
+    let refuse = || {
+        Error::new(ErrorKind::InvalidInput, "--keep is no number of snapshots")
+            .found(format!("'{text}'"))
+            .mend("give snapshots, room or both for each cause, as in 20, 200M or 20/200M")
+    };
+    let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
+    let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
+    match text.split_once('/') {
+        Some((snapshots, room)) => Ok(Keep {
+            count: count(snapshots).ok_or_else(refuse)?,
+            bytes: Some(bytes(room)?),
+        }),
+        None => match count(text) {
+            Some(count) => Ok(Keep { count, bytes: None }),
+            None => Ok(Keep {
+                count: usize::MAX,
+                bytes: Some(bytes(text)?),
+            }),
+        },
+    }
 }
 
 fn real_time_prio(prio: u32) -> Result<Prio> {
@@ -279,6 +341,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_a_number_or_a_room_or_both() {
+        let check = |text: &str, count: usize, bytes: Option<u64>| {
+            assert_eq!(keep(text).ok(), Some(Keep { count, bytes }), "{text}");
+        };
+        check("20", 20, None);
+        check("200M", usize::MAX, Some(200 << 20));
+        check("20/1G", 20, Some(1 << 30));
+    }
+
+    #[test]
     fn a_word_without_a_meaning_is_refused_with_a_remedy() {
         let check = |line: &str, found: &str| {
             let error = options(line).expect_err(line);
@@ -298,5 +370,7 @@ mod tests {
         check("--rate 0/s", "'0/s'");
         check("--max-hits 0", "'0'");
         check("--buffer 0", "'0'");
+        check("--keep 0", "'0'");
+        check("--keep 5/", "'5/'");
     }
 }

@@ -73,6 +73,7 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
         .map(|worst| usize::try_from(worst).unwrap_or(usize::MAX));
     Ok(Query {
         tasks: options.tasks.clone(),
+        until: options.until,
         threshold: options.over,
         worst: worst.unwrap_or(default.worst),
         range: window::resolve(&options.window, trace)?,

@@ -17,6 +17,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
     let ask = |path: &Path| -> Result<Diagnosis> {
         let query = Query {
             tasks: options.tasks.clone(),
+            until: options.until,
             threshold: options.over,
             worst: options.worst,
             ..Query::default()

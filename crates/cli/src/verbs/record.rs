@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use capture::facts;
 use capture::{EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
-use diagnosis::{Query, TaskFilter, diagnose};
+use diagnosis::{Query, Until, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
 use host::facts::Verb;
+use report::judged_text;
 use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
@@ -37,7 +38,12 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     if typed.list_events {
         return list_events(&options);
     }
-    let tasks = options.tasks.clone();
+    let question = Query {
+        tasks: options.tasks.clone(),
+        until: options.until,
+        worst: 1,
+        ..Query::default()
+    };
     let mut config = config(options)?;
     if config.user.is_some() {
         for moved in capture::require_ring_folder()? {
@@ -60,7 +66,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let text = ending(&summary, &config, &tasks);
+    let text = ending(&summary, &config, &question);
     std::io::stdout()
         .lock()
         .write_all(text.as_bytes())
@@ -162,7 +168,7 @@ fn until(config: &RecordConfig) -> String {
     }
 }
 
-fn ending(summary: &RecordSummary, config: &RecordConfig, tasks: &TaskFilter) -> String {
+fn ending(summary: &RecordSummary, config: &RecordConfig, question: &Query) -> String {
     let path = summary.path.display();
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
@@ -193,11 +199,8 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, tasks: &TaskFilter) ->
         let _ = writeln!(text, "next:  rtscope cat {path}");
         return text;
     }
-    match worst(summary, tasks) {
-        Ok(Some(sentence)) => {
-            let _ = writeln!(text, "worst: {sentence}");
-        }
-        Ok(None) => (),
+    match worst(summary, question) {
+        Ok(found) => text.push_str(&found),
         // The recording is fine; only this line about it is not.
         Err(error) => {
             let _ = writeln!(text, "its worst latency is not known: {error}");
@@ -258,16 +261,32 @@ fn applications(text: &mut String, summary: &RecordSummary, config: &RecordConfi
     }
 }
 
-/// The verdict on the worst activation of a task that was asked for, if there was any.
-fn worst(summary: &RecordSummary, tasks: &TaskFilter) -> Result<Option<String>> {
-    let trace = Trace::open(&summary.path)?;
-    let diagnosis = diagnose(
-        &trace,
-        &Query {
-            tasks: tasks.clone(),
-            worst: 1,
-            ..Query::default()
-        },
-    )?;
-    Ok(diagnosis.verdict().map(|verdict| verdict.sentence.clone()))
+/// The verdict on the worst activation of a task that was asked for, and what was looked at.
+fn worst(summary: &RecordSummary, question: &Query) -> Result<String> {
+    let diagnosis = diagnose(&Trace::open(&summary.path)?, question)?;
+    let mut text = String::new();
+    // Where no task was named: the longest delay by others, and the longest work.
+    for group in &diagnosis.groups {
+        let _ = writeln!(text, "worst: {}", group.verdict.sentence);
+    }
+    let basis = &diagnosis.basis;
+    let whose = match (basis.judged.is_empty(), question.tasks.is_explicit()) {
+        (false, _) => judged_text(&basis.judged),
+        (true, true) => "no task that was named ran".to_owned(),
+        (true, false) => "no real-time task ran; --task NAME judges others".to_owned(),
+    };
+    let _ = writeln!(
+        text,
+        "judged: {} ({whose}), {}",
+        basis.activations,
+        to(basis.until)
+    );
+    Ok(text)
+}
+
+fn to(until: Until) -> &'static str {
+    match until {
+        Until::SwitchIn => "to the switch-in, work after it not judged",
+        Until::Block => "to the end of the work",
+    }
 }

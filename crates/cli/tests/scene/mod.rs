@@ -138,9 +138,16 @@ impl Watch {
             .is_none()
             .then(|| tempfile::tempdir().expect("a folder"));
         let folder = kept.unwrap_or_else(|| vanishes.as_ref().expect("made").path().to_owned());
+        // Who made it begin late is what most cases are about.
+        let until = match more.contains(&"--until") {
+            true => [].as_slice(),
+            false => ["--until", "switch-in"].as_slice(),
+        };
         let mut child = Command::new(env!("CARGO_BIN_EXE_rtscope"))
             .args(["watch", "--json", "--tid", &tid.to_string(), "-o"])
             .arg(&folder)
+            .args(until)
+            .args(["--keep", "100000"])
             .args(more)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())

@@ -7,6 +7,7 @@ use trace::{EventView, Lost};
 
 use super::candidates::{Candidate, Candidates, End};
 use super::chain::{Arena, NewNode, NodeId};
+use super::ends::Work;
 use super::handlers::LeftHandler;
 use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
@@ -14,7 +15,7 @@ use super::{Contended, Model};
 use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
-use crate::query::Query;
+use crate::query::{Query, Until};
 use kernel_state::bind::{self, Call, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
@@ -84,6 +85,7 @@ pub(super) struct Builder {
     pub(super) losses: Vec<Lost>,
     pub(super) evidence: Evidence,
     pub(super) page_faults: Vec<(i64, VersionId)>,
+    pub(super) until: Until,
     pub(super) system_calls: Vec<(i64, VersionId)>,
     pub(super) contended: Vec<Contended>,
     /// By how much the clock of a timer is ahead of the trace's, as it expired last.
@@ -113,16 +115,21 @@ impl Builder {
             losses: vec![],
             evidence: Evidence::default(),
             page_faults: vec![],
+            until: query.until,
+            candidates: Candidates::new(query.clone()),
             system_calls: vec![],
             contended: vec![],
             ahead_ns: HashMap::new(),
             clock_sets: vec![],
-            candidates: Candidates::new(query),
             logged: 0,
             records_min,
             records_max: records_min,
             last_loss_ns: i64::MIN,
-            basis: Basis::default(),
+            basis: Basis {
+                until: query.until,
+                threshold: query.threshold,
+                ..Basis::default()
+            },
         }
     }
 
@@ -321,6 +328,8 @@ impl Builder {
         if let Some(current) = contradicted {
             self.contradiction(cpu, current, (prev, next));
         }
+        let pause = fields.pause(event);
+        self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
         self.tasks.state(prev).ends = false;
         let rank = |tasks: &Tasks, task: TaskIndex| {
@@ -364,12 +373,12 @@ impl Builder {
             // Woken between its decision to block and this switch; its wake-up is on the way.
             state.run = Run::Woken;
             state.blocked_ns = now_ns;
-            state.chain = pending;
+            state.leave_chain(pending);
             self.wait_since_late_block(task, now_ns);
         } else {
             state.run = Run::Blocked;
             state.blocked_ns = now_ns;
-            state.chain = NodeId::NONE;
+            state.leave_chain(NodeId::NONE);
         }
         self.log(task, now_ns, cpu, kind);
     }
@@ -385,10 +394,12 @@ impl Builder {
         let was = std::mem::replace(&mut state.run, Run::On(cpu));
         let (chain, version) = (state.chain, state.version);
         state.pending = NodeId::NONE;
+        let goes_on = self.work_resumes(cpu, now_ns, task, was);
         match was {
+            Run::Woken if goes_on => {}
             Run::Woken => {
                 let end = if inferred { End::Inferred } else { End::Seen };
-                self.candidate(cpu, now_ns, task, end);
+                self.comes_on_cpu(cpu, now_ns, task, end);
                 let id = self
                     .tasks
                     .version(version)
@@ -437,6 +448,13 @@ impl Builder {
             // While it is runnable, the first origin stays.
             Run::Woken | Run::Preempted => return,
             _ => {}
+        }
+        if state.work.inside {
+            // What it slept for inside its work is over: the activation goes on.
+            state.run = Run::Woken;
+            state.woken_ns = now_ns;
+            self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+            return;
         }
         let (run, pending, version) = (state.run, state.pending, state.version);
         let id = self
@@ -487,6 +505,7 @@ impl Builder {
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
             self.forget(task);
+            self.tasks.state(task).work.forked = true;
         }
         if new || !self.families.waking {
             self.wake(cpu, now_ns, task, target, fields.in_hard_interrupt(event));
@@ -535,6 +554,7 @@ impl Builder {
         state.run = Run::Unknown;
         state.chain = NodeId::NONE;
         state.pending = NodeId::NONE;
+        state.work = Work::default();
         self.basis.unpaired += state.softirqs.len() as u64;
         state.softirqs.clear();
     }
@@ -575,9 +595,9 @@ impl Builder {
     }
 
     /// Offers an activation of a task that is asked for.
-    fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
+    pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
         let state = &self.tasks.states[task.0 as usize];
-        let (node, version) = (state.chain, state.version);
+        let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
         let wanted = self
             .tasks
             .version(version)
@@ -588,6 +608,7 @@ impl Builder {
         let latency_ns = end_ns.saturating_sub(first.origin_ns);
         self.candidates.offer(Candidate {
             latency_ns,
+            others_ns: latency_ns.saturating_sub(own_ns),
             node,
             end_ns,
             cpu,
@@ -601,15 +622,18 @@ impl Builder {
         let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
-            if state.run == Run::Woken {
+            if state.run == Run::Woken && !state.work.inside {
                 let cpu = state.log.last().map_or(0, |moment| moment.cpu);
                 self.candidate(cpu, end_ns, TaskIndex(place), End::Waiting);
+            } else {
+                self.work_goes_on(end_ns, TaskIndex(place));
             }
         }
         for state in &mut self.cpus {
             state.timeline.leave_run_open();
         }
         self.basis.activations = self.candidates.seen;
+        self.basis.judged = self.candidates.judged(&self.tasks);
         self.basis.hits = self.evidence.hits.len() as u64;
         let cpus = self.cpus.iter().enumerate();
         let doubted = cpus.filter(|(_, state)| state.doubted);

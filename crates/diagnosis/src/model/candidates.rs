@@ -1,18 +1,21 @@
 //! The activations that may be late: the worst ones of those that the query asks for.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
+use event::evidence::TaskRef;
 use event::{Cpu, Instant};
 
 use super::chain::NodeId;
-use super::tasks::VersionId;
-use crate::query::Query;
+use super::tasks::{Tasks, VersionId};
+use crate::query::{Query, Until};
 
 /// An activation that may be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub latency_ns: i64,
+    /// What of it was not the task's own run.
+    pub others_ns: i64,
     /// The wake-up's node.
     pub node: NodeId,
     pub end_ns: i64,
@@ -30,27 +33,63 @@ pub(crate) enum End {
     Inferred,
     /// The task still waited at the end of the trace.
     Waiting,
+    /// It had done its work.
+    Blocked,
+    /// It was still at work at the end of the trace.
+    Open,
 }
 
-/// Keeps as many candidates as the query wants, the worst ones.
-pub(super) struct Candidates {
-    query: Query,
-    /// Latency and number of each, the least late on top.
+/// The worst ones in one order.
+#[derive(Default)]
+struct Ranking {
+    /// Rank and number of each, the least late on top.
     order: BinaryHeap<Reverse<(i64, u64)>>,
     kept: HashMap<u64, Candidate>,
     next: u64,
+}
+
+impl Ranking {
+    /// Keeps it if it belongs to the `count` first ones; 0: to all.
+    fn offer(&mut self, rank: i64, candidate: Candidate, count: usize) {
+        if count > 0 && self.order.len() >= count {
+            let least = self.order.peek();
+            let least = least.map_or(i64::MIN, |Reverse((least, _))| *least);
+            if rank <= least {
+                return;
+            }
+            if let Some(Reverse((_, number))) = self.order.pop() {
+                self.kept.remove(&number);
+            }
+        }
+        self.kept.insert(self.next, candidate);
+        self.order.push(Reverse((rank, self.next)));
+        self.next += 1;
+    }
+}
+
+/// Keeps as many candidates as the query wants, the worst ones.
+///
+/// Where no task was named, the longest activations may all be those of a task that works for long
+/// each time: as many are kept of which others took most.
+pub(super) struct Candidates {
+    query: Query,
+    by_latency: Ranking,
+    by_others: Option<Ranking>,
     /// Activations that the query asks for, late or not.
     pub seen: u64,
+    /// The same, by the thread's id.
+    judged: HashMap<VersionId, u64>,
 }
 
 impl Candidates {
     pub fn new(query: Query) -> Self {
+        let is_open = !query.tasks.is_explicit() && query.until == Until::Block;
         Candidates {
+            by_latency: Ranking::default(),
+            by_others: (is_open && query.worst > 0).then(Ranking::default),
             query,
-            order: BinaryHeap::new(),
-            kept: HashMap::new(),
-            next: 0,
             seen: 0,
+            judged: HashMap::new(),
         }
     }
 
@@ -62,6 +101,7 @@ impl Candidates {
             return;
         }
         self.seen += 1;
+        *self.judged.entry(candidate.version).or_default() += 1;
         let latency_ns = candidate.latency_ns;
         if query
             .threshold
@@ -69,37 +109,61 @@ impl Candidates {
         {
             return;
         }
-        if query.worst > 0 && self.order.len() >= query.worst {
-            let least = self
-                .order
-                .peek()
-                .map_or(i64::MIN, |Reverse((least, _))| *least);
-            if latency_ns <= least {
-                return;
-            }
-            if let Some(Reverse((_, number))) = self.order.pop() {
-                self.kept.remove(&number);
-            }
+        self.by_latency.offer(latency_ns, candidate, query.worst);
+        if let Some(ranking) = &mut self.by_others {
+            ranking.offer(candidate.others_ns, candidate, query.worst);
         }
-        self.kept.insert(self.next, candidate);
-        self.order.push(Reverse((latency_ns, self.next)));
-        self.next += 1;
+    }
+
+    /// How many activations of whom were judged: of each thread the count, the most first.
+    pub fn judged(&self, tasks: &Tasks) -> Vec<(TaskRef, u64)> {
+        let mut counts: BTreeMap<i32, (VersionId, u64)> = BTreeMap::new();
+        for (version, count) in &self.judged {
+            let Some(tid) = tasks.version(*version).map(|version| version.tid.0) else {
+                continue;
+            };
+            let (newest, sum) = counts.entry(tid).or_insert((*version, 0));
+            *newest = VersionId(newest.0.max(version.0));
+            *sum += count;
+        }
+        let task =
+            |(version, count): (VersionId, u64)| Some((tasks.version(version)?.task_ref(), count));
+        let mut judged: Vec<_> = counts.into_values().filter_map(task).collect();
+        judged.sort_by_key(|(task, count)| (Reverse(*count), task.tid.0));
+        judged
+    }
+
+    fn rankings(&self) -> impl Iterator<Item = &Ranking> {
+        std::iter::once(&self.by_latency).chain(&self.by_others)
     }
 
     /// Those that are kept so far.
     pub fn kept(&self) -> impl Iterator<Item = &Candidate> {
-        self.kept.values()
+        self.rankings().flat_map(|ranking| ranking.kept.values())
     }
 
     /// The same, to number their nodes anew.
     pub fn kept_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
-        self.kept.values_mut()
+        let others = self.by_others.as_mut();
+        let others = others
+            .into_iter()
+            .flat_map(|ranking| ranking.kept.values_mut());
+        self.by_latency.kept.values_mut().chain(others)
     }
 
     /// All that were kept, the worst first.
     pub fn into_worst_first(self) -> Vec<Candidate> {
-        let mut candidates: Vec<_> = self.kept.into_values().collect();
-        candidates.sort_by_key(|candidate| (Reverse(candidate.latency_ns), candidate.end_ns));
+        let mut candidates: Vec<_> = self.kept().copied().collect();
+        candidates.sort_by_key(|candidate| {
+            let Candidate {
+                latency_ns,
+                end_ns,
+                node,
+                ..
+            } = *candidate;
+            (Reverse(latency_ns), end_ns, node.0)
+        });
+        candidates.dedup();
         candidates
     }
 }

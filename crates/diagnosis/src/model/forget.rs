@@ -89,6 +89,8 @@ impl Builder {
             match state.run {
                 // However long it waits.
                 Run::Woken => reach(state.chain, i64::MAX),
+                // Its end is judged, however late it comes.
+                _ if self.is_judged_to_its_end(state) => reach(state.chain, i64::MAX),
                 _ if self.hands_on(state.chain) => reach(state.chain, AGE_MAX_NS),
                 _ => {}
             }

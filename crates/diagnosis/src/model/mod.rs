@@ -4,6 +4,7 @@
 mod build;
 mod candidates;
 mod chain;
+mod ends;
 mod forget;
 mod handlers;
 mod inferred;

@@ -7,11 +7,12 @@ use event::kernel_threads::is_stop_class;
 use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
 
 use super::chain::NodeId;
+use super::ends::Work;
 use event::evidence::TaskRef;
 use kernel_state::TaskFilter;
 
 /// A task as it was between two changes of its name or priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct VersionId(pub u32);
 
 impl VersionId {
@@ -116,6 +117,8 @@ pub(crate) struct TaskState {
     pub ends: bool,
     /// Whom it woke last, and when.
     pub woke: Option<(TaskIndex, i64)>,
+    /// Its present activation, beyond the chain.
+    pub work: Work,
 }
 
 /// An index into the table of tasks.
@@ -213,6 +216,7 @@ impl Tasks {
                 log: vec![],
                 ends: false,
                 woke: None,
+                work: Work::default(),
             });
             TaskIndex(self.states.len() as u32 - 1)
         });

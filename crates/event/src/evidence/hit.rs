@@ -59,11 +59,13 @@ pub enum StepKind {
     UserReturn = 9,
     /// A task blocked.
     Blocked = 10,
+    /// A task that could run on had to leave its CPU. No watch sends it; analyses find it.
+    Preempted = 11,
 }
 
 impl StepKind {
     /// All kinds, with the names that text and JSON use.
-    pub const NAMES: [(StepKind, &'static str); 10] = [
+    pub const NAMES: [(StepKind, &'static str); 11] = [
         (StepKind::TimerExpiry, "timer_expiry"),
         (StepKind::Nmi, "nmi"),
         (StepKind::Hardirq, "hardirq"),
@@ -74,6 +76,7 @@ impl StepKind {
         (StepKind::SwitchIn, "switch_in"),
         (StepKind::UserReturn, "user_return"),
         (StepKind::Blocked, "blocked"),
+        (StepKind::Preempted, "preempted"),
     ];
 
     /// From its value in a record.
@@ -367,7 +370,7 @@ mod tests {
             assert_eq!(kind.name(), name);
         }
         assert_eq!(StepKind::from_value(0), None);
-        assert_eq!(StepKind::from_value(11), None);
+        assert_eq!(StepKind::from_value(12), None);
         for (kind, name) in EndKind::NAMES {
             assert_eq!(EndKind::from_value(kind as u8), Some(kind));
             assert_eq!(kind.name(), name);

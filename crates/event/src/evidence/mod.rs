@@ -8,6 +8,7 @@
 
 mod blocked;
 mod hit;
+mod late;
 mod late_timer;
 mod moment;
 mod preemption_off;
@@ -25,6 +26,7 @@ use record::Record;
 
 pub use blocked::{Blocked, BlockedOn};
 pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
+pub use late::LateOne;
 pub use late_timer::{LateTimer, Mode};
 pub use moment::{Moment, Role};
 pub use preemption_off::{PreemptionModel, PreemptionOff};

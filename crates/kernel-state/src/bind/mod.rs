@@ -28,7 +28,7 @@ pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_machine};
 pub use sched::{
-    CLONE_THREAD, ExecFields, Life, PrioFields, Sched, SwitchFields, TaskFields, WakeKind,
+    CLONE_THREAD, ExecFields, Life, Pause, PrioFields, Sched, SwitchFields, TaskFields, WakeKind,
 };
 
 /// An event class that is understood.

@@ -146,6 +146,20 @@ impl TaskFields {
     }
 }
 
+/// Why a task leaves its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It is put off.
+    PutOff,
+    /// It sleeps in the middle of its work, where no signal wakes it: on a lock of the kernel, a
+    /// page, a device.
+    Inside,
+    /// It has done its work and waits for the next.
+    Done,
+    /// It is gone, as its last work is done.
+    Gone,
+}
+
 /// Fields of `sched_switch`.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchFields {
@@ -171,6 +185,20 @@ impl SwitchFields {
     pub fn ends(&self, event: &EventView<'_>) -> bool {
         const EXIT_STATES: i64 = 0x10 | 0x20;
         event.i64(self.prev_state) & EXIT_STATES != 0
+    }
+
+    /// Why the task leaves the CPU.
+    pub fn pause(&self, event: &EventView<'_>) -> Pause {
+        const TASK_UNINTERRUPTIBLE: i64 = 0x2;
+        if self.stays_runnable(event) {
+            Pause::PutOff
+        } else if self.ends(event) {
+            Pause::Gone
+        } else if event.i64(self.prev_state) & TASK_UNINTERRUPTIBLE != 0 {
+            Pause::Inside
+        } else {
+            Pause::Done
+        }
     }
 }
 

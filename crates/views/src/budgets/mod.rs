@@ -3,13 +3,15 @@
 //! Nothing is kept of a sample but whether it was over: "99.9 % within 1 ms" is broken when more
 //! than one of a thousand lasted longer, and no percentile need be computed.
 
+mod responses;
 mod rules;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use event::{Instant, NamedTask, Result, TimeRange};
 use trace::{Item, Trace};
 
+use responses::{Ended, Response, Responses};
 pub use rules::{Budget, Rules, Subject};
 
 use crate::periods::{Matcher, Turn};
@@ -43,6 +45,10 @@ pub struct BudgetFinding {
     pub unsure: u64,
     /// Samples that the trace's end cuts off before their limit.
     pub open: u64,
+    /// Activations that do not count because their begin was not seen.
+    pub unseen: u64,
+    /// The threads whose samples count, by id.
+    pub threads: BTreeMap<i32, String>,
     /// The longest sample that counts.
     pub worst: Option<TimeRange>,
 }
@@ -100,6 +106,7 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
     kernel.finish(checker.now_ns, &mut checker);
     checker.periods_end();
     checker.wake_ups_end(&kernel);
+    checker.responses_end(&kernel);
     let tallies = checker.tallies.into_iter();
     checked.findings = rules
         .budgets
@@ -119,6 +126,8 @@ struct Tally {
     over: u64,
     unsure: u64,
     open: u64,
+    unseen: u64,
+    threads: BTreeMap<i32, String>,
     worst: Option<(i64, i64)>,
 }
 
@@ -179,6 +188,8 @@ impl Tally {
             over: self.over,
             unsure: self.unsure,
             open: self.open,
+            unseen: self.unseen,
+            threads: self.threads,
             worst: self.worst.map(range),
         }
     }
@@ -189,6 +200,7 @@ struct Checker<'a> {
     matcher: Option<Matcher>,
     /// Periods that are open: their definition, and when they began.
     open: HashMap<u64, (usize, i64)>,
+    responses: Responses,
     tallies: Vec<Tally>,
     now_ns: i64,
     /// Nothing that began before is sure.
@@ -202,6 +214,7 @@ impl<'a> Checker<'a> {
             rules,
             matcher: has_periods.then(|| Matcher::new(&rules.periods, trace.classes())),
             open: HashMap::new(),
+            responses: Responses::default(),
             tallies: rules.budgets.iter().map(|_| Tally::default()).collect(),
             now_ns: i64::MIN,
             hole_end_ns: i64::MIN,
@@ -251,6 +264,75 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A thread had a sample of its own.
+    fn seen(&mut self, is_it: impl Fn(&Subject) -> bool, task: &NamedTask<'_>) {
+        for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+            if is_it(&budget.subject) {
+                let name = || String::from_utf8_lossy(task.comm).into_owned();
+                tally.threads.entry(task.tid.0).or_insert_with(name);
+            }
+        }
+    }
+
+    /// An activation of a thread is over.
+    fn ended(&mut self, kernel: &Kernel, ended: Ended) {
+        let (process, response) = match ended {
+            Ended::Known(response) => (response.process, Some(response)),
+            Ended::Unseen(process) => (process, None),
+        };
+        let task = kernel.named(kernel.process(process));
+        let Some(Response {
+            woken_ns,
+            own_ns,
+            lossy,
+            ..
+        }) = response
+        else {
+            for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
+                let is_it =
+                    is_response_of(&budget.subject, &task) || is_work_of(&budget.subject, &task);
+                tally.unseen += u64::from(is_it);
+            }
+            return;
+        };
+        let lossy = lossy || woken_ns <= self.hole_end_ns;
+        let now_ns = self.now_ns;
+        self.sample(
+            |subject| is_response_of(subject, &task),
+            woken_ns,
+            now_ns,
+            lossy,
+        );
+        self.sample(
+            |subject| is_work_of(subject, &task),
+            now_ns - own_ns,
+            now_ns,
+            lossy,
+        );
+        self.seen(
+            |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
+            &task,
+        );
+    }
+
+    /// Activations that the trace's end leaves under way.
+    fn responses_end(&mut self, kernel: &Kernel) {
+        let responses: Vec<Response> = self.responses.under_way(self.now_ns).collect();
+        for response in responses {
+            let Response {
+                process,
+                woken_ns,
+                own_ns,
+                lossy,
+            } = response;
+            let task = kernel.named(kernel.process(process));
+            let lossy = lossy || woken_ns <= self.hole_end_ns;
+            self.still_open(|subject| is_response_of(subject, &task), woken_ns, lossy);
+            let begin_ns = self.now_ns - own_ns;
+            self.still_open(|subject| is_work_of(subject, &task), begin_ns, lossy);
+        }
+    }
+
     /// Periods that the trace's end leaves open.
     fn periods_end(&mut self) {
         for (def, begin_ns) in std::mem::take(&mut self.open).into_values() {
@@ -269,7 +351,9 @@ impl<'a> Checker<'a> {
             let task = kernel.named(process);
             // Another thread may have its id by now.
             if kernel.find(process.tid) == Some(id) {
-                let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
+                let is_it = |subject: &Subject| {
+                    is_wake_up_of(subject, &task) || is_response_of(subject, &task)
+                };
                 self.still_open(is_it, begin_ns, process.doubtful);
             }
         }
@@ -294,19 +378,36 @@ impl<'a> Checker<'a> {
 fn is_period(subject: &Subject, name: Option<&str>) -> bool {
     match subject {
         Subject::Period(wanted) => name == Some(wanted),
-        Subject::WakeUp(_) => false,
+        Subject::WakeUp(_) | Subject::Work(_) | Subject::Response(_) => false,
     }
 }
 
 fn is_wake_up_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
     match subject {
         Subject::WakeUp(wanted) => wanted.matches(task),
-        Subject::Period(_) => false,
+        _ => false,
+    }
+}
+
+fn is_work_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
+    match subject {
+        Subject::Work(wanted) => wanted.matches(task),
+        _ => false,
+    }
+}
+
+fn is_response_of(subject: &Subject, task: &NamedTask<'_>) -> bool {
+    match subject {
+        Subject::Response(wanted) => wanted.matches(task),
+        _ => false,
     }
 }
 
 impl Sink for Checker<'_> {
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        if let Some(ended) = self.responses.change(self.now_ns, change) {
+            self.ended(kernel, ended);
+        }
         match *change {
             Change::ScheduledIn {
                 process,
@@ -318,6 +419,7 @@ impl Sink for Checker<'_> {
                 let task = kernel.named(kernel.process(process));
                 let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
                 self.sample(is_it, woken_ns, at_ns, lossy);
+                self.seen(is_it, &task);
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);

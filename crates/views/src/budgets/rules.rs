@@ -10,6 +10,10 @@ pub enum Subject {
     Period(String),
     /// From wake-up to switch, of these threads.
     WakeUp(TaskPattern),
+    /// What these threads run themselves from a wake-up to where they wait again.
+    Work(TaskPattern),
+    /// From a wake-up of these threads to where they wait again.
+    Response(TaskPattern),
 }
 
 /// So long at most, for so many.
@@ -54,6 +58,7 @@ impl Rules {
     /// control within 1ms p99.9
     /// control within 2ms
     /// wake-up of npt within 100us p99.99
+    /// response of npt within 1ms
     /// ```
     ///
     /// # Errors
@@ -89,7 +94,8 @@ impl Rules {
     }
 }
 
-const FORM: &str = "write budgets as 'control within 1ms p99.9' or 'wake-up of npt within 100us'";
+const FORM: &str = "write budgets as 'control within 1ms p99.9', 'wake-up of npt within 100us', \
+                    'work of npt within 1ms' or 'response of npt within 2ms'";
 
 /// Lines without comments, each with those that go on from it.
 fn joined(text: &str) -> Vec<String> {
@@ -132,16 +138,29 @@ fn budget(line: &str) -> Result<Budget> {
     let subject = subject.trim();
     Ok(Budget {
         text: line.to_owned(),
-        subject: match subject
-            .strip_prefix("wake-up of")
-            .filter(|rest| is_word_end(rest))
-        {
-            Some(task) => Subject::WakeUp(TaskPattern::parse(task.trim())?),
-            None => Subject::Period(subject.to_owned()),
-        },
+        subject: of_a_task(subject)?,
         limit,
         over_ppm,
     })
+}
+
+/// `wake-up of TASK`, `work of TASK`, `response of TASK`; anything else is the name of a period.
+fn of_a_task(subject: &str) -> Result<Subject> {
+    let task = |words| {
+        let task: Option<&str> = subject.strip_prefix(words);
+        task.filter(|rest| is_word_end(rest))
+            .map(|task| TaskPattern::parse(task.trim()))
+    };
+    if let Some(task) = task("wake-up of") {
+        return task.map(Subject::WakeUp);
+    }
+    if let Some(task) = task("work of") {
+        return task.map(Subject::Work);
+    }
+    match task("response of") {
+        Some(task) => task.map(Subject::Response),
+        None => Ok(Subject::Period(subject.to_owned())),
+    }
 }
 
 /// Whether nothing, or a blank, comes next.

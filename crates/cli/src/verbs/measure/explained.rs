@@ -9,7 +9,7 @@ use report::Late;
 
 use super::session::Session;
 use crate::flags::Until;
-use crate::options::{BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
+use crate::options::{BUFFER_DEFAULT_BYTES, Keep, Rate, SnapshotOptions, Target, WatchOptions};
 use crate::paint::Paint;
 use crate::verbs::watch::{self, Observer};
 
@@ -67,6 +67,7 @@ fn options(explain: &Explain) -> WatchOptions {
     };
     WatchOptions {
         target: Target::Tasks(TaskPattern::parse(THREADS).into_iter().collect()),
+        command: Vec::new(),
         prio_min: None,
         cpus: Vec::new(),
         irq: None,
@@ -85,6 +86,7 @@ fn options(explain: &Explain) -> WatchOptions {
             output: output.clone(),
             buffer_bytes: BUFFER_DEFAULT_BYTES,
             user: None,
+            keep: Keep::ALL,
             events: Vec::new(),
         }),
     }

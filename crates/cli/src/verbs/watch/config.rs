@@ -6,8 +6,9 @@ use bpf_host::{Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
-use event::{Duration, Error, ErrorKind, NamedTask, Result, TaskPattern, Tid};
+use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 
+use super::targets::ids_are_the_kernels;
 use crate::flags::Until;
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
 
@@ -70,6 +71,8 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         rate_limit_interval: interval(options.rate),
         max_hits: options.hits_max,
         waker_stacks: takes_waker_stacks(&options.target),
+        // Without a threshold every activation is held back but the worst.
+        notes_late: options.over.is_some() && !options.new_worst && options.worst.is_none(),
         ..WatchConfig::default()
     })
 }
@@ -79,8 +82,27 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
     let (TaskPattern::Tid(tid) | TaskPattern::Pid(tid)) = pattern else {
         return Ok(());
     };
-    if Path::new("/proc").join(tid.to_string()).exists() {
-        return Ok(());
+    if !ids_are_the_kernels() {
+        let error = Error::new(
+            ErrorKind::Unsupported,
+            "an id of a PID namespace is another task's to the kernel",
+        );
+        return Err(error
+            .found(format!("{pattern}, inside a container"))
+            .mend("name it: --task NAME or --process NAME; or watch from the host"));
+    }
+    let folder = Path::new("/proc").join(tid.to_string());
+    if folder.exists() {
+        return match (pattern, process_of(&folder)) {
+            (TaskPattern::Pid(pid), Some(process)) if process != pid.0 => {
+                let error = Error::new(ErrorKind::NotFound, "there is no such process");
+                let found = format!("{pid} is a thread of process {process}");
+                Err(error
+                    .found(found)
+                    .mend(format!("--pid {process}, or --tid {pid}")))
+            }
+            _ => Ok(()),
+        };
     }
     let what = match pattern {
         TaskPattern::Pid(_) => "there is no such process",
@@ -88,6 +110,13 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
     };
     let error = Error::new(ErrorKind::NotFound, what).found(pattern.to_string());
     Err(error.mend("ps -eLo pid,tid,rtprio,comm lists the tasks"))
+}
+
+/// The process of a thread, by its folder in `/proc`.
+fn process_of(folder: &Path) -> Option<i32> {
+    let status = std::fs::read_to_string(folder.join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
 }
 
 /// The waker's stack is taken at each wake-up of a target, late or not, and costs thirty times the
@@ -100,59 +129,6 @@ fn takes_waker_stacks(target: &Target) -> bool {
         Target::Tasks(patterns) => !patterns.iter().any(of_many),
         Target::RealTime => false,
     }
-}
-
-/// The patterns of names that no task of this moment matches: they may be mistyped.
-pub fn nobody(target: &Target) -> Vec<String> {
-    let Target::Tasks(patterns) = target else {
-        return Vec::new();
-    };
-    let tasks = named_tasks();
-    let is_meant = |pattern: &TaskPattern| {
-        let mut tasks = tasks.iter();
-        tasks.any(|(process, tid, comm)| {
-            pattern.matches(&NamedTask {
-                tid: *tid,
-                comm,
-                prio: None,
-                pid: Some(process.0),
-                leader: Some(&process.1),
-                is_program: false,
-            })
-        })
-    };
-    let of_names =
-        |pattern: &&TaskPattern| matches!(pattern, TaskPattern::Name(_) | TaskPattern::Process(_));
-    let absent = patterns
-        .iter()
-        .filter(of_names)
-        .filter(|pattern| !is_meant(pattern));
-    absent.map(TaskPattern::to_string).collect()
-}
-
-/// A process: its id, and the name of its first thread.
-type Leader = (Tid, Vec<u8>);
-
-/// All tasks: their process, their ids and their names.
-fn named_tasks() -> Vec<(Leader, Tid, Vec<u8>)> {
-    let folders = |path: &Path| {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let named = |task: &Path| {
-        let tid = task.file_name()?.to_str()?.parse().ok()?;
-        let name = std::fs::read(task.join("comm")).ok()?;
-        Some((Tid(tid), name.strip_suffix(b"\n").unwrap_or(&name).to_vec()))
-    };
-    let processes = folders(Path::new("/proc")).into_iter();
-    let tasks = processes.filter_map(|process| Some((named(&process)?, process.join("task"))));
-    let tasks = tasks.flat_map(|(leader, folder)| {
-        let threads = folders(&folder).into_iter();
-        let threads = threads.filter_map(|task| named(&task));
-        let threads = threads.map(|(tid, name)| (leader.clone(), tid, name));
-        threads.collect::<Vec<_>>()
-    });
-    tasks.collect()
 }
 
 /// Whoever asks only for tasks that still wait gets no others.
@@ -229,21 +205,6 @@ mod tests {
         assert_eq!(irqs_named(text, "snd_hda"), [24]);
         assert!(irqs_named(text, "eth0").is_empty());
         assert!(irqs_named(text, "Non").is_empty());
-    }
-
-    #[test]
-    fn a_task_that_is_there_is_somebody() {
-        let own = std::fs::read_to_string("/proc/self/comm").expect("our own name");
-        let absent = "rtscope-absent";
-        let own = own.strip_suffix('\n').unwrap_or(&own);
-        let target = |texts: &[&str]| Target::Tasks(TaskPattern::parse_all(texts).expect("tasks"));
-        let named = format!("name:{own}");
-        let process = format!("process:{own}");
-        assert_eq!(nobody(&target(&[&named, absent, "7", "prio:1"])), [absent]);
-        assert_eq!(
-            nobody(&target(&[&process, "process:rtscope-none"])),
-            ["process:rtscope-none"]
-        );
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! `rtscope watch`: waits in the kernel for a late activation and explains it at once.
 
+mod book;
+mod causes;
+mod command;
 mod config;
 mod exec;
+mod keep;
+mod log;
 mod observer;
+mod scope;
+mod targets;
 
 use bpf_host::Statistics;
 use capture::facts;
 use capture::watch::Status;
-use event::Result;
+use event::{Result, TaskPattern};
 use host::facts::Verb;
 
 use crate::exit::Outcome;
@@ -16,24 +23,37 @@ use crate::options::WatchOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
 
+use command::Command;
 pub use config::session;
 pub use observer::{Observer, hit_value};
+use targets::Matched;
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let facts = facts::gather();
-    let options = WatchOptions::new(typed, &facts.machine.cpus_online)?;
+    let mut options = WatchOptions::new(typed, &facts.machine.cpus_online)?;
     facts.require(Verb::Watch)?;
     if options.snapshot.is_some() {
         // Without --no-snapshot a snapshot is part of what was asked.
         facts.require(Verb::Record)?;
     }
-    let session = session(&options)?;
-    for pattern in config::nobody(&options.target) {
-        eprintln!("no task is called {pattern} now; waiting for one (ps -eLo tid,rtprio,comm)");
+    let command = (!options.command.is_empty()).then(|| Command::hold(&options.command));
+    let command = command.transpose()?;
+    if let Some(command) = &command {
+        options.target.add(TaskPattern::Pid(command.id()));
     }
+    let mut matched = Matched::find(&options.target);
+    matched
+        .by_program()
+        .into_iter()
+        .for_each(|process| options.target.add(process));
+    let session = session(&options)?;
+    matched.target = options.target.clone();
+    eprint!("{}", matched.text());
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
+    observer.waits_for(matched.is_nobody().then(|| options.target.clone()));
+    observer.runs(command);
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &facts, &command_line, &mut observer)?;
     if signals::wish() == Wish::Discard {
@@ -90,6 +110,7 @@ mod tests {
         let check = |(lost, dropped), hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
+                read: event::Instant::MIN,
                 hits,
                 statistics: Default::default(),
                 cost: Default::default(),

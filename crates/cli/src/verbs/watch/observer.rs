@@ -1,16 +1,22 @@
 //! What a watch prints: each hit with its verdict, one live line, and how it ended.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
 use diagnosis::{Diagnosis, Query, diagnose};
+use event::evidence::LateOne;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use report::{TextStyle, diagnosis_json, hit_json, hit_text};
 use serde_json::{Value, json};
 use trace::Trace;
 
+use super::book::Book;
+use super::command::Command;
 use super::exec::Running;
+use super::scope::Scope;
+use super::targets::Matched;
 use crate::exit::stdout_error;
 use crate::live::{Live, short};
 use crate::options::{Target, WatchOptions};
@@ -31,6 +37,13 @@ pub struct Observer {
     live: Live,
     sequence: u64,
     beginning: String,
+    /// All that was late.
+    book: Book,
+    command: Option<Command>,
+    /// Whom nobody was when it began.
+    waits_for: Option<Target>,
+    /// Of whom, and to where.
+    scope: Scope,
 }
 
 /// The tasks that a pattern means, in words.
@@ -68,6 +81,10 @@ impl Observer {
             Some(timeout) => format!("{when} after {timeout}"),
             None => when,
         };
+        let scope = Scope {
+            whom: whom.clone(),
+            until: options.until,
+        };
         Observer {
             json: options.json,
             exec: options.exec.clone(),
@@ -76,7 +93,21 @@ impl Observer {
             live: Live::new(live && !options.json),
             sequence: 0,
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
+            book: Book::new(options),
+            command: None,
+            waits_for: None,
+            scope,
         }
+    }
+
+    /// Lets this command run when the watch is armed, and ends with it.
+    pub(super) fn runs(&mut self, command: Option<Command>) {
+        self.command = command;
+    }
+
+    /// Says once more that this means nobody, if it still does after a while.
+    pub(super) fn waits_for(&mut self, target: Option<Target>) {
+        self.waits_for = target;
     }
 
     /// Prints how the watch ended.
@@ -104,10 +135,16 @@ impl Observer {
                 "stale": statistics.stale,
                 "repaired": statistics.repaired,
                 "untracked": statistics.untracked,
+                "causes": self.book.causes.json(),
+                "until": self.scope.until_name(),
                 "cost": cost_json(status),
             }));
         }
-        let text = format!("{}\n", summary(status));
+        let mut text = self.book.text();
+        if !text.is_empty() {
+            text.insert(0, '\n');
+        }
+        let _ = writeln!(text, "{}\n{}", summary(status), self.scope.judged(status));
         std::io::stdout()
             .lock()
             .write_all(text.as_bytes())
@@ -158,7 +195,7 @@ fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
 impl WatchObserver for Observer {
     fn armed(&mut self) -> Result<()> {
         eprintln!("{}", self.beginning);
-        Ok(())
+        self.command.as_mut().map_or(Ok(()), Command::go)
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
@@ -168,6 +205,7 @@ impl WatchObserver for Observer {
         }
         let diagnosis = diagnosis(report);
         let line = hit_line(report, diagnosis.as_ref().ok());
+        self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
             self.running.start(command, &line.to_string())?;
         }
@@ -183,14 +221,41 @@ impl WatchObserver for Observer {
         Ok(())
     }
 
+    fn held_back(&mut self, late: &LateOne) -> Result<()> {
+        self.book.held_back(late)
+    }
+
     fn status(&mut self, status: &Status) -> Result<bool> {
         self.running.reap();
+        self.nobody_still(status);
         self.live.line(&live_text(status));
-        Ok(signals::wish() == Wish::GoOn)
+        let is_over = self.command.as_mut().is_some_and(Command::has_ended);
+        Ok(signals::wish() == Wish::GoOn && !is_over)
     }
 }
 
+/// So long it may take until those come who are asked for.
+const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
+
 impl Observer {
+    /// Says after a while that nobody came who is asked for.
+    fn nobody_still(&mut self, status: &Status) {
+        if status.elapsed < NOBODY_AFTER {
+            return;
+        }
+        let Some(target) = self.waits_for.take() else {
+            return;
+        };
+        let matched = Matched::find(&target);
+        if matched.is_nobody() {
+            self.live.clear();
+            eprint!(
+                "nothing matched after {NOBODY_AFTER:#}:\n{}",
+                matched.hints()
+            );
+        }
+    }
+
     fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
         let hit = &report.hit;
         let before = match report.replaces {

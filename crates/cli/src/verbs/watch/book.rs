@@ -1,0 +1,110 @@
+//! All that a watch found late: ranked by cause, a line each on disk, the worst snapshots kept.
+
+use capture::watch::HitReport;
+use diagnosis::Diagnosis;
+use event::Result;
+use event::evidence::{EndKind, LateOne};
+
+use super::causes::Causes;
+use super::keep::Keeper;
+use super::log::{Line, Log};
+use crate::options::WatchOptions;
+
+/// What is kept of all.
+pub(super) struct Book {
+    pub causes: Causes,
+    log: Option<Log>,
+    keeper: Option<Keeper>,
+}
+
+impl Book {
+    /// For a watch with `options`; without snapshots nothing goes to disk.
+    pub fn new(options: &WatchOptions) -> Book {
+        let snapshots = options.snapshot.as_ref();
+        Book {
+            causes: Causes::default(),
+            log: snapshots.map(|snapshots| Log::new(&snapshots.output)),
+            keeper: snapshots.map(|snapshots| Keeper::new(snapshots.keep)),
+        }
+    }
+
+    /// A hit and what its snapshot says of it.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn hit(&mut self, report: &HitReport, diagnosis: Option<&Diagnosis>) -> Result<()> {
+        let hit = &report.hit;
+        let (cause, exact) = match diagnosis.and_then(|found| cause(found, hit.id)) {
+            Some(found) => found,
+            None => ("no snapshot".to_owned(), false),
+        };
+        // Whoever still waits is told again when it is over.
+        if hit.end_kind != EndKind::Waiting {
+            self.causes
+                .add(&hit.task.comm, &cause, hit.latency(), exact);
+        }
+        let snapshot = report
+            .snapshot
+            .as_ref()
+            .map(|snapshot| snapshot.path.as_path());
+        if let Some(log) = &mut self.log {
+            log.write(&Line {
+                origin: hit.origin,
+                end: hit.end,
+                task: &hit.task,
+                cause: &cause,
+                exact,
+                snapshot,
+            })?;
+        }
+        if let (Some(keeper), Some(path)) = (&mut self.keeper, snapshot) {
+            keeper.add(&cause, path, hit.latency());
+        }
+        Ok(())
+    }
+
+    /// One that the limits held back.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub fn held_back(&mut self, late: &LateOne) -> Result<()> {
+        let seen = late.seen();
+        self.causes
+            .add(&late.task.comm, &seen, late.latency(), false);
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        log.write(&Line {
+            origin: late.origin,
+            end: late.end,
+            task: &late.task,
+            cause: &seen,
+            exact: false,
+            snapshot: None,
+        })
+    }
+
+    /// The ranking, and how many snapshots gave way.
+    pub fn text(&self) -> String {
+        let mut text = self.causes.text();
+        let removed = self.keeper.as_ref().map_or(0, |keeper| keeper.removed);
+        if removed > 0 {
+            text.push_str(&format!(
+                "{removed} snapshots of less late activations gave way (--keep)\n"
+            ));
+        }
+        text
+    }
+}
+
+/// The signature of a hit's cause, and whether its ledger carries it.
+fn cause(diagnosis: &Diagnosis, id: u64) -> Option<(String, bool)> {
+    let is_it = |place: &usize| {
+        let late = diagnosis.activations.get(*place);
+        late.and_then(|late| late.hit.as_ref())
+            .is_some_and(|hit| hit.id == id)
+    };
+    let mut groups = diagnosis.groups.iter();
+    let group = groups.find(|group| group.members.iter().any(is_it))?;
+    Some((group.signature.clone(), group.verdict.conclusive))
+}

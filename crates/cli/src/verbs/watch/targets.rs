@@ -1,0 +1,401 @@
+//! Whom a watch means now: the threads that are there, with class and priority; what a name that
+//! matches nobody may have meant.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use event::{COMM_BYTES_MAX, NamePattern, NamedTask, Prio, TaskPattern, Tid};
+
+use crate::options::Target;
+
+/// Threads that are listed; the others are counted.
+const LISTED_MAX: usize = 8;
+/// Threads of a process that are named where it was meant perhaps.
+const NAMED_MAX: usize = 6;
+/// `PF_KTHREAD` of `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A thread as `/proc` has it.
+#[derive(Clone, Debug)]
+struct Thread {
+    tid: Tid,
+    comm: String,
+    pid: Tid,
+    leader: String,
+    /// What its process is called otherwise: the program's file, and the script that it runs.
+    programs: Vec<String>,
+    prio: Prio,
+    class: String,
+    is_program: bool,
+}
+
+impl Thread {
+    fn is_meant_by(&self, pattern: &TaskPattern) -> bool {
+        pattern.matches(&NamedTask {
+            tid: self.tid,
+            comm: self.comm.as_bytes(),
+            prio: Some(self.prio),
+            pid: Some(self.pid),
+            leader: Some(self.leader.as_bytes()),
+            is_program: self.is_program,
+        })
+    }
+
+    /// Whether the process is called so, by its first thread, its program or its script.
+    fn is_of_process_called(&self, name: &NamePattern) -> bool {
+        let by_program = self.programs.iter().any(|program| is_called(program, name));
+        name.matches(self.leader.as_bytes()) || by_program
+    }
+}
+
+/// A program's file may have a longer name than the kernel keeps of a thread.
+fn is_called(program: &str, name: &NamePattern) -> bool {
+    let bytes = program.as_bytes();
+    program == name.text() || (bytes.len() <= COMM_BYTES_MAX && name.matches(bytes))
+}
+
+/// The threads of this moment, and whom of them a target means.
+pub(super) struct Matched {
+    threads: Vec<Thread>,
+    /// Whom they are compared with.
+    pub target: Target,
+}
+
+impl Matched {
+    /// Looks through `/proc`.
+    pub fn find(target: &Target) -> Matched {
+        Matched {
+            threads: threads(),
+            target: target.clone(),
+        }
+    }
+
+    fn meant(&self) -> impl Iterator<Item = &Thread> {
+        let own = Tid(std::process::id() as i32);
+        self.threads.iter().filter(move |thread| {
+            let is_meant = match &self.target {
+                Target::Tasks(patterns) => {
+                    patterns.iter().any(|pattern| thread.is_meant_by(pattern))
+                }
+                Target::RealTime => thread.is_meant_by(&TaskPattern::RealTime),
+            };
+            is_meant && thread.pid != own
+        })
+    }
+
+    /// The processes that are called so by their program or script alone, which the kernel does not
+    /// know: they are watched by their ids.
+    pub fn by_program(&self) -> Vec<TaskPattern> {
+        let patterns = match &self.target {
+            Target::Tasks(patterns) if ids_are_the_kernels() => patterns,
+            _ => return Vec::new(),
+        };
+        let names = patterns.iter().filter_map(|pattern| match pattern {
+            TaskPattern::Process(name) => Some(name),
+            _ => None,
+        });
+        let mut pids: Vec<Tid> = names
+            .flat_map(|name| {
+                let of_it = |thread: &&Thread| {
+                    !name.matches(thread.leader.as_bytes()) && thread.is_of_process_called(name)
+                };
+                self.threads.iter().filter(of_it).map(|thread| thread.pid)
+            })
+            .collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids.into_iter().map(TaskPattern::Pid).collect()
+    }
+
+    /// The threads with class and priority, and what matched nobody.
+    pub fn text(&self) -> String {
+        let meant: Vec<&Thread> = self.meant().collect();
+        let mut text = String::new();
+        // Writing to a String cannot fail, here and below.
+        if !meant.is_empty() {
+            let threads = if meant.len() == 1 {
+                "thread"
+            } else {
+                "threads"
+            };
+            let _ = writeln!(text, "matched {} {threads}:", meant.len());
+        }
+        for thread in meant.iter().take(LISTED_MAX) {
+            let Thread {
+                tid, comm, class, ..
+            } = thread;
+            let of = match thread.pid == *tid {
+                true => String::new(),
+                false => format!(" of {} ({})", thread.leader, thread.pid),
+            };
+            let _ = writeln!(text, "  {tid:>7}  {class:<10}  {comm}{of}");
+        }
+        if meant.len() > LISTED_MAX {
+            let _ = writeln!(text, "  and {} more", meant.len() - LISTED_MAX);
+        }
+        text + &self.hints()
+    }
+
+    /// Names that no thread has, and processes of such a name whose threads are called otherwise.
+    pub fn hints(&self) -> String {
+        let mut text = String::new();
+        let Target::Tasks(patterns) = &self.target else {
+            return text;
+        };
+        for pattern in patterns {
+            let is_there = self
+                .threads
+                .iter()
+                .any(|thread| thread.is_meant_by(pattern));
+            match pattern {
+                TaskPattern::Name(name) => text.push_str(&self.hint(name, is_there)),
+                TaskPattern::Process(name) if !is_there && self.by_program().is_empty() => {
+                    let name = name.text();
+                    let _ = writeln!(text, "no process is called {name} now; waiting for one");
+                }
+                TaskPattern::Prio(..) | TaskPattern::RealTime if !is_there => {
+                    let _ = writeln!(text, "no task has {pattern} now; waiting for one");
+                }
+                _ => {}
+            }
+        }
+        text
+    }
+
+    /// What a thread's name may have meant.
+    fn hint(&self, name: &NamePattern, is_there: bool) -> String {
+        let of_process = self.threads.iter().filter(|thread| {
+            thread.is_of_process_called(name) && !name.matches(thread.comm.as_bytes())
+        });
+        let others: Vec<&Thread> = of_process.collect();
+        let name = name.text();
+        let Some(first) = others.first() else {
+            return match is_there {
+                true => String::new(),
+                false => format!(
+                    "no task is called {name} now; waiting for one (ps -eLo tid,rtprio,comm)\n"
+                ),
+            };
+        };
+        let mut names: Vec<&str> = others.iter().map(|thread| thread.comm.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let more = if names.len() > NAMED_MAX { ", …" } else { "" };
+        names.truncate(NAMED_MAX);
+        let names = names.join(", ");
+        match is_there {
+            true => format!(
+                "process {name} ({}) has threads of other names that are not watched, {} of them \
+                 ({names}{more}): --process {name} watches all\n",
+                first.pid,
+                others.len()
+            ),
+            false => format!(
+                "no thread is called {name}; process {name} ({}) has the threads {names}{more}: \
+                 --process {name} watches all\n",
+                first.pid
+            ),
+        }
+    }
+
+    /// Whether nobody is meant now.
+    pub fn is_nobody(&self) -> bool {
+        self.meant().next().is_none()
+    }
+}
+
+/// Whether this process has the ids that the kernel has: it is in the first PID namespace.
+pub(super) fn ids_are_the_kernels() -> bool {
+    // PROC_PID_INIT_INO of include/linux/proc_ns.h.
+    const FIRST: &str = "pid:[4026531836]";
+    let own = std::fs::read_link("/proc/self/ns/pid");
+    own.is_ok_and(|own| own.as_os_str() == FIRST)
+}
+
+/// All threads of this machine that this process may see.
+fn threads() -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for process in folders(Path::new("/proc")) {
+        let Some(pid) = id_of(&process) else { continue };
+        let Some(leader) = comm_of(&process) else {
+            continue;
+        };
+        let programs = programs_of(&process);
+        for folder in folders(&process.join("task")) {
+            let Some((tid, comm)) = id_of(&folder).zip(comm_of(&folder)) else {
+                continue;
+            };
+            let stat = std::fs::read_to_string(folder.join("stat")).unwrap_or_default();
+            let Some((prio, class, is_program)) = class_of(&stat) else {
+                continue;
+            };
+            threads.push(Thread {
+                tid,
+                comm,
+                pid,
+                leader: leader.clone(),
+                programs: programs.clone(),
+                prio,
+                class,
+                is_program,
+            });
+        }
+    }
+    threads
+}
+
+fn folders(path: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn id_of(path: &Path) -> Option<Tid> {
+    path.file_name()?.to_str()?.parse().ok().map(Tid)
+}
+
+fn comm_of(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path.join("comm")).ok()?;
+    let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// The program's file, what it was called by, and the script that it runs, if it does.
+fn programs_of(process: &Path) -> Vec<String> {
+    let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).take(2);
+    let words = words.filter(|word| !word.starts_with(b"-"));
+    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    let file = std::fs::read_link(process.join("exe")).ok();
+    let file = file.map(|path| path.to_string_lossy().into_owned());
+    let last = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let names = words.chain(file).map(last);
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Priority and scheduling class of a line of `/proc/PID/stat`, and whether it is a program's.
+fn class_of(stat: &str) -> Option<(Prio, String, bool)> {
+    // The name in it may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    // The first of these is field 3 of proc(5).
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<i64>().ok();
+    let (flags, nice) = (field(9)?, field(19)?);
+    let (rt, policy) = (field(40)? as u32, field(41)?);
+    let fair = |name: &str| {
+        (
+            Prio::from_lttng(20 + nice as i32),
+            format!("{name}nice {nice}"),
+        )
+    };
+    let (prio, class) = match policy {
+        1 => (Prio::from_rt(rt), format!("FIFO {rt}")),
+        2 => (Prio::from_rt(rt), format!("RR {rt}")),
+        6 => (Prio(-1), "DEADLINE".to_owned()),
+        3 => fair("batch "),
+        5 => fair("idle "),
+        _ => fair(""),
+    };
+    Some((prio, class, flags as u64 & KERNEL_THREAD == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: i32, comm: &str, pid: i32, leader: &str, program: &str) -> Thread {
+        Thread {
+            tid: Tid(tid),
+            comm: comm.to_owned(),
+            pid: Tid(pid),
+            leader: leader.to_owned(),
+            programs: vec![program.to_owned()],
+            prio: Prio::from_rt(50),
+            class: "FIFO 50".to_owned(),
+            is_program: true,
+        }
+    }
+
+    fn matched(texts: &[&str]) -> Matched {
+        let threads = vec![
+            thread(5, "jackd", 5, "jackd", "jackd"),
+            thread(7, "memcached", 7, "memcached", "memcached"),
+            thread(8, "mc-worker", 7, "memcached", "memcached"),
+            thread(9, "ctrl_loop", 9, "ctrl_loop", "ros2_control_node"),
+            thread(11, "python3", 11, "python3", "load.py"),
+        ];
+        let target = Target::Tasks(TaskPattern::parse_all(texts).expect("tasks"));
+        Matched { threads, target }
+    }
+
+    #[test]
+    fn the_threads_that_are_meant_are_listed_with_class_and_priority() {
+        let text = matched(&["jackd"]).text();
+        assert_eq!(text, "matched 1 thread:\n        5  FIFO 50     jackd\n");
+        let text = matched(&["process:memcached"]).text();
+        let expect = "matched 2 threads:\n        7  FIFO 50     memcached\n        8  FIFO 50     \
+                      mc-worker of memcached (7)\n";
+        assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn a_name_that_no_thread_has_says_what_it_may_have_meant() {
+        let check = |name: &str, expect: &str| {
+            assert_eq!(matched(&[name]).hints(), expect, "{name}");
+        };
+        check("jackd", "");
+        check(
+            "rtscope-none",
+            "no task is called rtscope-none now; waiting for one (ps -eLo tid,rtprio,comm)\n",
+        );
+        check(
+            "memcached",
+            "process memcached (7) has threads of other names that are not watched, 1 of them \
+             (mc-worker): --process memcached watches all\n",
+        );
+        check(
+            "ros2_control_node",
+            "no thread is called ros2_control_node; process ros2_control_node (9) has the threads \
+             ctrl_loop: --process ros2_control_node watches all\n",
+        );
+        check(
+            "process:rtscope-none",
+            "no process is called rtscope-none now; waiting for one\n",
+        );
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_program_and_its_script_whatever_its_threads_are_called() {
+        let check = |name: &str, expect: &[i32]| {
+            let found = matched(&[&format!("process:{name}")]).by_program();
+            let expect: Vec<_> = expect
+                .iter()
+                .map(|pid| TaskPattern::Pid(Tid(*pid)))
+                .collect();
+            assert_eq!(found, expect, "{name}");
+        };
+        check("ros2_control_node", &[9]);
+        check("load.py", &[11]);
+        check("load*", &[11]);
+        // The kernel knows these by the name of their first thread.
+        check("jackd", &[]);
+        check("python3", &[]);
+        check("ros2_control_nope", &[]);
+    }
+
+    #[test]
+    fn the_class_is_read_behind_any_name() {
+        let line = |policy: u32, rt: u32, nice: i32| {
+            let zeros = "0 ".repeat(20);
+            format!("5 (a) b (c) S 1 5 5 0 -1 64 0 0 0 0 0 0 0 0 20 {nice} {zeros}{rt} {policy} 0")
+        };
+        let check = |policy, rt, nice, expect: &str| {
+            let found = class_of(&line(policy, rt, nice)).map(|(_, class, _)| class);
+            assert_eq!(found.as_deref(), Some(expect));
+        };
+        check(1, 50, 0, "FIFO 50");
+        check(2, 3, 0, "RR 3");
+        check(0, 0, -5, "nice -5");
+        check(6, 0, 0, "DEADLINE");
+        assert!(class_of("5 (a").is_none());
+    }
+}

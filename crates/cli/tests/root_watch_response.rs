@@ -1,0 +1,103 @@
+//! A loop that is late by its own work and knows it: each of its misses is told, whatever the rate.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+
+const NAME: &str = "response-loop";
+const LONG_NS: i64 = 12_000_000;
+const LIMIT: &str = "10ms";
+
+fn now_ns() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Six long activations among short ones: when each began and ended, by its own clock.
+fn misses() -> Vec<(i64, i64)> {
+    let work = || {
+        let mut misses = Vec::new();
+        for cycle in 1..=30 {
+            std::thread::sleep(Duration::from_millis(2));
+            let begin_ns = now_ns();
+            let is_long = cycle % 5 == 0;
+            while is_long && now_ns() < begin_ns + LONG_NS {}
+            if is_long {
+                misses.push((begin_ns, now_ns()));
+            }
+        }
+        // The last one ends with a sleep, too.
+        std::thread::sleep(Duration::from_millis(2));
+        misses
+    };
+    let thread = std::thread::Builder::new().name(NAME.to_owned());
+    let thread = thread.spawn(work).expect("a thread");
+    thread.join().expect("it ends")
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    let json = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    text.lines().map(json).collect()
+}
+
+#[test]
+fn each_miss_that_a_loop_counts_is_a_line_and_the_rate_limits_snapshots_only() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = folder.path().join("snapshots");
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args([
+            "watch", "--json", "--task", NAME, "--over", LIMIT, "--rate", "1/h", "-o",
+        ])
+        .arg(&snapshots)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("rtscope starts");
+    let stderr = BufReader::new(watch.stderr.take().expect("piped"));
+    let mut said = stderr.lines().map_while(Result::ok);
+    let absent = said.next().unwrap_or_default();
+    assert!(
+        absent.starts_with("no task is called response-loop now"),
+        "{absent}"
+    );
+    assert!(said.any(|line| line.starts_with("watching")), "it is armed");
+    std::thread::spawn(move || said.count());
+    let misses = misses();
+    let pid = rustix::process::Pid::from_raw(watch.id() as i32).expect("an id");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+    let output = watch.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let log = std::fs::read_to_string(snapshots.join("late.ndjson")).expect("the log");
+    let mut log = lines(&log);
+    log.sort_by_key(|line| line["end_ns"].as_i64());
+    for (begin_ns, end_ns) in &misses {
+        let is_it = |line: &&Value| {
+            line["origin_ns"].as_i64() <= Some(*begin_ns)
+                && line["end_ns"].as_i64() >= Some(*end_ns)
+        };
+        assert_eq!(
+            log.iter().filter(is_it).count(),
+            1,
+            "{begin_ns} to {end_ns}: {log:#?}"
+        );
+    }
+    // The first, and whichever was worse than all before.
+    let mut worst_ns = None;
+    for line in &log {
+        let is_worst = line["latency_ns"].as_i64() > worst_ns;
+        assert_eq!(is_worst, !line["snapshot"].is_null(), "{log:#?}");
+        worst_ns = worst_ns.max(line["latency_ns"].as_i64());
+    }
+    let end = lines(&String::from_utf8_lossy(&output.stdout))
+        .pop()
+        .expect("an end");
+    let counts = end["causes"].as_array().expect("causes").iter();
+    let counts = counts.filter_map(|cause| cause["count"].as_u64());
+    assert_eq!(counts.sum::<u64>(), log.len() as u64, "{end}");
+    assert_eq!(end["until"], "block", "{end}");
+}

@@ -1,0 +1,142 @@
+//! Where activations end: at the switch-in, or where the work is done.
+//!
+//! A task sleeps inside its work (uninterruptibly: a lock of the kernel, a page, a device), or it
+//! has done its work and waits for the next. A task of which no begin was seen is judged by its
+//! waits.
+
+use super::build::Builder;
+use super::candidates::End;
+use super::chain::{NewNode, NodeId};
+use super::tasks::{Run, TaskIndex, TaskState};
+use crate::StepKind;
+use crate::query::Until;
+use kernel_state::Pause;
+
+/// A task's present activation, as far as its chain does not say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    /// It sleeps, or is woken from a sleep, in the middle of its work.
+    pub inside: bool,
+    /// It began with the making of the task, which is nobody's deadline.
+    pub forked: bool,
+    /// For how long it has run.
+    pub own_ns: i64,
+    /// Since when it runs.
+    since_ns: i64,
+    /// Where it was put off, when no begin of its activation was seen.
+    put_off: Option<(u32, i64)>,
+}
+
+impl TaskState {
+    /// The chain that a task goes on with when it leaves the CPU: its own while it is in its work.
+    pub(super) fn leave_chain(&mut self, next: NodeId) {
+        if !self.work.inside {
+            self.chain = next;
+        }
+    }
+}
+
+impl Builder {
+    /// Whether a task is in an activation that is judged to its end.
+    pub(super) fn is_judged_to_its_end(&self, state: &TaskState) -> bool {
+        let is_wanted = || {
+            let version = self.tasks.version(state.version);
+            version.is_some_and(|version| version.wanted)
+        };
+        self.until == Until::Block && !state.chain.is_none() && is_wanted()
+    }
+
+    /// `task` leaves its CPU, of which it is not told yet.
+    pub(super) fn work_pauses(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, pause: Pause) {
+        if self.until == Until::SwitchIn {
+            return;
+        }
+        let state = &mut self.tasks.states[task.0 as usize];
+        if state.run == Run::On(cpu) {
+            state.work.own_ns += now_ns - state.work.since_ns;
+        }
+        let state = &self.tasks.states[task.0 as usize];
+        let is_judged = self.is_judged_to_its_end(state);
+        let wanted = self.tasks.version(state.version);
+        let wanted = wanted.is_some_and(|version| version.wanted);
+        let (chain, forked) = (state.chain, state.work.forked);
+        match pause {
+            Pause::PutOff if wanted && (chain.is_none() || forked) => {
+                self.tasks.state(task).work.put_off = Some((cpu, now_ns));
+            }
+            Pause::PutOff => {}
+            Pause::Inside => self.tasks.state(task).work.inside = is_judged,
+            // Whoever ends after its work has done it too.
+            Pause::Done | Pause::Gone if is_judged && !forked => {
+                self.candidate(cpu, now_ns, task, End::Blocked);
+            }
+            // Its begin was not seen.
+            Pause::Done if wanted && !forked => self.basis.unjudged += 1,
+            Pause::Done | Pause::Gone => {}
+        }
+        if matches!(pause, Pause::Done | Pause::Gone) {
+            self.tasks.state(task).work = Work::default();
+        }
+    }
+
+    /// `task` comes on a CPU; whether its activation goes on.
+    pub(super) fn work_resumes(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        task: TaskIndex,
+        was: Run,
+    ) -> bool {
+        let state = self.tasks.state(task);
+        state.work.since_ns = now_ns;
+        let goes_on = std::mem::take(&mut state.work.inside);
+        if let (Run::Preempted, Some(put_off)) = (was, state.work.put_off.take()) {
+            self.was_put_off(put_off, (cpu, now_ns), task);
+        }
+        goes_on
+    }
+
+    /// `task` comes on a CPU for the first time since its wake-up.
+    pub(super) fn comes_on_cpu(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
+        let work = &mut self.tasks.state(task).work;
+        work.own_ns = 0;
+        if self.until == Until::SwitchIn || work.forked {
+            self.candidate(cpu, now_ns, task, end);
+        }
+    }
+
+    /// A task whose begin nobody saw waited for a CPU.
+    fn was_put_off(&mut self, from: (u32, i64), until: (u32, i64), task: TaskIndex) {
+        let version = self.tasks.states[task.0 as usize].version;
+        let id = self.tasks.version(version);
+        let step = NewNode {
+            time_ns: from.1,
+            kind: StepKind::Preempted,
+            cpu: from.0,
+            id: id.map_or(0, |version| version.tid.0),
+            version,
+        };
+        let state = self.tasks.state(task);
+        let (own_ns, chain) = (std::mem::take(&mut state.work.own_ns), state.chain);
+        state.chain = self.arena.add(NodeId::NONE, step);
+        self.candidate(until.0, until.1, task, End::Seen);
+        let state = self.tasks.state(task);
+        (state.chain, state.work.own_ns) = (chain, own_ns);
+    }
+
+    /// The trace ends while `task` is in its work, if it is.
+    pub(super) fn work_goes_on(&mut self, end_ns: i64, task: TaskIndex) {
+        let state = &self.tasks.states[task.0 as usize];
+        let is_open = matches!(state.run, Run::On(_) | Run::Preempted) || state.work.inside;
+        let is_open = is_open && !state.work.forked && self.is_judged_to_its_end(state);
+        if !is_open {
+            return;
+        }
+        let cpu = state.log.last().map_or(0, |moment| moment.cpu);
+        if let Run::On(_) = state.run {
+            let ran_ns = end_ns - state.work.since_ns;
+            self.tasks.state(task).work.own_ns += ran_ns;
+        }
+        self.candidate(cpu, end_ns, task, End::Open);
+    }
+}

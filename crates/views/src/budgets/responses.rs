@@ -1,0 +1,119 @@
+//! Activations of threads from their wake-up to the end of their work, for budgets of both.
+
+use std::collections::HashMap;
+
+use kernel_state::{Change, Pause, ProcId};
+
+/// An activation that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    woken_ns: i64,
+    /// For how long its thread ran.
+    own_ns: i64,
+    /// Since when it runs.
+    since_ns: Option<i64>,
+    /// Events were lost in it.
+    lossy: bool,
+}
+
+/// One that is over, or that the trace's end leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Response {
+    pub process: ProcId,
+    pub woken_ns: i64,
+    pub own_ns: i64,
+    pub lossy: bool,
+}
+
+/// What became of a thread's activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It is over.
+    Known(Response),
+    /// So is one whose wake-up was not seen.
+    Unseen(ProcId),
+}
+
+/// Follows all threads.
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    open: HashMap<ProcId, Open>,
+}
+
+impl Responses {
+    /// Takes a change at `now_ns`; an activation that it ended.
+    pub fn change(&mut self, now_ns: i64, change: &Change<'_>) -> Option<Ended> {
+        match *change {
+            Change::Switch { prev, pause, .. } => return self.leaves(now_ns, prev, pause),
+            Change::ScheduledIn {
+                process,
+                at_ns,
+                woken_ns,
+                lossy,
+                ..
+            } => self.comes(process, at_ns, woken_ns, lossy),
+            Change::Unknown { process, .. } => {
+                if let Some(open) = self.open.get_mut(&process) {
+                    open.lossy = true;
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn leaves(&mut self, now_ns: i64, process: ProcId, pause: Pause) -> Option<Ended> {
+        if let Some(open) = self.open.get_mut(&process) {
+            let ran_ns = open.since_ns.take().map(|since_ns| now_ns - since_ns);
+            open.own_ns += ran_ns.unwrap_or(0);
+        }
+        match pause {
+            Pause::PutOff | Pause::Inside => None,
+            Pause::Done | Pause::Gone => {
+                let ended = self.open.remove(&process);
+                let known = ended.map(|open| Ended::Known(open.response(process)));
+                // The end of a thread whose begin was not seen is no end of work.
+                known.or((pause == Pause::Done).then_some(Ended::Unseen(process)))
+            }
+        }
+    }
+
+    fn comes(&mut self, process: ProcId, at_ns: i64, woken_ns: Option<i64>, lossy: bool) {
+        let begun = woken_ns.map(|woken_ns| Open {
+            woken_ns,
+            own_ns: 0,
+            since_ns: None,
+            lossy: false,
+        });
+        // A wake-up inside its work is not its begin.
+        let open = match begun {
+            Some(begun) => self.open.entry(process).or_insert(begun),
+            None => match self.open.get_mut(&process) {
+                Some(open) => open,
+                None => return,
+            },
+        };
+        open.lossy |= lossy;
+        open.since_ns = Some(at_ns);
+    }
+
+    /// Those that are under way at `now_ns`.
+    pub fn under_way(&self, now_ns: i64) -> impl Iterator<Item = Response> {
+        self.open.iter().map(move |(process, open)| {
+            let mut open = *open;
+            open.own_ns += open.since_ns.map_or(0, |since_ns| now_ns - since_ns);
+            open.response(*process)
+        })
+    }
+}
+
+impl Open {
+    fn response(self, process: ProcId) -> Response {
+        Response {
+            process,
+            woken_ns: self.woken_ns,
+            own_ns: self.own_ns,
+            lossy: self.lossy,
+        }
+    }
+}
