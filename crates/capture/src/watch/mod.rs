@@ -156,9 +156,7 @@ pub fn run(
         .as_ref()
         .map(|flight| Folder::prepare(&flight.output));
     let _folder = folder.transpose()?;
-    let measured = options.watch.cpus.clone();
-    let measured = measured.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
-    let cpus = housekeeping::cpus(&facts.machine, Some(&measured));
+    let cpus = own_cpus(options, facts);
     housekeeping::pin(&cpus);
     let flight = options.flight.as_ref();
     let user = flight.and_then(|flight| flight.user.as_ref());
@@ -216,6 +214,13 @@ pub fn run(
         hits: session.hits,
         ..status
     })
+}
+
+/// Where our own threads run: away from the CPUs that are watched.
+fn own_cpus(options: &WatchOptions, facts: &Facts) -> Vec<Cpu> {
+    let watched = options.watch.cpus.clone();
+    let watched = watched.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
+    housekeeping::cpus(&facts.machine, Some(&watched))
 }
 
 /// The applications' rings keep their newest events from now on.
