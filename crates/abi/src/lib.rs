@@ -13,6 +13,7 @@ mod hit;
 pub mod numbers;
 pub mod raw;
 pub mod rings;
+pub mod trackers;
 
 /// The version of the layout of `bpf/event.h`, raised with every change of a record.
 pub const VERSION: u32 = raw::ABI_VERSION;

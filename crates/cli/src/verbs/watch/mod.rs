@@ -16,11 +16,16 @@ use crate::options::WatchOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
 
+pub(super) use config::nobody;
 pub use config::session;
+pub(super) use exec::Running;
 pub use observer::{Observer, hit_value};
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
+    if !typed.tracker.is_empty() {
+        return super::trackers::run(typed, paint);
+    }
     let facts = facts::gather();
     let options = WatchOptions::new(typed, &facts.machine.cpus_online)?;
     facts.require(Verb::Watch)?;
@@ -29,7 +34,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         facts.require(Verb::Record)?;
     }
     let session = session(&options)?;
-    for pattern in config::nobody(&options.target) {
+    for pattern in nobody(&options.target) {
         eprintln!("no task is called {pattern} now; waiting for one (ps -eLo tid,rtprio,comm)");
     }
     signals::take_over()?;
