@@ -82,21 +82,16 @@ int BPF_PROG(block_rq_merge, struct request *request)
 	return 0;
 }
 
-// Issued again after the driver gave it back, it is on the device since the last time.
+// Issued again after the driver gave it back, it was in the queue until the last time.
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_rq_issue, struct request *request)
 {
-	rts_u64 address = (rts_u64)request, now_ns = bpf_ktime_get_ns();
+	rts_u64 address = (rts_u64)request;
 	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &address);
-	struct rts_tracked tracked;
 
 	if (!open)
 		return 0;
-	if (!open->issued_ns) {
-		tracked = open->tracked;
-		measured(&tracked, tracked.begin_ns, now_ns, QUEUE);
-	}
-	open->issued_ns = now_ns;
+	open->issued_ns = bpf_ktime_get_ns();
 	open->tracked.series = DEVICE;
 	return 0;
 }
@@ -105,7 +100,7 @@ int BPF_PROG(block_rq_issue, struct request *request)
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *request, rts_u8 error, unsigned int bytes)
 {
-	rts_u64 address = (rts_u64)request;
+	rts_u64 address = (rts_u64)request, now_ns = bpf_ktime_get_ns();
 	struct rts_tracker_open *open;
 	struct rts_tracked tracked;
 	rts_u64 issued_ns;
@@ -118,9 +113,11 @@ int BPF_PROG(block_rq_complete, struct request *request, rts_u8 error, unsigned 
 	tracked = open->tracked;
 	issued_ns = open->issued_ns;
 	bpf_map_delete_elem(&tracker_open, &address);
-	if (issued_ns)
-		measured(&tracked, issued_ns, bpf_ktime_get_ns(), DEVICE);
-	else
+	if (!issued_ns) {
 		TRACKER_LOSS(unpaired);
+		return 0;
+	}
+	measured(&tracked, tracked.begin_ns, issued_ns, QUEUE);
+	measured(&tracked, issued_ns, now_ns, DEVICE);
 	return 0;
 }

@@ -23,7 +23,7 @@ static __always_inline int begins(rts_s64 irq)
 	struct handler *handler = LOOKUP(tracker_handlers, 0);
 
 	if (!handler || !filter_cpu() || !tracker_only(irq) ||
-	    !tracker_wants_task(bpf_get_current_task_btf()))
+	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	if (handler->begin_ns)
 		TRACKER_LOSS(unpaired);

@@ -56,7 +56,7 @@ int BPF_PROG(softirq_entry, unsigned int number)
 	vector->raised_ns = 0;
 	vector->begin_ns = 0;
 	if (!filter_cpu() || !tracker_only(number) ||
-	    !tracker_wants_task(bpf_get_current_task_btf()))
+	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	vector->begin_ns = bpf_ktime_get_ns();
 	if (!raised_ns) {

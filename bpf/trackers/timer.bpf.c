@@ -55,7 +55,7 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	struct function *outer = LOOKUP(tracker_functions, 0), *function;
 
 	if (!outer || !filter_cpu() || !tracker_only(key) ||
-	    !tracker_wants_task(bpf_get_current_task_btf()))
+	    !tracker_wants_interrupted(bpf_get_current_task_btf()))
 		return 0;
 	function = outer->begin_ns ? LOOKUP(tracker_functions, 1) : outer;
 	if (!function)
@@ -66,7 +66,8 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	late = hrtimer_late_slot(timer);
 	if (late && *late == hrtimer_arming(timer, expiry_ns))
 		return 0;
-	return measured(ctx, expiry_ns, now_ns, key, LATE);
+	// With slack a timer may run before the last moment that it allows: then it is not late.
+	return measured(ctx, expiry_ns < now_ns ? expiry_ns : now_ns, now_ns, key, LATE);
 }
 
 // Its function may have freed the timer: only the address is looked at.

@@ -110,20 +110,25 @@ static __always_inline struct tracker_task *tracker_task(struct task_struct *tas
 	return bpf_task_storage_get(&tracker_tasks, task, 0, 0);
 }
 
-// Whether this task's intervals are measured, as the chain's targets are chosen.
-static __always_inline bool tracker_wants(const struct tracker_task *state,
+static __always_inline bool tracker_is_named(const struct tracker_task *state,
 		struct task_struct *task)
 {
 	bool real_time = task->prio < PRIO_FAIR_MIN && !state->passes;
 
-	if (task->tgid == tracker_tgid || task->prio > config.prio_max)
-		return false;
-	if (config.target_kind == RTS_TARGET_ALL)
-		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
 		return real_time;
 	return state->target || (config.real_time && real_time) ||
 	       (config.prios_length && filter_prio(task->prio));
+}
+
+// Whether this task's intervals are measured, as the chain's targets are chosen; the watch's own
+// are only where its name was asked for.
+static __always_inline bool tracker_wants(const struct tracker_task *state,
+		struct task_struct *task)
+{
+	if (task->prio > config.prio_max || (task->tgid == tracker_tgid && !state->target))
+		return false;
+	return config.target_kind == RTS_TARGET_ALL || tracker_is_named(state, task);
 }
 
 // Of a task whose storage is not at hand: every task needs none.
@@ -137,6 +142,14 @@ static __always_inline bool tracker_wants_task(struct task_struct *task)
 		return false;
 	state = tracker_task(task);
 	return state && tracker_wants(state, task);
+}
+
+// Of a task that is interrupted: an interrupt is one whomever it interrupts, the watch too.
+static __always_inline bool tracker_wants_interrupted(struct task_struct *task)
+{
+	if (config.target_kind == RTS_TARGET_ALL)
+		return task->prio <= config.prio_max;
+	return tracker_wants_task(task);
 }
 
 static __always_inline bool tracker_only(rts_u64 key)

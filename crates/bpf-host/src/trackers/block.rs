@@ -20,6 +20,7 @@ pub(super) const TRACKER: Tracker = Tracker {
             "CONFIG_BLOCK=y and a kernel from 6.5 on",
         ),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'rtscope record' and 'rtscope report iolatencystats' find it in a recording",
     object: object!("block"),

@@ -17,6 +17,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("sys_exit", CALLS),
         hook("sched_waking", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'strace -T -e futex -p PID' shows it, and stops the task at each call",
     object: object!("futex"),

@@ -16,6 +16,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("irq_handler_entry", SCHEDULER),
         hook("irq_handler_exit", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'rtscope record' and 'rtscope report irqstats' find it in a recording",
     object: object!("irq"),

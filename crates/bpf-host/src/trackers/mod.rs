@@ -6,8 +6,10 @@ mod calls;
 mod futex;
 mod irq;
 mod offcpu;
+mod pagefault;
 mod running;
 mod softirq;
+mod software;
 mod statistics;
 mod syscall;
 mod timer;
@@ -26,6 +28,7 @@ pub const TRACKERS: &[&Tracker] = &[
     &offcpu::TRACKER,
     &syscall::TRACKER,
     &futex::TRACKER,
+    &pagefault::TRACKER,
     &irq::TRACKER,
     &softirq::TRACKER,
     &timer::TRACKER,
@@ -61,6 +64,8 @@ pub enum DetailKind {
     Result,
     /// The first sector.
     Sector,
+    /// An address of the task's.
+    Address,
     /// A task's tid, and what that task is.
     Tid(&'static str),
 }
@@ -108,6 +113,8 @@ pub struct Tracker {
     pub stays_on_its_cpu: bool,
     /// Without these there is no such tracker. Its other programs are attached where they can be.
     pub hooks: &'static [Hook],
+    /// Programs that run at software events of the kernel, with the events' numbers.
+    pub software_events: &'static [(&'static str, u64)],
     /// Programs that are needed for stacks alone.
     pub for_stacks: &'static [&'static str],
     /// Where the answer still comes from when a hook is missing.

@@ -16,6 +16,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("sched_switch", SCHEDULER),
         hook("sched_waking", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'rtscope record' and 'rtscope diagnose' find it in a recording",
     object: object!("offcpu"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
@@ -11,7 +12,7 @@ use event::{Error, ErrorKind, Instant, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder};
 
 use super::statistics::{self, KeySum, TrackerStatistics};
-use super::{OpenIn, Tracker};
+use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::object;
@@ -50,6 +51,7 @@ pub struct TrackerConfig {
 pub struct TrackerWatch {
     // Dropped in this order: the programs are detached before their maps go.
     _links: Vec<Link>,
+    resolve: Link,
     check_open: Option<Link>,
     ring: RingBuffer<'static>,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -58,6 +60,7 @@ pub struct TrackerWatch {
     waiting_ns: u64,
     /// What was reported open, by address: when it began.
     reported: HashMap<Vec<u8>, u64>,
+    storage_failures_seen: AtomicU64,
     _statistics: Option<RunTimeStatistics>,
 }
 
@@ -90,13 +93,15 @@ impl TrackerWatch {
             RESOLVE => true,
             CHECK_OPEN => raw.waiting_ns > 0,
             _ if tracker.for_stacks.contains(&program) => config.stacks && present(program),
+            _ if is_at_software_event(tracker, program) => true,
             _ => present(program),
         })?;
         let (ring, received) = open_ring(&object)?;
-        let links = attach(&object)?;
+        let (links, resolve) = attach(tracker, &object)?;
         let looks = raw.waiting_ns > 0 && tracker.open == OpenIn::Tasks;
         Ok(TrackerWatch {
             _links: links,
+            resolve,
             check_open: looks
                 .then(|| attach_iterator(&object, CHECK_OPEN))
                 .transpose()?,
@@ -106,6 +111,7 @@ impl TrackerWatch {
             tracker,
             waiting_ns: raw.waiting_ns,
             reported: HashMap::new(),
+            storage_failures_seen: AtomicU64::new(0),
             _statistics: RunTimeStatistics::enable().ok(),
         })
     }
@@ -175,13 +181,19 @@ impl TrackerWatch {
         Ok(hits)
     }
 
-    /// What was counted since the start.
+    /// What was counted since the start. Tasks that were born when the kernel had no storage for
+    /// them get it now.
     ///
     /// # Errors
     /// When the kernel refuses to read the counters.
     pub fn statistics(&self) -> Result<TrackerStatistics> {
-        let recursion = recursion_misses(&self.object);
-        TrackerStatistics::read(&self.object, self.tracker.series.len(), recursion)
+        let (series, recursion) = (self.tracker.series.len(), recursion_misses(&self.object));
+        let statistics = TrackerStatistics::read(&self.object, series, recursion)?;
+        let failures = statistics.losses.storage_failures;
+        if self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
+            run_iterator(&self.resolve)?;
+        }
+        Ok(statistics)
     }
 
     /// The sums by key, those with the longest intervals first.
@@ -196,6 +208,11 @@ impl TrackerWatch {
     pub fn costs(&self) -> Vec<ProgramCost> {
         program_costs(&self.object)
     }
+}
+
+fn is_at_software_event(tracker: &Tracker, program: &str) -> bool {
+    let mut programs = tracker.software_events.iter();
+    programs.any(|(name, _)| *name == program)
 }
 
 fn no_time_out(tracker: &Tracker) -> Error {
@@ -260,23 +277,26 @@ fn open_ring(object: &Object) -> Result<(RingBuffer<'static>, Received)> {
 
 /// Newcomers first, then those who are there, so that no task is seen before it is known; ends
 /// before beginnings, so that nothing stays open.
-fn attach(object: &Object) -> Result<Vec<Link>> {
+fn attach(tracker: &Tracker, object: &Object) -> Result<(Vec<Link>, Link)> {
     let knows = |program: &str| KNOW_TASKS.contains(&program);
     let ends = |program: &str| program.ends_with("_exit") || program.ends_with("_end");
     let mut links = object::attach(object, knows)?;
-    resolve_all(object)?;
+    let resolve = attach_iterator(object, RESOLVE)?;
+    resolve_all(object, &resolve)?;
     links.extend(object::attach(object, ends)?);
+    for (program, event) in tracker.software_events {
+        links.extend(software::attach(object, program, *event)?);
+    }
     let others = |program: &str| !knows(program) && !ends(program);
     links.extend(object::attach(object, others)?);
-    Ok(links)
+    Ok((links, resolve))
 }
 
 /// The kernel takes storage from a small reserve that it refills behind our back, so that one pass
 /// may not be enough.
-fn resolve_all(object: &Object) -> Result<()> {
+fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
     const PASSES: u32 = 100;
     const REFILL: std::time::Duration = std::time::Duration::from_millis(1);
-    let link = attach_iterator(object, RESOLVE)?;
     let failures = || {
         let losses = object::per_cpu::<abi::trackers::RawLosses>(object, "tracker_losses", 0)?;
         Ok::<u64, Error>(losses.iter().map(|one| one.storage_failures).sum())
@@ -284,7 +304,7 @@ fn resolve_all(object: &Object) -> Result<()> {
     let mut passes = 0..PASSES;
     loop {
         let before = failures()?;
-        run_iterator(&link)?;
+        run_iterator(resolve)?;
         if failures()? == before {
             break;
         }

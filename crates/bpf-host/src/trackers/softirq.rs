@@ -17,6 +17,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("softirq_entry", SCHEDULER),
         hook("softirq_exit", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'rtscope record' and 'rtscope report irqstats' find it in a recording",
     object: object!("softirq"),

@@ -13,6 +13,7 @@ pub(super) const TRACKER: Tracker = Tracker {
     open: OpenIn::Tasks,
     stays_on_its_cpu: false,
     hooks: &[hook("sys_enter", CALLS), hook("sys_exit", CALLS)],
+    software_events: &[],
     for_stacks: &["sched_switch"],
     below: "'strace -T -p PID' shows it, and stops the task at each call",
     object: object!("syscall"),

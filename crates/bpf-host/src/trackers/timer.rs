@@ -17,6 +17,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("hrtimer_expire_entry", SCHEDULER),
         hook("hrtimer_expire_exit", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "'rtscope measure cyclic' measures timers of its own",
     object: object!("timer"),

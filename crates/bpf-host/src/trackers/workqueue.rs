@@ -17,6 +17,7 @@ pub(super) const TRACKER: Tracker = Tracker {
         hook("workqueue_execute_start", SCHEDULER),
         hook("workqueue_execute_end", SCHEDULER),
     ],
+    software_events: &[],
     for_stacks: &[],
     below: "nothing else here has it",
     object: object!("workqueue"),

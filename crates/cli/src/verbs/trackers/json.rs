@@ -45,6 +45,7 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> Value {
         DetailKind::Result if !tracked.is_open => {
             interval["result"] = (tracked.detail as i64).into()
         }
+        DetailKind::Address => interval["address"] = format!("{:#x}", tracked.detail).into(),
         DetailKind::Sector => interval["sector"] = tracked.detail.into(),
         DetailKind::Tid(what) => interval[what.replace(' ', "_")] = tracked.detail.into(),
         DetailKind::Result | DetailKind::None => {}

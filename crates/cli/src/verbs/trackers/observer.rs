@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{json, text};
 use crate::exit::{print, stdout_error, write_error};
 use crate::live::Live;
-use crate::options::TrackerOptions;
+use crate::options::{Target, TrackerOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
 use crate::verbs::watch::Running;
@@ -18,7 +18,7 @@ use crate::verbs::watch::Running;
 /// Prints what the trackers see.
 pub(super) struct Observer {
     json: bool,
-    hist: bool,
+    extent: text::Extent,
     log: Option<(std::path::PathBuf, File)>,
     exec: Option<String>,
     running: Running,
@@ -39,7 +39,10 @@ impl Observer {
         });
         Ok(Observer {
             json: options.watch.json,
-            hist: options.hist,
+            extent: text::Extent {
+                hist: options.hist,
+                suppressed: options.watch.over.is_some(),
+            },
             log: log.transpose()?,
             exec: options.watch.exec.clone(),
             running: Running::default(),
@@ -62,7 +65,7 @@ impl Observer {
         if self.json {
             return json_line(&line);
         }
-        print(&format!("\n{}", text::end(status, self.hist)))
+        print(&format!("\n{}", text::end(status, self.extent)))
     }
 
     fn numbered(&mut self, mut line: Value) -> Value {
@@ -102,10 +105,16 @@ fn beginning(options: &TrackerOptions) -> String {
         (Some(over), Some(timeout)) => format!("over {over:#}, and still open after {timeout:#}"),
         (None, None) => "that is a new worst".to_owned(),
     };
-    format!(
-        "watching {} for all {when}; Ctrl-C ends it",
-        names.join(", ")
-    )
+    let whom = match &options.watch.target {
+        _ if options.every_task => "every task".to_owned(),
+        Target::RealTime => "every real-time task".to_owned(),
+        Target::Tasks(patterns) => {
+            let patterns: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+            patterns.join(", ")
+        }
+    };
+    let names = names.join(", ");
+    format!("watching {names} of {whom} for all {when}; Ctrl-C ends it")
 }
 
 impl TrackersObserver for Observer {

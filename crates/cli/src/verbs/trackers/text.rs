@@ -66,13 +66,16 @@ pub(super) fn hit(report: &TrackerReport) -> String {
 
 /// `device: vda read took 4.213 ms, dd (tid 7, nice 0), CPU 1, sector 2048`.
 fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
-    let series = tracker.series.get(tracked.series).copied().unwrap_or("?");
     let took = if tracked.is_open {
         "is open for"
     } else {
         "took"
     };
-    let mut parts = vec![format!("{series}: {key} {took} {}", tracked.duration())];
+    let mut parts = vec![format!("{key} {took} {}", tracked.duration())];
+    if tracker.series.len() > 1 {
+        let series = tracker.series.get(tracked.series).unwrap_or(&"?");
+        parts[0] = format!("{series}: {}", parts[0]);
+    }
     if let Some(task) = &tracked.task {
         // A key that is the task names it already.
         let named = key.contains(&format!("(tid {})", task.tid));
@@ -95,6 +98,7 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
         DetailKind::Result if !tracked.is_open => {
             parts.push(format!("returned {}", tracked.detail as i64));
         }
+        DetailKind::Address => parts.push(format!("at {:#x}", tracked.detail)),
         DetailKind::Sector => parts.push(format!("sector {}", tracked.detail)),
         DetailKind::Tid(what) if tracked.detail > 0 => {
             parts.push(format!("{what} tid {}", tracked.detail));
@@ -140,11 +144,20 @@ pub(super) fn live(status: &TrackersStatus) -> String {
     parts.join("  ")
 }
 
+/// What the end says beside the sums.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    /// The histograms.
+    pub(super) hist: bool,
+    /// What was over the threshold and not reported; without one that is everything.
+    pub(super) suppressed: bool,
+}
+
 /// How it ended.
-pub(super) fn end(status: &TrackersStatus, hist: bool) -> String {
+pub(super) fn end(status: &TrackersStatus, extent: Extent) -> String {
     let mut text = String::new();
     for one in &status.trackers {
-        text += &tracker_text(one, hist);
+        text += &tracker_text(one, extent);
         text.push('\n');
     }
     let cost = &status.cost;
@@ -160,7 +173,7 @@ pub(super) fn end(status: &TrackersStatus, hist: bool) -> String {
     text
 }
 
-fn tracker_text(status: &TrackerStatus, hist: bool) -> String {
+fn tracker_text(status: &TrackerStatus, extent: Extent) -> String {
     let tracker = status.tracker;
     let statistics = &status.statistics;
     let mut text = format!(
@@ -168,7 +181,7 @@ fn tracker_text(status: &TrackerStatus, hist: bool) -> String {
         tracker.name, "count", "min", "p50", "p99", "p99.9", "max", "hits"
     );
     for (name, series) in tracker.series.iter().zip(&statistics.series) {
-        text += &series_row(name, series);
+        text += &series_row(name, series, extent.suppressed);
     }
     for (number, series) in statistics.series.iter().enumerate() {
         if let Some(worst) = &series.worst {
@@ -180,7 +193,7 @@ fn tracker_text(status: &TrackerStatus, hist: bool) -> String {
             );
         }
     }
-    if hist {
+    if extent.hist {
         for (name, series) in tracker.series.iter().zip(&statistics.series) {
             text += &histogram(name, series);
         }
@@ -195,11 +208,11 @@ fn tracker_text(status: &TrackerStatus, hist: bool) -> String {
     text
 }
 
-fn series_row(name: &str, series: &SeriesStatistics) -> String {
+fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String {
     let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), short);
     let suppressed = match series.suppressed {
-        0 => String::new(),
-        suppressed => format!(" (and {suppressed} suppressed)"),
+        count @ 1.. if suppressed => format!(" (and {count} suppressed)"),
+        _ => String::new(),
     };
     format!(
         "  {name:<14} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{suppressed}\n",
@@ -311,4 +324,113 @@ pub(super) fn losses(losses: &Losses) -> Vec<Loss> {
             "events left out by the kernel: its program was running there",
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use event::evidence::TaskRef;
+    use event::{Cpu, Instant, Prio};
+
+    use super::*;
+
+    fn tracker(name: &str) -> &'static Tracker {
+        Tracker::find(name).expect("a tracker")
+    }
+
+    fn task(tid: i32, comm: &str) -> Option<TaskRef> {
+        Some(TaskRef {
+            tid: Tid(tid),
+            comm: comm.to_owned(),
+            prio: Prio::from_rt(50),
+        })
+    }
+
+    fn tracked(series: usize, detail: u64, other: Option<TaskRef>) -> Tracked {
+        Tracked {
+            begin: Instant::from_ns(1_000),
+            end: Instant::from_ns(5_001_000),
+            key: 7,
+            group: 0,
+            detail,
+            cpu: Cpu(1),
+            series,
+            is_open: false,
+            task: task(7, "app"),
+            other,
+            label: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_interval_is_told_with_whoever_was_in_it() {
+        let check = |name: &str, tracked: &Tracked, key: &str, expect: &str| {
+            assert_eq!(interval(tracker(name), tracked, key), expect, "{name}");
+        };
+        let result = -110i64 as u64;
+        let call = "futex took 5.000 ms, app (tid 7, rt 50), CPU 1, returned -110";
+        check("syscall", &tracked(0, result, None), "futex", call);
+        let mut open = tracked(0, result, None);
+        open.is_open = true;
+        let call = "futex is open for 5.000 ms, app (tid 7, rt 50), CPU 1";
+        check("syscall", &open, "futex", call);
+        let preempted =
+            "preempted: app (tid 7) took 5.000 ms, rt 50, CPU 1, preempted by hog (tid 8, rt 50)";
+        let key = "app (tid 7)";
+        check("offcpu", &tracked(0, 0, task(8, "hog")), key, preempted);
+        let blocked = "blocked: app (tid 7) took 5.000 ms, rt 50, CPU 1, woken by the idle task";
+        check("offcpu", &tracked(1, 0, task(0, "swapper/1")), key, blocked);
+        let read = "device: vda read took 5.000 ms, app (tid 7, rt 50), CPU 1, sector 2048";
+        check("block", &tracked(1, 2048, None), "vda read", read);
+    }
+
+    #[test]
+    fn a_histogram_has_a_row_for_each_power_of_two_and_shows_what_is_rare() {
+        let mut series = SeriesStatistics::default();
+        let mut buckets = [0; abi::raw::BUCKETS_MAX];
+        // From 16 ns, from 17 ns, and from 128 ns on.
+        buckets[16] = 300;
+        buckets[17] = 100;
+        buckets[64] = 1;
+        series.histogram.add(&buckets);
+        let bar = "█".repeat(40);
+        let expect = format!(
+            "  run, from\n       16 ns       400 {bar}\n       32 ns         0\n       \
+             64 ns         0\n      128 ns         1 █\n"
+        );
+        assert_eq!(histogram("run", &series), expect);
+        assert_eq!(histogram("run", &SeriesStatistics::default()), "");
+    }
+
+    #[test]
+    fn the_list_of_trackers_fits_a_screen_and_says_what_a_kernel_lacks() {
+        let here: Vec<_> = bpf_host::trackers::TRACKERS
+            .iter()
+            .map(|tracker| (*tracker, Some(Vec::new())))
+            .collect();
+        let text = list(&here);
+        assert!(text.lines().count() <= 24, "{text}");
+        assert!(text.lines().all(|line| line.len() < 80), "{text}");
+        assert!(!text.contains("not here"), "{text}");
+        let lacks = [(here[0].0, Some(here[0].0.hooks.to_vec()))];
+        let text = list(&lacks);
+        assert!(
+            text.contains("not here: no tracepoint sched_switch"),
+            "{text}"
+        );
+        assert!(text.contains("CONFIG_"), "{text}");
+    }
+
+    #[test]
+    fn every_loss_is_told_by_its_cause() {
+        let all = Losses {
+            lost: 1,
+            full: 2,
+            unpaired: 3,
+            keys_full: 4,
+            storage_failures: 5,
+            recursion: 6,
+        };
+        let counts: Vec<u64> = losses(&all).iter().map(|loss| loss.count).collect();
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6]);
+    }
 }
