@@ -83,6 +83,6 @@ int BPF_PROG(sched_waking, struct task_struct *wakee)
 	struct tracker_task *state = tracker_task(wakee);
 
 	if (state && state->begin_ns)
-		task_describe(&state->other, bpf_get_current_task_btf());
+		tracker_waker(&state->other);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // The time that a task is off its CPU, preempted and blocked told apart. Other is who took the CPU
-// from it, or who woke it. The stack is its own, where it left the CPU; the other one is the
+// from it, or the task that woke it. The stack is its own, where it left the CPU; the other one is the
 // waker's, taken only where the threshold has passed already.
 
 #define TRACKER_OPEN_IN_TASKS
@@ -68,7 +68,7 @@ int BPF_PROG(sched_waking, struct task_struct *wakee)
 
 	if (!state || !state->begin_ns || state->series == PREEMPTED)
 		return 0;
-	task_describe(&state->other, bpf_get_current_task_btf());
+	tracker_waker(&state->other);
 	if (!tracker_config.stacks || !tracker_is_late(state, bpf_ktime_get_ns()))
 		return 0;
 	kept = bpf_task_storage_get(&tracker_stacks, wakee, 0, 0);

@@ -86,6 +86,7 @@ struct rts_tracker_open {
 // Beside `struct rts_config`, which has the thresholds, the targets and the limits.
 struct rts_tracker_config {
 	rts_u64 only[RTS_ONLY_MAX]; // keys
+	rts_s64 preempt_count_offset; // from this CPU's run queue; 0: unknown
 	rts_u32 only_length;        // 0: any
 	rts_u8 stacks;
 	rts_u8 padding[3];

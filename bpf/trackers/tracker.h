@@ -162,10 +162,45 @@ static __always_inline bool tracker_only(rts_u64 key)
 	return false;
 }
 
+// NMIs, hard interrupts and a softirq being served (include/linux/preempt.h).
+#define IN_INTERRUPT 0xff0100
+
+struct rq;
+struct cfs_rq___with_rq {
+	struct rq *rq;
+} RELOCATED;
+
+// Whether the current task does what happens here itself, and is not just interrupted by it. The
+// CPU's count of that lies at a known distance from its run queue, which the task points at; where
+// nobody knows the distance, no task is accused.
+static __always_inline bool tracker_is_by_task(void)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	rts_u32 count = IN_INTERRUPT;
+	rts_u64 queue;
+
+	if (!tracker_config.preempt_count_offset ||
+	    !bpf_core_field_exists(((struct cfs_rq___with_rq *)0)->rq))
+		return false;
+	queue = (rts_u64)BPF_CORE_READ((struct cfs_rq___with_rq *)current->se.cfs_rq, rq);
+	bpf_probe_read_kernel(&count, sizeof(count),
+			(const void *)(queue + tracker_config.preempt_count_offset));
+	return !(count & IN_INTERRUPT);
+}
+
 static __always_inline void tracker_nobody(struct rts_task *task)
 {
 	__builtin_memset(task, 0, sizeof(*task));
 	task->tid = -1;
+}
+
+// Who wakes somebody here: an interrupt is nobody.
+static __always_inline void tracker_waker(struct rts_task *waker)
+{
+	if (tracker_is_by_task())
+		task_describe(waker, bpf_get_current_task_btf());
+	else
+		tracker_nobody(waker);
 }
 
 // An interval that ends here and now, with nobody in it yet.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // From a task's wake-up to the moment at which it runs. Other is who had the CPU until then; detail
-// is the waker's tid. What a preempted task waits for is no wake-up: `offcpu` has it.
+// is the waker's tid, 0 for an interrupt. What a preempted task waits for is no wake-up: `offcpu` has it.
 
 #define TRACKER_OPEN_IN_TASKS
 #include "tasks.h"
@@ -13,7 +13,7 @@ static __always_inline int wakes(struct task_struct *wakee)
 	if (!state || !tracker_wants(state, wakee))
 		return 0;
 	state->key = wakee->pid;
-	state->detail = bpf_get_current_task_btf()->pid;
+	state->detail = tracker_is_by_task() ? bpf_get_current_task_btf()->pid : 0;
 	state->reported = 0;
 	state->begin_ns = bpf_ktime_get_ns();
 	return 0;

@@ -97,6 +97,7 @@ pub struct RawOpen {
 #[derive(Clone, Copy, Debug)]
 pub struct RawConfig {
     pub only: [u64; ONLY_MAX],
+    pub preempt_count_offset: i64,
     pub only_length: u32,
     pub stacks: u8,
     pub padding: [u8; 3],

@@ -49,7 +49,7 @@ fn claims() -> Claims {
         claims,
         RawConfig,
         "rts_tracker_config",
-        [only, only_length, stacks, padding]
+        [only, preempt_count_offset, only_length, stacks, padding]
     );
     for (name, value) in [
         ("RTS_SERIES_MAX", SERIES_MAX),

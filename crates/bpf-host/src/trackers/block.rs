@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "block",
     help: "how long a request to a disk is in the queue, and on the device",
     series: &["queue", "device"],
     whose: "the task that submits it",
-    other: "",
+    other: &[],
     key: KeyKind::Disk,
     detail: DetailKind::Sector,
     open: OpenIn::Table,

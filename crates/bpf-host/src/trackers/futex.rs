@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "futex",
     help: "how long a task waits on a futex: on a mutex, or for something else",
     series: &["mutex", "other futex"],
     whose: "the task that waits",
-    other: "woken by",
+    other: &["woken by", "woken by"],
     key: KeyKind::Address,
     detail: DetailKind::Tid("owned at first by"),
     open: OpenIn::Tasks,

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "irq",
     help: "how long the handler of a hard interrupt runs",
     series: &["handler"],
     whose: "the task that is interrupted",
-    other: "",
+    other: &[],
     key: KeyKind::Irq,
     detail: DetailKind::None,
     open: OpenIn::Nowhere,

@@ -23,7 +23,7 @@ pub use statistics::{KeySum, Losses, SeriesStatistics, TrackerStatistics};
 use event::{Error, ErrorKind, Result};
 
 /// Every tracker, in the order in which people meet them.
-pub const TRACKERS: &[&Tracker] = &[
+pub static TRACKERS: &[&Tracker] = &[
     &wakeup::TRACKER,
     &offcpu::TRACKER,
     &syscall::TRACKER,
@@ -101,8 +101,9 @@ pub struct Tracker {
     pub series: &'static [&'static str],
     /// Whose the intervals are: what `--task` chooses by.
     pub whose: &'static str,
-    /// What the other one of an interval did, in words that go before a name.
-    pub other: &'static str,
+    /// What the other one of an interval did, in words that go before a name, by series; empty when
+    /// there is no other one.
+    pub other: &'static [&'static str],
     /// What its keys number.
     pub key: KeyKind,
     /// What the number beside an interval is.
@@ -205,10 +206,14 @@ mod tests {
     #[test]
     fn every_tracker_is_told_apart_and_described_on_a_line_of_a_screen() {
         for tracker in TRACKERS {
-            assert!(std::ptr::eq(
-                Tracker::find(tracker.name).expect("itself"),
-                *tracker
-            ));
+            let found = Tracker::find(tracker.name).expect("itself");
+            assert!(std::ptr::eq(found, *tracker), "{}", tracker.name);
+            let others = tracker.other.len();
+            assert!(
+                [0, tracker.series.len()].contains(&others),
+                "{}",
+                tracker.name
+            );
             let line = format!("  {:<10} {}", tracker.name, tracker.help);
             assert!(line.len() <= 79, "{line}");
             assert!((1..=abi::trackers::SERIES_MAX).contains(&tracker.series.len()));

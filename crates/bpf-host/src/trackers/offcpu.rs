@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "offcpu",
     help: "how long a task is off its CPU: preempted, blocked, blocked on I/O",
     series: &["preempted", "blocked", "blocked on I/O"],
     whose: "the task that is off its CPU",
-    other: "preempted or woken by",
+    other: &["preempted by", "woken by", "woken by"],
     key: KeyKind::Task,
     detail: DetailKind::None,
     open: OpenIn::Tasks,

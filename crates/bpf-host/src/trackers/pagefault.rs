@@ -6,12 +6,12 @@ use super::*;
 const MINOR_FAULTS: u64 = 5;
 const MAJOR_FAULTS: u64 = 6;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "pagefault",
     help: "how long a page fault of user code takes, minor and major",
     series: &["minor", "major"],
     whose: "the task that faults",
-    other: "",
+    other: &[],
     key: KeyKind::Task,
     detail: DetailKind::Address,
     open: OpenIn::Nowhere,

@@ -15,6 +15,7 @@ use super::statistics::{self, KeySum, TrackerStatistics};
 use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
 use crate::features::{Features, has_tracepoint, vmlinux};
+use crate::kernel::preempt_count_offset;
 use crate::object;
 use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
@@ -73,7 +74,7 @@ impl TrackerWatch {
     /// it.
     pub fn start(tracker: &'static Tracker, config: &TrackerConfig) -> Result<TrackerWatch> {
         let raw = config.watch.to_raw()?;
-        let own = own_config(config)?;
+        let mut own = own_config(config)?;
         if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
             return Err(no_time_out(tracker));
         }
@@ -86,6 +87,7 @@ impl TrackerWatch {
         if let Some(refusal) = tracker.refusal(&tracker.missing(present)) {
             return Err(refusal);
         }
+        own.preempt_count_offset = btf.as_ref().map_or(0, preempt_count_offset);
         let mut opened = object::open(tracker.object)?;
         object::configure(&mut opened, &raw)?;
         prepare_maps(&mut opened, tracker, &own)?;

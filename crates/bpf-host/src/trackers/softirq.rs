@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "softirq",
     help: "from a softirq's raise to its entry, and how long it runs",
     series: &["raise to entry", "run"],
     whose: "the task in whose time it runs",
-    other: "",
+    other: &[],
     key: KeyKind::Softirq,
     detail: DetailKind::None,
     open: OpenIn::Nowhere,

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "syscall",
     help: "how long a system call takes; where it waits, with --stacks",
     series: &["system call"],
     whose: "the task that calls",
-    other: "",
+    other: &[],
     key: KeyKind::Call,
     detail: DetailKind::Result,
     open: OpenIn::Tasks,

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "timer",
     help: "how late a high-resolution timer is, and how long its function runs",
     series: &["late", "run"],
     whose: "the task that is interrupted",
-    other: "",
+    other: &[],
     key: KeyKind::Function,
     detail: DetailKind::None,
     open: OpenIn::Nowhere,

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "wakeup",
     help: "from a task's wake-up until it runs",
     series: &["wake-up"],
     whose: "the task that is woken",
-    other: "behind",
+    other: &["behind"],
     key: KeyKind::Task,
     detail: DetailKind::Tid("woken by"),
     open: OpenIn::Tasks,

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const TRACKER: Tracker = Tracker {
+pub(super) static TRACKER: Tracker = Tracker {
     name: "workqueue",
     help: "from the queueing of the kernel's work to its start, and its run",
     series: &["queued to start", "run"],
     whose: "the task that queues it",
-    other: "run by",
+    other: &["run by", "run by"],
     key: KeyKind::Function,
     detail: DetailKind::None,
     open: OpenIn::Table,

@@ -40,7 +40,7 @@ impl TrackerOptions {
         let mut trackers: Vec<&'static Tracker> = Vec::new();
         for name in &typed.tracker {
             let tracker = Tracker::find(name)?;
-            if !trackers.iter().any(|known| std::ptr::eq(*known, tracker)) {
+            if !trackers.iter().any(|known| known.name == tracker.name) {
                 trackers.push(tracker);
             }
         }

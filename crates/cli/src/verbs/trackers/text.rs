@@ -92,7 +92,8 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
         } else {
             other.to_string()
         };
-        parts.push(format!("{} {other}", other_words(tracker, tracked)));
+        let did = tracker.other.get(tracked.series).unwrap_or(&"beside");
+        parts.push(format!("{did} {other}"));
     }
     match tracker.detail {
         DetailKind::Result if !tracked.is_open => {
@@ -106,15 +107,6 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
         _ => {}
     }
     parts.join(", ")
-}
-
-/// Of "preempted or woken by", what fits the series.
-fn other_words(tracker: &Tracker, tracked: &Tracked) -> &'static str {
-    match tracker.other.split_once(" or ") {
-        Some((first, _)) if tracked.series == 0 => first,
-        Some((_, rest)) => rest,
-        None => tracker.other,
-    }
 }
 
 fn stack_text(what: &str, stack: &Stack) -> String {
