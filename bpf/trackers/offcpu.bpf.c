@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // The time that a task is off its CPU, preempted and blocked told apart. Other is who took the CPU
-// from it, or the task that woke it. The stack is its own, where it left the CPU; the other one is the
-// waker's, taken only where the threshold has passed already.
+// from it, or the task that woke it. The stack is its own, where it left the CPU; the other one is
+// the waker's, taken only where the threshold has passed already.
 
 #define TRACKER_OPEN_IN_TASKS
 #define TRACKER_KEEPS_STACKS

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // From a task's wake-up to the moment at which it runs. Other is who had the CPU until then; detail
-// is the waker's tid, 0 for an interrupt. What a preempted task waits for is no wake-up: `offcpu` has it.
+// is the waker's tid, 0 for an interrupt. What a preempted task waits for is no wake-up: `offcpu`
+// has it.
 
 #define TRACKER_OPEN_IN_TASKS
 #include "tasks.h"

@@ -1,5 +1,6 @@
-//! Compiles `bpf/*.bpf.c` and `bpf/trackers/*.bpf.c` into objects that the library embeds. Rebuilt when a file there changes.
-//! The tables that the programs share with every analysis are written as C from `event`.
+//! Compiles `bpf/*.bpf.c` and `bpf/trackers/*.bpf.c` into objects that the library embeds. Rebuilt
+//! when a file there changes. The tables that the programs share with every analysis are written as
+//! C from `event`.
 
 use std::env;
 use std::error::Error;

@@ -173,7 +173,7 @@ fn check_work(seen: &Seen, scene: &Scene) {
                 (span.begin_ns..=span.end_ns).contains(&tracked.begin.as_ns())
             };
             assert!(
-                work.iter().any(|tracked| begins(&&tracked)),
+                work.iter().any(|tracked| begins(&tracked)),
                 "{series} {span:?} {work:#?}"
             );
         }

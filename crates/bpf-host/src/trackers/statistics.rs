@@ -28,8 +28,8 @@ pub struct SeriesStatistics {
 }
 
 impl SeriesStatistics {
-    /// The duration that this share of the intervals did not exceed, to the width of a bucket; never
-    /// more than the longest.
+    /// The duration that this share of the intervals did not exceed, to the width of a bucket;
+    /// never more than the longest.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         let longest = self.worst.as_ref()?.duration();
         Some(self.histogram.quantile(quantile)?.min(longest))

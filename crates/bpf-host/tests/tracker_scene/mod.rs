@@ -3,8 +3,8 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
@@ -229,10 +229,8 @@ impl Disk {
         let mut block = Block([0; BLOCK_BYTES]);
         disk.0.read_exact_at(&mut block.0, 0).ok()?;
         // Memory that looks like a disk has no requests.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a local.
-        unsafe { libc::fstat(disk.0.as_raw_fd(), &raw mut status) };
-        (libc::major(status.st_dev) > 0).then_some(disk)
+        let device = disk.0.metadata().ok()?.dev();
+        (libc::major(device) > 0).then_some(disk)
     }
 
     fn read(&self, block: usize) {
