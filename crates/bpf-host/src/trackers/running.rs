@@ -21,13 +21,15 @@ use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion
 use crate::watch::{attach_iterator, run_iterator};
 
 /// Maps of the chain that the shared headers bring along and no tracker uses.
-const CHAIN_MAPS: [&str; 8] = [
+const CHAIN_MAPS: [&str; 10] = [
     "tasks",
     "waker_stacks",
     "cpus",
     "softirqs",
     "counters",
     "resched",
+    "stop_requests",
+    "steals",
     "evidence",
     "hits",
 ];

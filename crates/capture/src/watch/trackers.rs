@@ -15,8 +15,8 @@ use super::snapshots::{Folder, free_path};
 use super::tracker_names::key_name;
 use super::{FlightRecorder, STATUS_INTERVAL, TICK_MIN, start_recorder};
 use crate::cost::{Cost, CostMeter};
-use crate::facts::Facts;
 use crate::{Recorder, SnapshotFacts, clock, housekeeping, write_snapshot};
+use host::facts::Facts;
 
 /// Which trackers, and what with their hits.
 #[derive(Clone, Debug, Default)]

@@ -7,9 +7,10 @@ mod text;
 
 use bpf_host::Targets;
 use bpf_host::trackers::{TrackerConfig, stands};
-use capture::facts::{self, Verb};
+use capture::facts;
 use capture::watch::{TrackersOptions, TrackersStatus, keys_named, run_trackers};
 use event::Result;
+use host::facts::Verb;
 use trace::Symbols;
 
 use super::watch::{nobody, session};
