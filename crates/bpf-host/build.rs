@@ -1,9 +1,10 @@
-//! Compiles `bpf/*.bpf.c` into objects that the library embeds. Rebuilt when a file there changes.
-//! The tables that the programs share with every analysis are written as C from `event`.
+//! Compiles `bpf/*.bpf.c` and `bpf/trackers/*.bpf.c` into objects that the library embeds. Rebuilt
+//! when a file there changes. The tables that the programs share with every analysis are written as
+//! C from `event`.
 
 use std::env;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
@@ -18,7 +19,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     std::fs::write(out.join("tables.h"), tables())?;
-    for object in OBJECTS {
+    std::fs::create_dir_all(out.join("trackers"))?;
+    for object in OBJECTS
+        .map(str::to_owned)
+        .into_iter()
+        .chain(trackers(&sources)?)
+    {
         let mut builder = SkeletonBuilder::new();
         builder
             .source(sources.join(format!("{object}.bpf.c")))
@@ -37,6 +43,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         builder.build()?;
     }
     Ok(())
+}
+
+/// Every `trackers/NAME.bpf.c`, without its ending.
+fn trackers(sources: &Path) -> std::io::Result<Vec<String>> {
+    let mut objects = Vec::new();
+    for entry in sources.join("trackers").read_dir()? {
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        if let Some(name) = name.strip_suffix(".bpf.c") {
+            objects.push(format!("trackers/{name}"));
+        }
+    }
+    objects.sort();
+    Ok(objects)
 }
 
 /// `tables.h`: `RTS_VECTORS(X)` is an `X(event, number)` for each vector, `RTS_PASSING_THREADS(X)`

@@ -100,6 +100,16 @@ impl PerCpuOffsets {
     }
 }
 
+/// Where the count of interrupts and of preemption lies, counted from the same CPU's run queue;
+/// zero where nobody can say (x86 before 6.15, where it is in a structure, and other machines).
+pub(crate) fn preempt_count_offset(btf: &Btf<'_>) -> i64 {
+    let offset = |name| per_cpu_offset(btf, name);
+    match (offset("__preempt_count"), offset("runqueues")) {
+        (Some(count), Some(queue)) => count - queue,
+        _ => 0,
+    }
+}
+
 fn per_cpu_offset(btf: &Btf<'_>, name: &str) -> Option<i64> {
     let variable = btf.type_by_name::<types::Var<'_>>(name)?.type_id();
     let section = btf.type_by_name::<types::DataSec<'_>>(".data..percpu")?;

@@ -23,6 +23,7 @@ mod programs;
 mod ring;
 mod statistics;
 mod steal;
+pub mod trackers;
 mod watch;
 
 /// The version of the records between the kernel's programs and us.

@@ -50,9 +50,7 @@ impl Statistics {
             sum.storage_failures += counters.storage_failures;
             sum.dropped += counters.dropped;
         }
-        for (_, info) in program_infos(object) {
-            sum.lost += info.recursion_misses;
-        }
+        sum.lost += recursion_misses(object);
         Ok(sum)
     }
 }
@@ -75,6 +73,12 @@ pub(crate) fn program_costs(object: &Object) -> Vec<ProgramCost> {
         run_ns: info.run_time_ns,
     };
     program_infos(object).into_iter().map(cost).collect()
+}
+
+/// Calls that the kernel left out because a program would have interrupted itself.
+pub(crate) fn recursion_misses(object: &Object) -> u64 {
+    let infos = program_infos(object).into_iter();
+    infos.map(|(_, info)| info.recursion_misses).sum()
 }
 
 /// What the kernel knows of a loaded program, cut to what we ask.

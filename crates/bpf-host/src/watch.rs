@@ -210,7 +210,7 @@ fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -
     }
 }
 
-fn attach_iterator(object: &Object, name: &str) -> Result<Link> {
+pub(crate) fn attach_iterator(object: &Object, name: &str) -> Result<Link> {
     let mut programs = object.progs_mut();
     let program = programs
         .find(|program| program.name() == name)
@@ -244,7 +244,7 @@ fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
 }
 
 /// The program prints nothing, so that one read to the end runs it over every task.
-fn run_iterator(link: &Link) -> Result<()> {
+pub(crate) fn run_iterator(link: &Link) -> Result<()> {
     let refused = |cause| Error::io("cannot iterate over the tasks", cause).mend("rtscope doctor");
     let mut iterator = Iter::new(link).map_err(|error| object::explain("iterate with", &error))?;
     iterator

@@ -34,6 +34,12 @@ impl Symbols {
         inside.then_some((name, offset))
     }
 
+    /// Where the functions of this name begin: several when files have one of their own.
+    pub fn addresses(&self, name: &str) -> Vec<u64> {
+        let named = self.functions.iter().filter(|(_, of)| **of == *name);
+        named.map(|(address, _)| *address).collect()
+    }
+
     /// The text of `/proc/kallsyms` that [`Symbols::from_kallsyms`] reads.
     pub fn to_kallsyms(&self) -> String {
         let line = |(address, name): &(u64, Box<str>)| format!("{address:016x} t {name}\n");
@@ -69,6 +75,8 @@ mod tests {
         assert_eq!(symbols.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000), Some(("second", 0)));
         assert_eq!(symbols.lookup(0xfff), None);
+        assert_eq!(symbols.addresses("second"), [0x2000]);
+        assert!(symbols.addresses("data").is_empty());
         let again = Symbols::from_kallsyms(&symbols.to_kallsyms());
         assert_eq!(again.lookup(0x1010), Some(("first", 0x10)));
         assert_eq!(symbols.lookup(0x2000 + FUNCTION_BYTES_MAX), None);

@@ -12,6 +12,8 @@
 
 mod armed;
 mod snapshots;
+mod tracker_names;
+mod trackers;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -35,6 +37,11 @@ use crate::{
 use armed::{Armed, Caught, Witness, Worst};
 use host::facts::Facts;
 use snapshots::{Desk, Folder, Snapshots};
+
+pub use tracker_names::{key_name, keys_named};
+pub use trackers::{
+    TrackerReport, TrackerStatus, TrackersObserver, TrackersOptions, TrackersStatus, run_trackers,
+};
 
 /// How often the observer is told where the watch stands.
 const STATUS_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
@@ -170,7 +177,8 @@ pub fn run(
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
-    let recorder = flight.map(start_recorder).transpose()?;
+    let recorder = flight.map(|flight| start_recorder(flight, Some(armed::thread_name())));
+    let recorder = recorder.transpose()?;
     let snapshots = flight.zip(recorder.as_ref()).map(|(flight, recorder)| {
         let cpus_online = facts.machine.cpus_online.len();
         Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
@@ -239,12 +247,12 @@ fn start_user(user: &UserConfig, cpus: &[Cpu]) -> Result<UserRecorder> {
     UserRecorder::start(user, target)
 }
 
-fn start_recorder(flight: &FlightRecorder) -> Result<Recorder> {
+fn start_recorder(flight: &FlightRecorder, trigger: Option<String>) -> Result<Recorder> {
     Recorder::start(&RecorderConfig {
         events: flight.events.clone(),
         buffer_bytes_per_cpu: flight.buffer_bytes_per_cpu,
         mode: Mode::Overwrite,
-        stop_trigger_comm: Some(armed::thread_name()),
+        stop_trigger_comm: trigger,
         ..RecorderConfig::default()
     })
 }

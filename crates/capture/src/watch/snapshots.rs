@@ -138,7 +138,7 @@ impl Snapshots {
     fn write_free(&self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
         let mut first = caught.hits.first().map_or(0, |hit| hit.id);
         loop {
-            let (number, path) = self.free_path(first)?;
+            let (number, path) = free_path(&self.flight.output, first)?;
             let formats = &self.formats;
             let Caught { hits, evidence, .. } = caught;
             let written = write_snapshot(&path, window, formats, hits, evidence, &self.facts);
@@ -148,22 +148,21 @@ impl Snapshots {
             }
         }
     }
+}
 
-    /// The first free number from `first` on and its path, so that a second watch into the same
-    /// folder adds to it.
-    fn free_path(&self, first: u64) -> Result<(u64, PathBuf)> {
-        let output = &self.flight.output;
-        std::fs::create_dir_all(output)
-            .map_err(|cause| Error::io("cannot make the folder of snapshots", cause))?;
-        (first..NUMBERS_END)
-            .map(|number| (number, output.join(format!("hit-{number:04}"))))
-            .find(|(_, path)| !path.exists())
-            .ok_or_else(|| {
-                Error::new(ErrorKind::AlreadyExists, "the folder of snapshots is full")
-                    .found(output.display().to_string())
-                    .mend("give --output another folder")
-            })
-    }
+/// The first free number from `first` on and its path, so that a second watch into the same folder
+/// adds to it.
+pub(super) fn free_path(output: &Path, first: u64) -> Result<(u64, PathBuf)> {
+    std::fs::create_dir_all(output)
+        .map_err(|cause| Error::io("cannot make the folder of snapshots", cause))?;
+    (first..NUMBERS_END)
+        .map(|number| (number, output.join(format!("hit-{number:04}"))))
+        .find(|(_, path)| !path.exists())
+        .ok_or_else(|| {
+            Error::new(ErrorKind::AlreadyExists, "the folder of snapshots is full")
+                .found(output.display().to_string())
+                .mend("give --output another folder")
+        })
 }
 
 /// From the oldest origin, or from the oldest page just drained, to the end of all.

@@ -16,6 +16,7 @@ mod record;
 mod report;
 mod rings;
 mod shield;
+mod trackers;
 mod watch;
 mod words;
 
@@ -41,6 +42,7 @@ pub use record::Record;
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
+pub use trackers::TrackerFlags;
 pub use watch::{Until, Watch};
 pub use words::{Color, Generated};
 

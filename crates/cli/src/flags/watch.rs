@@ -5,10 +5,18 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::TrackerFlags;
+
 /// What was typed after `watch`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
 pub struct Watch {
+    /// Trackers of the kernel instead: 'list' shows them
+    ///
+    /// Each measures one kind of interval, of every task when none is named; docs/trackers.md has
+    /// them all. Several are watched at once.
+    #[arg(value_name = "TRACKER", help_heading = "What to watch")]
+    pub tracker: Vec<String>,
     /// These tasks: name, id, pid:N, process:NAME
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -35,6 +43,7 @@ pub struct Watch {
     /// Every real-time task (what happens when none is named)
     #[arg(long, help_heading = "What to watch")]
     #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "command"])]
+    #[arg(hide_short_help = true)]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIO", help_heading = "What to watch")]
@@ -144,7 +153,12 @@ pub struct Watch {
     pub user: Vec<String>,
     /// Run COMMAND, watch its threads, end with it
     #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
+    #[arg(conflicts_with = "tracker")]
     pub command: Vec<OsString>,
+
+    /// Flags of trackers.
+    #[command(flatten)]
+    pub trackers: TrackerFlags,
 }
 
 /// Where an activation ends.
@@ -175,5 +189,7 @@ Examples:
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json
+  sudo rtscope watch syscall --task app --over 5ms --stacks
+                                         its slow system calls, and where they waited
 
-Exit codes: 0 fine, 2 a task was late by --over or --timeout, 3 hits were lost.";
+Exit codes: 0 fine, 2 something took longer than --over or --timeout, 3 hits were lost.";

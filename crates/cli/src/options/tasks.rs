@@ -55,7 +55,7 @@ mod tests {
 
     #[derive(Parser)]
     enum Line {
-        Watch(flags::Watch),
+        Watch(Box<flags::Watch>),
         Diagnose(flags::Diagnose),
         Report(Box<flags::Report>),
         Diff(flags::Diff),

@@ -19,5 +19,6 @@ pub mod report;
 pub mod rings;
 mod room;
 pub mod shield;
+mod trackers;
 pub mod watch;
 mod window;

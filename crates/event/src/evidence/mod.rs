@@ -19,6 +19,7 @@ mod stack;
 mod steal;
 mod stopped;
 mod throttled;
+pub mod tracked;
 
 use crate::{ClassId, Cpu, EventClass, Instant};
 use raw::Plain;

@@ -23,8 +23,9 @@ impl Frame {
 /// A kernel stack, innermost frame first.
 pub type Stack = Vec<Frame>;
 
-/// The kernel's call into the probes of a tracepoint (`include/linux/tracepoint.h`).
-const TRACEPOINT_CALL: &str = "__traceiter_";
+/// The kernel's call into the probes of a tracepoint (`include/linux/tracepoint.h`), and into a BPF
+/// program, which comes alone where nobody else has a probe there.
+const TRACEPOINT_CALLS: [&str; 2] = ["__traceiter_", "bpf_trace_run"];
 /// Frames that a probe has before that call: the BPF program, the kernel's runner, a trampoline.
 const PROBE_FRAMES_MAX: usize = 6;
 
@@ -33,8 +34,12 @@ pub(super) fn symbolise(stack: &mut Stack, name: &impl Fn(u64) -> String) {
     for frame in stack.iter_mut() {
         frame.symbol = name(frame.address);
     }
-    let is_call = |frame: &Frame| frame.symbol.starts_with(TRACEPOINT_CALL);
-    if let Some(call) = stack.iter().take(PROBE_FRAMES_MAX).position(is_call) {
+    let is_call = |frame: &Frame| {
+        let mut calls = TRACEPOINT_CALLS.iter();
+        calls.any(|call| frame.symbol.starts_with(call))
+    };
+    let probe = &stack[..stack.len().min(PROBE_FRAMES_MAX)];
+    if let Some(call) = probe.iter().rposition(is_call) {
         stack.drain(..=call);
     }
 }
@@ -82,6 +87,8 @@ mod tests {
             "__schedule+0x3",
         ];
         check(&probed, &["__schedule+0x3"]);
+        let alone = ["", "bpf_trace_run2+0x1", "__hrtimer_run_queues+0x2"];
+        check(&alone, &["__hrtimer_run_queues+0x2"]);
         check(
             &["schedule+0x1", "", "read+0x2"],
             &["schedule+0x1", "", "read+0x2"],

@@ -19,17 +19,21 @@ use host::facts::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
-use crate::options::WatchOptions;
+use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Wish};
 
 use command::Command;
 pub use config::session;
+pub(super) use exec::Running;
 pub use observer::{Observer, hit_value};
 use targets::Matched;
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
+    if !typed.tracker.is_empty() {
+        return super::trackers::run(typed, paint);
+    }
     let facts = facts::gather();
     let mut options = WatchOptions::new(typed, &facts.machine.cpus_online)?;
     facts.require(Verb::Watch)?;
@@ -42,14 +46,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     if let Some(command) = &command {
         options.target.add(TaskPattern::Pid(command.id()));
     }
-    let mut matched = Matched::find(&options.target);
-    matched
-        .by_program()
-        .into_iter()
-        .for_each(|process| options.target.add(process));
+    let matched = meant(&mut options.target);
     let session = session(&options)?;
-    matched.target = options.target.clone();
-    eprint!("{}", matched.text());
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
     observer.waits_for(matched.is_nobody().then(|| options.target.clone()));
@@ -62,6 +60,16 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     observer.end(&status)?;
     Ok(outcome(&status, has_budget(&options)))
+}
+
+/// Says whom a target means now; adds the processes that are called so by their program alone.
+pub(super) fn meant(target: &mut Target) -> Matched {
+    let mut matched = Matched::find(target);
+    let processes = matched.by_program().into_iter();
+    processes.for_each(|process| target.add(process));
+    matched.target = target.clone();
+    eprint!("{}", matched.text());
+    matched
 }
 
 /// Whether each hit breaks what was asked: a new worst by itself does not.

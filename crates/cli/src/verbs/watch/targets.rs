@@ -55,7 +55,7 @@ fn is_called(program: &str, name: &NamePattern) -> bool {
 }
 
 /// The threads of this moment, and whom of them a target means.
-pub(super) struct Matched {
+pub(in crate::verbs) struct Matched {
     threads: Vec<Thread>,
     /// Whom they are compared with.
     pub target: Target,

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Requests to block devices: from their beginning to the driver, and from the driver to their
+// completion. Key is the device and the operation, detail the first sector. The task is the one
+// that submitted it.
+
+#include "tasks.h"
+
+enum { QUEUE = 0, DEVICE = 1 };
+
+#define OPERATION_MASK 0xff // REQ_OP_MASK
+
+struct gendisk {
+	int major;
+	int first_minor;
+	char disk_name[32];
+} RELOCATED;
+
+struct request_queue {
+	struct gendisk *disk;
+} RELOCATED;
+
+struct request {
+	struct request_queue *q;
+	rts_u32 cmd_flags;
+	rts_u32 __data_len;
+	rts_u64 __sector;
+} RELOCATED;
+
+static __always_inline int begins(struct request *request)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct rts_tracker_open open = {};
+	rts_u64 address = (rts_u64)request;
+	struct gendisk *disk = request->q->disk;
+
+	if (!disk || !tracker_wants_task(current))
+		return 0;
+	open.tracked.key = ((rts_u64)disk->major << 20 | disk->first_minor) << 8 |
+			   (request->cmd_flags & OPERATION_MASK);
+	if (!tracker_only(open.tracked.key >> 8))
+		return 0;
+	open.tracked.begin_ns = bpf_ktime_get_ns();
+	open.tracked.detail = request->__sector;
+	open.tracked.series = QUEUE;
+	open.tracked.other.tid = -1;
+	task_describe(&open.tracked.task, current);
+	bpf_probe_read_kernel_str(open.tracked.label, RTS_COMM_LENGTH, disk->disk_name);
+	if (bpf_map_update_elem(&tracker_open, &address, &open, BPF_ANY))
+		TRACKER_LOSS(full);
+	return 0;
+}
+
+static __always_inline void measured(struct rts_tracked *tracked, rts_u64 begin_ns, rts_u64 now_ns,
+		rts_u8 series)
+{
+	struct rts_tracker_hit *hit;
+
+	tracked->begin_ns = begin_ns;
+	tracked->end_ns = now_ns;
+	tracked->series = series;
+	tracked->cpu = bpf_get_smp_processor_id();
+	hit = tracker_measured(tracked);
+	if (hit)
+		tracker_send(hit);
+}
+
+// Where it is counted as I/O; requests that the block layer makes by itself are not.
+SEC("tp_btf/block_io_start")
+int BPF_PROG(block_io_start, struct request *request)
+{
+	return begins(request);
+}
+
+// Merged into another one, it goes no way of its own.
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(block_rq_merge, struct request *request)
+{
+	rts_u64 address = (rts_u64)request;
+
+	bpf_map_delete_elem(&tracker_open, &address);
+	return 0;
+}
+
+// Issued again after the driver gave it back, it was in the queue until the last time.
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_rq_issue, struct request *request)
+{
+	rts_u64 address = (rts_u64)request;
+	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &address);
+
+	if (!open)
+		return 0;
+	open->issued_ns = bpf_ktime_get_ns();
+	open->tracked.series = DEVICE;
+	return 0;
+}
+
+// A part of it may be complete before the whole.
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_rq_complete, struct request *request, rts_u8 error, unsigned int bytes)
+{
+	rts_u64 address = (rts_u64)request, now_ns = bpf_ktime_get_ns();
+	struct rts_tracker_open *open;
+	struct rts_tracked tracked;
+	rts_u64 issued_ns;
+
+	if (bytes < request->__data_len)
+		return 0;
+	open = bpf_map_lookup_elem(&tracker_open, &address);
+	if (!open)
+		return 0;
+	tracked = open->tracked;
+	issued_ns = open->issued_ns;
+	bpf_map_delete_elem(&tracker_open, &address);
+	if (!issued_ns) {
+		TRACKER_LOSS(unpaired);
+		return 0;
+	}
+	measured(&tracked, tracked.begin_ns, issued_ns, QUEUE);
+	measured(&tracked, issued_ns, now_ns, DEVICE);
+	return 0;
+}

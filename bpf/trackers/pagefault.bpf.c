@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Page faults of user code, from the exception to the moment at which the kernel accounts for the
+// page. That moment has no tracepoint: the kernel's software events of minor and major faults are
+// there. Key is the task, detail the address. A fault that ends in a signal is accounted for
+// nowhere.
+
+#include "tasks.h"
+
+enum { MINOR = 0, MAJOR = 1 };
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(page_fault_user, unsigned long address)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct tracker_task *state = tracker_task(current);
+
+	if (!state || !tracker_wants(state, current))
+		return 0;
+	if (state->begin_ns)
+		TRACKER_LOSS(unpaired);
+	state->detail = address;
+	state->begin_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline int ends(rts_u8 series)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct tracker_task *state = tracker_task(current);
+	struct rts_tracker_hit *hit;
+	struct rts_tracked tracked;
+
+	if (!state || !state->begin_ns)
+		return 0;
+	tracker_ends(&tracked, state->begin_ns, bpf_ktime_get_ns(), current->pid, series);
+	state->begin_ns = 0;
+	tracked.detail = state->detail;
+	task_describe(&tracked.task, current);
+	__builtin_memcpy(tracked.label, tracked.task.comm, RTS_COMM_LENGTH);
+	hit = tracker_measured(&tracked);
+	if (hit)
+		tracker_send(hit);
+	return 0;
+}
+
+SEC("perf_event")
+int minor_fault(void *ctx)
+{
+	return ends(MINOR);
+}
+
+SEC("perf_event")
+int major_fault(void *ctx)
+{
+	return ends(MAJOR);
+}

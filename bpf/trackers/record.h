@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The records of the trackers: what they count in the kernel, what they send, what they are asked.
+// Like `../event.h` self-contained and little-endian as the host; `crates/abi/src/trackers.rs` is
+// the Rust view, and its test compares every offset.
+
+#ifndef RTSCOPE_TRACKERS_RECORD_H
+#define RTSCOPE_TRACKERS_RECORD_H
+
+#include "../event.h"
+
+/* Intervals that one tracker tells apart, as queue and device. */
+#define RTS_SERIES_MAX 4
+#define RTS_ONLY_MAX 32
+#define RTS_KEYS_MAX 2048
+#define RTS_OPEN_MAX 16384
+
+enum rts_tracked_flag {
+	RTS_TRACKED_OPEN = 1, // it had not ended when it was looked at
+};
+
+// One interval. What `key` and `detail` are is the tracker's own affair.
+struct rts_tracked {
+	rts_u64 begin_ns;
+	rts_u64 end_ns;
+	rts_u64 key;    // intervals of one key are one row of the table
+	rts_u64 detail;
+	rts_u32 group;  // tells equal keys apart: a process, for addresses
+	rts_u32 cpu;    // where it ended
+	rts_u8 series;
+	rts_u8 flags;   // enum rts_tracked_flag
+	rts_u8 padding[6];
+	struct rts_task task;
+	struct rts_task other; // who ended it, or was in its way
+	char label[RTS_COMM_LENGTH];
+};
+
+struct rts_tracker_hit {
+	rts_u64 number; // from 1
+	struct rts_tracked tracked;
+	struct rts_stack stack;       // of `task`
+	struct rts_stack other_stack; // of `other`
+};
+
+// One per CPU and series.
+struct rts_tracker_series {
+	rts_u64 count;
+	rts_u64 sum_ns;
+	rts_u64 min_ns;
+	rts_u64 max_ns;
+	rts_u64 hits;
+	rts_u64 suppressed; // over the threshold, but not sent: rate limit, not the worst, enough hits
+	struct rts_tracked worst;
+	rts_u64 buckets[RTS_BUCKETS_MAX];
+};
+
+// What was not measured; one per CPU.
+struct rts_tracker_losses {
+	rts_u64 lost;      // hits for which the ring had no room
+	rts_u64 full;      // beginnings for which the table of what is open had no room
+	rts_u64 unpaired;  // beginnings that came twice, ends that fit no beginning
+	rts_u64 keys_full; // intervals that are in the sums, but in no row of the table by key
+	rts_u64 storage_failures; // tasks that the kernel had no storage for when asked
+};
+
+struct rts_tracker_key {
+	rts_u64 key;
+	rts_u32 group;
+	rts_u32 series;
+};
+
+// One per CPU and key.
+struct rts_tracker_sum {
+	rts_u64 count;
+	rts_u64 sum_ns;
+	rts_u64 max_ns;
+	char label[RTS_COMM_LENGTH];
+};
+
+// An interval that has begun, by the address of what it belongs to.
+struct rts_tracker_open {
+	struct rts_tracked tracked; // its `end_ns` is 0
+	rts_u64 issued_ns;          // when its second part began; 0: not yet
+};
+
+// Beside `struct rts_config`, which has the thresholds, the targets and the limits.
+struct rts_tracker_config {
+	rts_u64 only[RTS_ONLY_MAX]; // keys
+	rts_s64 preempt_count_offset; // from this CPU's run queue; 0: unknown
+	rts_u32 only_length;        // 0: any
+	rts_u8 stacks;
+	rts_u8 padding[3];
+};
+
+#endif

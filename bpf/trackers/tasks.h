@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// The programs by which a tracker knows tasks: each gets its storage when it is born or, at the
+// start, from the iterator, and never where an interval begins. And the iterator that looks for
+// tasks whose interval is open for longer than asked.
+
+#ifndef RTSCOPE_TRACKERS_TASKS_H
+#define RTSCOPE_TRACKERS_TASKS_H
+
+#include "tracker.h"
+
+static __always_inline bool tracker_process_called(struct task_struct *task, const char *comm)
+{
+	char leader[RTS_COMM_LENGTH];
+
+	if (task->pid == task->tgid)
+		return filter_name(comm, 1);
+	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
+	return filter_name(leader, 1);
+}
+
+static __always_inline void tracker_resolve(struct task_struct *task, const char *comm)
+{
+	struct tracker_task *state;
+
+	state = bpf_task_storage_get(&tracker_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		TRACKER_LOSS(storage_failures);
+		return;
+	}
+	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
+	if (config.target_kind == RTS_TARGET_FLAGGED)
+		state->target = filter_tid(task->pid) || filter_pid(task->tgid) ||
+				filter_name(comm, 0) || tracker_process_called(task, comm);
+#ifdef TRACKER_KEEPS_STACKS
+	if (tracker_config.stacks &&
+	    !bpf_task_storage_get(&tracker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		TRACKER_LOSS(storage_failures);
+#endif
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
+{
+	char comm[RTS_COMM_LENGTH];
+
+	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
+	tracker_resolve(task, comm);
+	return 0;
+}
+
+// exec renames too.
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *name)
+{
+	char comm[RTS_COMM_LENGTH] = {};
+
+	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
+	tracker_resolve(task, comm);
+	return 0;
+}
+
+SEC("iter/task")
+int resolve_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	char comm[RTS_COMM_LENGTH];
+
+	tracker_tgid = bpf_get_current_pid_tgid() >> 32;
+	if (!task || !task->pid)
+		return 0;
+	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
+	tracker_resolve(task, comm);
+	return 0;
+}
+
+#ifdef TRACKER_OPEN_IN_TASKS
+// Runs in user space's own time; each interval is reported once.
+SEC("iter/task")
+int check_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct tracker_task *state;
+	struct rts_tracker_hit *hit;
+	struct rts_tracked tracked;
+	rts_u64 now_ns, begin_ns;
+
+	if (!task || !task->pid || !(state = tracker_task(task)))
+		return 0;
+	begin_ns = state->begin_ns;
+	now_ns = bpf_ktime_get_ns();
+	if (!begin_ns || state->reported ||
+	    (rts_s64)(now_ns - begin_ns) < (rts_s64)config.waiting_ns)
+		return 0;
+	tracker_ends(&tracked, begin_ns, now_ns, state->key, state->series);
+	tracked.flags = RTS_TRACKED_OPEN;
+	task_describe(&tracked.task, task);
+	hit = tracker_reserve(&tracked);
+	if (!hit)
+		return 0;
+	// It ended while we looked: then it is no interval that is open.
+	if (state->begin_ns != begin_ns) {
+		bpf_ringbuf_discard(hit, 0);
+		return 0;
+	}
+	state->reported = 1;
+	stack_of(&hit->stack, task);
+	tracker_send(hit);
+	return 0;
+}
+#endif
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// What all trackers share: whose intervals are measured, the counting, the hits. A tracker is one
+// file beside this one; it says when an interval begins and ends, and of what kind it is.
+//
+// The targets, the thresholds and their configuration are the chain's (`../filter.h`); its maps are
+// not, and user space creates none of them that a tracker does not use.
+
+#ifndef RTSCOPE_TRACKERS_TRACKER_H
+#define RTSCOPE_TRACKERS_TRACKER_H
+
+#include "../filter.h"
+#include "../hit.h"
+#include "record.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+enum { BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_NOEXIST = 1 };
+
+const volatile struct rts_tracker_config tracker_config SEC(".rodata.tracker");
+
+// What is open for a task, and whether it is a target.
+struct tracker_task {
+	rts_u64 begin_ns; // 0: nothing is open
+	rts_u64 key;
+	rts_u64 detail;
+	struct rts_task other;
+	rts_u8 series;
+	rts_u8 reported;  // it was sent although it had not ended
+	rts_u8 has_stack; // its place in `tracker_stacks` is of this interval
+	rts_u8 target;    // resolved once: name pattern, tid or process
+	rts_u8 passes;    // resolved once: a kernel thread that only passes on the work of others
+	rts_u8 padding[3];
+};
+
+// By series.
+struct tracker_totals {
+	rts_u64 next_hit_ns;
+	rts_u64 worst_hit_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tracker_task);
+} tracker_tasks SEC(".maps");
+
+// Apart: only trackers that are asked for stacks, and have a use for it, give tasks one.
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct rts_stack);
+} tracker_stacks SEC(".maps");
+
+// Preallocated: nothing is allocated where an interval begins.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTS_OPEN_MAX);
+	__type(key, rts_u64);
+	__type(value, struct rts_tracker_open);
+} tracker_open SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RTS_SERIES_MAX);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_series);
+} tracker_series SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, RTS_KEYS_MAX);
+	__type(key, struct rts_tracker_key);
+	__type(value, struct rts_tracker_sum);
+} tracker_keys SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_losses);
+} tracker_losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RTS_SERIES_MAX);
+	__type(key, rts_u32);
+	__type(value, struct tracker_totals);
+} tracker_totals SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} tracker_hits SEC(".maps");
+
+// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
+static rts_s32 tracker_tgid;
+
+#define TRACKER_LOSS(field)                                                \
+	do {                                                               \
+		struct rts_tracker_losses *losses = LOOKUP(tracker_losses, 0); \
+		if (losses)                                                \
+			losses->field++;                                   \
+	} while (0)
+
+static __always_inline struct tracker_task *tracker_task(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tracker_tasks, task, 0, 0);
+}
+
+static __always_inline bool tracker_is_named(const struct tracker_task *state,
+		struct task_struct *task)
+{
+	bool real_time = task->prio < PRIO_FAIR_MIN && !state->passes;
+
+	if (config.target_kind == RTS_TARGET_REAL_TIME)
+		return real_time;
+	return state->target || (config.real_time && real_time) ||
+	       (config.prios_length && filter_prio(task->prio));
+}
+
+// Whether this task's intervals are measured, as the chain's targets are chosen; the watch's own
+// are only where its name was asked for.
+static __always_inline bool tracker_wants(const struct tracker_task *state,
+		struct task_struct *task)
+{
+	if (task->prio > config.prio_max || (task->tgid == tracker_tgid && !state->target))
+		return false;
+	return config.target_kind == RTS_TARGET_ALL || tracker_is_named(state, task);
+}
+
+// Of a task whose storage is not at hand: every task needs none.
+static __always_inline bool tracker_wants_task(struct task_struct *task)
+{
+	struct tracker_task *state;
+
+	if (config.target_kind == RTS_TARGET_ALL)
+		return task->tgid != tracker_tgid && task->prio <= config.prio_max;
+	if (config.target_kind == RTS_TARGET_REAL_TIME && task->prio >= PRIO_FAIR_MIN)
+		return false;
+	state = tracker_task(task);
+	return state && tracker_wants(state, task);
+}
+
+// Of a task that is interrupted: an interrupt is one whomever it interrupts, the watch too.
+static __always_inline bool tracker_wants_interrupted(struct task_struct *task)
+{
+	if (config.target_kind == RTS_TARGET_ALL)
+		return task->prio <= config.prio_max;
+	return tracker_wants_task(task);
+}
+
+static __always_inline bool tracker_only(rts_u64 key)
+{
+	if (!tracker_config.only_length)
+		return true;
+	for (rts_u32 i = 0; i < RTS_ONLY_MAX && i < tracker_config.only_length; i++)
+		if (tracker_config.only[i] == key)
+			return true;
+	return false;
+}
+
+// NMIs, hard interrupts and a softirq being served (include/linux/preempt.h).
+#define IN_INTERRUPT 0xff0100
+
+struct rq;
+struct cfs_rq___with_rq {
+	struct rq *rq;
+} RELOCATED;
+
+// Whether the current task does what happens here itself, and is not just interrupted by it. The
+// CPU's count of that lies at a known distance from its run queue, which the task points at; where
+// nobody knows the distance, no task is accused.
+static __always_inline bool tracker_is_by_task(void)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	rts_u32 count = IN_INTERRUPT;
+	rts_u64 queue;
+
+	if (!tracker_config.preempt_count_offset ||
+	    !bpf_core_field_exists(((struct cfs_rq___with_rq *)0)->rq))
+		return false;
+	queue = (rts_u64)BPF_CORE_READ((struct cfs_rq___with_rq *)current->se.cfs_rq, rq);
+	bpf_probe_read_kernel(&count, sizeof(count),
+			(const void *)(queue + tracker_config.preempt_count_offset));
+	return !(count & IN_INTERRUPT);
+}
+
+static __always_inline void tracker_nobody(struct rts_task *task)
+{
+	__builtin_memset(task, 0, sizeof(*task));
+	task->tid = -1;
+}
+
+// Who wakes somebody here: an interrupt is nobody.
+static __always_inline void tracker_waker(struct rts_task *waker)
+{
+	if (tracker_is_by_task())
+		task_describe(waker, bpf_get_current_task_btf());
+	else
+		tracker_nobody(waker);
+}
+
+// An interval that ends here and now, with nobody in it yet.
+static __always_inline void tracker_ends(struct rts_tracked *tracked, rts_u64 begin_ns,
+		rts_u64 now_ns, rts_u64 key, rts_u8 series)
+{
+	__builtin_memset(tracked, 0, sizeof(*tracked));
+	tracked->begin_ns = begin_ns;
+	tracked->end_ns = now_ns;
+	tracked->key = key;
+	tracked->series = series;
+	tracked->cpu = bpf_get_smp_processor_id();
+	tracked->task.tid = -1;
+	tracked->other.tid = -1;
+}
+
+static __always_inline struct rts_tracker_sum *tracker_sum(const struct rts_tracked *tracked)
+{
+	struct rts_tracker_key key = {
+		.key = tracked->key,
+		.group = tracked->group,
+		.series = tracked->series,
+	};
+	struct rts_tracker_sum *sum = bpf_map_lookup_elem(&tracker_keys, &key);
+
+	if (!sum) {
+		struct rts_tracker_sum new = {};
+
+		bpf_map_update_elem(&tracker_keys, &key, &new, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&tracker_keys, &key);
+	}
+	return sum;
+}
+
+static __always_inline void tracker_sum_up(const struct rts_tracked *tracked, rts_u64 duration_ns)
+{
+	struct rts_tracker_sum *sum = tracker_sum(tracked);
+
+	if (!sum) {
+		TRACKER_LOSS(keys_full);
+		return;
+	}
+	sum->count++;
+	sum->sum_ns += duration_ns;
+	if (duration_ns > sum->max_ns)
+		sum->max_ns = duration_ns;
+	if (!sum->label[0])
+		__builtin_memcpy(sum->label, tracked->label, RTS_COMM_LENGTH);
+}
+
+static __always_inline bool tracker_allows(struct rts_tracker_series *series,
+		rts_u32 number, rts_u64 duration_ns, rts_u64 now_ns)
+{
+	struct tracker_totals *totals = LOOKUP(tracker_totals, number);
+	rts_u64 next_ns;
+
+	if (!totals)
+		return false;
+	next_ns = totals->next_hit_ns;
+	if ((config.new_worst_only && duration_ns <= totals->worst_hit_ns) || now_ns < next_ns)
+		return false;
+	// Two CPUs that race for the same place: one wins, the other is counted as suppressed.
+	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,
+					now_ns + config.rate_limit_ns) != next_ns)
+		return false;
+	if (config.new_worst_only)
+		totals->worst_hit_ns = duration_ns;
+	return true;
+}
+
+// A place in the ring for an interval that may be reported, without stacks; to be submitted.
+static __always_inline struct rts_tracker_hit *tracker_reserve(const struct rts_tracked *tracked)
+{
+	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
+	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
+	struct rts_tracker_hit *hit;
+
+	if (!series)
+		return 0;
+	if (!tracker_allows(series, tracked->series, duration_ns, tracked->end_ns)) {
+		series->suppressed++;
+		return 0;
+	}
+	hit = bpf_ringbuf_reserve(&tracker_hits, sizeof(*hit), 0);
+	if (!hit) {
+		TRACKER_LOSS(lost);
+		return 0;
+	}
+	series->hits++;
+	hit->number = series->hits;
+	hit->tracked = *tracked;
+	hit->stack.length = 0;
+	hit->other_stack.length = 0;
+	return hit;
+}
+
+// Counts an interval; a place in the ring when it is to be reported.
+static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts_tracked *tracked)
+{
+	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
+	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
+	rts_u32 bucket = histogram_bucket(duration_ns);
+
+	// Not an interval: the clocks of two CPUs differ by more than it is long.
+	if ((rts_s64)duration_ns < 0) {
+		TRACKER_LOSS(unpaired);
+		return 0;
+	}
+	if (!series || bucket >= RTS_BUCKETS_MAX)
+		return 0;
+	if (!series->count || duration_ns < series->min_ns)
+		series->min_ns = duration_ns;
+	if (!series->count || duration_ns > series->max_ns) {
+		series->max_ns = duration_ns;
+		series->worst = *tracked;
+	}
+	series->count++;
+	series->sum_ns += duration_ns;
+	series->buckets[bucket]++;
+	tracker_sum_up(tracked, duration_ns);
+	return duration_ns >= config.threshold_ns ? tracker_reserve(tracked) : 0;
+}
+
+static __always_inline void tracker_send(struct rts_tracker_hit *hit)
+{
+	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+}
+
+// Whether what is open for a task is over the threshold already: then a stack is worth its cost.
+static __always_inline bool tracker_is_late(const struct tracker_task *state, rts_u64 now_ns)
+{
+	return state->begin_ns && now_ns - state->begin_ns >= config.threshold_ns;
+}
+
+static __always_inline void tracker_take_kept_stack(struct rts_stack *to, struct task_struct *task,
+		const struct tracker_task *state)
+{
+	struct rts_stack *kept;
+
+	if (!tracker_config.stacks || !state->has_stack)
+		return;
+	kept = bpf_task_storage_get(&tracker_stacks, task, 0, 0);
+	if (kept)
+		*to = *kept;
+}
+
+#endif

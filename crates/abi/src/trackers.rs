@@ -1,0 +1,222 @@
+//! The records of `bpf/trackers/record.h`: same names, same order, same bytes; and what they say.
+//!
+//! Invariant: plain integers and arrays of them, so that every bit pattern is a value; padding is
+//! spelt out. `tests/trackers_layout.rs` compares each offset with what a C compiler says.
+
+#![allow(
+    missing_docs,
+    reason = "bpf/trackers/record.h documents every field once"
+)]
+
+use event::evidence::tracked::{Tracked, TrackedHit};
+use event::evidence::{Stack, TaskRef, unnamed};
+use event::{Cpu, Error, ErrorKind, Instant, Prio, Result, Tid};
+
+use crate::{raw, text};
+
+pub const SERIES_MAX: usize = 4;
+pub const ONLY_MAX: usize = 32;
+pub const KEYS_MAX: usize = 2048;
+pub const OPEN_MAX: usize = 16384;
+pub const TRACKED_OPEN: u8 = 1;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawTracked {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub key: u64,
+    pub detail: u64,
+    pub group: u32,
+    pub cpu: u32,
+    pub series: u8,
+    pub flags: u8,
+    pub padding: [u8; 6],
+    pub task: raw::Task,
+    pub other: raw::Task,
+    pub label: [u8; raw::COMM_LENGTH],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawHit {
+    pub number: u64,
+    pub tracked: RawTracked,
+    pub stack: raw::Stack,
+    pub other_stack: raw::Stack,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawSeries {
+    pub count: u64,
+    pub sum_ns: u64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub hits: u64,
+    pub suppressed: u64,
+    pub worst: RawTracked,
+    pub buckets: [u64; raw::BUCKETS_MAX],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawLosses {
+    pub lost: u64,
+    pub full: u64,
+    pub unpaired: u64,
+    pub keys_full: u64,
+    pub storage_failures: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawKey {
+    pub key: u64,
+    pub group: u32,
+    pub series: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawSum {
+    pub count: u64,
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    pub label: [u8; raw::COMM_LENGTH],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawOpen {
+    pub tracked: RawTracked,
+    pub issued_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawConfig {
+    pub only: [u64; ONLY_MAX],
+    pub preempt_count_offset: i64,
+    pub only_length: u32,
+    pub stacks: u8,
+    pub padding: [u8; 3],
+}
+
+macro_rules! plain {
+    ($($name:ident),*) => { $(
+        // SAFETY: repr(C), integers only, padding is named (the layout test checks the size).
+        unsafe impl raw::Plain for $name {}
+    )* };
+}
+plain!(
+    RawTracked, RawHit, RawSeries, RawLosses, RawKey, RawSum, RawOpen, RawConfig
+);
+
+/// The name that came with a sum.
+pub fn label(sum: &RawSum) -> String {
+    text(&sum.label)
+}
+
+/// Reads an interval.
+///
+/// # Errors
+/// [`ErrorKind::Corrupt`] when its series cannot be.
+pub fn decode_tracked(tracked: &RawTracked) -> Result<Tracked> {
+    let series = usize::from(tracked.series);
+    if series >= SERIES_MAX {
+        return Err(corrupt(format!("series {series}")));
+    }
+    Ok(Tracked {
+        begin: Instant::from_ns(tracked.begin_ns as i64),
+        end: Instant::from_ns(tracked.end_ns as i64),
+        key: tracked.key,
+        group: tracked.group,
+        detail: tracked.detail,
+        cpu: Cpu(tracked.cpu),
+        series,
+        is_open: tracked.flags & TRACKED_OPEN != 0,
+        task: task(&tracked.task),
+        other: task(&tracked.other),
+        label: text(&tracked.label),
+    })
+}
+
+/// Reads a hit that came through the ring.
+///
+/// # Errors
+/// [`ErrorKind::Corrupt`] when the bytes are too few or make no sense.
+pub fn decode_tracked_hit(bytes: &[u8]) -> Result<TrackedHit> {
+    let hit: RawHit = raw::read(bytes).ok_or_else(|| {
+        let (found, expected) = (bytes.len(), size_of::<RawHit>());
+        corrupt(format!("{found} bytes instead of {expected}"))
+    })?;
+    Ok(TrackedHit {
+        tracked: decode_tracked(&hit.tracked)?,
+        stack: frames(&hit.stack),
+        other_stack: frames(&hit.other_stack),
+    })
+}
+
+fn task(task: &raw::Task) -> Option<TaskRef> {
+    (task.tid >= 0).then(|| TaskRef {
+        tid: Tid(task.tid),
+        comm: text(&task.comm),
+        prio: Prio::from_lttng(task.prio),
+    })
+}
+
+fn frames(stack: &raw::Stack) -> Stack {
+    let length = (stack.length as usize).min(raw::STACK_MAX);
+    unnamed(&stack.frames[..length])
+}
+
+fn corrupt(found: String) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "a record of a tracker in the kernel makes no sense",
+    )
+    .found(found)
+    .mend("report it: the program and its BPF part were not built together")
+}
+
+#[cfg(test)]
+mod tests {
+    use event::Duration;
+
+    use super::*;
+
+    fn sample() -> RawHit {
+        let mut hit: RawHit = raw::zeroed();
+        hit.tracked.begin_ns = 1_000;
+        hit.tracked.end_ns = 26_000;
+        hit.tracked.task.tid = 7;
+        hit.tracked.task.comm[..6].copy_from_slice(b"victim");
+        hit.tracked.other.tid = -1;
+        hit.tracked.label[..3].copy_from_slice(b"vda");
+        hit
+    }
+
+    #[test]
+    fn an_interval_is_read_with_its_length_and_names() {
+        let hit = decode_tracked_hit(raw::bytes(&sample())).expect("a hit");
+        assert_eq!(hit.tracked.duration(), Duration::from_us(25));
+        assert_eq!(hit.tracked.task.expect("a task").comm, "victim");
+        assert_eq!((hit.tracked.other, hit.tracked.label), (None, "vda".into()));
+        assert!(!hit.tracked.is_open);
+    }
+
+    #[test]
+    fn lengths_that_lie_are_cut_and_series_that_lie_are_refused() {
+        let check = |change: fn(&mut RawHit), expect: bool| {
+            let mut hit = sample();
+            change(&mut hit);
+            assert_eq!(decode_tracked_hit(raw::bytes(&hit)).is_ok(), expect);
+        };
+        check(|hit| hit.stack.length = u32::MAX, true);
+        check(|hit| hit.tracked.series = 3, true);
+        check(|hit| hit.tracked.series = 4, false);
+        check(|hit| hit.tracked.label = [0xff; 16], true);
+        assert!(decode_tracked_hit(&raw::bytes(&sample())[1..]).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Check that every record of `bpf/trackers/record.h` has the same size and offsets in C and Rust.
+
+mod compiler;
+
+use std::mem::offset_of;
+
+use abi::trackers::*;
+use compiler::{Claims, claim};
+
+fn claims() -> Claims {
+    let mut claims = Claims::new();
+    claim!(
+        claims,
+        RawTracked,
+        "rts_tracked",
+        [
+            begin_ns, end_ns, key, detail, group, cpu, series, flags, padding, task, other, label
+        ]
+    );
+    claim!(
+        claims,
+        RawHit,
+        "rts_tracker_hit",
+        [number, tracked, stack, other_stack]
+    );
+    claim!(
+        claims,
+        RawSeries,
+        "rts_tracker_series",
+        [
+            count, sum_ns, min_ns, max_ns, hits, suppressed, worst, buckets
+        ]
+    );
+    claim!(
+        claims,
+        RawLosses,
+        "rts_tracker_losses",
+        [lost, full, unpaired, keys_full, storage_failures]
+    );
+    claim!(claims, RawKey, "rts_tracker_key", [key, group, series]);
+    claim!(
+        claims,
+        RawSum,
+        "rts_tracker_sum",
+        [count, sum_ns, max_ns, label]
+    );
+    claim!(claims, RawOpen, "rts_tracker_open", [tracked, issued_ns]);
+    claim!(
+        claims,
+        RawConfig,
+        "rts_tracker_config",
+        [only, preempt_count_offset, only_length, stacks, padding]
+    );
+    for (name, value) in [
+        ("RTS_SERIES_MAX", SERIES_MAX),
+        ("RTS_ONLY_MAX", ONLY_MAX),
+        ("RTS_KEYS_MAX", KEYS_MAX),
+        ("RTS_OPEN_MAX", OPEN_MAX),
+        ("RTS_TRACKED_OPEN", TRACKED_OPEN as usize),
+    ] {
+        claims.push((name.to_owned(), value));
+    }
+    claims
+}
+
+#[test]
+fn every_record_of_the_trackers_has_the_layout_of_the_c_header() {
+    compiler::check("trackers_layout", "bpf/trackers/record.h", &claims());
+}

@@ -1,0 +1,339 @@
+//! A running tracker: programs in the kernel, a ring of hits, counters.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abi::raw;
+use abi::trackers::{ONLY_MAX, RawConfig, RawOpen, decode_tracked, decode_tracked_hit};
+use event::evidence::tracked::TrackedHit;
+use event::{Error, ErrorKind, Instant, Result};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder};
+
+use super::statistics::{self, KeySum, TrackerStatistics};
+use super::{OpenIn, Tracker, software};
+use crate::config::WatchConfig;
+use crate::features::{Features, has_tracepoint, vmlinux};
+use crate::kernel::preempt_count_offset;
+use crate::object;
+use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
+use crate::watch::{attach_iterator, run_iterator};
+
+/// Maps of the chain that the shared headers bring along and no tracker uses.
+const CHAIN_MAPS: [&str; 10] = [
+    "tasks",
+    "waker_stacks",
+    "cpus",
+    "softirqs",
+    "counters",
+    "resched",
+    "stop_requests",
+    "steals",
+    "evidence",
+    "hits",
+];
+/// The programs that know a task from its birth on.
+const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+const RESOLVE: &str = "resolve_tasks";
+const CHECK_OPEN: &str = "check_open";
+
+/// The question to a tracker.
+#[derive(Clone, Debug, Default)]
+pub struct TrackerConfig {
+    /// Targets, CPUs, threshold, time-out and limits, as for the chain; what else it holds is the
+    /// chain's own.
+    pub watch: WatchConfig,
+    /// Only intervals of these keys; none for all. At most 32.
+    pub only: Vec<u64>,
+    /// Take stacks of what is over the threshold.
+    pub stacks: bool,
+}
+
+/// A running tracker. Dropping it detaches its programs; nothing of it outlives the process.
+pub struct TrackerWatch {
+    // Dropped in this order: the programs are detached before their maps go.
+    _links: Vec<Link>,
+    resolve: Link,
+    check_open: Option<Link>,
+    ring: RingBuffer<'static>,
+    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    object: Object,
+    tracker: &'static Tracker,
+    waiting_ns: u64,
+    /// What was reported open, by address: when it began.
+    reported: HashMap<Vec<u8>, u64>,
+    storage_failures_seen: AtomicU64,
+    _statistics: Option<RunTimeStatistics>,
+}
+
+impl TrackerWatch {
+    /// Loads and attaches a tracker. When it returns, every later interval is seen.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a question without an answer,
+    /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
+    /// it.
+    pub fn start(tracker: &'static Tracker, config: &TrackerConfig) -> Result<TrackerWatch> {
+        let raw = config.watch.to_raw()?;
+        let mut own = own_config(config)?;
+        if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
+            return Err(no_time_out(tracker));
+        }
+        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+            let what = format!("cannot run the tracker {}", tracker.name);
+            return Err(Error::new(kind, what).found(found).mend(mend));
+        }
+        let btf = vmlinux();
+        let present = |name: &str| btf.as_ref().is_some_and(|btf| has_tracepoint(btf, name));
+        if let Some(refusal) = tracker.refusal(&tracker.missing(present)) {
+            return Err(refusal);
+        }
+        own.preempt_count_offset = btf.as_ref().map_or(0, preempt_count_offset);
+        let mut opened = object::open(tracker.object)?;
+        object::configure(&mut opened, &raw)?;
+        prepare_maps(&mut opened, tracker, &own)?;
+        let object = object::load(opened, |program| match program {
+            RESOLVE => true,
+            CHECK_OPEN => raw.waiting_ns > 0,
+            _ if tracker.for_stacks.contains(&program) => config.stacks && present(program),
+            _ if is_at_software_event(tracker, program) => true,
+            _ => present(program),
+        })?;
+        let (ring, received) = open_ring(&object)?;
+        let (links, resolve) = attach(tracker, &object)?;
+        let looks = raw.waiting_ns > 0 && tracker.open == OpenIn::Tasks;
+        Ok(TrackerWatch {
+            _links: links,
+            resolve,
+            check_open: looks
+                .then(|| attach_iterator(&object, CHECK_OPEN))
+                .transpose()?,
+            ring,
+            received,
+            object,
+            tracker,
+            waiting_ns: raw.waiting_ns,
+            reported: HashMap::new(),
+            storage_failures_seen: AtomicU64::new(0),
+            _statistics: RunTimeStatistics::enable().ok(),
+        })
+    }
+
+    /// Which one this is.
+    pub fn tracker(&self) -> &'static Tracker {
+        self.tracker
+    }
+
+    /// Readable while the ring holds hits.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is the ring's own and lives as long as the ring.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+
+    /// The hits that are in the ring now, without waiting.
+    ///
+    /// # Errors
+    /// When a record makes no sense, or the system refuses.
+    pub fn take(&mut self) -> Result<Vec<TrackedHit>> {
+        if let Err(error) = self.ring.consume()
+            && error.kind() != libbpf_rs::ErrorKind::Interrupted
+        {
+            return Err(object::explain("read the ring of", &error));
+        }
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let received = std::mem::take(&mut *received);
+        received
+            .iter()
+            .map(|bytes| decode_tracked_hit(bytes))
+            .collect()
+    }
+
+    /// Looks for what is open for longer than the time-out; each interval is reported once, here
+    /// or from [`TrackerWatch::take`]. `now` is the moment on CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// When the kernel refuses to be looked into.
+    pub fn check_open(&mut self, now: Instant) -> Result<Vec<TrackedHit>> {
+        if let Some(link) = &self.check_open {
+            run_iterator(link)?;
+        }
+        if self.waiting_ns == 0 || self.tracker.open != OpenIn::Table {
+            return Ok(Vec::new());
+        }
+        let open = open_entries(&self.object)?;
+        self.reported.retain(|key, begin_ns| {
+            open.get(key)
+                .is_some_and(|entry| entry.tracked.begin_ns == *begin_ns)
+        });
+        let mut hits = Vec::new();
+        for (key, mut entry) in open {
+            let begin_ns = entry.tracked.begin_ns;
+            let waited_ns = (now.as_ns() as u64).saturating_sub(begin_ns);
+            if waited_ns < self.waiting_ns || self.reported.contains_key(&key) {
+                continue;
+            }
+            entry.tracked.end_ns = begin_ns + waited_ns;
+            entry.tracked.flags = abi::trackers::TRACKED_OPEN;
+            hits.push(TrackedHit {
+                tracked: decode_tracked(&entry.tracked)?,
+                stack: Vec::new(),
+                other_stack: Vec::new(),
+            });
+            self.reported.insert(key, begin_ns);
+        }
+        Ok(hits)
+    }
+
+    /// What was counted since the start. Tasks that were born when the kernel had no storage for
+    /// them get it now.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the counters.
+    pub fn statistics(&self) -> Result<TrackerStatistics> {
+        let (series, recursion) = (self.tracker.series.len(), recursion_misses(&self.object));
+        let statistics = TrackerStatistics::read(&self.object, series, recursion)?;
+        let failures = statistics.losses.storage_failures;
+        if self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
+            run_iterator(&self.resolve)?;
+        }
+        Ok(statistics)
+    }
+
+    /// The sums by key, those with the longest intervals first.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read them.
+    pub fn keys(&self) -> Result<Vec<KeySum>> {
+        statistics::keys(&self.object)
+    }
+
+    /// What the programs cost since the start, by the kernel's own measuring.
+    pub fn costs(&self) -> Vec<ProgramCost> {
+        program_costs(&self.object)
+    }
+}
+
+fn is_at_software_event(tracker: &Tracker, program: &str) -> bool {
+    let mut programs = tracker.software_events.iter();
+    programs.any(|(name, _)| *name == program)
+}
+
+fn no_time_out(tracker: &Tracker) -> Error {
+    let what = format!("the tracker {} has no time-out", tracker.name);
+    Error::new(ErrorKind::InvalidInput, what)
+        .found("its CPU does nothing else until the interval ends")
+        .mend("leave --timeout away; --over reports it when it ends")
+}
+
+fn own_config(config: &TrackerConfig) -> Result<RawConfig> {
+    let mut raw: RawConfig = raw::zeroed();
+    if config.only.len() > ONLY_MAX {
+        let what = format!("a tracker takes at most {ONLY_MAX} keys");
+        return Err(Error::new(ErrorKind::InvalidInput, what)
+            .found(config.only.len().to_string())
+            .mend("name fewer with --only, or leave it away"));
+    }
+    raw.only[..config.only.len()].copy_from_slice(&config.only);
+    raw.only_length = config.only.len() as u32;
+    raw.stacks = u8::from(config.stacks);
+    Ok(raw)
+}
+
+/// Leaves out the maps that the tracker does not use, and writes its configuration.
+fn prepare_maps(opened: &mut OpenObject, tracker: &Tracker, own: &RawConfig) -> Result<()> {
+    let refused = |error| object::explain("prepare", &error);
+    for mut map in opened.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if CHAIN_MAPS.contains(&name.as_str()) {
+            map.set_autocreate(false).map_err(refused)?;
+        }
+        if name == "tracker_open" && tracker.open != OpenIn::Table {
+            // Nothing is kept in it: preallocated it would be megabytes.
+            map.set_max_entries(1).map_err(refused)?;
+        }
+        if name == ".rodata.tracker"
+            && let Some(place) = map.initial_value_mut()
+        {
+            let bytes = raw::bytes(own);
+            place[..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+    Ok(())
+}
+
+type Received = Arc<Mutex<Vec<Vec<u8>>>>;
+
+fn open_ring(object: &Object) -> Result<(RingBuffer<'static>, Received)> {
+    let refused = |error| object::explain("read", &error);
+    let received = Received::default();
+    let kept = Arc::clone(&received);
+    let keep = move |bytes: &[u8]| {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(bytes.to_vec());
+        0
+    };
+    let map = object::map(object, "tracker_hits")?;
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&map, keep).map_err(refused)?;
+    Ok((builder.build().map_err(refused)?, received))
+}
+
+/// Newcomers first, then those who are there, so that no task is seen before it is known; ends
+/// before beginnings, so that nothing stays open.
+fn attach(tracker: &Tracker, object: &Object) -> Result<(Vec<Link>, Link)> {
+    let knows = |program: &str| KNOW_TASKS.contains(&program);
+    let ends = |program: &str| program.ends_with("_exit") || program.ends_with("_end");
+    let mut links = object::attach(object, knows)?;
+    let resolve = attach_iterator(object, RESOLVE)?;
+    resolve_all(object, &resolve)?;
+    links.extend(object::attach(object, ends)?);
+    for (program, event) in tracker.software_events {
+        links.extend(software::attach(object, program, *event)?);
+    }
+    let others = |program: &str| !knows(program) && !ends(program);
+    links.extend(object::attach(object, others)?);
+    Ok((links, resolve))
+}
+
+/// The kernel takes storage from a small reserve that it refills behind our back, so that one pass
+/// may not be enough.
+fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
+    const PASSES: u32 = 100;
+    const REFILL: std::time::Duration = std::time::Duration::from_millis(1);
+    let failures = || {
+        let losses = object::per_cpu::<abi::trackers::RawLosses>(object, "tracker_losses", 0)?;
+        Ok::<u64, Error>(losses.iter().map(|one| one.storage_failures).sum())
+    };
+    let mut passes = 0..PASSES;
+    loop {
+        let before = failures()?;
+        run_iterator(resolve)?;
+        if failures()? == before {
+            break;
+        }
+        if passes.next().is_none() {
+            return Ok(());
+        }
+        std::thread::sleep(REFILL);
+    }
+    // What failed before the last pass was made good by it.
+    let zero = vec![raw::bytes(&raw::zeroed::<abi::trackers::RawLosses>()).to_vec(); cpus()?];
+    object::map(object, "tracker_losses")?
+        .update_percpu(&0u32.to_ne_bytes(), &zero, MapFlags::ANY)
+        .map_err(|error| object::explain("reset", &error))
+}
+
+fn cpus() -> Result<usize> {
+    libbpf_rs::num_possible_cpus().map_err(|error| object::explain("size", &error))
+}
+
+/// What is open now, by address.
+fn open_entries(object: &Object) -> Result<HashMap<Vec<u8>, RawOpen>> {
+    let map = object::map(object, "tracker_open")?;
+    let entry = |key: Vec<u8>| {
+        let value = map.lookup(&key, MapFlags::ANY).ok()??;
+        Some((key, raw::read(&value)?))
+    };
+    Ok(map.keys().filter_map(entry).collect())
+}

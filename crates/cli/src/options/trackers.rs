@@ -1,0 +1,201 @@
+//! What `rtscope watch TRACKER` was asked to do.
+
+use std::path::PathBuf;
+
+use bpf_host::trackers::{KeyKind, Tracker};
+use event::{Cpu, Error, ErrorKind, Result};
+
+use super::WatchOptions;
+use crate::flags::{self, Until};
+
+/// The word that lists the trackers instead of starting one.
+pub const LIST: &str = "list";
+
+/// Trackers, decided.
+#[derive(Debug)]
+pub struct TrackerOptions {
+    /// Which ones, each once.
+    pub trackers: Vec<&'static Tracker>,
+    /// Targets, thresholds, limits and actions, as for the chain.
+    pub watch: WatchOptions,
+    /// Nobody was named: every task.
+    pub every_task: bool,
+    /// Words for the keys to keep.
+    pub only: Vec<String>,
+    /// Take stacks.
+    pub stacks: bool,
+    /// Draw histograms.
+    pub hist: bool,
+    /// Add reports to this file.
+    pub log: Option<PathBuf>,
+}
+
+impl TrackerOptions {
+    /// From what was typed, on a machine with the CPUs `online`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for a tracker that there is not, [`ErrorKind::InvalidInput`] for a
+    /// flag of the chain alone, and what [`WatchOptions::new`] refuses.
+    pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
+        let mut trackers: Vec<&'static Tracker> = Vec::new();
+        for name in &typed.tracker {
+            let tracker = Tracker::find(name)?;
+            if !trackers.iter().any(|known| known.name == tracker.name) {
+                trackers.push(tracker);
+            }
+        }
+        refuse_flags_of_the_chain(typed)?;
+        refuse_cpus(typed, &trackers)?;
+        if !typed.trackers.only.is_empty() && trackers.len() > 1 {
+            let names: Vec<_> = trackers.iter().map(|tracker| tracker.name).collect();
+            return Err(invalid(
+                "--only belongs to one tracker",
+                &names.join(" "),
+                "run one 'rtscope watch' for each",
+            ));
+        }
+        let mut watch = WatchOptions::new(typed, online)?;
+        if typed.output.is_none() {
+            watch.snapshot = None;
+        }
+        Ok(TrackerOptions {
+            trackers,
+            watch,
+            every_task: typed.task.is_empty() && typed.tid.is_none() && !typed.real_time,
+            only: typed.trackers.only.clone(),
+            stacks: typed.trackers.stacks,
+            hist: typed.trackers.hist,
+            log: typed.trackers.log.clone(),
+        })
+    }
+}
+
+fn invalid(what: &str, found: &str, mend: &str) -> Error {
+    let error = Error::new(ErrorKind::InvalidInput, what);
+    error.found(format!("'{found}'")).mend(mend)
+}
+
+/// What says something of a chain, or of the flight recorder that is not there, says nothing here.
+fn refuse_flags_of_the_chain(typed: &flags::Watch) -> Result<()> {
+    let recorder = typed.output.is_none();
+    let refused = [
+        (typed.until != Until::SwitchIn, "--until", "leave it away"),
+        (typed.irq.is_some(), "--irq", "watch irq --only NAME"),
+        (
+            typed.softirq.is_some(),
+            "--softirq",
+            "watch softirq --only NAME",
+        ),
+        (!typed.user.is_empty(), "--user", "leave it away"),
+        (
+            recorder && typed.buffer.is_some(),
+            "--buffer",
+            "give -o DIR, too, for snapshots",
+        ),
+        (
+            recorder && !typed.events.is_empty(),
+            "--events",
+            "give -o DIR, too, for snapshots",
+        ),
+    ];
+    match refused.iter().find(|(is_typed, ..)| *is_typed) {
+        None => Ok(()),
+        Some((_, flag, mend)) => {
+            let what = format!("{flag} says nothing to a tracker");
+            Err(invalid(&what, &typed.tracker.join(" "), mend))
+        }
+    }
+}
+
+/// A task, a request or a piece of work begins on one CPU and ends on another: only what stays on
+/// its CPU can be chosen by it.
+fn refuse_cpus(typed: &flags::Watch, trackers: &[&Tracker]) -> Result<()> {
+    let stays = |tracker: &&&Tracker| tracker.stays_on_its_cpu;
+    match trackers.iter().find(|tracker| !stays(tracker)) {
+        Some(tracker) if typed.cpu.is_some() => {
+            let what = format!("the tracker {} has no --cpu", tracker.name);
+            let mend = "choose tasks with --task";
+            Err(invalid(&what, typed.cpu.as_deref().unwrap_or(""), mend))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What `--only` takes for a tracker, in a word; none where it takes nothing.
+pub fn only_takes(tracker: &Tracker) -> Option<&'static str> {
+    match tracker.key {
+        KeyKind::Call => Some("system calls"),
+        KeyKind::Irq => Some("interrupts"),
+        KeyKind::Softirq => Some("softirqs"),
+        KeyKind::Function => Some("functions"),
+        KeyKind::Disk => Some("disks"),
+        KeyKind::Task | KeyKind::Address => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use event::Duration;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        watch: flags::Watch,
+    }
+
+    fn options(line: &str) -> Result<TrackerOptions> {
+        let words = std::iter::once("watch").chain(line.split_whitespace());
+        let typed = Line::try_parse_from(words).expect("parses").watch;
+        TrackerOptions::new(&typed, &[Cpu(0), Cpu(1)])
+    }
+
+    #[test]
+    fn a_tracker_sees_every_task_and_takes_no_snapshot_unless_told() {
+        let plain = options("syscall irq syscall").expect("valid");
+        let names: Vec<_> = plain.trackers.iter().map(|tracker| tracker.name).collect();
+        assert_eq!(names, ["syscall", "irq"]);
+        assert!(plain.every_task && plain.watch.snapshot.is_none() && plain.watch.new_worst);
+        let told = options("syscall --only read,write --stacks --over 1ms --task x -o D");
+        let told = told.expect("valid");
+        assert!(!told.every_task && told.stacks && told.watch.snapshot.is_some());
+        assert_eq!(told.only, ["read", "write"]);
+        assert_eq!(told.watch.over, Some(Duration::from_ms(1)));
+        assert!(
+            !options("irq --real-time --cpu 1")
+                .expect("valid")
+                .every_task
+        );
+    }
+
+    #[test]
+    fn a_flag_that_says_nothing_to_a_tracker_is_refused_with_a_remedy() {
+        for line in [
+            "jitter",
+            "syscall --until block",
+            "irq --irq 24",
+            "softirq --softirq 3",
+            "syscall --user app:*",
+            "syscall --buffer 1M",
+            "block --events sched",
+            "syscall --cpu 1",
+            "irq offcpu --cpu 1",
+            "irq softirq --only local_timer",
+            "syscall --over 25",
+        ] {
+            let error = options(line).expect_err(line);
+            assert!(error.mended_by().is_some(), "{line}");
+            assert!(error.value_found().is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_flags_of_trackers_need_one() {
+        for line in ["--only x", "--stacks", "--hist", "--log f"] {
+            let words = std::iter::once("watch").chain(line.split_whitespace());
+            assert!(Line::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `rtscope watch TRACKER…`: intervals that the kernel measures, reported as they come and summed
+//! up at the end.
+
+mod json;
+mod observer;
+mod text;
+
+use bpf_host::Targets;
+use bpf_host::trackers::{TrackerConfig, stands};
+use capture::facts;
+use capture::watch::{TrackersOptions, TrackersStatus, keys_named, run_trackers};
+use event::Result;
+use host::facts::Verb;
+use trace::Symbols;
+
+use super::watch::{meant, session};
+use crate::exit::{Outcome, print};
+use crate::flags::Watch;
+use crate::options::{TRACKER_LIST, TrackerOptions};
+use crate::paint::Paint;
+use crate::signals::{self, Wish};
+use observer::Observer;
+
+/// Runs the trackers that were typed.
+pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
+    if typed.tracker.iter().any(|word| word == TRACKER_LIST) {
+        print(&text::list(&stands()))?;
+        return Ok(Outcome::Fine);
+    }
+    let facts = facts::gather();
+    let mut options = TrackerOptions::new(typed, &facts.machine.cpus_online)?;
+    facts.require(Verb::Watch)?;
+    if options.watch.snapshot.is_some() {
+        facts.require(Verb::Record)?;
+    }
+    if !options.every_task {
+        meant(&mut options.watch.target);
+    }
+    let symbols = Symbols::from_kallsyms(&capture::kernel_functions());
+    let asked = question(&options, &symbols)?;
+    signals::take_over()?;
+    let mut observer = Observer::new(&options, paint)?;
+    let command_line = capture::own_command_line();
+    let status = run_trackers(&asked, &facts, symbols, &command_line, &mut observer)?;
+    if signals::wish() == Wish::Discard {
+        eprintln!("discarded");
+        return Ok(Outcome::Fine);
+    }
+    observer.end(&status)?;
+    let has_budget = options.watch.over.is_some() || options.watch.timeout.is_some();
+    Ok(outcome(&status, has_budget))
+}
+
+/// What the session is asked: the chain's own reading of the flags, for each tracker.
+fn question(options: &TrackerOptions, symbols: &Symbols) -> Result<TrackersOptions> {
+    let session = session(&options.watch)?;
+    let mut watch = session.watch;
+    if options.every_task {
+        watch.targets = Targets::All;
+    }
+    let config = |tracker| {
+        let words = options.only.iter();
+        let keys = words.map(|word| keys_named(tracker, word, symbols));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        Ok((
+            tracker,
+            TrackerConfig {
+                watch: watch.clone(),
+                only: keys.concat(),
+                stacks: options.stacks,
+            },
+        ))
+    };
+    let trackers = options.trackers.iter().copied().map(config);
+    Ok(TrackersOptions {
+        trackers: trackers.collect::<Result<_>>()?,
+        flight: session.flight,
+        duration: options.watch.run_for,
+        hits_max: options.watch.hits_max,
+    })
+}
+
+/// What was lost may have been the worst: then nothing is said of the whole.
+fn outcome(status: &TrackersStatus, has_budget: bool) -> Outcome {
+    let mut trackers = status.trackers.iter();
+    let lossy = trackers.any(|one| one.statistics.losses.forbid_a_statement());
+    match (lossy, status.hits) {
+        (true, _) => Outcome::Inconclusive,
+        (false, 1..) if has_budget => Outcome::Exceeded,
+        _ => Outcome::Fine,
+    }
+}

@@ -1,0 +1,149 @@
+//! What trackers print: each report, one live line, and how it ended.
+
+use std::fs::File;
+use std::io::Write;
+
+use capture::watch::{TrackerReport, TrackersObserver, TrackersStatus};
+use event::{Error, Result};
+use serde_json::Value;
+
+use super::{json, text};
+use crate::exit::{print, stdout_error, write_error};
+use crate::live::Live;
+use crate::options::{Target, TrackerOptions};
+use crate::paint::Paint;
+use crate::signals::{self, Wish};
+use crate::verbs::watch::Running;
+
+/// Prints what the trackers see.
+pub(super) struct Observer {
+    json: bool,
+    extent: text::Extent,
+    log: Option<(std::path::PathBuf, File)>,
+    exec: Option<String>,
+    running: Running,
+    paint: Paint,
+    live: Live,
+    sequence: u64,
+    beginning: String,
+}
+
+impl Observer {
+    /// # Errors
+    /// When the file of `--log` cannot be opened.
+    pub(super) fn new(options: &TrackerOptions, paint: Paint) -> Result<Self> {
+        let log = options.log.as_ref().map(|path| {
+            let file = File::options().create(true).append(true).open(path);
+            let file = file.map_err(|error| write_error(path, error))?;
+            Ok::<_, Error>((path.clone(), file))
+        });
+        Ok(Observer {
+            json: options.watch.json,
+            extent: text::Extent {
+                hist: options.hist,
+                suppressed: options.watch.over.is_some(),
+            },
+            log: log.transpose()?,
+            exec: options.watch.exec.clone(),
+            running: Running::default(),
+            paint,
+            live: Live::new(!options.watch.json),
+            sequence: 0,
+            beginning: beginning(options),
+        })
+    }
+
+    /// Prints how the trackers ended.
+    ///
+    /// # Errors
+    /// When stdout or the log refuses.
+    pub(super) fn end(&mut self, status: &TrackersStatus) -> Result<()> {
+        self.running.finish();
+        self.live.clear();
+        let line = self.numbered(json::end(status));
+        self.log(&line)?;
+        if self.json {
+            return json_line(&line);
+        }
+        print(&format!("\n{}", text::end(status, self.extent)))
+    }
+
+    fn numbered(&mut self, mut line: Value) -> Value {
+        line["schema"] = json::SCHEMA.into();
+        line["version"] = json::SCHEMA_VERSION.into();
+        line["sequence"] = self.sequence.into();
+        self.sequence += 1;
+        line
+    }
+
+    fn log(&mut self, line: &Value) -> Result<()> {
+        match &mut self.log {
+            Some((path, file)) => {
+                writeln!(file, "{line}").map_err(|error| write_error(path, error))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn json_line(line: &Value) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(stdout_error)
+}
+
+fn beginning(options: &TrackerOptions) -> String {
+    let names: Vec<_> = options
+        .trackers
+        .iter()
+        .map(|tracker| tracker.name)
+        .collect();
+    let when = match (options.watch.over, options.watch.timeout) {
+        (Some(over), None) => format!("over {over:#}"),
+        (None, Some(timeout)) => format!("still open after {timeout:#}"),
+        (Some(over), Some(timeout)) => format!("over {over:#}, and still open after {timeout:#}"),
+        (None, None) => "that is a new worst".to_owned(),
+    };
+    let whom = match &options.watch.target {
+        _ if options.every_task => "every task".to_owned(),
+        Target::RealTime => "every real-time task".to_owned(),
+        Target::Tasks(patterns) => {
+            let patterns: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+            patterns.join(", ")
+        }
+    };
+    let names = names.join(", ");
+    format!("watching {names} of {whom} for all {when}; Ctrl-C ends it")
+}
+
+impl TrackersObserver for Observer {
+    fn armed(&mut self) -> Result<()> {
+        eprintln!("{}", self.beginning);
+        Ok(())
+    }
+
+    fn hit(&mut self, report: &TrackerReport) -> Result<()> {
+        self.live.clear();
+        if signals::wish() == Wish::Discard {
+            return Ok(());
+        }
+        let line = self.numbered(json::hit(report));
+        if let Some(command) = &self.exec {
+            self.running.start(command, &line.to_string())?;
+        }
+        self.log(&line)?;
+        if self.json {
+            return json_line(&line);
+        }
+        let text = text::hit(report);
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        print(&format!("{}\n{rest}", self.paint.doubtful(first)))
+    }
+
+    fn status(&mut self, status: &TrackersStatus) -> Result<bool> {
+        self.running.reap();
+        self.live.line(&text::live(status));
+        Ok(signals::wish() == Wish::GoOn)
+    }
+}
