@@ -215,7 +215,7 @@ fn from_candidate(
     let mut ledger = ledger(model, &account);
     let unseen = match late.end {
         End::Seen => false,
-        End::Inferred => true,
+        End::Inferred | End::Doubtful => true,
         End::Waiting => model.doubted.contains(&cpu),
     };
     if unseen {

@@ -63,9 +63,14 @@ impl TextStyle {
 /// That nothing was late can be said only of what was recorded.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
     let basis = &diagnosis.basis;
-    match basis.holes {
-        0 => "Nothing was late.".to_owned(),
-        places => format!(
+    match (basis.holes, basis.doubted) {
+        (0, 0) => "Nothing was late.".to_owned(),
+        (0, doubted) => format!(
+            "Nothing is known to have been late. How long {doubted} activation{} lasted is not: \
+             switches are missing.",
+            if doubted == 1 { "" } else { "s" }
+        ),
+        (places, _) => format!(
             "Nothing that was recorded was late. What is missing in {} is not judged.",
             kernel_state::places(places)
         ),

@@ -28,6 +28,8 @@ pub(crate) enum End {
     Seen,
     /// The same, but its switch was not recorded: it came then at the earliest.
     Inferred,
+    /// The task came on a CPU, and may have run before where nothing was recorded.
+    Doubtful,
     /// The task still waited at the end of the trace.
     Waiting,
 }
@@ -84,6 +86,12 @@ impl Candidates {
         self.kept.insert(self.next, candidate);
         self.order.push(Reverse((latency_ns, self.next)));
         self.next += 1;
+    }
+
+    /// Whether an activation that lasts for so long is one that the query asks for.
+    pub fn may_be_late(&self, latency_ns: i64) -> bool {
+        let threshold = self.query.threshold;
+        threshold.is_none_or(|threshold| latency_ns >= threshold.as_ns())
     }
 
     /// Those that are kept so far.

@@ -41,6 +41,8 @@ pub struct BudgetFinding {
     pub over: u64,
     /// Samples that do not count because events are missing in them.
     pub unsure: u64,
+    /// Others whose end was not recorded, but is known to have come within the limit.
+    pub within: u64,
     /// Samples that the trace's end cuts off before their limit.
     pub open: u64,
     /// The longest sample that counts.
@@ -118,6 +120,7 @@ struct Tally {
     samples: u64,
     over: u64,
     unsure: u64,
+    within: u64,
     open: u64,
     worst: Option<(i64, i64)>,
 }
@@ -138,11 +141,11 @@ impl Tally {
             // One is enough, whatever is missing.
             return Judgement::Broken;
         }
-        if self.samples + self.unsure == 0 {
+        if self.samples + self.unsure + self.within == 0 {
             return inconclusive("there is no sample".to_owned());
         }
         let unsure = u128::from(self.unsure + self.open);
-        let all = u128::from(self.samples) + unsure;
+        let all = u128::from(self.samples + self.within) + unsure;
         let may_break =
             (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
         if holes == 0 && self.unsure > 0 && may_break {
@@ -158,10 +161,11 @@ impl Tally {
             let allowed = u128::from(samples) * u128::from(budget.over_ppm);
             u128::from(self.over) * MILLION > allowed
         };
-        if self.samples < needed && !is_beyond(needed) {
+        let samples = self.samples + self.within;
+        if samples < needed && !is_beyond(needed) {
             return inconclusive(format!("it takes {needed} samples to tell"));
         }
-        match is_beyond(self.samples.max(needed)) {
+        match is_beyond(samples.max(needed)) {
             true => Judgement::Broken,
             false => Judgement::Held,
         }
@@ -178,6 +182,7 @@ impl Tally {
             samples: self.samples,
             over: self.over,
             unsure: self.unsure,
+            within: self.within,
             open: self.open,
             worst: self.worst.map(range),
         }
@@ -229,24 +234,28 @@ impl<'a> Checker<'a> {
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-        self.sample(is_it, begin_ns, self.now_ns, false);
+        self.sample(is_it, begin_ns, Some((self.now_ns, self.now_ns)));
     }
 
-    /// Something lasted from an instant to another.
+    /// Something lasted from an instant to one between two others; none: nobody knows for how long.
     fn sample(
         &mut self,
         is_it: impl Fn(&Subject) -> bool,
         begin_ns: i64,
-        end_ns: i64,
-        lossy: bool,
+        end_ns: Option<(i64, i64)>,
     ) {
+        let known = end_ns.filter(|_| begin_ns > self.hole_end_ns);
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
-            match lossy || begin_ns <= self.hole_end_ns {
-                true => tally.unsure += 1,
-                false => tally.add(begin_ns, end_ns, budget.limit.as_ns()),
+            let limit_ns = budget.limit.as_ns();
+            match known {
+                Some((least_ns, most_ns)) if least_ns == most_ns => {
+                    tally.add(begin_ns, most_ns, limit_ns);
+                }
+                Some((_, most_ns)) if most_ns - begin_ns <= limit_ns => tally.within += 1,
+                _ => tally.unsure += 1,
             }
         }
     }
@@ -283,7 +292,8 @@ impl<'a> Checker<'a> {
             }
             let limit_ns = budget.limit.as_ns();
             let is_over = self.now_ns - begin_ns > limit_ns;
-            match is_over && !doubtful && begin_ns > self.hole_end_ns {
+            match is_over {
+                true if doubtful || begin_ns <= self.hole_end_ns => tally.unsure += 1,
                 true => tally.add(begin_ns, self.now_ns, limit_ns),
                 false => tally.open += 1,
             }
@@ -313,11 +323,16 @@ impl Sink for Checker<'_> {
                 at_ns,
                 woken_ns: Some(woken_ns),
                 lossy,
+                within_ns,
                 ..
             } => {
                 let task = kernel.named(kernel.process(process));
                 let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
-                self.sample(is_it, woken_ns, at_ns, lossy);
+                let end_ns = match lossy {
+                    true => within_ns,
+                    false => Some((at_ns, at_ns)),
+                };
+                self.sample(is_it, woken_ns, end_ns);
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);
