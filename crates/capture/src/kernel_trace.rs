@@ -9,7 +9,7 @@ use ctf::writer::{
 use event::{Cpu, EventClass, Result, TimeRange};
 
 use crate::evidence::{self, Encoded};
-use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
+use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
 use crate::statedump::{self, StateDump};
 
 /// Places of the stream classes.
@@ -24,6 +24,8 @@ const STATEDUMP_FILE: &str = "statedump_0";
 pub(crate) struct KernelTrace {
     writer: TraceWriter,
     classes: Arc<KernelClasses>,
+    /// The class of who has a CPU.
+    current_class: u32,
 }
 
 impl KernelTrace {
@@ -40,7 +42,9 @@ impl KernelTrace {
             .iter()
             .cloned()
             .chain(statedump::classes())
-            .collect();
+            .chain([class_of_current()]);
+        let kernel: Vec<EventClass> = kernel.collect();
+        let current_class = kernel.len() as u32 - 1;
         let mut streams = vec![stream(CHANNEL_NAME, kernel)];
         if with_evidence {
             streams.push(stream(
@@ -56,7 +60,11 @@ impl KernelTrace {
             ..TraceMeta::default()
         };
         let writer = TraceWriter::create(&root.join("kernel"), &meta)?;
-        Ok(KernelTrace { writer, classes })
+        Ok(KernelTrace {
+            writer,
+            classes,
+            current_class,
+        })
     }
 
     /// The converter of `cpu`'s pages.
@@ -66,7 +74,7 @@ impl KernelTrace {
             cpu,
             Arc::clone(&self.classes),
             Arc::clone(groups),
-            stream,
+            (stream, self.current_class),
         ))
     }
 

@@ -188,7 +188,7 @@ fn from_candidate(
     let origin = steps.first()?.time;
     let (end, cpu) = (Instant::from_ns(late.end_ns), Cpu(late.cpu));
     let last = match late.end {
-        End::Seen | End::Inferred => Some(StepKind::SwitchIn),
+        End::Seen | End::Inferred | End::Doubtful => Some(StepKind::SwitchIn),
         End::Blocked => Some(StepKind::Blocked),
         End::Waiting | End::Open => None,
     };
@@ -219,12 +219,8 @@ fn from_candidate(
         preemption,
     };
     let mut ledger = ledger(model, &account);
-    let unseen = match late.end {
-        End::Seen | End::Blocked => false,
-        End::Inferred => true,
-        End::Waiting | End::Open => model.doubted.contains(&cpu),
-    };
-    if unseen {
+    let may_go_on = matches!(late.end, End::Waiting | End::Open) && model.doubted.contains(&cpu);
+    if late.doubtful || may_go_on {
         ledger.grade = ledger.grade.max(Grade::Unrecorded);
     }
     let (hit, checks, steps_left_out) = (None, vec![], 0);

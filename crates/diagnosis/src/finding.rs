@@ -274,6 +274,9 @@ pub struct Basis {
     pub unpaired: u64,
     /// Switches out of idle that the kernel did not record, inferred from the wake-up before them.
     pub inferred: u64,
+    /// Activations of the tasks asked for that may have been late: their task may have run unseen,
+    /// and nobody knows how long they lasted.
+    pub doubted: u64,
     /// Hits in the evidence, before the query's filter.
     pub hits: u64,
     /// Activations of the tasks asked for, late or not.

@@ -221,6 +221,18 @@ struct Wait {
 }
 
 impl Wait {
+    /// The CPU on whose run queue the task was already as the activation began.
+    fn queued_before(&self, model: &Model, waker: Cpu) -> Option<Cpu> {
+        let log = model.tasks.log(self.tid, waker.0);
+        let begun = log.partition_point(|moment| moment.time_ns < self.begin_ns);
+        let last = log[..begun].last()?;
+        let arrives = matches!(
+            last.kind,
+            MomentKind::Waking | MomentKind::Wakeup | MomentKind::Migrate
+        );
+        arrives.then_some(Cpu(last.cpu))
+    }
+
     fn after_wakeup(&self, model: &Model, waker: (Cpu, What), end_cpu: Option<Cpu>) -> Vec<Phase> {
         let Wait {
             tid,
@@ -254,7 +266,7 @@ impl Wait {
             });
             now_ns = woken.time_ns;
         } else if cpu.is_none() {
-            cpu = end_cpu;
+            cpu = self.queued_before(model, waker.0).or(end_cpu);
         }
         for moment in log.iter().filter(kind_is(MomentKind::Migrate)) {
             if moment.time_ns >= now_ns {

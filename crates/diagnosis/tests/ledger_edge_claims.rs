@@ -169,10 +169,11 @@ fn a_task_that_the_trace_did_not_see_leave_is_not_accused() {
     let nobody = busy(running());
     assert!(named(&nobody).is_empty(), "{:?}", nobody.activations);
     assert!(!nobody.activations[0].ledger.is_good());
-    // It had come there with a rank that puts the fair task aside.
+    // It had come there with a priority that preempts the fair task, which may have kept the CPU
+    // for a while all the same.
     let came = busy(running().at(900).cpu(1).waking(HOG, 0).cpu(0));
-    assert_eq!(named(&came), ["burner"]);
-    assert!(came.activations[0].ledger.is_good());
+    assert!(named(&came).is_empty(), "{:?}", came.activations);
+    assert!(!came.activations[0].ledger.is_good());
     // One that does not outrank it may have come at any time.
     let equal = running().at(900).cpu(1).waking(FAIR_TOO, 0).cpu(0);
     let equal = ask(timer_wakes_victim(equal, 1000)

@@ -33,6 +33,8 @@ pub enum Change<'a> {
         waker: Option<ProcId>,
         /// Since when the next task waited for a CPU, if it was seen to.
         waited_since_ns: Option<i64>,
+        /// It may have run meanwhile where nothing was recorded.
+        doubtful: bool,
     },
     /// A task waits for something no more.
     Woken {
@@ -62,6 +64,34 @@ pub enum Change<'a> {
         lossy: bool,
         /// The switch was not recorded: it came on the CPU at `at_ns` at the earliest.
         inferred: bool,
+        /// Between which instants it came on the CPU, where only the switch was not recorded.
+        within_ns: Option<(i64, i64)>,
+    },
+    /// A task has had a CPU since then, at the earliest, though no switch says so.
+    Inferred {
+        /// The CPU.
+        cpu: u32,
+        /// The task.
+        process: ProcId,
+        /// Since when.
+        from_ns: i64,
+    },
+    /// The tracer says with an event that this task has the CPU now, where it did not seem to.
+    Found {
+        /// The CPU.
+        cpu: u32,
+        /// The task, or the idle task.
+        process: ProcId,
+    },
+    /// A task that waits for a CPU may have run meanwhile: nobody knows for how long it waits.
+    Doubted {
+        /// The task.
+        process: ProcId,
+    },
+    /// A task that seemed to wait for a CPU has run meanwhile, nobody knows when.
+    RanUnseen {
+        /// The task.
+        process: ProcId,
     },
     /// A task waited for a CPU; told where queues are followed, and no event was lost meanwhile.
     Waited {

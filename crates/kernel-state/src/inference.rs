@@ -34,59 +34,48 @@ impl Kernel {
             inferred,
         };
         self.contradictions += 1;
-        let first_ns = self.doubt_earlier(cpu, holder, next);
+        let sure_ns = run.sure_ns();
+        let first_ns = self.doubt_earlier(cpu, holder, next, sink);
         let arrived_ns = holder
             .task()
-            .filter(|_| first_ns.is_none())
-            .and_then(|task| {
-                self.arrived_ns(cpu, task)
-                    .filter(|_| self.takes_at_once(task, believed))
-            });
+            .filter(|_| first_ns.is_none() && believed == Holder::Idle)
+            .and_then(|task| self.arrived_ns(cpu, task));
+        self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
-            let from_ns = arrived_ns.max(run.begin_ns);
-            // Another task that hides its switches may have come between the two.
-            let doubtful = believed != Holder::Idle;
-            self.tell(
-                cpu,
-                run,
-                part(believed, run.begin_ns, from_ns, doubtful),
-                sink,
-            );
+            let from_ns = arrived_ns.max(sure_ns);
+            self.tell(cpu, run, part(believed, sure_ns, from_ns, false), sink);
             self.lose_sight(believed, from_ns, sink);
             self.cpus[cpu as usize].inferred += 1;
-            self.scheduled_in(cpu, task, from_ns, sink);
+            let change = Change::Inferred {
+                cpu,
+                process: task,
+                from_ns,
+            };
+            sink.change(self, &change);
+            self.scheduled_in(cpu, task, (from_ns, end_ns), sink);
             self.tell(cpu, run, part(holder, from_ns, end_ns, true), sink);
             return;
         }
-        self.lose_sight(believed, run.begin_ns, sink);
-        // Others came before it: up to then the CPU was what it seemed.
-        let (mut run_begin_ns, first_ns) = (run.begin_ns, first_ns.unwrap_or(run.begin_ns));
-        if believed == Holder::Idle && first_ns > run_begin_ns {
-            self.tell(
-                cpu,
-                run,
-                part(believed, run_begin_ns, first_ns, false),
-                sink,
-            );
-            run_begin_ns = first_ns;
-        }
-        let idles = believed == Holder::Idle || holder == Holder::Idle;
-        let hides_idle = !self.cpus[cpu as usize].left_idle;
-        let between = match idles || hides_idle {
-            true => Holder::Unknown,
-            false => Holder::SomeTask,
-        };
-        self.tell(cpu, run, part(between, run_begin_ns, end_ns, false), sink);
+        self.lose_sight(believed, sure_ns, sink);
+        // An idle CPU takes the first that comes: up to then it was what it seemed.
+        let itself_ns = holder.task().and_then(|task| self.arrived_ns(cpu, task));
+        let first_ns = first_ns.into_iter().chain(itself_ns).min();
+        let first_ns = first_ns.filter(|_| believed == Holder::Idle);
+        let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));
+        self.tell(cpu, run, part(believed, sure_ns, unknown_ns, false), sink);
+        let unknown = part(Holder::Unknown, unknown_ns, end_ns, false);
+        self.tell(cpu, run, unknown, sink);
     }
 
     /// When the first of those came on the run queue of a CPU that go before who has it, as they
     /// wait there for longer or have a higher priority: they may have run. That `next` waited is
     /// seen, as it is scheduled in now.
-    pub(super) fn doubt_earlier(
+    pub(super) fn doubt_earlier<S: Sink>(
         &mut self,
         cpu: u32,
         holder: Holder,
         next: Option<ProcId>,
+        sink: &mut S,
     ) -> Option<i64> {
         let task = holder.task()?;
         let arrived_ns = self.arrived_ns(cpu, task)?;
@@ -100,6 +89,7 @@ impl Kernel {
                 continue;
             };
             self.processes.get_mut(id).doubtful = true;
+            sink.change(self, &Change::Doubted { process: id });
             first_ns = Some(first_ns.map_or(at_ns, |first: i64| first.min(at_ns)));
         }
         first_ns
@@ -109,14 +99,6 @@ impl Kernel {
     pub(super) fn waits(&self, id: ProcId) -> bool {
         let process = self.process(id);
         process.woken_ns.is_some() || process.runnable_since_ns.is_some()
-    }
-
-    fn takes_at_once(&self, task: ProcId, believed: Holder) -> bool {
-        let prio = |id: ProcId| self.process(id).prio.map(Prio::from_lttng);
-        match believed {
-            Holder::Idle => true,
-            _ => preempts_at_once(prio(task), believed.task().and_then(prio)),
-        }
     }
 
     /// When a runnable task came on the run queue of `cpu`, if it was not seen to run since.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use trace::{EventView, Symbols, Trace};
 
-use crate::bind::{Binding, Known};
+use crate::bind::{Binding, Bound, Known};
 
 use devices::Disks;
 use process::Processes;
@@ -69,6 +69,8 @@ struct CpuState {
     first_run: Option<(run::Run, run::Part)>,
     /// A switch out of idle was recorded here.
     left_idle: bool,
+    /// The recorder writes down which task has it where no switch says so.
+    says_current: bool,
     /// So many runs were not, and were inferred.
     inferred: u64,
 }
@@ -107,6 +109,8 @@ pub struct Kernel {
     follows: Follow,
     /// Nothing that was open before this is known: events were lost until then.
     lost_until_ns: i64,
+    /// The latest of those began here.
+    lost_from_ns: i64,
     /// Tasks left CPUs that, by the events, others had.
     contradictions: u64,
     /// The first event.
@@ -133,6 +137,7 @@ impl Kernel {
             irq_names: HashMap::new(),
             follows,
             lost_until_ns: i64::MIN,
+            lost_from_ns: i64::MIN,
             contradictions: 0,
             first_ns: i64::MAX,
             cpus_of_trace: cpus_of(trace),
@@ -219,6 +224,12 @@ impl Kernel {
         self.cpus.get(cpu as usize)?.current
     }
 
+    /// What the trace's classes say.
+    #[inline]
+    pub fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
     /// Takes in an event of the instant `now_ns` of the wall clock.
     #[inline]
     pub fn event<S: Sink>(&mut self, event: &EventView<'_>, now_ns: i64, sink: &mut S) {
@@ -227,18 +238,59 @@ impl Kernel {
         let Some(bound) = self.binding.get(event.class()) else {
             return;
         };
+        if let Some(cpu) = self.place(bound, event) {
+            self.witness(bound, cpu, event, now_ns, sink);
+            self.take_in(bound.known, cpu, event, sink);
+        }
+    }
+
+    /// On which CPU an event was; what happened on none that we know of happened to nobody.
+    #[inline]
+    pub fn place(&self, bound: Bound, event: &EventView<'_>) -> Option<u32> {
         let cpu = match bound.cpu {
             Some(field) => Some(event.u64(field) as u32),
             None => event.cpu().map(|cpu| cpu.0),
         };
-        // What happened on no CPU that we know of happened to nobody.
-        let Some(cpu) = cpu.filter(|cpu| *cpu < CPUS_MAX) else {
-            return;
-        };
+        cpu.filter(|cpu| *cpu < CPUS_MAX)
+    }
+
+    /// Takes in what any event says: that its CPU is recorded and, where the tracer tells, which
+    /// task had it.
+    #[inline]
+    pub fn witness<S: Sink>(
+        &mut self,
+        bound: Bound,
+        cpu: u32,
+        event: &EventView<'_>,
+        now_ns: i64,
+        sink: &mut S,
+    ) {
+        self.now_ns = now_ns;
+        self.first_ns = self.first_ns.min(now_ns);
         if !matches!(bound.known, Known::Function(_) | Known::Evidence(_)) {
             self.begin_recording(cpu, sink);
         }
-        match bound.known {
+        if let Some(current) = bound.current {
+            self.prove(cpu, event.i64(current) as i32, sink);
+            let says = matches!(bound.known, Known::Current);
+            if let Some(state) = self.cpu(cpu).filter(|_| says) {
+                state.says_current = true;
+            }
+        } else if bound.confirms {
+            self.confirm(cpu);
+        }
+    }
+
+    /// Takes in what an event is about, behind [`Kernel::witness`].
+    #[inline]
+    pub fn take_in<S: Sink>(
+        &mut self,
+        known: Known,
+        cpu: u32,
+        event: &EventView<'_>,
+        sink: &mut S,
+    ) {
+        match known {
             Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),
             Known::Life(life) => self.life(event, life, sink),
             Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
@@ -246,7 +298,7 @@ impl Kernel {
             Known::Device(device) => self.device(event, cpu, device, sink),
             Known::Dump(dump) => self.state_dump(event, dump, sink),
             Known::Function(function) => self.function(event, cpu, function, sink),
-            Known::Evidence(_) => {}
+            Known::Evidence(_) | Known::Current => {}
         }
         if self.follows.stretches {
             self.follow(cpu, sink);

@@ -13,11 +13,13 @@ pub fn places(count: u64) -> String {
 
 impl Kernel {
     /// Events were lost between two instants of the wall clock, on one CPU or nobody knows on
-    /// which. Nothing that was under way when they were is known any more.
+    /// which. Nothing that was under way when they were, or is until then, is known any more. A
+    /// loss is best told at its begin.
     pub fn lost<S: Sink>(&mut self, cpu: Option<u32>, from_ns: i64, until_ns: i64, sink: &mut S) {
         let until_ns = until_ns.max(from_ns);
         self.now_ns = self.now_ns.max(from_ns);
         self.lost_until_ns = self.lost_until_ns.max(until_ns);
+        self.lost_from_ns = self.lost_from_ns.max(from_ns);
         let all = match cpu {
             Some(cpu) => cpu..cpu.saturating_add(1),
             None => 0..self.cpus.len() as u32,
@@ -39,6 +41,13 @@ impl Kernel {
                 until_ns,
             },
         );
+    }
+
+    /// Whether a task that waits for a CPU since then may have run meanwhile, as events were lost.
+    /// Inside of a loss, what begins there is followed all the same.
+    pub(super) fn has_lost_since(&self, since_ns: i64) -> bool {
+        let is_over = self.now_ns > self.lost_until_ns;
+        !self.is_known_since(since_ns) && (is_over || since_ns <= self.lost_from_ns)
     }
 
     /// Whether something that began at `since_ns` and is still open is known: no event was lost

@@ -85,13 +85,18 @@ impl Kernel {
         self.cpus[cpu as usize].queue.waiting.push(waiting);
     }
 
-    /// A task leaves a run queue: what its CPU does now is taken for what it seems to be.
+    /// A task leaves a run queue: what its CPU does now is taken for what it seems to be, but that
+    /// it idles. It would have taken the task.
     fn leave_queue(&mut self, id: ProcId, cpu: u32) -> Option<Waiting> {
         let now_ns = self.now_ns;
         let state = self.cpus.get_mut(cpu as usize)?;
         let place = state.queue.waiting.iter().position(|task| task.id == id)?;
         let mut waiting = state.queue.waiting.swap_remove(place);
-        let (holder, begin_ns) = state.open_run();
+        let (holder, begin_ns, sure_ns) = state.open_run();
+        if holder == Holder::Idle {
+            waiting.behind(holder, begin_ns, sure_ns.min(now_ns));
+            waiting.behind(Holder::Unknown, sure_ns, now_ns);
+        }
         waiting.behind(holder, begin_ns, now_ns);
         Some(waiting)
     }

@@ -5,7 +5,7 @@
 //! What nobody knows is told as unknown; it is never given to the task that was seen last.
 
 use super::process::ProcId;
-use super::waker::CpuWhat;
+use super::waker::{CpuWhat, Handlers};
 use super::{Change, Kernel, Sink};
 
 /// A run with more stretches than this is told before it is over, as what it is so far.
@@ -63,7 +63,15 @@ enum Belief {
 #[derive(Debug, Default)]
 pub(super) struct Run {
     belief: Belief,
+    /// The thread's id of who is believed to have the CPU.
+    tid: Option<i32>,
     pub begin_ns: i64,
+    /// An event since then says so too: its tracer told who had the CPU.
+    proven_ns: i64,
+    /// So did the first of them, and no switch.
+    is_found: bool,
+    /// It was woken since then: it may have slept.
+    is_woken: bool,
     /// What it does, and since when; only where stretches are followed.
     stretches: Vec<(i64, CpuWhat)>,
 }
@@ -75,6 +83,11 @@ impl Run {
             Belief::Switched(holder) => holder.task(),
             _ => None,
         }
+    }
+
+    /// Up to here it surely had the CPU.
+    pub fn sure_ns(&self) -> i64 {
+        self.begin_ns.max(self.proven_ns)
     }
 
     /// What the CPU does outside of handlers, as far as the last switch says.
@@ -152,7 +165,19 @@ impl Kernel {
             self.tell_ran(cpu, Part::known(holder, begin_ns, now_ns), sink);
             return;
         }
-        let run = std::mem::take(&mut self.cpus[cpu as usize].run);
+        self.run_is_over(cpu, (prev, Some(next)), sink);
+    }
+
+    /// The same where the tracer does not say how it left the CPU.
+    fn run_is_over<S: Sink>(
+        &mut self,
+        cpu: u32,
+        (prev, next): (ProcId, Option<ProcId>),
+        sink: &mut S,
+    ) {
+        let (now_ns, holder) = (self.now_ns, self.holder(prev));
+        let Some(state) = self.cpu(cpu) else { return };
+        let run = std::mem::take(&mut state.run);
         let whole = |holder| Part {
             holder,
             begin_ns: run.begin_ns,
@@ -169,13 +194,13 @@ impl Kernel {
             Belief::Lost => {
                 self.tell_before_loss(cpu, sink);
                 self.tell(cpu, &run, whole(Holder::Unknown), sink);
-                self.doubt_earlier(cpu, holder, Some(next));
+                self.doubt_earlier(cpu, holder, next, sink);
             }
             Belief::Switched(believed) if believed == holder => {
                 self.tell(cpu, &run, whole(holder), sink);
             }
             Belief::Switched(believed) => {
-                self.contradicted(cpu, &run, (believed, holder, Some(next)), now_ns, sink);
+                self.contradicted(cpu, &run, (believed, holder, next), now_ns, sink);
             }
         }
         self.recycle(cpu, run);
@@ -184,10 +209,67 @@ impl Kernel {
     /// `next` has the CPU from now on.
     pub(super) fn begin_run(&mut self, cpu: u32, next: ProcId) {
         let (now_ns, holder) = (self.now_ns, self.holder(next));
+        let tid = self.process(next).tid;
         let Some(state) = self.cpu(cpu) else { return };
         state.run.belief = Belief::Switched(holder);
-        state.run.begin_ns = now_ns;
+        state.run.tid = Some(tid);
+        (state.run.begin_ns, state.run.proven_ns) = (now_ns, now_ns);
+        (state.run.is_found, state.run.is_woken) = (false, false);
         state.current = holder.task();
+    }
+
+    /// The tracer says that the task `tid` has the CPU now, also where it is interrupted.
+    #[inline]
+    pub(super) fn prove<S: Sink>(&mut self, cpu: u32, tid: i32, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let Some(state) = self.cpu(cpu) else { return };
+        match state.run.tid == Some(tid) {
+            true if state.run.is_woken => {}
+            true => state.run.proven_ns = now_ns,
+            false => self.disprove(cpu, tid, sink),
+        }
+    }
+
+    /// An event that is of whom the recorder says to have the CPU.
+    #[inline]
+    pub(super) fn confirm(&mut self, cpu: u32) {
+        let now_ns = self.now_ns;
+        if let Some(state) = self.cpus.get_mut(cpu as usize)
+            && state.says_current
+            && !state.run.is_woken
+        {
+            state.run.proven_ns = now_ns;
+        }
+    }
+
+    /// By the last switch another one has the CPU, or nobody knows who: a switch was not recorded.
+    #[cold]
+    fn disprove<S: Sink>(&mut self, cpu: u32, tid: i32, sink: &mut S) {
+        // perf's number of a task that is no more; lttng-analyses reads switches alone.
+        if tid < 0 || self.follows.stale_names {
+            return;
+        }
+        let process = self.processes.find_or_add(tid);
+        for other in 0..self.cpus.len() as u32 {
+            let state = &self.cpus[other as usize];
+            if other != cpu && tid != 0 && state.current == Some(process) {
+                // It left that CPU unseen.
+                self.doubt_run(other, state.run.sure_ns());
+            }
+        }
+        self.run_is_over(cpu, (process, None), sink);
+        if self.waits(process) {
+            self.scheduled_in_by(cpu, process, sink);
+        }
+        let task = self.processes.get_mut(process);
+        task.blocked_since_ns = None;
+        task.runnable_since_ns = None;
+        self.begin_run(cpu, process);
+        let state = &mut self.cpus[cpu as usize];
+        state.run.is_found = true;
+        // None spans a switch.
+        state.handlers = Handlers::default();
+        sink.change(self, &Change::Found { cpu, process });
     }
 
     /// Events were lost on a CPU: what it did up to then is told, and nothing from there on.
@@ -205,9 +287,10 @@ impl Kernel {
         if belief == Belief::Unseen {
             return;
         }
-        // Who had it before the hole is known only where a switch before said it.
+        // Who had it before the hole is known only where a switch before said it: what was found
+        // may have been in a handler, whose end was lost.
         let holder = match belief {
-            Belief::Switched(holder) => holder,
+            Belief::Switched(holder) if !run.is_found => holder,
             _ => Holder::Unknown,
         };
         let part = Part::known(holder, begin_ns, end_ns);
@@ -246,21 +329,28 @@ impl Kernel {
         self.cpus[cpu as usize].run.stretches = stretches;
     }
 
-    /// A handler ends that was not seen to begin: nobody knows what came before the CPU's first
-    /// switch up to here.
+    /// For who follows handlers by itself: one ends that was not seen to begin.
+    pub fn handled_unseen<S: Sink>(&mut self, cpu: u32, now_ns: i64, sink: &mut S) {
+        self.now_ns = now_ns;
+        self.unseen_handler(cpu, sink);
+    }
+
+    /// A handler ends that was not seen to begin: of what came before the CPU's first switch, or of
+    /// a run that was found, nobody knows what it was up to here.
     pub(super) fn unseen_handler<S: Sink>(&mut self, cpu: u32, sink: &mut S) {
         let end_ns = self.now_ns;
         let Some(state) = self.cpus.get_mut(cpu as usize) else {
             return;
         };
-        if state.run.belief != Belief::UntilFirstSwitch {
+        if state.run.belief != Belief::UntilFirstSwitch && !state.run.is_found {
             return;
         }
-        let run = std::mem::take(&mut state.run);
-        state.run.belief = Belief::UntilFirstSwitch;
-        state.run.begin_ns = end_ns;
-        let part = Part::known(Holder::Unknown, run.begin_ns, end_ns);
+        let mut run = std::mem::take(&mut state.run);
+        let begin_ns = std::mem::replace(&mut run.begin_ns, end_ns);
+        let part = Part::known(Holder::Unknown, begin_ns, end_ns);
         self.tell(cpu, &run, part, sink);
+        run.stretches.clear();
+        self.cpus[cpu as usize].run = run;
     }
 
     /// Tells what a CPU did up to the loss after which nothing is known of it.
@@ -313,6 +403,10 @@ impl Kernel {
                         }
                         None => self.tell(cpu, &run, part(Holder::Idle), sink),
                     }
+                }
+                Belief::Switched(_) if run.is_found => {
+                    // It may be in a handler that was not seen to begin.
+                    self.tell(cpu, &run, part(Holder::Unknown), sink);
                 }
                 Belief::Switched(holder) => {
                     self.tell(cpu, &run, part(holder), sink);
@@ -432,14 +526,13 @@ impl Kernel {
         let end_ns = self.now_ns;
         let state = &mut self.cpus[cpu as usize];
         let holder = state.believed();
-        let run = std::mem::take(&mut state.run);
-        let (belief, begin_ns) = (run.belief, run.begin_ns);
+        let mut run = std::mem::take(&mut state.run);
+        let begin_ns = std::mem::replace(&mut run.begin_ns, end_ns);
         let part = Part::known(holder, begin_ns, end_ns);
         self.tell(cpu, &run, part, sink);
-        self.recycle(cpu, run);
-        let run = &mut self.cpus[cpu as usize].run;
-        (run.belief, run.begin_ns) = (belief, end_ns);
+        run.stretches.clear();
         run.stretches.push((end_ns, what));
+        self.cpus[cpu as usize].run = run;
     }
 }
 
@@ -454,9 +547,15 @@ impl super::CpuState {
         self.inferred > 0 && !self.left_idle
     }
 
-    /// Who is believed to have the CPU, and since when.
-    pub(super) fn open_run(&self) -> (Holder, i64) {
-        (self.believed(), self.run.begin_ns)
+    /// Who is believed to have the CPU, since when, and until when surely.
+    pub(super) fn open_run(&self) -> (Holder, i64, i64) {
+        (self.believed(), self.run.begin_ns, self.run.sure_ns())
+    }
+
+    /// The task that has the CPU is woken: it was about to sleep, or it has slept, unseen. That it
+    /// has the CPU later proves no more that it had it all the time.
+    pub(super) fn wakes_itself(&mut self) {
+        self.run.is_woken = true;
     }
 
     /// Who is believed to have the CPU before its run is over.

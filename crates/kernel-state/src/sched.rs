@@ -16,7 +16,9 @@ struct Wait {
     waker: Option<ProcId>,
     waited_since_ns: Option<i64>,
     lossy: bool,
+    doubtful: bool,
     inferred: bool,
+    within_ns: Option<(i64, i64)>,
 }
 
 impl Kernel {
@@ -89,7 +91,7 @@ impl Kernel {
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
         if self.waits(prev) {
-            self.scheduled_in(cpu, prev, self.now_ns, sink);
+            self.scheduled_in_by(cpu, prev, sink);
         }
         let prev_comm = fields.prev.comm(event);
         if !self.follows.stale_names {
@@ -109,6 +111,7 @@ impl Kernel {
             next,
             woken_ns: wait.woken_ns,
             waker: wait.waker,
+            doubtful: wait.doubtful,
         };
         sink.change(self, &change);
         self.tell_scheduled_in(cpu, next, wait, sink);
@@ -118,13 +121,34 @@ impl Kernel {
         }
     }
 
-    /// A task came on a CPU, which was not recorded.
-    pub(super) fn scheduled_in<S: Sink>(&mut self, cpu: u32, id: ProcId, at_ns: i64, sink: &mut S) {
-        let wait = self.end_wait(id, at_ns, sink);
-        // It came on the CPU then at the earliest.
+    /// A task came on a CPU, which was not recorded, between two instants.
+    pub(super) fn scheduled_in<S: Sink>(
+        &mut self,
+        cpu: u32,
+        id: ProcId,
+        within_ns: (i64, i64),
+        sink: &mut S,
+    ) {
+        let wait = self.end_wait(id, within_ns.0, sink);
         let wait = Wait {
             inferred: true,
             lossy: true,
+            within_ns: Some(within_ns).filter(|_| !wait.lossy),
+            ..wait
+        };
+        self.tell_scheduled_in(cpu, id, wait, sink);
+    }
+
+    /// The same where nobody knows when since its wake-up.
+    pub(super) fn scheduled_in_by<S: Sink>(&mut self, cpu: u32, id: ProcId, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let woken_ns = self.processes.get(id).woken_ns;
+        let wait = self.end_wait(id, now_ns, sink);
+        let within_ns = woken_ns.map(|woken_ns| (woken_ns, now_ns));
+        let wait = Wait {
+            inferred: true,
+            lossy: true,
+            within_ns: within_ns.filter(|_| !wait.lossy),
             ..wait
         };
         self.tell_scheduled_in(cpu, id, wait, sink);
@@ -150,7 +174,9 @@ impl Kernel {
             waker: waker.and_then(|waker| self.processes.find(waker)),
             waited_since_ns,
             lossy: doubtful || since_ns.is_some_and(|since_ns| since_ns <= lost_until_ns),
+            doubtful,
             inferred: false,
+            within_ns: None,
         }
     }
 
@@ -162,6 +188,8 @@ impl Kernel {
             waited_since_ns,
             lossy,
             inferred,
+            within_ns,
+            ..
         } = wait;
         let change = Change::ScheduledIn {
             cpu,
@@ -172,6 +200,7 @@ impl Kernel {
             waited_since_ns,
             lossy,
             inferred,
+            within_ns,
         };
         sink.change(self, &change);
         let waited = waited_since_ns.filter(|_| !lossy);
@@ -220,7 +249,8 @@ impl Kernel {
         fields: &TaskFields,
         sink: &mut S,
     ) {
-        if let Some(target) = fields.cpu(event) {
+        let target = fields.cpu(event);
+        if let Some(target) = target {
             self.cpu(target);
         }
         let tid = fields.tid(event);
@@ -228,9 +258,11 @@ impl Kernel {
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let known = self.processes.find(tid);
         // Who runs is not woken: the wake-up came before the switch was done.
+        let mut running = self.cpus.iter_mut();
         if let Some(known) = known
-            && self.cpus.iter().any(|state| state.current == Some(known))
+            && let Some(state) = running.find(|state| state.current == Some(known))
         {
+            state.wakes_itself();
             self.processes.get_mut(known).pending = (kind == WakeKind::Waking).then_some(by);
             return;
         }
@@ -252,11 +284,7 @@ impl Kernel {
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
-        self.arrive(
-            id,
-            fields.cpu(event).unwrap_or(cpu),
-            kind == WakeKind::Waking,
-        );
+        self.arrive(id, target.unwrap_or(cpu), kind == WakeKind::Waking);
     }
 
     /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
@@ -265,7 +293,7 @@ impl Kernel {
         let process = self.processes.get(id);
         let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
         let since_ns = process.woken_ns.or(process.runnable_since_ns);
-        let lost = since_ns.is_some_and(|since_ns| !self.is_known_since(since_ns));
+        let lost = since_ns.is_some_and(|since_ns| self.has_lost_since(since_ns));
         if !(ran || lost) || self.follows.stale_names {
             return;
         }
@@ -274,8 +302,9 @@ impl Kernel {
             // Whoever seemed to have that CPU had it up to then at most.
             self.doubt_run(cpu, at_ns);
         }
+        sink.change(self, &Change::RanUnseen { process: id });
         let cpu = arrived.map_or(0, |arrival| arrival.cpu);
-        self.scheduled_in(cpu, id, self.now_ns, sink);
+        self.scheduled_in_by(cpu, id, sink);
     }
 
     /// A task comes on the run queue of a CPU.

@@ -49,18 +49,22 @@ impl TaskFilter {
 }
 
 impl Kernel {
+    /// The name of a thread, or what its first wake-up called it.
+    pub fn name<'a>(&self, process: &'a Process) -> &'a [u8] {
+        match process.comm.bytes() {
+            b"" => process.woken_as.bytes(),
+            comm => comm,
+        }
+    }
+
     /// What is known of a thread now, for whoever names tasks.
     pub fn named<'a>(&'a self, process: &'a Process) -> NamedTask<'a> {
         let pid = process.pid.filter(|pid| *pid > 0);
         let leader = pid.and_then(|pid| self.find(pid));
         let leader = leader.map(|id| self.process(id).comm.bytes());
-        let comm = match process.comm.bytes() {
-            b"" => process.woken_as.bytes(),
-            comm => comm,
-        };
         NamedTask {
             tid: Tid(process.tid),
-            comm,
+            comm: self.name(process),
             prio: process.prio.map(Prio::from_lttng),
             pid: pid.map(Tid),
             leader,

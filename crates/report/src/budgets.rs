@@ -37,6 +37,13 @@ fn reason(finding: &BudgetFinding) -> String {
     if finding.open > 0 {
         let _ = write!(text, ", {} open at the end", finding.open);
     }
+    if finding.within > 0 {
+        let _ = write!(
+            text,
+            ", {} whose end was not recorded in time",
+            finding.within
+        );
+    }
     if finding.unsure > 0 {
         let _ = write!(text, ", {} not counted for losses in them", finding.unsure);
     }
@@ -117,6 +124,7 @@ pub fn budgets_json(checked: &Checked) -> Value {
             "unsure": finding.unsure,
             "unseen": finding.unseen,
             "threads": finding.threads,
+            "within": finding.within,
             "worst_ns": finding.worst.map(|worst| worst.duration().as_ns()),
             "worst_begin_ns": finding.worst.map(|worst| worst.begin.as_ns()),
         })

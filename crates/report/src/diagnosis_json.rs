@@ -35,6 +35,7 @@ fn basis_json(basis: &Basis) -> Value {
         "damaged": basis.damaged,
         "unpaired": basis.unpaired,
         "inferred": basis.inferred,
+        "doubted": basis.doubted,
         "hits": basis.hits,
         "activations": basis.activations,
         "unjudged": basis.unjudged,

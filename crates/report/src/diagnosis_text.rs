@@ -82,6 +82,13 @@ fn nothing_late(diagnosis: &Diagnosis) -> String {
         let unjudged = counted(basis.unjudged, "activation");
         let _ = write!(text, " {unjudged} whose begin was not seen: not judged.");
     }
+    if basis.doubted > 0 {
+        let doubted = counted(basis.doubted, "activation");
+        let _ = write!(
+            text,
+            " How long {doubted} lasted is not known: switches are missing."
+        );
+    }
     if basis.holes > 0 {
         let places = kernel_state::places(basis.holes);
         let _ = write!(text, " What is missing in {places} is not judged.");

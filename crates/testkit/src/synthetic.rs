@@ -1,6 +1,8 @@
 //! Traces written by hand: each test says in events what happened, then claims what is found.
 
-use event::{ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, TimeRange, Value};
+use event::{
+    ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Scope, TimeRange, Value,
+};
 use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace};
 
 mod faces;
@@ -63,6 +65,8 @@ pub struct SyntheticTrace {
     trace: MemoryTrace,
     now_ns: i64,
     cpu: u32,
+    /// The task that events are said to be of.
+    current: Option<i32>,
 }
 
 impl SyntheticTrace {
@@ -96,6 +100,13 @@ impl SyntheticTrace {
         self
     }
 
+    /// The tracer says with each event from here on which task has its CPU; all events of a name
+    /// say so, or none.
+    pub fn in_task(mut self, tid: Option<i32>) -> Self {
+        self.current = tid;
+        self
+    }
+
     /// Adds a fact of the machine.
     pub fn environment(mut self, key: &str, value: &str) -> Self {
         self.trace
@@ -108,11 +119,12 @@ impl SyntheticTrace {
     /// Adds any event; its class is the name with these fields.
     pub fn event(mut self, name: &str, fields: &[(&str, Value<'static>)]) -> Self {
         let class = self.class(name, fields);
+        let values = fields.iter().map(|(_, value)| value.clone());
         self.trace.events.push(MemoryEvent {
             time: Instant::from_ns(self.now_ns),
             cpu: Some(Cpu(self.cpu)),
             class,
-            values: fields.iter().map(|(_, value)| value.clone()).collect(),
+            values: values.chain(self.current.map(int)).collect(),
         });
         self
     }
@@ -123,11 +135,15 @@ impl SyntheticTrace {
         }
         let id = ClassId(self.trace.classes.len() as u32);
         let field = |(name, value): &(&str, Value<'static>)| Field::payload(*name, ty(value));
+        let current = self.current.map(|tid| Field {
+            scope: Scope::StreamContext,
+            ..Field::payload("tid", ty(&int(tid)))
+        });
         self.trace.classes.push(EventClass {
             id,
             name: name.to_owned(),
             stream: 0,
-            fields: fields.iter().map(field).collect(),
+            fields: fields.iter().map(field).chain(current).collect(),
         });
         id
     }

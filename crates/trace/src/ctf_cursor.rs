@@ -240,15 +240,15 @@ impl CtfLane<'_> {
         let (other, time_ns) = match step {
             // A lane that has ended is not asked again.
             Step::Event | Step::End => return None,
-            Step::Lost(loss) if Instant::from_ns(time_ns) >= self.range.end => {
-                // One that begins in the range ends behind it.
+            Step::Lost(loss) => {
                 let lost = self.lost(loss);
-                match lost.range.begin < self.range.end {
-                    true => (Other::Lost(lost), time_ns),
-                    false => return None,
+                if Instant::from_ns(time_ns) >= self.range.end && lost.range.begin >= self.range.end
+                {
+                    return None;
                 }
+                let stands_ns = lost.stands_ns().max(self.latest_ns);
+                (Other::Lost(lost), stands_ns)
             }
-            Step::Lost(loss) => (Other::Lost(self.lost(loss)), time_ns),
             Step::Unread(hole) => {
                 let lost = self.missing.pop().unwrap_or_else(|| self.unread(hole));
                 let begin_ns = lost.range.begin.as_ns().max(self.latest_ns);

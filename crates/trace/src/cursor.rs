@@ -39,6 +39,15 @@ pub struct Lost {
     pub cause: LossCause,
 }
 
+impl Lost {
+    /// Where it stands: behind the events of the instant at which it begins, and before whatever
+    /// other streams did meanwhile.
+    pub(crate) fn stands_ns(&self) -> i64 {
+        let TimeRange { begin, end } = self.range;
+        begin.as_ns().saturating_add(1).min(end.as_ns())
+    }
+}
+
 /// Bytes that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
@@ -287,8 +296,7 @@ impl Trace {
             }),
             Source::Memory { events, losses } => {
                 let next = events.partition_point(|event| event.time < range.begin);
-                let next_loss = losses.partition_point(|lost| lost.range.end < range.begin);
-                let (events, losses) = (&events[next..], &losses[next_loss..]);
+                let events = &events[next..];
                 Walk::Memory(MemoryCursor {
                     events,
                     losses,
@@ -456,7 +464,10 @@ impl<'a> MemoryCursor<'a> {
             .events
             .first()
             .filter(|event| event.time < self.range.end);
-        let before_event = |lost: &&Lost| event.is_none_or(|event| lost.range.end <= event.time);
+        let ended = |lost: &&Lost| lost.range.end < self.range.begin;
+        let ended = self.losses.iter().take_while(ended);
+        self.losses = &self.losses[ended.count()..];
+        let before_event = |lost: &&Lost| event.is_none_or(|event| lost.range.begin < event.time);
         let inside = |lost: &&Lost| lost.range.begin < self.range.end;
         if let Some(lost) = self.losses.first().filter(before_event).filter(inside) {
             self.losses = &self.losses[1..];

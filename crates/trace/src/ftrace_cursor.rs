@@ -204,10 +204,10 @@ impl FtraceLane<'_> {
                     return if is_behind { None } else { Some(None) };
                 }
                 let stands_ns = match halt {
-                    Halt::Unread(_) => begin.as_ns().max(self.latest_ns),
-                    _ => latest_ns,
+                    Halt::Unread(_) => begin.as_ns(),
+                    _ => lost.stands_ns(),
                 };
-                (Other::Lost(lost), stands_ns)
+                (Other::Lost(lost), stands_ns.max(self.latest_ns))
             }
         };
         self.other = Some(Box::new(other));

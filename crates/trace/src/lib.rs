@@ -19,8 +19,9 @@
 //! nowhere. Each [`Item::Damage`] has a loss beside it, so who only wants to know which time is
 //! unknown looks at losses alone.
 //!
-//! - A loss stands before the first event of its stream behind it. What could not be read stands at
-//!   its begin, and streams that are missing stand before all events.
+//! - A loss stands at its begin, behind the last event of its stream before it: whoever follows
+//!   other streams meanwhile knows of it beforehand. In ftrace's text, a line tells of it only
+//!   behind what other CPUs did. Streams that are missing stand before all events.
 //! - A range reaches from the last event, or packet, before it to the first behind it. Where a
 //!   stream has none, it is the begin or the end of the trace.
 //! - Bytes are not guarded by sums. A packet of CTF, or a compressed chunk of pages, in which

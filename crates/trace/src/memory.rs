@@ -57,7 +57,7 @@ pub struct MemoryTrace {
     pub classes: Vec<EventClass>,
     /// The events, in any order.
     pub events: Vec<MemoryEvent>,
-    /// Where events are missing, in any order; each stands at the end of its range.
+    /// Where events are missing, in any order; each stands behind the events of its begin.
     pub losses: Vec<Lost>,
     /// Kernel symbols.
     pub symbols: Symbols,
@@ -67,7 +67,7 @@ impl MemoryTrace {
     /// The trace, its events sorted by time (events of one instant keep their order).
     pub fn into_trace(mut self) -> Trace {
         self.events.sort_by_key(|event| event.time);
-        self.losses.sort_by_key(|lost| lost.range.end);
+        self.losses.sort_by_key(|lost| lost.range.begin);
         Trace {
             info: self.info,
             classes: self.classes.into(),

@@ -6,6 +6,7 @@ use ctf::writer::StreamWriter;
 use event::{Cpu, Instant, Result, TimeRange};
 use ftrace::Page;
 
+use super::current::Current;
 use super::groups::ThreadGroups;
 use super::{KernelClasses, NewTask};
 
@@ -25,7 +26,7 @@ pub enum Before {
 pub struct CpuTotals {
     /// The CPU.
     pub cpu: Cpu,
-    /// Events written.
+    /// Events written, but for those that say who has the CPU.
     pub events: u64,
     /// Events that the trace says were lost.
     pub discarded: u64,
@@ -49,6 +50,10 @@ pub struct CpuConverter {
     groups: Arc<ThreadGroups>,
     stream: StreamWriter,
     payload: Vec<u8>,
+    current: Current,
+    /// The class of who has the CPU, and how many such events were written.
+    current_class: u32,
+    told: u64,
     first_ns: Option<u64>,
     /// The last event.
     event_ns: u64,
@@ -61,12 +66,13 @@ pub struct CpuConverter {
 }
 
 impl CpuConverter {
-    /// A converter that writes to `stream`, whose first classes are those of `classes`.
+    /// A converter that writes to `stream`, whose first classes are those of `classes`; that of who
+    /// has the CPU has the number `current_class`.
     pub fn new(
         cpu: Cpu,
         classes: Arc<KernelClasses>,
         groups: Arc<ThreadGroups>,
-        stream: StreamWriter,
+        (stream, current_class): (StreamWriter, u32),
     ) -> Self {
         CpuConverter {
             cpu,
@@ -74,6 +80,9 @@ impl CpuConverter {
             groups,
             stream,
             payload: Vec::with_capacity(256),
+            current: Current::default(),
+            current_class,
+            told: 0,
             first_ns: None,
             event_ns: 0,
             last_ns: 0,
@@ -98,6 +107,7 @@ impl CpuConverter {
         let classes = Arc::clone(&self.classes);
         let Ok(page) = Page::parse(&classes.layout, bytes) else {
             self.damaged_pages += 1;
+            self.current.forget();
             return self.stream.gap();
         };
         let counted = page
@@ -112,6 +122,7 @@ impl CpuConverter {
         for event in page.events() {
             let Ok(event) = event else {
                 self.damaged_pages += 1;
+                self.current.forget();
                 return self.stream.gap();
             };
             self.event(&classes, event.time_ns, event.record)?;
@@ -126,6 +137,7 @@ impl CpuConverter {
     pub fn lost(&mut self, total: u64) -> Result<()> {
         if total > self.discarded {
             self.discarded = total;
+            self.current.forget();
             self.stream.discarded(total)?;
         }
         Ok(())
@@ -167,6 +179,14 @@ impl CpuConverter {
         self.last_ns = time_ns;
         self.first_ns.get_or_insert(time_ns);
         self.event_ns = time_ns;
+        if let Some(switch) = classes.switch
+            && let Some(tid) = self.current.record(record, id, switch)
+        {
+            self.told += 1;
+            let time = Instant::from_ns(time_ns as i64);
+            self.stream
+                .event(self.current_class, time, &tid.to_le_bytes())?;
+        }
         self.payload.clear();
         let group_of = |tid| self.groups.group(tid);
         classes.plans[index as usize].run(record, group_of, &mut self.payload);
@@ -200,7 +220,7 @@ impl CpuConverter {
         let totals = self.stream.finish()?;
         Ok(CpuTotals {
             cpu: self.cpu,
-            events: totals.events,
+            events: totals.events - self.told,
             discarded: totals.discarded,
             unknown: self.unknown,
             damaged_pages: self.damaged_pages,

@@ -4,6 +4,7 @@
 //! per CPU then runs them over pages. Names, types and values are those of [`ftrace::lttng`].
 
 mod convert;
+mod current;
 mod groups;
 
 use event::EventClass;
@@ -11,6 +12,7 @@ use ftrace::lttng::{self, Plan};
 use ftrace::{EventFormat, Formats, PageLayout};
 
 pub use convert::{Before, CpuConverter, CpuTotals};
+pub(crate) use current::class as class_of_current;
 pub use groups::ThreadGroups;
 
 /// The event classes of a kernel trace, with the plan of each.
@@ -22,6 +24,7 @@ pub struct KernelClasses {
     /// From the kernel's event number to the index of its class.
     by_id: Vec<Option<u32>>,
     new_task: Option<NewTask>,
+    switch: Option<current::Switch>,
 }
 
 /// Where `task_newtask` holds what thread groups follow from.
@@ -41,6 +44,7 @@ impl KernelClasses {
             plans: Vec::new(),
             by_id: Vec::new(),
             new_task: None,
+            switch: None,
         };
         for (format, (plan, class)) in formats.iter().zip(lttng::compile(formats)) {
             let index = class.id.0;
@@ -52,6 +56,7 @@ impl KernelClasses {
                 .resize(compiled.by_id.len().max(id + 1), None);
             compiled.by_id[id] = Some(index);
             compiled.new_task = compiled.new_task.or_else(|| new_task(format));
+            compiled.switch = compiled.switch.or_else(|| current::Switch::of(format));
         }
         compiled
     }

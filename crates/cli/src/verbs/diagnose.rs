@@ -90,7 +90,8 @@ fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
         .verdict()
         .is_some_and(|verdict| verdict.conclusive);
     let basis = &diagnosis.basis;
-    let blind = worst.is_none() && (basis.holes > 0 || basis.activations == 0);
+    let missing = basis.holes > 0 || basis.doubted > 0;
+    let blind = worst.is_none() && (missing || basis.activations == 0);
     if blind || (is_lossy && !is_conclusive) {
         Outcome::Inconclusive
     } else if has_threshold && worst.is_some() {

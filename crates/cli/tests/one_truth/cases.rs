@@ -254,3 +254,45 @@ fn a_wakeup_from_a_hard_interrupt_is_nobody_s_work() {
     assert!(matches!(&first.kind, TermKind::RunQueueWait { behind } if behind.comm == "hog"));
     assert_eq!(first.duration.as_ns(), MS);
 }
+
+/// A task is woken on an idle CPU, and the switch to it is not recorded; an event shows who has it.
+fn check_shown(flags: &str, task: (&str, i32, i32), busy_us: std::ops::RangeInclusive<i64>) {
+    let text = [
+        switch("100.000000", A, "S", IDLE),
+        line(
+            "100.001000",
+            IDLE,
+            "d.h1.",
+            "irq_handler_entry: irq=9 name=eth0",
+        ),
+        wake(["100.001010", "100.001011"], IDLE, "dNh1.", VIC),
+        line(
+            "100.001020",
+            IDLE,
+            "dNh1.",
+            "irq_handler_exit: irq=9 ret=handled",
+        ),
+        line(
+            "100.001100",
+            task,
+            flags,
+            "hrtimer_cancel: hrtimer=000000001",
+        ),
+        switch("100.900000", VIC, "S", IDLE),
+        switch("101.000000", IDLE, "R", A),
+    ];
+    let (_dir, _, answers) = open(&text.concat());
+    let cpu = &answers.cpus[&0];
+    assert_eq!(cpu.busy_ns() + cpu.idle_ns + cpu.unknown_ns, 1_000 * MS);
+    let had_us = answers.top_ns.get(&VIC.1).copied().unwrap_or(0) / 1_000;
+    assert!(busy_us.contains(&had_us), "{flags}: vic had {had_us} us");
+}
+
+#[test]
+fn the_task_of_an_event_has_the_cpu_also_where_it_is_interrupted() {
+    // It came after the interrupt's end, where the CPU still idled, and has had it since.
+    check_shown("d..1.", VIC, 898_900..=898_990);
+    check_shown("d.h1.", VIC, 898_900..=898_990);
+    // The CPU still idled there.
+    check_shown("d..1.", IDLE, 0..=898_900);
+}

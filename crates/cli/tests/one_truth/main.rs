@@ -81,6 +81,8 @@ macro_rules! all_claims_and_extents {
 all_claims_and_extents!(in_a_complete_recording, Fault::None);
 all_claims_and_extents!(where_the_kernel_hides_that_idle_ends, Fault::HiddenIdle);
 all_claims_and_extents!(where_the_kernel_hides_a_task, Fault::HiddenTask);
+all_claims_and_extents!(where_events_show_that_idle_ended, Fault::ShownIdle);
+all_claims_and_extents!(where_events_show_a_task_that_is_hidden, Fault::ShownTask);
 all_claims_and_extents!(where_events_of_one_cpu_are_lost, Fault::LostOnOne);
 all_claims_and_extents!(where_events_of_all_cpus_are_lost, Fault::LostOnAll);
 all_claims_and_extents!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
@@ -123,6 +125,8 @@ wait_and_sleep! {
     in_a_complete_recording: Fault::None,
     where_the_kernel_hides_that_idle_ends: Fault::HiddenIdle,
     where_the_kernel_hides_a_task: Fault::HiddenTask,
+    where_events_show_that_idle_ended: Fault::ShownIdle,
+    where_events_show_a_task_that_is_hidden: Fault::ShownTask,
     where_events_of_one_cpu_are_lost: Fault::LostOnOne,
     where_events_of_all_cpus_are_lost: Fault::LostOnAll,
     where_bytes_are_damaged: Fault::Damaged,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use event::Value;
 use proptest::prelude::*;
 use testkit::SyntheticTrace;
 use trace::Trace;
@@ -20,6 +21,16 @@ pub enum Wakes {
     Both,
     OnlyWaking,
     OnlyWakeup,
+}
+
+/// What tells which task has a CPU, beside switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    Nothing,
+    /// Each event, as ftrace's own numbers and LTTng's contexts do.
+    WithEachEvent,
+    /// Events of our recorder, where switches do not tell it.
+    WhereHidden,
 }
 
 /// A stretch of the story in thousandths of its length.
@@ -43,6 +54,7 @@ pub struct Faults {
     pub late: Option<(u32, i64)>,
     /// The trace is on disk, and bytes of it were overwritten.
     pub damage: Option<Damage>,
+    pub shows: Shows,
 }
 
 /// A story as it was recorded.
@@ -58,6 +70,7 @@ pub struct Recording {
     /// Before this, events of that CPU were not recorded.
     pub late: Option<(u32, i64)>,
     pub damage: Option<Damage>,
+    pub shows: Shows,
 }
 
 impl Recording {
@@ -82,6 +95,7 @@ impl Recording {
             lost: lost.collect(),
             late: faults.late.map(|(cpu, share)| (cpu % cpus, at(share))),
             damage: faults.damage,
+            shows: faults.shows,
         };
         let told = records
             .into_iter()
@@ -184,13 +198,57 @@ impl Recording {
 
     fn synthetic(&self) -> SyntheticTrace {
         let trace = SyntheticTrace::new().cpus(self.truth.cpus() as u32);
-        let trace = self
-            .kept
-            .iter()
-            .fold(trace, |trace, record| record.add_to(trace));
+        let mut told = BTreeMap::new();
+        let trace = self.kept.iter().fold(trace, |trace, record| {
+            let task = self.task_of(record);
+            let trace = match self.shows {
+                Shows::Nothing => trace,
+                Shows::WithEachEvent => trace.in_task(Some(task)),
+                Shows::WhereHidden => self.tell_hidden(trace, record, task, &mut told),
+            };
+            record.add_to(trace)
+        });
         self.lost.iter().fold(trace, |trace, (cpu, stretch)| {
             trace.lost_on(*cpu, stretch.begin_ns, stretch.end_ns)
         })
+    }
+
+    /// As our recorder does: the task is told where no switch tells it. `told` has for each CPU
+    /// who it is, and since when.
+    fn tell_hidden(
+        &self,
+        trace: SyntheticTrace,
+        record: &Record,
+        task: i32,
+        told: &mut BTreeMap<u32, (i32, i64)>,
+    ) -> SyntheticTrace {
+        let (cpu, at_ns) = (record.cpu, record.at_ns);
+        if let Happening::Switch { next, .. } = record.what {
+            told.insert(cpu, (next.tid, at_ns));
+            return trace;
+        }
+        let is_lost = |since_ns: i64| {
+            let mut lost = self.lost_on(cpu);
+            lost.any(|stretch| stretch.begin_ns >= since_ns && stretch.begin_ns < at_ns)
+        };
+        let before = told.insert(cpu, (task, at_ns));
+        match before {
+            Some((tid, since_ns)) if tid == task && !is_lost(since_ns) => trace,
+            _ => {
+                let tid = Value::Signed(task.into());
+                let trace = trace.at_ns(at_ns).cpu(cpu);
+                trace.event("rtscope_current", &[("tid", tid)])
+            }
+        }
+    }
+
+    /// The task that has the CPU of an event, interrupted or not.
+    fn task_of(&self, record: &Record) -> i32 {
+        let on = self.truth.at(record.cpu as usize, record.at_ns);
+        match record.what {
+            Happening::Switch { prev, .. } => prev.tid,
+            _ => on.and_then(|on| on.task).map_or(0, |task| task.tid),
+        }
     }
 
     /// Whether bytes that are damaged still read as events, but others. Nobody can know of all.
@@ -377,9 +435,10 @@ impl fmt::Debug for Recording {
         }
         writeln!(
             f,
-            "{} CPUs, wake-ups by {:?}",
+            "{} CPUs, wake-ups by {:?}, tasks shown: {:?}",
             self.truth.cpus(),
-            self.wakes
+            self.wakes,
+            self.shows
         )?;
         lines.iter().try_for_each(|(_, line)| writeln!(f, "{line}"))
     }
@@ -407,6 +466,7 @@ const NO_FAULTS: Faults = Faults {
     losses: Vec::new(),
     late: None,
     damage: None,
+    shows: Shows::Nothing,
 };
 
 /// A kind of fault that a property is claimed under.
@@ -415,6 +475,9 @@ pub enum Fault {
     None,
     HiddenIdle,
     HiddenTask,
+    /// The same two where each event says which task had its CPU.
+    ShownIdle,
+    ShownTask,
     LostOnOne,
     LostOnAll,
     LateCpu,
@@ -432,12 +495,12 @@ impl Fault {
         };
         let faults = match self {
             Fault::None => Just(NO_FAULTS).boxed(),
-            Fault::HiddenIdle => Just(Faults {
+            Fault::HiddenIdle | Fault::ShownIdle => Just(Faults {
                 hides_idle: true,
                 ..NO_FAULTS
             })
             .boxed(),
-            Fault::HiddenTask => (101i32..109)
+            Fault::HiddenTask | Fault::ShownTask => (101i32..109)
                 .prop_map(|tid| Faults {
                     hides_task: Some(tid),
                     ..NO_FAULTS
@@ -458,8 +521,19 @@ impl Fault {
                 })
                 .boxed(),
         };
-        (faults, wakes())
-            .prop_map(|(faults, wakes)| Faults { wakes, ..faults })
+        let shown = [Shows::WithEachEvent, Shows::WhereHidden].map(Just);
+        let shown = prop_oneof![shown[0].clone(), shown[1].clone()];
+        let shows = match self {
+            Fault::HiddenIdle | Fault::HiddenTask | Fault::Damaged => Just(Shows::Nothing).boxed(),
+            Fault::ShownIdle | Fault::ShownTask => shown.boxed(),
+            _ => prop_oneof![Just(Shows::Nothing), shown].boxed(),
+        };
+        (faults, wakes(), shows)
+            .prop_map(|(faults, wakes, shows)| Faults {
+                wakes,
+                shows,
+                ..faults
+            })
             .boxed()
     }
 

@@ -53,6 +53,10 @@ fn waiters(late: &LateActivation) -> Vec<(i32, Window)> {
         .steps
         .iter()
         .filter(|step| step.kind == StepKind::Waking);
+    // It may begin while a task of the chain works, which may be preempted.
+    let first = late.steps.first();
+    let works = first.filter(|step| step.kind == StepKind::SwitchIn);
+    let wakings = works.into_iter().chain(wakings);
     let wakings: Vec<(i32, i64)> = wakings.map(|step| (step.id, step.time.as_ns())).collect();
     let ends = wakings.iter().skip(1).map(|(_, at_ns)| *at_ns);
     let ends = ends.chain([late.end.as_ns()]);

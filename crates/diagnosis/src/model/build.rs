@@ -16,7 +16,8 @@ use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
-use kernel_state::bind::{self, Call, Families, Known, Sched, SwitchFields, TaskFields, WakeKind};
+use kernel_state::Kernel;
+use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched, TaskFields, WakeKind};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,6 @@ pub(super) struct HardFrame {
 pub(super) const VECTORS_MAX: usize = 32;
 /// Hard interrupts that may nest; more means that exits were missed.
 pub(super) const NESTING_MAX: usize = 8;
-/// CPUs that the model has room for; greater numbers are not believed.
-const CPUS_MAX: u32 = 8192;
 
 /// The state of one CPU.
 #[derive(Debug)]
@@ -45,10 +44,6 @@ pub(super) struct CpuState {
     pub throttled: bool,
     /// Events were lost, and no switch has been seen since.
     pub lost: bool,
-    /// A switch out of idle was recorded here.
-    pub left_idle: bool,
-    /// So many were not, and were inferred.
-    pub inferred: u64,
     /// A switch was not recorded, and nothing tells who was scheduled in.
     pub doubted: bool,
     /// Its first event.
@@ -65,8 +60,6 @@ impl Default for CpuState {
             raised: [NodeId::NONE; VECTORS_MAX],
             throttled: false,
             lost: false,
-            left_idle: false,
-            inferred: 0,
             doubted: false,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
@@ -98,8 +91,6 @@ pub(super) struct Builder {
     pub(super) records_min: usize,
     /// So many call for it.
     pub(super) records_max: usize,
-    /// No wake-up from before survives it unquestioned.
-    last_loss_ns: i64,
     pub(super) basis: Basis,
 }
 
@@ -124,7 +115,6 @@ impl Builder {
             logged: 0,
             records_min,
             records_max: records_min,
-            last_loss_ns: i64::MIN,
             basis: Basis {
                 until: query.until,
                 threshold: query.threshold,
@@ -152,24 +142,49 @@ impl Builder {
         self.basis.damaged += 1;
     }
 
-    pub fn event(&mut self, known: Known, event: &EventView<'_>, classes: &[EventClass]) {
+    pub fn event(
+        &mut self,
+        kernel: &mut Kernel,
+        bound: Bound,
+        event: &EventView<'_>,
+        classes: &[EventClass],
+    ) {
         self.count(event.time());
-        if !is_followed(known) {
+        let time_ns = event.time().as_ns();
+        let known = bound.known;
+        if let Known::Function(_) = known {
             return;
         }
-        let time_ns = event.time().as_ns();
-        let Some(cpu) = event.cpu().map(|cpu| cpu.0).filter(|cpu| *cpu < CPUS_MAX) else {
+        let Some(cpu) = kernel.place(bound, event) else {
             return;
         };
         if self.cpus.len() <= cpu as usize {
             self.cpus.resize_with(cpu as usize + 1, CpuState::default);
         }
-        if self.cpu(cpu).first_ns == i64::MAX {
+        let follows = matches!(known, Known::Sched(_) | Known::Life(_));
+        let is_first = self.cpus[cpu as usize].first_ns == i64::MAX;
+        if follows || is_first || bound.tells_task() {
+            kernel.witness(bound, cpu, event, time_ns, self);
+        }
+        if !is_followed(known) {
+            return;
+        }
+        if is_first {
             self.cpu(cpu).first_ns = time_ns;
+        }
+        if follows {
+            kernel.take_in(known, cpu, event, self);
         }
         match known {
             Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
-            Known::Handler(handler) => self.handler(handler, cpu, time_ns, event),
+            Known::Handler(handler) => {
+                let unpaired = self.basis.unpaired;
+                self.handler(handler, cpu, time_ns, event);
+                if self.basis.unpaired != unpaired {
+                    // What came before its end, nobody knows: it was not seen to begin.
+                    kernel.handled_unseen(cpu, time_ns, self);
+                }
+            }
             Known::Life(life) => self.life(life, cpu, time_ns, event),
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
@@ -181,7 +196,8 @@ impl Builder {
 
     fn scheduling(&mut self, sched: Sched, cpu: u32, time_ns: i64, event: &EventView<'_>) {
         match sched {
-            Sched::Switch(fields) => self.switch(cpu, time_ns, event, &fields),
+            // The kernel's state told who comes and who leaves.
+            Sched::Switch(_) => {}
             Sched::Wake(WakeKind::Waking, fields) => self.waking(cpu, time_ns, event, &fields),
             Sched::Wake(kind, fields) => {
                 let new = kind == WakeKind::WakeupNew;
@@ -300,35 +316,25 @@ impl Builder {
         task
     }
 
-    fn switch(&mut self, cpu: u32, now_ns: i64, event: &EventView<'_>, fields: &SwitchFields) {
-        let before = self
-            .cpu(cpu)
-            .current
-            .map(|task| self.tasks.state(task).version);
-        let prev = self.see(cpu, event, &fields.prev);
-        let after = self.tasks.state(prev).version;
-        if let Some(before) = before
-            && before != after
-            && self.cpu(cpu).current == Some(prev)
-        {
-            let tasks = &mut self.tasks;
-            let timeline = &mut self.cpus[cpu as usize].timeline;
-            timeline.rename_run(|version| tasks.run_of(version, before, after));
-        }
-        self.cpus[cpu as usize].left_idle |= self.is_idle(prev);
-        let next = self.see(cpu, event, &fields.next);
-        let runnable = fields.stays_runnable(event);
+    /// `prev` leaves the CPU, to come back by itself if it stays runnable; `next` has it.
+    pub(super) fn switched(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        (prev, runnable, pause): (TaskIndex, bool, Pause),
+        (next, end): (TaskIndex, End),
+    ) {
         let state = self.cpu(cpu);
         // No handler spans a switch: these exits were missed.
         let unpaired = state.frames.len() as u64;
         state.frames.clear();
         state.left_handler = None;
-        let contradicted = state.current.filter(|current| *current != prev);
-        self.basis.unpaired += unpaired + u64::from(contradicted.is_some());
-        if let Some(current) = contradicted {
-            self.contradiction(cpu, current, (prev, next));
+        self.basis.unpaired += unpaired;
+        // Nothing was inferred: somebody had the CPU of whom nothing is known.
+        if self.has_not(cpu, prev) {
+            self.cpu(cpu).doubted = true;
+            self.lose_activation(prev, now_ns);
         }
-        let pause = fields.pause(event);
         self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
         self.tasks.state(prev).ends = false;
@@ -348,8 +354,18 @@ impl Builder {
         state.throttled = !next_real_time && (state.throttled || put_aside);
         state.current = Some(next);
         state.lost = false;
-        self.enter(cpu, now_ns, next);
+        self.enter_at(cpu, now_ns, next, end);
         self.mark(cpu, now_ns, true);
+    }
+
+    /// A task has the name and the priority with which it leaves the CPU.
+    pub(super) fn rename_run(&mut self, cpu: u32, task: TaskIndex, before: VersionId) {
+        let after = self.tasks.state(task).version;
+        if before != after && self.cpu(cpu).current == Some(task) {
+            let tasks = &mut self.tasks;
+            let timeline = &mut self.cpus[cpu as usize].timeline;
+            timeline.rename_run(|version| tasks.run_of(version, before, after));
+        }
     }
 
     /// `task` leaves the CPU.
@@ -383,22 +399,16 @@ impl Builder {
         self.log(task, now_ns, cpu, kind);
     }
 
-    /// `task` comes on the CPU.
-    fn enter(&mut self, cpu: u32, now_ns: i64, task: TaskIndex) {
-        self.enter_at(cpu, now_ns, task, false);
-    }
-
-    /// The same for a switch that may not have been recorded: it came then at the earliest.
-    pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, inferred: bool) {
+    /// `task` comes on the CPU; where the switch was not recorded, it came then at the earliest.
+    pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
         let state = self.tasks.state(task);
         let was = std::mem::replace(&mut state.run, Run::On(cpu));
         let (chain, version) = (state.chain, state.version);
         state.pending = NodeId::NONE;
-        let goes_on = self.work_resumes(cpu, now_ns, task, was);
+        let goes_on = self.work_resumes(cpu, now_ns, (task, end), was);
         match was {
             Run::Woken if goes_on => {}
             Run::Woken => {
-                let end = if inferred { End::Inferred } else { End::Seen };
                 self.comes_on_cpu(cpu, now_ns, task, end);
                 let id = self
                     .tasks
@@ -441,13 +451,10 @@ impl Builder {
     /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
     /// it.
     fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32, hard: bool) {
-        let last_loss_ns = self.last_loss_ns;
         let state = self.tasks.state(task);
-        match state.run {
-            Run::Woken if state.woken_ns < last_loss_ns => self.basis.unpaired += 1,
+        if matches!(state.run, Run::Woken | Run::Preempted) {
             // While it is runnable, the first origin stays.
-            Run::Woken | Run::Preempted => return,
-            _ => {}
+            return;
         }
         if state.work.inside {
             // What it slept for inside its work is over: the activation goes on.
@@ -574,30 +581,20 @@ impl Builder {
         }
     }
 
-    pub fn lost(&mut self, lost: Lost) {
+    pub fn lost(&mut self, kernel: &mut Kernel, lost: Lost) {
         self.basis.holes += 1;
         self.basis.lost += lost.count.unwrap_or(0);
         self.losses.push(lost);
-        self.last_loss_ns = self.last_loss_ns.max(lost.range.end.as_ns());
-        let all = 0..self.cpus.len() as u32;
-        for cpu in all.filter(|cpu| lost.cpu.is_none_or(|lost| lost.0 == *cpu)) {
-            let state = self.cpu(cpu);
-            state.frames.clear();
-            state.raised = [NodeId::NONE; VECTORS_MAX];
-            state.throttled = false;
-            state.lost = true;
-            state.timeline.leave_run_open();
-            if let Some(current) = state.current.take() {
-                self.forget(current);
-            }
-            self.mark(cpu, lost.range.begin.as_ns(), false);
-        }
+        let (begin, end) = (lost.range.begin, lost.range.end);
+        let cpu = lost.cpu.map(|cpu| cpu.0);
+        kernel.lost(cpu, begin.as_ns(), end.as_ns(), self);
     }
 
     /// Offers an activation of a task that is asked for.
     pub(super) fn candidate(&mut self, cpu: u32, end_ns: i64, task: TaskIndex, end: End) {
         let state = &self.tasks.states[task.0 as usize];
         let (node, version, own_ns) = (state.chain, state.version, state.work.own_ns);
+        let doubtful = state.work.doubtful;
         let wanted = self
             .tasks
             .version(version)
@@ -614,12 +611,27 @@ impl Builder {
             cpu,
             version,
             end,
+            doubtful,
         });
     }
 
-    pub fn finish(mut self) -> Model {
-        self.infer_last_runs();
+    /// Nobody knows how long a task has waited: an activation that is asked for may have been late.
+    pub(super) fn lose_activation(&mut self, task: TaskIndex, now_ns: i64) {
+        let state = &self.tasks.states[task.0 as usize];
+        let wanted = self.tasks.version(state.version);
+        let wanted = wanted.is_some_and(|version| version.wanted);
+        if let Some(node) = self.arena.get(state.chain)
+            && wanted
+            && (state.run == Run::Woken || self.is_judged_to_its_end(state))
+            && self.candidates.may_be_late(now_ns - node.origin_ns)
+        {
+            self.basis.doubted += 1;
+        }
+    }
+
+    pub fn finish(mut self, kernel: &mut Kernel) -> Model {
         let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
+        kernel.finish(end_ns, &mut self);
         for place in 0..self.tasks.states.len() as u32 {
             let state = &self.tasks.states[place as usize];
             if state.run == Run::Woken && !state.work.inside {

@@ -22,6 +22,8 @@ pub(crate) struct Candidate {
     pub cpu: u32,
     pub version: VersionId,
     pub end: End,
+    /// A switch that led to it was not recorded.
+    pub doubtful: bool,
 }
 
 /// How an activation ends.
@@ -31,6 +33,8 @@ pub(crate) enum End {
     Seen,
     /// The same, but its switch was not recorded: it came then at the earliest.
     Inferred,
+    /// The task came on a CPU, and may have run before where nothing was recorded.
+    Doubtful,
     /// The task still waited at the end of the trace.
     Waiting,
     /// It had done its work.
@@ -135,6 +139,12 @@ impl Candidates {
 
     fn rankings(&self) -> impl Iterator<Item = &Ranking> {
         std::iter::once(&self.by_latency).chain(&self.by_others)
+    }
+
+    /// Whether an activation that lasts for so long is one that the query asks for.
+    pub fn may_be_late(&self, latency_ns: i64) -> bool {
+        let threshold = self.query.threshold;
+        threshold.is_none_or(|threshold| latency_ns >= threshold.as_ns())
     }
 
     /// Those that are kept so far.

@@ -19,6 +19,8 @@ pub(crate) struct Work {
     pub inside: bool,
     /// It began with the making of the task, which is nobody's deadline.
     pub forked: bool,
+    /// It came on a CPU in a switch that was not recorded, or may have run there before.
+    pub doubtful: bool,
     /// For how long it has run.
     pub own_ns: i64,
     /// Since when it runs.
@@ -84,11 +86,12 @@ impl Builder {
         &mut self,
         cpu: u32,
         now_ns: i64,
-        task: TaskIndex,
+        (task, end): (TaskIndex, End),
         was: Run,
     ) -> bool {
         let state = self.tasks.state(task);
         state.work.since_ns = now_ns;
+        state.work.doubtful |= end != End::Seen;
         let goes_on = std::mem::take(&mut state.work.inside);
         if let (Run::Preempted, Some(put_off)) = (was, state.work.put_off.take()) {
             self.was_put_off(put_off, (cpu, now_ns), task);
@@ -100,6 +103,7 @@ impl Builder {
     pub(super) fn comes_on_cpu(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
         let work = &mut self.tasks.state(task).work;
         work.own_ns = 0;
+        work.doubtful = end != End::Seen;
         if self.until == Until::SwitchIn || work.forked {
             self.candidate(cpu, now_ns, task, end);
         }

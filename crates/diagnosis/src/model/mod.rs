@@ -1,5 +1,5 @@
-//! The kernel's state, rebuilt from events in one pass: who had each CPU, what happened to each
-//! task, which chain led to each activation.
+//! What the ledger asks about, written down in one pass: who had each CPU, as the kernel's state
+//! tells it, what happened to each task, which chain led to each activation.
 
 mod build;
 mod candidates;
@@ -7,8 +7,8 @@ mod chain;
 mod ends;
 mod forget;
 mod handlers;
-mod inferred;
 mod life;
+mod observe;
 mod stillness;
 mod tasks;
 mod timeline;
@@ -23,8 +23,8 @@ use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
 use event::evidence::{Mode, Step};
-use kernel_state::Unlisted;
-use kernel_state::bind::{Binding, Families};
+use kernel_state::bind::Families;
+use kernel_state::{Follow, Kernel, Unlisted};
 
 pub(crate) use candidates::{Candidate, End};
 pub(crate) use chain::{Arena, NodeId, begin_at};
@@ -89,12 +89,12 @@ impl Model {
     /// # Errors
     /// The trace cannot be read, or is of several machines.
     pub fn read(trace: &Trace, query: &Query) -> Result<Model> {
-        let binding = Binding::new(trace);
+        let kernel = Kernel::new(trace, Follow::default());
         // A hit says only at its end how far back it reaches; beats are missed where nothing is.
         let beats = stillness::Heartbeat::read(&trace.info().environment).is_some();
-        let forgets = query.worst > 0 && !binding.has_hits() && !beats;
+        let forgets = query.worst > 0 && !kernel.binding().has_hits() && !beats;
         let records_min = if forgets { RECORDS_MIN } else { usize::MAX };
-        Model::build(trace, &binding, query, records_min)
+        Model::build(trace, kernel, query, records_min)
     }
 
     /// Reads the trace once, and keeps all of it.
@@ -102,26 +102,39 @@ impl Model {
     /// # Errors
     /// The trace cannot be read, or is of several machines.
     pub fn read_whole(trace: &Trace, query: &Query) -> Result<Model> {
-        Model::build(trace, &Binding::new(trace), query, usize::MAX)
+        Model::build(
+            trace,
+            Kernel::new(trace, Follow::default()),
+            query,
+            usize::MAX,
+        )
     }
 
     /// Looks for what can be dropped when there are `records_min` records.
-    fn build(trace: &Trace, binding: &Binding, query: &Query, records_min: usize) -> Result<Model> {
-        binding.of_one_machine(trace)?;
-        let mut builder = build::Builder::new(binding.families(trace), query.clone(), records_min);
+    fn build(
+        trace: &Trace,
+        mut kernel: Kernel,
+        query: &Query,
+        records_min: usize,
+    ) -> Result<Model> {
+        kernel.binding().of_one_machine(trace)?;
+        let families = kernel.binding().families(trace);
+        let mut builder = build::Builder::new(families, query.clone(), records_min);
         let mut cursor = trace.cursor(TimeRange::ALL);
-        while let Some(item) = cursor.next()? {
+        let classes = trace.classes();
+        cursor.each(|item| {
             match item {
-                Item::Event(event) => match binding.get(event.class()) {
-                    Some(bound) => builder.event(bound.known, &event, trace.classes()),
+                Item::Event(event) => match kernel.binding().get(event.class()) {
+                    Some(bound) => builder.event(&mut kernel, bound, event, classes),
                     None => builder.count(event.time()),
                 },
-                Item::Lost(lost) => builder.lost(lost),
+                Item::Lost(lost) => builder.lost(&mut kernel, *lost),
                 Item::Damage(_) => builder.damage(),
             }
-        }
-        let mut model = builder.finish();
-        model.unlisted = binding.unlisted.clone();
+            Ok(())
+        })?;
+        let mut model = builder.finish(&mut kernel);
+        model.unlisted = kernel.binding().unlisted.clone();
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
         model.late_timer_floor = floor_ns.map(Duration::from_ns);
@@ -230,7 +243,12 @@ impl Model {
 impl Model {
     /// As [`Model::read`], but looks for what can be dropped from so few records on.
     pub fn read_forgetting(trace: &Trace, query: &Query, records_min: usize) -> Result<Model> {
-        Model::build(trace, &Binding::new(trace), query, records_min)
+        Model::build(
+            trace,
+            Kernel::new(trace, Follow::default()),
+            query,
+            records_min,
+        )
     }
 
     /// How many records it holds.

@@ -9,7 +9,7 @@ use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
 use super::chain::NodeId;
 use super::ends::Work;
 use event::evidence::TaskRef;
-use kernel_state::TaskFilter;
+use kernel_state::{Kernel, ProcId, TaskFilter};
 
 /// A task as it was between two changes of its name or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,7 @@ pub(crate) struct Version {
     pub tid: Tid,
     pub prio: Prio,
     comm: [u8; 16],
+    comm_len: u8,
     /// The query asks for its activations.
     pub wanted: bool,
     /// It only passes work on.
@@ -36,13 +37,9 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    #[inline]
     pub fn comm(&self) -> &[u8] {
-        let end = self
-            .comm
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(self.comm.len());
-        &self.comm[..end]
+        &self.comm[..usize::from(self.comm_len)]
     }
 
     pub fn task_ref(&self) -> TaskRef {
@@ -179,6 +176,10 @@ pub(crate) struct Tasks {
     /// What events said of the process of a thread, by its id.
     belongs: HashMap<i32, Belongs, BuildHasherDefault<TidHasher>>,
     by_tid: HashMap<i32, TaskIndex, BuildHasherDefault<TidHasher>>,
+    /// By the number of a thread in the kernel's state.
+    by_process: Vec<Option<TaskIndex>>,
+    /// The idle tasks, which share one there, by their CPU.
+    idle: Vec<Option<TaskIndex>>,
     pub states: Vec<TaskState>,
     versions: Vec<Version>,
 }
@@ -189,6 +190,8 @@ impl Tasks {
             filter,
             belongs: HashMap::default(),
             by_tid: HashMap::default(),
+            by_process: vec![],
+            idle: vec![],
             states: vec![],
             versions: vec![],
         }
@@ -204,7 +207,42 @@ impl Tasks {
 
     /// The task as named by an event; a new version when its name or priority changed.
     pub fn see(&mut self, tid: i32, cpu: u32, comm: &[u8], prio: Prio) -> TaskIndex {
-        let task = *self.by_tid.entry(key(tid, cpu)).or_insert_with(|| {
+        let task = self.add(tid, cpu);
+        self.name(task, tid, comm, prio);
+        task
+    }
+
+    /// The task that is a thread of the kernel's state; the idle task is that of the CPU.
+    #[inline]
+    pub fn of_process(&mut self, kernel: &Kernel, id: ProcId, cpu: u32) -> TaskIndex {
+        let tid = kernel.process(id).tid;
+        let known = match tid {
+            0 => self.idle.get(cpu as usize),
+            _ => self.by_process.get(id.0 as usize),
+        };
+        match known {
+            Some(Some(task)) => *task,
+            _ => self.add_process(tid, id, cpu),
+        }
+    }
+
+    #[cold]
+    fn add_process(&mut self, tid: i32, id: ProcId, cpu: u32) -> TaskIndex {
+        let task = self.add(tid, cpu);
+        let (known, place) = match tid {
+            0 => (&mut self.idle, cpu as usize),
+            _ => (&mut self.by_process, id.0 as usize),
+        };
+        if known.len() <= place {
+            known.resize(place + 1, None);
+        }
+        known[place] = Some(task);
+        task
+    }
+
+    /// The task with this id; a new one when it was not seen before.
+    fn add(&mut self, tid: i32, cpu: u32) -> TaskIndex {
+        *self.by_tid.entry(key(tid, cpu)).or_insert_with(|| {
             self.states.push(TaskState {
                 version: VersionId::NONE,
                 run: Run::Unknown,
@@ -219,7 +257,12 @@ impl Tasks {
                 work: Work::default(),
             });
             TaskIndex(self.states.len() as u32 - 1)
-        });
+        })
+    }
+
+    /// The task is called so: a new version when its name or priority changed.
+    #[inline]
+    pub fn name(&mut self, task: TaskIndex, tid: i32, comm: &[u8], prio: Prio) {
         let known = self
             .versions
             .get(self.states[task.0 as usize].version.0 as usize);
@@ -228,7 +271,6 @@ impl Tasks {
             let version = self.add_version(Tid(tid), cut, prio);
             self.states[task.0 as usize].version = version;
         }
-        task
     }
 
     /// The task has another priority from here on.
@@ -384,6 +426,7 @@ impl Tasks {
             tid,
             prio,
             comm: bytes,
+            comm_len: comm.len() as u8, // at most 16
             wanted,
             passes,
             stop,

@@ -195,29 +195,57 @@ impl Timeline {
         }
     }
 
-    /// The last run was not that of `from` alone: at `begin_ns` the scheduler had picked `to`, and
-    /// the trace does not hold that switch. What interrupted the run stays.
-    pub fn split_run(&mut self, from: VersionId, begin_ns: i64, to: VersionId) {
-        let run_begin = self.run_begin(from);
-        let run = &self.segments[run_begin..];
-        let place = run_begin + run.partition_point(|segment| segment.begin_ns <= begin_ns);
-        for segment in &mut self.segments[place..] {
-            segment.task = to;
-            segment.occupant = segment.occupant.inferred();
+    /// Between two instants the CPU's task was not who it seemed to be: by inference it was `task`,
+    /// or nobody knows who. What interrupted it stays.
+    pub fn settle(&mut self, (begin_ns, end_ns): (i64, i64), task: Option<VersionId>) {
+        let place = self.cut(begin_ns);
+        for (number, segment) in self.segments[place..].iter_mut().enumerate() {
+            if segment.begin_ns >= end_ns {
+                break;
+            }
+            let is_task = segment.occupant.what() == What::Task;
+            match task {
+                Some(task) => {
+                    segment.task = task;
+                    let picked = number == 0 && is_task && segment.begin_ns == begin_ns;
+                    segment.occupant = match picked {
+                        true => segment.occupant.picked().inferred(),
+                        false => segment.occupant.inferred(),
+                    };
+                }
+                None if is_task => segment.occupant = Occupant::new(What::Lost),
+                None => {}
+            }
         }
-        let Some(cut) = place.checked_sub(1).filter(|cut| *cut >= run_begin) else {
-            return;
-        };
-        let picked = Segment {
-            begin_ns,
-            occupant: self.segments[cut].occupant.picked().inferred(),
-            task: to,
-        };
-        if self.segments[cut].begin_ns == begin_ns {
-            self.segments[cut] = picked;
-        } else {
-            self.segments.insert(place, picked);
+    }
+
+    /// Between two instants the end of the run was not seen.
+    pub fn open(&mut self, (begin_ns, end_ns): (i64, i64)) {
+        let place = self.cut(begin_ns);
+        let segments = self.segments[place..].iter_mut();
+        segments
+            .take_while(|segment| segment.begin_ns < end_ns)
+            .for_each(|segment| segment.occupant = segment.occupant.open());
+    }
+
+    /// The place of the first segment that begins at `time_ns` or later: one that lasts beyond it
+    /// is cut there.
+    fn cut(&mut self, time_ns: i64) -> usize {
+        let place = self
+            .segments
+            .partition_point(|segment| segment.begin_ns < time_ns);
+        let begins = |segment: &Segment| segment.begin_ns == time_ns;
+        if self.segments.get(place).is_some_and(begins) {
+            return place;
         }
+        if let Some(before) = place.checked_sub(1) {
+            let segment = Segment {
+                begin_ns: time_ns,
+                ..self.segments[before]
+            };
+            self.segments.insert(place, segment);
+        }
+        place
     }
 
     /// The index of the first segment of the last run, which is that of `task`.
@@ -227,25 +255,6 @@ impl Timeline {
             .iter()
             .rposition(|segment| segment.task != task);
         before.map_or(0, |place| place + 1)
-    }
-
-    /// When the last run, which is that of `task`, began.
-    pub fn run_begin_ns(&self, task: VersionId) -> i64 {
-        let first = self.segments.get(self.run_begin(task));
-        first.map_or(i64::MIN, |segment| segment.begin_ns)
-    }
-
-    /// Somebody else had the CPU in the last run, nobody knows from when on. Its handlers stay.
-    pub fn doubt_run(&mut self) {
-        let Some(task) = self.segments.last().map(|segment| segment.task) else {
-            return;
-        };
-        let first = self.run_begin(task);
-        for segment in &mut self.segments[first..] {
-            if segment.occupant.what() == What::Task {
-                segment.occupant = Occupant::new(What::Lost);
-            }
-        }
     }
 
     /// The end of the last run was not seen.

@@ -1,6 +1,7 @@
-//! In which context an event happened, where the tracer says it with each event.
+//! In which context an event happened, and which task had the CPU, where the tracer says it with
+//! each event.
 
-use event::{EventClass, FieldId};
+use event::{EventClass, FieldId, Scope};
 use trace::EventView;
 
 /// Bits of `common_flags` (kernel: `include/linux/trace_events.h`).
@@ -30,4 +31,16 @@ impl Context {
     pub fn is_soft(&self, event: &EventView<'_>) -> bool {
         event.u64(self.flags) & SOFT != 0
     }
+}
+
+/// Where events of a class say which task had their CPU: the number that ftrace puts before each,
+/// LTTng's and perf's contexts. A `vtid` is the task's number in its own namespace, which may be
+/// another one's outside of it.
+pub(super) fn current(class: &EventClass) -> Option<FieldId> {
+    let context = [Scope::StreamContext, Scope::EventContext];
+    let tid = context
+        .iter()
+        .find_map(|scope| class.field_in(*scope, "tid"));
+    let of_perf = || class.field_in(Scope::Payload, "perf_tid");
+    tid.or_else(of_perf)
 }

@@ -50,6 +50,9 @@ pub enum Known {
     Function(Function),
     /// What our own programs in the kernel saw.
     Evidence(Kind),
+    /// Which task has the CPU, where our recorder saw that no switch says it: behind the first of
+    /// them on a CPU, all events there are of the task that they tell.
+    Current,
 }
 
 /// A class, and where its events say their CPU when it is not their stream's.
@@ -57,6 +60,18 @@ pub enum Known {
 pub struct Bound {
     pub known: Known,
     pub cpu: Option<FieldId>,
+    /// Where the tracer says which task had the CPU, interrupted or not.
+    pub current: Option<FieldId>,
+    /// Its events are where events of [`Known::Current`] may be.
+    pub confirms: bool,
+}
+
+impl Bound {
+    /// Whether it shows which task has the CPU.
+    #[inline]
+    pub fn tells_task(&self) -> bool {
+        self.confirms || self.current.is_some()
+    }
 }
 
 /// All classes of a trace.
@@ -87,6 +102,8 @@ impl Binding {
     pub fn new(trace: &Trace) -> Binding {
         let mut calls = CallNames::default();
         let unlisted = Unlisted::new(trace.classes().iter());
+        let mut all = trace.classes().iter();
+        let says_current = all.any(|class| class.name == CURRENT);
         let by_class = trace.classes().iter().map(|class| {
             let known = known(class, trace, &unlisted, &mut calls)?;
             // A stream says its CPU once for all its events.
@@ -95,7 +112,22 @@ impl Binding {
                 scope != Scope::PacketContext
             };
             let cpu = class.field("cpu_id").filter(in_event);
-            Some(Bound { known, cpu })
+            let current = match known {
+                // Its own fields say so.
+                Known::Sched(Sched::Switch(_)) => None,
+                Known::Current => class.field("tid"),
+                known if !is_of_cpu(known) || cpu.is_some() => None,
+                _ => context::current(class),
+            };
+            let is_switch = matches!(known, Known::Sched(Sched::Switch(_)));
+            let is_silent = current.is_none() && !is_switch;
+            let confirms = says_current && is_silent && is_of_cpu(known);
+            Some(Bound {
+                known,
+                cpu,
+                current,
+                confirms,
+            })
         });
         let by_class = by_class.collect();
         Binding {
@@ -170,6 +202,14 @@ impl Families {
     }
 }
 
+/// Whether the kernel's events of this kind come from the CPU whose state they tell.
+fn is_of_cpu(known: Known) -> bool {
+    !matches!(
+        known,
+        Known::Function(_) | Known::Evidence(_) | Known::Dump(_)
+    )
+}
+
 fn known(
     class: &EventClass,
     trace: &Trace,
@@ -192,4 +232,8 @@ fn known(
         .or_else(dump)
         .or_else(function)
         .or_else(evidence)
+        .or_else(|| (class.name == CURRENT).then_some(Known::Current))
 }
+
+/// The class of [`Known::Current`].
+const CURRENT: &str = "rtscope_current";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{EventClass, Field, FieldType, Integer, Value};
+use event::{EventClass, Field, FieldType, Integer, Scope, Value};
 
 use super::SyntheticTrace;
 
@@ -51,10 +51,18 @@ impl SyntheticTrace {
 }
 
 fn rename(class: &mut EventClass) {
+    // Our own recorder's, which perf has none of.
+    if class.name.starts_with("rtscope_") {
+        return;
+    }
     class.name = kernel_name(&class.name);
     let named = |field: &Field| {
         let kernel = FIELDS.iter().find(|(lttng, _)| field.name == *lttng);
         let name = kernel.map_or(field.name.as_str(), |(_, kernel)| kernel);
+        let name = match field.scope {
+            Scope::StreamContext => "perf_tid",
+            _ => name,
+        };
         Field::payload(name, field.ty.clone())
     };
     let mut fields: Vec<Field> = class.fields.iter().map(named).collect();

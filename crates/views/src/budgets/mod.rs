@@ -43,6 +43,8 @@ pub struct BudgetFinding {
     pub over: u64,
     /// Samples that do not count because events are missing in them.
     pub unsure: u64,
+    /// Others whose end was not recorded, but is known to have come within the limit.
+    pub within: u64,
     /// Samples that the trace's end cuts off before their limit.
     pub open: u64,
     /// Activations that do not count because their begin was not seen.
@@ -125,6 +127,7 @@ struct Tally {
     samples: u64,
     over: u64,
     unsure: u64,
+    within: u64,
     open: u64,
     unseen: u64,
     threads: BTreeMap<i32, String>,
@@ -147,11 +150,11 @@ impl Tally {
             // One is enough, whatever is missing.
             return Judgement::Broken;
         }
-        if self.samples + self.unsure == 0 {
+        if self.samples + self.unsure + self.within == 0 {
             return inconclusive("there is no sample".to_owned());
         }
         let unsure = u128::from(self.unsure + self.open);
-        let all = u128::from(self.samples) + unsure;
+        let all = u128::from(self.samples + self.within) + unsure;
         let may_break =
             (u128::from(self.over) + unsure) * MILLION > all * u128::from(budget.over_ppm);
         if holes == 0 && self.unsure > 0 && may_break {
@@ -167,10 +170,11 @@ impl Tally {
             let allowed = u128::from(samples) * u128::from(budget.over_ppm);
             u128::from(self.over) * MILLION > allowed
         };
-        if self.samples < needed && !is_beyond(needed) {
+        let samples = self.samples + self.within;
+        if samples < needed && !is_beyond(needed) {
             return inconclusive(format!("it takes {needed} samples to tell"));
         }
-        match is_beyond(self.samples.max(needed)) {
+        match is_beyond(samples.max(needed)) {
             true => Judgement::Broken,
             false => Judgement::Held,
         }
@@ -187,6 +191,7 @@ impl Tally {
             samples: self.samples,
             over: self.over,
             unsure: self.unsure,
+            within: self.within,
             open: self.open,
             unseen: self.unseen,
             threads: self.threads,
@@ -242,24 +247,28 @@ impl<'a> Checker<'a> {
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-        self.sample(is_it, begin_ns, self.now_ns, false);
+        self.sample(is_it, begin_ns, Some((self.now_ns, self.now_ns)));
     }
 
-    /// Something lasted from an instant to another.
+    /// Something lasted from an instant to one between two others; none: nobody knows for how long.
     fn sample(
         &mut self,
         is_it: impl Fn(&Subject) -> bool,
         begin_ns: i64,
-        end_ns: i64,
-        lossy: bool,
+        end_ns: Option<(i64, i64)>,
     ) {
+        let known = end_ns.filter(|_| begin_ns > self.hole_end_ns);
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
-            match lossy || begin_ns <= self.hole_end_ns {
-                true => tally.unsure += 1,
-                false => tally.add(begin_ns, end_ns, budget.limit.as_ns()),
+            let limit_ns = budget.limit.as_ns();
+            match known {
+                Some((least_ns, most_ns)) if least_ns == most_ns => {
+                    tally.add(begin_ns, most_ns, limit_ns);
+                }
+                Some((_, most_ns)) if most_ns - begin_ns <= limit_ns => tally.within += 1,
+                _ => tally.unsure += 1,
             }
         }
     }
@@ -297,18 +306,10 @@ impl<'a> Checker<'a> {
         };
         let lossy = lossy || woken_ns <= self.hole_end_ns;
         let now_ns = self.now_ns;
-        self.sample(
-            |subject| is_response_of(subject, &task),
-            woken_ns,
-            now_ns,
-            lossy,
-        );
-        self.sample(
-            |subject| is_work_of(subject, &task),
-            now_ns - own_ns,
-            now_ns,
-            lossy,
-        );
+        let end_ns = (!lossy).then_some((now_ns, now_ns));
+        self.sample(|subject| is_response_of(subject, &task), woken_ns, end_ns);
+        let begin_ns = now_ns - own_ns;
+        self.sample(|subject| is_work_of(subject, &task), begin_ns, end_ns);
         self.seen(
             |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
             &task,
@@ -367,7 +368,8 @@ impl<'a> Checker<'a> {
             }
             let limit_ns = budget.limit.as_ns();
             let is_over = self.now_ns - begin_ns > limit_ns;
-            match is_over && !doubtful && begin_ns > self.hole_end_ns {
+            match is_over {
+                true if doubtful || begin_ns <= self.hole_end_ns => tally.unsure += 1,
                 true => tally.add(begin_ns, self.now_ns, limit_ns),
                 false => tally.open += 1,
             }
@@ -414,11 +416,16 @@ impl Sink for Checker<'_> {
                 at_ns,
                 woken_ns: Some(woken_ns),
                 lossy,
+                within_ns,
                 ..
             } => {
                 let task = kernel.named(kernel.process(process));
                 let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
-                self.sample(is_it, woken_ns, at_ns, lossy);
+                let end_ns = match lossy {
+                    true => within_ns,
+                    false => Some((at_ns, at_ns)),
+                };
+                self.sample(is_it, woken_ns, end_ns);
                 self.seen(is_it, &task);
             }
             Change::Lost { until_ns, .. } => {

@@ -1,0 +1,179 @@
+//! What the kernel's state tells the ledger: who has each CPU, what was inferred, found and lost.
+
+use event::Prio;
+use kernel_state::{Change, Holder, Kernel, ProcId, Sink};
+
+use super::build::{Builder, VECTORS_MAX};
+use super::candidates::End;
+use super::chain::NodeId;
+use super::tasks::{TaskIndex, VersionId};
+
+/// Of the idle tasks, on LTTng's scale: their priority says nothing.
+const IDLE_PRIO: i32 = 20;
+
+impl Sink for Builder {
+    #[inline]
+    fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        match *change {
+            Change::Switch {
+                cpu,
+                prev,
+                prev_runnable,
+                pause,
+                prev_comm,
+                next,
+                doubtful,
+                ..
+            } => {
+                let (prev, before) = self.named_task(kernel, prev, cpu, prev_comm);
+                self.rename_run(cpu, prev, before);
+                let next_comm = &kernel.process(next).comm;
+                let (next, _) = self.named_task(kernel, next, cpu, next_comm.bytes());
+                let end = match doubtful {
+                    true => End::Doubtful,
+                    false => End::Seen,
+                };
+                let left = (prev, prev_runnable, pause);
+                self.switched(cpu, kernel.now_ns(), left, (next, end));
+            }
+            Change::Ran {
+                cpu,
+                holder,
+                from_ns,
+                until_ns,
+                inferred,
+            } => {
+                let is_unknown = matches!(holder, Holder::Unknown | Holder::SomeTask);
+                if inferred || is_unknown {
+                    self.ran(kernel, cpu, holder, (from_ns, until_ns));
+                }
+            }
+            Change::Inferred {
+                cpu,
+                process,
+                from_ns,
+            } => self.inferred(kernel, cpu, process, from_ns),
+            Change::Found { cpu, process } => self.found(kernel, cpu, process),
+            Change::Unknown { process, .. } | Change::RanUnseen { process } => {
+                let task = self.tasks.of_process(kernel, process, 0);
+                self.lose_activation(task, kernel.now_ns());
+                self.forget(task);
+            }
+            Change::Doubted { process } => {
+                let task = self.tasks.of_process(kernel, process, 0);
+                // What a loss made doubtful is graded so.
+                if kernel.is_known_since(self.tasks.state(task).woken_ns) {
+                    self.lose_activation(task, kernel.now_ns());
+                    self.forget(task);
+                }
+            }
+            Change::Lost { cpu, from_ns, .. } => self.lost_on(cpu, from_ns),
+            _ => {}
+        }
+    }
+}
+
+impl Builder {
+    /// A task, with the name that it has now, and the priority that the kernel's state knows; and
+    /// what it was until now.
+    #[inline]
+    fn named_task(
+        &mut self,
+        kernel: &Kernel,
+        id: ProcId,
+        cpu: u32,
+        comm: &[u8],
+    ) -> (TaskIndex, VersionId) {
+        let task = self.tasks.of_process(kernel, id, cpu);
+        let before = self.tasks.states[task.0 as usize].version;
+        let process = kernel.process(id);
+        let prio = Prio::from_lttng(process.prio.unwrap_or(IDLE_PRIO));
+        self.tasks.name(task, process.tid, comm, prio);
+        (task, before)
+    }
+
+    /// Somebody had a CPU who did not seem to, or nobody knows who.
+    #[cold]
+    fn ran(&mut self, kernel: &Kernel, cpu: u32, holder: Holder, range_ns: (i64, i64)) {
+        let version = holder.task().map(|id| {
+            let task = self.tasks.of_process(kernel, id, cpu);
+            self.tasks.state(task).version
+        });
+        let Some(state) = self.cpus.get_mut(cpu as usize) else {
+            return;
+        };
+        match version {
+            // It is not known to have had the CPU until then.
+            Some(version) if state.timeline.at(range_ns.0).task == version => {
+                state.timeline.open(range_ns);
+            }
+            _ => state.timeline.settle(range_ns, version),
+        }
+    }
+
+    /// A task has had the CPU since `from_ns` at the earliest, and not whoever seemed to.
+    #[cold]
+    fn inferred(&mut self, kernel: &Kernel, cpu: u32, process: ProcId, from_ns: i64) {
+        let comm = kernel.name(kernel.process(process));
+        let (task, _) = self.named_task(kernel, process, cpu, comm);
+        self.has_not(cpu, task);
+        // One that was preempted as it was about to sleep may be woken later than it could run.
+        let woken_ns = self.tasks.state(task).woken_ns;
+        self.enter_at(cpu, from_ns.max(woken_ns), task, End::Inferred);
+        self.cpu(cpu).current = Some(task);
+        self.basis.inferred += 1;
+    }
+
+    /// The tracer says with an event that a task has the CPU now, where it did not seem to.
+    #[cold]
+    fn found(&mut self, kernel: &Kernel, cpu: u32, process: ProcId) {
+        let known = kernel.process(process);
+        let task = match known.prio.is_some() || known.tid == 0 {
+            true => self.named_task(kernel, process, cpu, kernel.name(known)).0,
+            // It has no name until another event says it.
+            false => self.tasks.of_process(kernel, process, cpu),
+        };
+        let now_ns = kernel.now_ns();
+        let state = self.cpu(cpu);
+        let unpaired = state.frames.len() as u64;
+        state.frames.clear();
+        state.left_handler = None;
+        (state.throttled, state.lost) = (false, false);
+        self.basis.unpaired += unpaired;
+        if self.cpu(cpu).current != Some(task) {
+            self.cpu(cpu).doubted |= self.has_not(cpu, task);
+            self.lose_activation(task, now_ns);
+            self.forget(task);
+            self.cpu(cpu).current = Some(task);
+            self.enter_at(cpu, now_ns, task, End::Seen);
+        }
+        self.mark(cpu, now_ns, false);
+    }
+
+    /// Whoever seemed to have the CPU does not, as this one has it: whether there is such a task.
+    pub(super) fn has_not(&mut self, cpu: u32, task: TaskIndex) -> bool {
+        let seemed = self.cpu(cpu).current.filter(|current| *current != task);
+        if let Some(current) = seemed {
+            self.basis.unpaired += 1;
+            self.forget(current);
+        }
+        seemed.is_some()
+    }
+
+    /// Events were lost from then on: on this CPU, or on any when nobody knows.
+    fn lost_on(&mut self, cpu: Option<u32>, from_ns: i64) {
+        let all = 0..self.cpus.len() as u32;
+        for cpu in all.filter(|each| cpu.is_none_or(|cpu| cpu == *each)) {
+            let state = self.cpu(cpu);
+            state.frames.clear();
+            state.raised = [NodeId::NONE; VECTORS_MAX];
+            state.throttled = false;
+            state.lost = true;
+            state.timeline.leave_run_open();
+            if let Some(current) = state.current.take() {
+                self.forget(current);
+            }
+            self.mark(cpu, from_ns, false);
+        }
+    }
+}
