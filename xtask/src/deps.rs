@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel-state", &["event", "trace"]),
     ("diagnosis", &["event", "kernel-state", "trace"]),
     ("views", &["event", "expr", "kernel-state", "trace"]),
+    ("timeline", &["event", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
     ("host", &["event"]),
     ("measure", &["event", "host"]),
@@ -85,6 +86,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "capture",
     "measure",
     "symbols",
+    "timeline",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
