@@ -46,6 +46,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "ring", "symbols", "trace",
         ],
     ),
+    (
+        "server",
+        &["event", "trace", "expr", "diagnosis", "timeline", "report"],
+    ),
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),
     ("python", &["event", "trace", "expr", "face"]),
@@ -87,6 +91,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "measure",
     "symbols",
     "timeline",
+    "server",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
@@ -108,6 +113,8 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         &["cli", "xtask", "bench"],
         "libraries return event::Error",
     ),
+    ("axum", &["server"], "only server talks to the network"),
+    ("tokio", &["server"], "only server talks to the network"),
 ];
 
 /// One package: its name and what it names in Cargo.toml, with the kind of the dependency.
