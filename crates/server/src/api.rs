@@ -13,6 +13,8 @@ use crate::view::View;
 
 /// The version of the API, which is in its paths.
 const VERSION: u32 = 1;
+/// Answers for which the trace itself is read again.
+const WALKS: [&str; 4] = ["late", "ledger", "events", "row"];
 const TRACKS_MAX: usize = 512;
 const TASKS_MAX: usize = 4096;
 const LOSSES_MAX: usize = 10_000;
@@ -25,6 +27,9 @@ impl View {
         let Some(name) = path.strip_prefix("/api/v1/") else {
             return no_such(path).into();
         };
+        if WALKS.contains(&name) && self.is_stale() {
+            return changed();
+        }
         let answer = match name {
             "info" => Ok(Answer::json(&self.info())),
             "tracks" => self.tracks(&words).map(|value| Answer::json(&value)),
@@ -191,6 +196,17 @@ impl View {
         let at_ns = self.index().begin_ns.saturating_add(words.number("at", 0)?);
         Ok(Answer::json(&self.row_at(words.text("filter"), at_ns)?))
     }
+}
+
+/// What the index says still holds of the trace as it was; what is read now would be of another.
+fn changed() -> Answer {
+    let error = Error::new(
+        ErrorKind::Corrupt,
+        "the trace has changed since it was opened",
+    )
+    .found("files of other sizes or times, or none")
+    .mend("start rtscope view again");
+    Answer::refusal(409, &error)
 }
 
 fn no_such(path: &str) -> Result<Answer> {

@@ -188,6 +188,10 @@ fn an_index_that_was_kept_is_taken_until_the_trace_changes() {
     std::fs::remove_dir_all(&trace).expect("it goes");
     assert_eq!(ask(&first, "info", "")["stale"], true);
     ask(&first, "tracks", "");
+    for path in ["events", "row", "late", "ledger"] {
+        let answer = first.answer(&format!("/api/v1/{path}"), "");
+        assert_eq!(answer.status, 409, "{path}");
+    }
 }
 
 const PATHS: [&str; 12] = [
