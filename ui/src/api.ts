@@ -31,6 +31,13 @@ export interface Diagnosis {
   warnings: { what: string; remedy: string }[];
 }
 
+export type Cell = null | boolean | number | string | Range
+  | { name: string | null; tid: number | null; pid: number | null } | { hard: boolean; nr: number; name: string | null };
+export interface ReportTable {
+  table: string; title: string; of: string | null; left_out: number;
+  columns: { key: string; title: string; unit: string }[]; rows: Cell[][];
+}
+
 const token = new URLSearchParams(location.search).get("token") ?? "";
 
 /** What the server refused, in its words. */
@@ -62,5 +69,7 @@ export const ledger = (task: number, end: number) => json<Diagnosis>("ledger", {
 export const events = (words: Words, signal?: AbortSignal) =>
   json<{ total: number; cut: boolean; rows: EventRow[] }>("events", words, signal);
 export const rowAt = (words: Words) => json<{ row: number; total: number }>("row", words);
+export const reports = () => json<{ reports: { name: string; about: string }[] }>("reports");
+export const report = (words: Words) => json<{ tables: ReportTable[] }>("report", words);
 export const tile = async (words: Words, signal?: AbortSignal) =>
   (await ask("tile", words, signal)).arrayBuffer();

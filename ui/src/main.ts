@@ -5,6 +5,7 @@ import * as events from "./events";
 import * as latencies from "./latencies";
 import * as ledger from "./ledger";
 import * as losses from "./losses";
+import * as reports from "./reports";
 import { back, type Clock, changed, link, restore, state, whole } from "./state";
 import { duration, el, safe } from "./text";
 import * as timeline from "./timeline";
@@ -15,12 +16,13 @@ const TABS: Record<string, { name: string; build: (panel: HTMLElement) => void |
   ledger: { name: "Ledger", build: ledger.build },
   events: { name: "Events", build: events.build },
   losses: { name: "Losses", build: losses.build },
+  reports: { name: "Reports", build: reports.build },
 };
 const KEYS: [string, string][] = [
   ["w s, + -, wheel", "zoom in and out"], ["a d, ← →, drag", "earlier and later"], ["↑ ↓, shift wheel", "scroll the tracks"],
   ["shift drag", "zoom to a range"], ["double click", "zoom in there"], ["click", "put the cursor there"],
   ["f", "show the selected activation"], ["u", "back to the range before"], ["0", "the whole trace"],
-  ["1 2 3 4", "latencies, ledger, events, losses"], ["/", "find a thread"], ["t", "times: after the first event, wall clock, the trace's clock"],
+  ["1 2 3 4 5", "latencies, ledger, events, losses, reports"], ["/", "find a thread"], ["t", "times: after the first event, wall clock, the trace's clock"],
   ["l", "dark or light"], ["?", "these keys"],
 ];
 

@@ -73,6 +73,12 @@ try {
   await page.keyboard.press("4");
   await page.waitForSelector("#panel tbody tr, #panel p");
   await picture(page, "losses");
+  await page.keyboard.press("5");
+  await page.waitForSelector("#panel select");
+  await page.selectOption("#panel select", "states");
+  await page.waitForFunction(() => /hog/.test(document.querySelector("#panel .scroll").textContent));
+  await picture(page, "reports");
+  await page.locator("#timeline").focus();
   await page.keyboard.press("?");
   assert.ok(await page.isVisible("dialog"), "? shows the keys");
   await page.keyboard.press("Escape");

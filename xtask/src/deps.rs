@@ -48,7 +48,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "server",
-        &["event", "trace", "expr", "diagnosis", "timeline", "report"],
+        &[
+            "event",
+            "trace",
+            "expr",
+            "diagnosis",
+            "timeline",
+            "views",
+            "report",
+        ],
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
     ("capi", &["event", "trace", "expr", "face"]),

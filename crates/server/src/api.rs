@@ -9,12 +9,13 @@ use timeline::{Activation, Index, Kind, TaskFacts, Track, TrackId};
 use crate::answer::Answer;
 use crate::events::ROWS_MAX;
 use crate::question::Words;
+use crate::reports;
 use crate::view::View;
 
 /// The version of the API, which is in its paths.
 const VERSION: u32 = 1;
 /// Answers for which the trace itself is read again.
-const WALKS: [&str; 4] = ["late", "ledger", "events", "row"];
+const WALKS: [&str; 5] = ["late", "ledger", "events", "row", "report"];
 const TRACKS_MAX: usize = 512;
 const TASKS_MAX: usize = 4096;
 const LOSSES_MAX: usize = 10_000;
@@ -44,6 +45,10 @@ impl View {
                 .map(|value| Answer::json(&value)),
             "events" => self.rows(&words),
             "row" => self.row(&words),
+            "reports" => Ok(Answer::json(&reports::names())),
+            "report" => range(&words, &self.index())
+                .and_then(|range| self.report(&words, range))
+                .map(|value| Answer::json(&value)),
             _ => no_such(path),
         };
         answer.into()

@@ -18,14 +18,8 @@ impl View {
     /// The worst activations of the tasks that `tasks` names, in whose language; of all real-time
     /// tasks when it is empty.
     pub(crate) fn late(&self, tasks: &str, worst: usize) -> Result<Arc<Value>> {
-        if tasks.len() > TASKS_BYTES_MAX {
-            let error = Error::new(ErrorKind::InvalidInput, "too long to name tasks");
-            let mend = format!("keep it below {TASKS_BYTES_MAX}");
-            return Err(error.found(format!("{} bytes", tasks.len())).mend(mend));
-        }
-        let named: Vec<&str> = tasks.split(',').filter(|task| !task.is_empty()).collect();
         let query = Query {
-            tasks: TaskFilter::parse(&named)?,
+            tasks: task_filter(tasks)?,
             worst,
             ..Query::default()
         };
@@ -65,6 +59,17 @@ impl View {
         after(&mut value, begin_ns);
         Ok(value)
     }
+}
+
+/// The tasks that a client names, with commas between.
+pub(crate) fn task_filter(tasks: &str) -> Result<TaskFilter> {
+    if tasks.len() > TASKS_BYTES_MAX {
+        let error = Error::new(ErrorKind::InvalidInput, "too long to name tasks");
+        let mend = format!("keep it below {TASKS_BYTES_MAX}");
+        return Err(error.found(format!("{} bytes", tasks.len())).mend(mend));
+    }
+    let named: Vec<&str> = tasks.split(',').filter(|task| !task.is_empty()).collect();
+    TaskFilter::parse(&named)
 }
 
 /// Turns instants of the trace's clock into time after its first event: what a page can reckon

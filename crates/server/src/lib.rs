@@ -16,6 +16,7 @@ mod http;
 mod ledger;
 mod page;
 mod question;
+mod reports;
 mod view;
 
 pub use answer::Answer;

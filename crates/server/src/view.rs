@@ -79,6 +79,7 @@ pub struct View {
     known: RwLock<(Arc<Index>, Progress)>,
     pub(crate) matches: Kept<Matches>,
     pub(crate) diagnoses: Kept<Value>,
+    pub(crate) reports: Kept<Value>,
 }
 
 impl View {
@@ -109,6 +110,7 @@ impl View {
             known: RwLock::default(),
             matches: Kept::default(),
             diagnoses: Kept::default(),
+            reports: Kept::default(),
         }
     }
 

@@ -124,6 +124,32 @@ fn a_hostile_name_is_data_and_a_long_text_is_cut() {
 }
 
 #[test]
+fn every_report_answers_over_a_range_and_counts_what_lies_in_it() {
+    let view = view(story(20));
+    let names = ask(&view, "reports", "");
+    let names = names["reports"].as_array().expect("names");
+    assert!(names.len() > 20, "{}", names.len());
+    for name in names {
+        let name = name["name"].as_str().expect("a name");
+        let answer = view.answer("/api/v1/report", &format!("name={name}"));
+        assert!(
+            [200, 400, 422].contains(&answer.status),
+            "{name}: {}",
+            answer.status
+        );
+    }
+    // Two of the twenty turns, of 50 ms each.
+    let found = ask(
+        &view,
+        "report",
+        "name=schedlog&begin=90000000&end=190000000&tasks=victim",
+    );
+    let rows = found["tables"][0]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{found}");
+    assert_eq!(view.answer("/api/v1/report", "name=none").status, 404);
+}
+
+#[test]
 fn a_hundred_thousand_threads_come_a_page_at_a_time() {
     let mut trace = SyntheticTrace::new();
     for thread in 0..100_000 {
@@ -194,7 +220,9 @@ fn an_index_that_was_kept_is_taken_until_the_trace_changes() {
     }
 }
 
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 14] = [
+    "reports",
+    "report",
     "info",
     "tracks",
     "tasks",
@@ -208,9 +236,9 @@ const PATHS: [&str; 12] = [
     "../../etc/passwd",
     "",
 ];
-const KEYS: [&str; 20] = [
-    "begin", "end", "columns", "tracks", "kind", "search", "sort", "offset", "limit", "ids",
-    "task", "tasks", "worst", "first", "count", "filter", "at", "token", "", "%",
+const KEYS: [&str; 21] = [
+    "name", "begin", "end", "columns", "tracks", "kind", "search", "sort", "offset", "limit",
+    "ids", "task", "tasks", "worst", "first", "count", "filter", "at", "token", "", "%",
 ];
 
 fn value() -> impl Strategy<Value = String> {
@@ -220,6 +248,7 @@ fn value() -> impl Strategy<Value = String> {
         Just("c0,t1,t99999999,c4294967295,x,,".to_owned()),
         Just("%24name%3D%3D%22irq_*%22".to_owned()),
         Just("thread".to_owned()),
+        Just("cputop".to_owned()),
         "[a-z0-9%&=(),.*<>\"' ]{0,40}",
         any::<String>(),
     ]
