@@ -54,9 +54,11 @@ export function build(panel: HTMLElement) {
 async function toCursor() {
   note.className = "faint";
   note.textContent = "searching …";
+  const filter = state.filter;
   try {
     const at = state.cursor ?? state.begin;
-    const found = await api.rowAt({ at: Math.round(at), filter: state.filter });
+    const found = await api.rowAt({ at: Math.round(at), filter });
+    if (filter !== state.filter) return;
     total = found.total;
     await load(Math.max(found.row - 2, 0));
   } catch (error) { refused(error); }
@@ -72,8 +74,11 @@ async function load(row: number) {
   first = Math.min(Math.max(row, 0), Math.max(total - fitting(), 0));
   asked?.abort();
   asked = new AbortController();
+  const filter = state.filter;
   try {
-    const found = await api.events({ first, count: fitting() + 1, filter: state.filter }, asked.signal);
+    const found = await api.events({ first, count: fitting() + 1, filter }, asked.signal);
+    // Rows of another filter must not stand below this one.
+    if (filter !== state.filter) return;
     total = found.total;
     rows = found.rows;
     note.className = "faint";
