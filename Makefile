@@ -5,13 +5,17 @@ RTSCOPE := $(TARGET_DIR)/release/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build demo test test-vm test-all check bench install install-library wheel clean deps
+.PHONY: build ui demo test test-vm test-all check bench install install-library wheel clean deps
 
-build: deps
+build: deps ui
 	cargo build --release --package cli
 
 deps:
 	@packaging/deps.sh build
+
+# The page of 'rtscope view', where Node.js is.
+ui:
+	@packaging/ui.sh
 
 # The published experiment where jackd can be had, else a victim and a hog of our own.
 demo:
@@ -25,7 +29,7 @@ demo:
 	    $(RTSCOPE) demo hog; \
 	fi
 
-test:
+test: ui
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test
@@ -35,7 +39,7 @@ test-vm:
 	@packaging/deps.sh vm
 	cargo xtask vm run
 
-test-all:
+test-all: ui
 	@packaging/deps.sh test
 	@packaging/tracefs.sh
 	cargo xtask test --all

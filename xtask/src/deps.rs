@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("kernel-state", &["event", "trace"]),
     ("diagnosis", &["event", "kernel-state", "trace"]),
     ("views", &["event", "expr", "kernel-state", "trace"]),
+    ("timeline", &["event", "kernel-state", "trace"]),
     ("symbols", &["event", "trace"]),
     ("host", &["event"]),
     ("measure", &["event", "host"]),
@@ -43,6 +44,18 @@ const ROOMS: &[(&str, &[&str])] = &[
         "capture",
         &[
             "event", "abi", "bpf-host", "ctf", "expr", "ftrace", "host", "ring", "symbols", "trace",
+        ],
+    ),
+    (
+        "server",
+        &[
+            "event",
+            "trace",
+            "expr",
+            "diagnosis",
+            "timeline",
+            "views",
+            "report",
         ],
     ),
     ("face", &["event", "ctf", "trace", "expr"]),
@@ -85,6 +98,8 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "capture",
     "measure",
     "symbols",
+    "timeline",
+    "server",
 ];
 
 /// Libraries from outside that only the named rooms may use, with the reason.
@@ -106,6 +121,8 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         &["cli", "xtask", "bench"],
         "libraries return event::Error",
     ),
+    ("axum", &["server"], "only server talks to the network"),
+    ("tokio", &["server"], "only server talks to the network"),
 ];
 
 /// One package: its name and what it names in Cargo.toml, with the kind of the dependency.

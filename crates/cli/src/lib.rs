@@ -51,6 +51,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Info(info)) => verbs::info::run(&info),
         Some(Command::Check(typed)) => verbs::check::run(&typed),
         Some(Command::Diff(typed)) => verbs::diff::run(&typed),
+        Some(Command::View(typed)) => verbs::view::run(&typed),
         Some(Command::Report(report)) => verbs::report::run(&report),
         Some(Command::DemoPart(part)) => demo::part::run(&part),
         Some(Command::LoadPart(part)) => verbs::measure::load_part(&part),

@@ -30,6 +30,7 @@ const VERBS: &[&str] = &[
     "report",
     "check",
     "diff",
+    "view",
     "snapshot",
     "recover",
 ];

@@ -50,13 +50,13 @@ const BANNED: &[Banned] = &[
     },
     Banned {
         word: concat!("Tcp", "Listener"),
-        except: &[],
-        instead: "nothing here talks to the network",
+        except: &["crates/server/"],
+        instead: "only server opens a TCP socket",
     },
     Banned {
         word: concat!("Tcp", "Stream"),
-        except: &[],
-        instead: "nothing here talks to the network",
+        except: &["crates/server/"],
+        instead: "only server opens a TCP socket",
     },
     Banned {
         word: concat!("print", "ln!("),

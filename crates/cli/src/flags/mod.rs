@@ -17,6 +17,7 @@ mod report;
 mod rings;
 mod shield;
 mod trackers;
+mod view;
 mod watch;
 mod words;
 
@@ -43,6 +44,7 @@ pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
 pub use trackers::TrackerFlags;
+pub use view::View;
 pub use watch::{Until, Watch};
 pub use words::{Color, Generated};
 
@@ -57,6 +59,7 @@ use crate::exit::{Outcome, stdout_error};
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
     disable_help_subcommand = true,
+    disable_version_flag = true,
     max_term_width = 100
 )]
 pub struct Arguments {
@@ -72,6 +75,9 @@ pub struct Arguments {
         global = true
     )]
     pub color: Color,
+    /// Print version
+    #[arg(short = 'V', long, action = clap::ArgAction::Version, hide_short_help = true)]
+    pub version: Option<bool>,
     /// Write the man page or a shell's completions to stdout
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub generate: Option<Generated>,
@@ -119,6 +125,10 @@ pub enum Command {
     Check(Check),
     /// What made tasks late in one trace and not in the other
     Diff(Diff),
+    /// A trace in the browser: timeline, events, latencies, ledgers
+    ///
+    /// A page on this machine alone: no upload, no internet.
+    View(View),
     /// A part of the demo, started by the demo itself
     #[command(hide = true)]
     DemoPart(DemoPart),
@@ -152,6 +162,7 @@ Examples:
                                       who used the CPUs, who waited longest; 'report list'
   rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
                                       a latency gate for CI: exit code 2 when it is broken
+  rtscope view TRACE                  the trace in a browser: see the late task, know why
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer

@@ -20,5 +20,6 @@ pub mod rings;
 mod room;
 pub mod shield;
 mod trackers;
+pub mod view;
 pub mod watch;
 mod window;

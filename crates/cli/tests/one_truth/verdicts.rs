@@ -186,7 +186,8 @@ fn late_waits(recording: &Recording) -> impl Iterator<Item = &TrueWait> {
 
 /// Whether it says so of the whole recording.
 fn says_nothing_was_late(text: &str) -> bool {
-    text.contains("No wait for a CPU above") && !text.contains("What is missing")
+    let is_limited = text.contains("What is missing") || text.contains("is not known");
+    text.contains("No wait for a CPU above") && !is_limited
 }
 
 pub fn nothing_was_late_is_said_only_where_nothing_was(recording: &Recording) -> Claim {

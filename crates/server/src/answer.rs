@@ -1,0 +1,62 @@
+//! What is sent back.
+
+use event::{Error, ErrorKind};
+use serde_json::{Value, json};
+
+/// An answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// As in HTTP.
+    pub status: u16,
+    /// As in HTTP.
+    pub content_type: &'static str,
+    /// What is sent.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(value: &Value) -> Answer {
+        Answer {
+            status: 200,
+            content_type: "application/json",
+            body: value.to_string().into_bytes(),
+        }
+    }
+
+    pub(crate) fn binary(body: Vec<u8>) -> Answer {
+        Answer {
+            status: 200,
+            content_type: "application/octet-stream",
+            body,
+        }
+    }
+
+    /// A refusal in three parts.
+    pub(crate) fn refusal(status: u16, error: &Error) -> Answer {
+        let error = json!({
+            "what": error.what(),
+            "found": error.value_found(),
+            "mend": error.mended_by(),
+        });
+        let body = json!({ "error": error }).to_string();
+        Answer {
+            status,
+            content_type: "application/json",
+            body: body.into_bytes(),
+        }
+    }
+}
+
+impl From<event::Result<Answer>> for Answer {
+    fn from(result: event::Result<Answer>) -> Answer {
+        result.unwrap_or_else(|error| {
+            let status = match error.kind() {
+                ErrorKind::NotFound => 404,
+                ErrorKind::InvalidInput => 400,
+                ErrorKind::Unsupported => 422,
+                _ => 500,
+            };
+            Answer::refusal(status, &error)
+        })
+    }
+}

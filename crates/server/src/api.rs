@@ -1,0 +1,259 @@
+//! The API: each path, what it reads from the words behind it, and what it answers.
+
+use std::cmp::Reverse;
+
+use event::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+use timeline::{Activation, Index, Kind, TaskFacts, Track, TrackId};
+
+use crate::answer::Answer;
+use crate::events::ROWS_MAX;
+use crate::question::Words;
+use crate::reports;
+use crate::view::View;
+
+/// The version of the API, which is in its paths.
+const VERSION: u32 = 1;
+/// Answers for which the trace itself is read again.
+const WALKS: [&str; 5] = ["late", "ledger", "events", "row", "report"];
+const TRACKS_MAX: usize = 512;
+const TASKS_MAX: usize = 4096;
+const LOSSES_MAX: usize = 10_000;
+const COLUMNS_MAX: i64 = 4096;
+
+impl View {
+    /// The answer to a question: its path, as in `/api/v1/info`, and what stands behind its `?`.
+    pub fn answer(&self, path: &str, query: &str) -> Answer {
+        let words = Words::parse(query);
+        let Some(name) = path.strip_prefix("/api/v1/") else {
+            return no_such(path).into();
+        };
+        if WALKS.contains(&name) && self.is_stale() {
+            return changed();
+        }
+        let answer = match name {
+            "info" => Ok(Answer::json(&self.info())),
+            "tracks" => self.tracks(&words).map(|value| Answer::json(&value)),
+            "tasks" => Ok(Answer::json(&self.tasks(&words))),
+            "tile" => self.tile(&words).map(Answer::binary),
+            "losses" => Ok(Answer::json(&self.losses())),
+            "latencies" => self.latencies(&words).map(|value| Answer::json(&value)),
+            "ledger" => self.one_ledger(&words),
+            "late" => words
+                .count("worst", 50, ROWS_MAX)
+                .and_then(|worst| self.late(words.text("tasks"), worst.max(1)))
+                .map(|value| Answer::json(&value)),
+            "events" => self.rows(&words),
+            "row" => self.row(&words),
+            "reports" => Ok(Answer::json(&reports::names())),
+            "report" => range(&words, &self.index())
+                .and_then(|range| self.report(&words, range))
+                .map(|value| Answer::json(&value)),
+            _ => no_such(path),
+        };
+        answer.into()
+    }
+
+    fn info(&self) -> Value {
+        let (index, progress) = self.known();
+        let info = self.trace.info();
+        json!({
+            "schema": "rtscope.view",
+            "version": VERSION,
+            "name": self.name,
+            // Beyond what a page reckons with exactly.
+            "begin_wall_ns": index.begin_ns.to_string(),
+            "begin_trace_ns": index.begin_ns.saturating_sub(info.wall_offset.as_ns()).to_string(),
+            "length_ns": index.end_ns.saturating_sub(index.begin_ns),
+            "events": index.events,
+            "cpus": index.cpus.len(),
+            "tasks": index.tasks.len(),
+            "activations": index.activations.len(),
+            "losses": index.losses.len(),
+            "damages": index.damages,
+            "environment": info.environment,
+            "progress": {
+                "done": progress.done,
+                "share": progress.share,
+                "error": progress.error,
+                "from_cache": progress.from_cache,
+            },
+            "stale": self.is_stale(),
+        })
+    }
+
+    fn tracks(&self, words: &Words) -> Result<Value> {
+        let index = self.index();
+        let range = range(words, &index)?;
+        let offset = words.count("offset", 0, i64::MAX)?;
+        let limit = words.count("limit", 100, ROWS_MAX)?;
+        if words.text("kind") != "thread" {
+            let cpus = index.cpus.iter().enumerate().skip(offset).take(limit);
+            let rows = cpus.map(|(cpu, track)| {
+                let (run_ns, _) = busy(track, range);
+                json!({"id": format!("c{cpu}"), "task": null, "run_ns": run_ns, "runnable_ns": 0})
+            });
+            let rows: Vec<Value> = rows.collect();
+            return Ok(json!({"total": index.cpus.len(), "tracks": rows}));
+        }
+        let search = words.text("search").to_lowercase();
+        let tasks = index.tasks.iter().zip(&index.threads).enumerate();
+        let meant = tasks.filter(|(_, (task, _))| task.tid != 0 && is_meant(task, &search));
+        let mut rows: Vec<(u64, u64, usize)> = meant
+            .map(|(place, (_, track))| {
+                let (run_ns, waits_ns) = busy(track, range);
+                (run_ns, waits_ns, place)
+            })
+            .collect();
+        match words.text("sort") {
+            "waits" => rows.sort_by_key(|(_, waits_ns, _)| Reverse(*waits_ns)),
+            "name" => rows.sort_by_cached_key(|(.., place)| index.tasks[*place].comm.clone()),
+            _ => rows.sort_by_key(|(run_ns, ..)| Reverse(*run_ns)),
+        }
+        let total = rows.len();
+        let rows = rows.into_iter().skip(offset).take(limit);
+        let rows = rows.map(|(run_ns, waits_ns, place)| {
+            json!({
+                "id": format!("t{place}"),
+                "task": place,
+                "run_ns": run_ns,
+                "runnable_ns": waits_ns,
+                "facts": facts(&index, place as u64),
+            })
+        });
+        Ok(json!({"total": total, "tracks": rows.collect::<Vec<_>>()}))
+    }
+
+    fn tasks(&self, words: &Words) -> Value {
+        let index = self.index();
+        let ids = words.text("ids").split(',').take(TASKS_MAX);
+        let ids = ids.filter_map(|id| id.parse::<u64>().ok());
+        json!({ "tasks": ids.map(|id| facts(&index, id)).collect::<Vec<_>>() })
+    }
+
+    fn tile(&self, words: &Words) -> Result<Vec<u8>> {
+        let index = self.index();
+        let columns = words.count("columns", 1000, COLUMNS_MAX)?;
+        let tracks = words.text("tracks").split(',').take(TRACKS_MAX);
+        let tracks: Vec<TrackId> = tracks.filter_map(TrackId::parse).collect();
+        Ok(index.tile(&tracks, range(words, &index)?, columns as u32))
+    }
+
+    fn losses(&self) -> Value {
+        let index = self.index();
+        let losses = index.losses.iter().take(LOSSES_MAX).map(|loss| {
+            json!({
+                "cpu": loss.cpu,
+                "begin_ns": loss.begin_ns.saturating_sub(index.begin_ns),
+                "end_ns": loss.end_ns.saturating_sub(index.begin_ns),
+                "count": loss.count,
+                "why": loss.why(),
+            })
+        });
+        json!({"total": index.losses.len(), "losses": losses.collect::<Vec<_>>()})
+    }
+
+    fn latencies(&self, words: &Words) -> Result<Value> {
+        let index = self.index();
+        let columns = words.count("columns", 300, COLUMNS_MAX)?.max(1);
+        let worst = words.count("worst", 50, ROWS_MAX)?.max(1);
+        let search = words.text("search").to_lowercase();
+        let meant = index.tasks.iter().map(|task| is_meant(task, &search));
+        let is_meant: Vec<bool> = meant.collect();
+        let wanted = |late: &Activation| is_meant.get(late.task as usize) == Some(&true);
+        let grid = index.latencies(range(words, &index)?, columns, worst, wanted);
+        let point = |late: &Activation| {
+            json!({
+                "end_ns": late.end_ns.saturating_sub(index.begin_ns),
+                "latency_ns": late.latency_ns,
+                "task": late.task,
+                "facts": facts(&index, late.task.into()),
+                "cpu": late.cpu,
+            })
+        };
+        Ok(json!({
+            "count": grid.count,
+            "columns": columns,
+            "row_ends_ns": Index::latency_rows(),
+            "counts": grid.counts,
+            "longest": grid.longest.iter().map(|late| late.as_ref().map(point)).collect::<Vec<_>>(),
+            "worst": grid.worst.iter().map(point).collect::<Vec<_>>(),
+            "median_ns_max": grid.quantiles_ns[0],
+            "p99_ns_max": grid.quantiles_ns[1],
+            "p999_ns_max": grid.quantiles_ns[2],
+        }))
+    }
+
+    fn one_ledger(&self, words: &Words) -> Result<Answer> {
+        let task = words.count("task", 0, i64::from(u32::MAX))?;
+        let value = self.ledger(task, words.number("end", 0)?)?;
+        Ok(Answer::json(&value))
+    }
+
+    fn rows(&self, words: &Words) -> Result<Answer> {
+        let first = words.count("first", 0, i64::MAX)?;
+        let count = words.count("count", 100, ROWS_MAX)?;
+        let rows = self.events(words.text("filter"), first as u64, count)?;
+        Ok(Answer::json(&rows))
+    }
+
+    fn row(&self, words: &Words) -> Result<Answer> {
+        let at_ns = self.index().begin_ns.saturating_add(words.number("at", 0)?);
+        Ok(Answer::json(&self.row_at(words.text("filter"), at_ns)?))
+    }
+}
+
+/// What the index says still holds of the trace as it was; what is read now would be of another.
+fn changed() -> Answer {
+    let error = Error::new(
+        ErrorKind::Corrupt,
+        "the trace has changed since it was opened",
+    )
+    .found("files of other sizes or times, or none")
+    .mend("start rtscope view again");
+    Answer::refusal(409, &error)
+}
+
+fn no_such(path: &str) -> Result<Answer> {
+    let path: String = path.chars().take(80).collect();
+    Err(Error::new(ErrorKind::NotFound, "no such path")
+        .found(format!("'{path}'"))
+        .mend("docs/view.md has the API"))
+}
+
+/// The range that is asked for, in nanoseconds of the wall clock; the whole trace by default.
+fn range(words: &Words, index: &Index) -> Result<(i64, i64)> {
+    let length_ns = index.end_ns.saturating_sub(index.begin_ns);
+    let begin_ns = words.number("begin", 0)?;
+    let end_ns = words.number("end", length_ns)?;
+    let wall = |ns: i64| index.begin_ns.saturating_add(ns);
+    Ok((wall(begin_ns), wall(end_ns)))
+}
+
+fn facts(index: &Index, task: u64) -> Value {
+    let known = usize::try_from(task)
+        .ok()
+        .and_then(|task| index.tasks.get(task));
+    known.map_or(Value::Null, |facts| {
+        json!({
+            "task": task,
+            "name": facts.comm,
+            "tid": facts.tid,
+            "pid": facts.pid,
+            "prio": facts.prio.map(|prio| event::Prio::from_lttng(prio).to_string()),
+        })
+    })
+}
+
+/// Whether a search means a task: a part of its name, or its id.
+fn is_meant(task: &TaskFacts, search: &str) -> bool {
+    task.comm.to_lowercase().contains(search) || task.tid.to_string() == search
+}
+
+/// How long a track ran in a range, and how long it waited for a CPU.
+fn busy(track: &Track, (begin_ns, end_ns): (i64, i64)) -> (u64, u64) {
+    let sums = track.sums(begin_ns, end_ns);
+    let run = [Kind::Run, Kind::Call, Kind::Irq, Kind::Softirq];
+    let run_ns = run.iter().map(|kind| sums[*kind as usize]).sum();
+    (run_ns, sums[Kind::Runnable as usize])
+}

@@ -1,0 +1,90 @@
+//! Late activations with their ledgers and verdicts, as the diagnosis finds them.
+
+use std::sync::Arc;
+
+use diagnosis::{Query, TaskFilter, diagnose};
+use event::{Error, ErrorKind, Instant, Result, TaskPattern, Tid, TimeRange};
+use report::diagnosis_json;
+use serde_json::Value;
+
+use crate::view::View;
+
+/// Keys of the diagnosis that hold instants.
+const INSTANTS: [&str; 5] = ["origin_ns", "end_ns", "begin_ns", "time_ns", "since_ns"];
+/// What names tasks, at most.
+const TASKS_BYTES_MAX: usize = 1024;
+
+impl View {
+    /// The worst activations of the tasks that `tasks` names, in whose language; of all real-time
+    /// tasks when it is empty.
+    pub(crate) fn late(&self, tasks: &str, worst: usize) -> Result<Arc<Value>> {
+        let query = Query {
+            tasks: task_filter(tasks)?,
+            worst,
+            ..Query::default()
+        };
+        let question = format!("{worst} {tasks}");
+        self.diagnoses.get(&question, || self.diagnosis(&query))
+    }
+
+    /// The activation of a task that ended at an instant.
+    pub(crate) fn ledger(&self, task: usize, end_ns: i64) -> Result<Arc<Value>> {
+        let index = self.index();
+        let Some(facts) = index.tasks.get(task) else {
+            let error = Error::new(ErrorKind::NotFound, "no such task");
+            return Err(error.found(task.to_string()).mend("look at /api/v1/tracks"));
+        };
+        let offset_ns = self.trace.info().wall_offset.as_ns();
+        let wall_ns = index.begin_ns.saturating_add(end_ns);
+        let end = Instant::from_ns(wall_ns.saturating_sub(offset_ns));
+        let query = Query {
+            tasks: TaskFilter {
+                patterns: vec![TaskPattern::Tid(Tid(facts.tid))],
+            },
+            worst: 0,
+            range: TimeRange {
+                begin: end,
+                end: Instant::from_ns(end.as_ns().saturating_add(1)),
+            },
+            ..Query::default()
+        };
+        let question = format!("{}@{end_ns}", facts.tid);
+        self.diagnoses.get(&question, || self.diagnosis(&query))
+    }
+
+    fn diagnosis(&self, query: &Query) -> Result<Value> {
+        let mut value = diagnosis_json(&diagnose(&self.trace, query)?);
+        let offset_ns = self.trace.info().wall_offset.as_ns();
+        let begin_ns = self.first_ns()?.saturating_sub(offset_ns);
+        after(&mut value, begin_ns);
+        Ok(value)
+    }
+}
+
+/// The tasks that a client names, with commas between.
+pub(crate) fn task_filter(tasks: &str) -> Result<TaskFilter> {
+    if tasks.len() > TASKS_BYTES_MAX {
+        let error = Error::new(ErrorKind::InvalidInput, "too long to name tasks");
+        let mend = format!("keep it below {TASKS_BYTES_MAX}");
+        return Err(error.found(format!("{} bytes", tasks.len())).mend(mend));
+    }
+    let named: Vec<&str> = tasks.split(',').filter(|task| !task.is_empty()).collect();
+    TaskFilter::parse(&named)
+}
+
+/// Turns instants of the trace's clock into time after its first event: what a page can reckon
+/// with.
+fn after(value: &mut Value, begin_ns: i64) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                match member.as_i64().filter(|_| INSTANTS.contains(&key.as_str())) {
+                    Some(ns) => *member = ns.saturating_sub(begin_ns).into(),
+                    None => after(member, begin_ns),
+                }
+            }
+        }
+        Value::Array(members) => members.iter_mut().for_each(|each| after(each, begin_ns)),
+        _ => {}
+    }
+}

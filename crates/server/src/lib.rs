@@ -1,0 +1,25 @@
+//! The page of a trace and its API, on this machine alone. `docs/view.md` describes both.
+//!
+//! # Design constraints
+//! - It listens on the loopback address only; every question must carry the token of its URL, and
+//!   name this machine as its host, so that no page from elsewhere can ask.
+//! - It only reads. No path that a client sends opens a file: the page is inside of the program,
+//!   and the trace was opened before.
+//! - [`View::answer`] is all of the API without a network, for tests and for whoever embeds it.
+//! - What a client asks for is bounded: rows, columns, tracks, filters, questions at once.
+
+mod answer;
+mod api;
+mod cache;
+mod events;
+mod http;
+mod ledger;
+mod page;
+mod question;
+mod reports;
+mod view;
+
+pub use answer::Answer;
+pub use http::{Listening, listen};
+pub use page::has_page;
+pub use view::{View, ViewOptions};

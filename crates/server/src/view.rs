@@ -1,0 +1,192 @@
+//! A trace that is looked at, and what is known of it so far.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use event::{Result, TimeRange};
+use serde_json::Value;
+use timeline::{Builder, Index};
+use trace::{Item, OpenOptions, Root, Trace};
+
+use crate::cache;
+use crate::events::Matches;
+
+/// Pages look at what is known so far this often, at most.
+const PUBLISH_EVERY: Duration = Duration::from_millis(400);
+/// And no more of the time goes into it than one part in so many.
+const PUBLISH_PART: u32 = 5;
+/// Answers that took long are kept, so many.
+const KEPT: usize = 8;
+
+/// How to look at a trace.
+#[derive(Clone, Debug, Default)]
+pub struct ViewOptions {
+    /// Where indexes are kept; none: nowhere.
+    pub cache: Option<PathBuf>,
+    /// Which build of the program: an index of another one is not believed.
+    pub build: String,
+}
+
+/// How far the index is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    pub done: bool,
+    /// Of the trace's time, 0 to 1.
+    pub share: f64,
+    pub error: Option<String>,
+    /// It was kept from another time.
+    pub from_cache: bool,
+}
+
+/// Answers by their questions, the last ones that were asked.
+pub(crate) struct Kept<T>(Mutex<VecDeque<(String, Arc<T>)>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept(Mutex::default())
+    }
+}
+
+impl<T> Kept<T> {
+    /// The answer to `question`, made when nobody asked for it lately.
+    pub fn get(&self, question: &str, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |kept: &VecDeque<(String, Arc<T>)>| {
+            let found = kept.iter().find(|(asked, _)| asked == question);
+            found.map(|(_, answer)| Arc::clone(answer))
+        };
+        if let Some(answer) = known(&lock()) {
+            return Ok(answer);
+        }
+        let answer = Arc::new(make()?);
+        let mut kept = lock();
+        kept.push_front((question.to_owned(), Arc::clone(&answer)));
+        kept.truncate(KEPT);
+        Ok(answer)
+    }
+}
+
+/// A trace that is looked at.
+pub struct View {
+    pub(crate) trace: Trace,
+    pub(crate) name: String,
+    roots: Vec<PathBuf>,
+    options: ViewOptions,
+    fingerprint: Vec<u8>,
+    known: RwLock<(Arc<Index>, Progress)>,
+    pub(crate) matches: Kept<Matches>,
+    pub(crate) diagnoses: Kept<Value>,
+    pub(crate) reports: Kept<Value>,
+}
+
+impl View {
+    /// Opens traces as one. Nothing is read before [`View::build`].
+    ///
+    /// # Errors
+    /// As [`Trace::open_all`]; traces of several machines.
+    pub fn open(roots: &[PathBuf], options: ViewOptions) -> Result<View> {
+        let fingerprint = cache::fingerprint(roots);
+        let opened: Vec<Root> = roots.iter().map(Root::from).collect();
+        let trace = Trace::open_all(&opened, &OpenOptions::default())?;
+        let name = roots.iter().map(|root| root.display().to_string());
+        let name = name.collect::<Vec<_>>().join(" ");
+        let mut view = View::of(trace, name);
+        view.roots = roots.to_vec();
+        (view.options, view.fingerprint) = (options, fingerprint);
+        Ok(view)
+    }
+
+    /// A trace that is open already.
+    pub fn of(trace: Trace, name: String) -> View {
+        View {
+            trace,
+            name,
+            roots: Vec::new(),
+            options: ViewOptions::default(),
+            fingerprint: Vec::new(),
+            known: RwLock::default(),
+            matches: Kept::default(),
+            diagnoses: Kept::default(),
+            reports: Kept::default(),
+        }
+    }
+
+    /// Makes the index, or takes the one that was kept; what it has so far can be looked at
+    /// meanwhile. Ends early when `stop` is raised.
+    pub fn build(&self, stop: &AtomicBool) {
+        let key = [self.options.build.as_bytes(), b"\0", &self.fingerprint].concat();
+        let folder = self.options.cache.as_ref();
+        let place = folder.map(|folder| cache::place(folder, &self.roots));
+        if let Some(index) = place.as_ref().and_then(|place| cache::read(place, &key)) {
+            self.publish(index, 1.0, |progress| {
+                (progress.done, progress.from_cache) = (true, true);
+            });
+            return;
+        }
+        match self.walk(stop) {
+            Ok(index) => {
+                let whole = !stop.load(Ordering::Relaxed) && !self.is_stale();
+                if let Some(place) = place.filter(|_| whole) {
+                    cache::write(&place, &index, &key);
+                }
+                self.publish(index, 1.0, |progress| progress.done = true);
+            }
+            Err(error) => {
+                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+                known.1.error = Some(format!("{error:#}"));
+            }
+        }
+    }
+
+    fn walk(&self, stop: &AtomicBool) -> Result<Index> {
+        let range = self.trace.range().unwrap_or(TimeRange::ALL);
+        let begin_ns = self.trace.wall_ns(range.begin);
+        let whole_ns = range.duration().as_ns().max(1) as f64;
+        let (mut published, mut cost) = (Instant::now(), Duration::ZERO);
+        Builder::new(&self.trace).walk(|walked| {
+            if published.elapsed() >= PUBLISH_EVERY.max(cost * PUBLISH_PART) {
+                let begun = Instant::now();
+                let share = walked.now_ns.saturating_sub(begin_ns) as f64 / whole_ns;
+                self.publish(walked.index(), share.clamp(0.0, 1.0), |_| {});
+                (published, cost) = (Instant::now(), begun.elapsed());
+            }
+            !stop.load(Ordering::Relaxed)
+        })
+    }
+
+    fn publish(&self, index: Index, share: f64, mend: impl FnOnce(&mut Progress)) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.0 = Arc::new(index);
+        known.1.share = share;
+        mend(&mut known.1);
+    }
+
+    /// What is known so far.
+    pub(crate) fn known(&self) -> (Arc<Index>, Progress) {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        (Arc::clone(&known.0), known.1.clone())
+    }
+
+    pub(crate) fn index(&self) -> Arc<Index> {
+        self.known().0
+    }
+
+    /// The first event, in nanoseconds of the wall clock, however far the index is.
+    pub(crate) fn first_ns(&self) -> Result<i64> {
+        let mut cursor = self.trace.cursor(TimeRange::ALL);
+        while let Some(item) = cursor.next()? {
+            if let Item::Event(event) = item {
+                return Ok(self.trace.wall_ns(event.time()));
+            }
+        }
+        Ok(0)
+    }
+
+    /// Whether the files are others than those that were opened.
+    pub(crate) fn is_stale(&self) -> bool {
+        cache::fingerprint(&self.roots) != self.fingerprint
+    }
+}

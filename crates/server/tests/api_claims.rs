@@ -1,0 +1,275 @@
+//! The API without a network: what it answers, and that nothing that is asked brings it down.
+
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use server::{View, ViewOptions};
+use testkit::{SyntheticTrace, Task};
+
+const VICTIM: Task = Task::rt(100, "victim", 50);
+const HOG: Task = Task::rt(200, "<img src=x>\u{202e}", 60);
+const FAIR: Task = Task::fair(300, "fair");
+
+/// Every 50 ms an interrupt wakes the victim, behind a hog.
+fn story(turns: i64) -> SyntheticTrace {
+    let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+    for turn in 0..turns {
+        trace = trace.at(1_000 + turn * 50_000).preempt(FAIR, HOG).after(10);
+        trace = trace
+            .irq(9, "eth0")
+            .after(2)
+            .wake(VICTIM)
+            .after(2)
+            .irq_end(9);
+        trace = trace.after(500 + turn % 7).block(HOG, VICTIM);
+        trace = trace.after(20).block(VICTIM, FAIR);
+    }
+    trace
+}
+
+fn view(trace: SyntheticTrace) -> View {
+    let view = View::of(trace.build(), "made up".to_owned());
+    view.build(&AtomicBool::new(false));
+    view
+}
+
+fn ask(view: &View, path: &str, query: &str) -> Value {
+    let answer = view.answer(&format!("/api/v1/{path}"), query);
+    let text = String::from_utf8(answer.body).expect("text");
+    assert_eq!(answer.status, 200, "{path}?{query}: {text}");
+    serde_json::from_str(&text).expect("json")
+}
+
+#[test]
+fn a_latency_leads_to_the_ledger_that_names_the_hog() {
+    let view = view(story(20));
+    let info = ask(&view, "info", "");
+    assert_eq!(info["progress"]["done"], true);
+    let found = ask(&view, "latencies", "search=victim&worst=3");
+    let worst = &found["worst"][0];
+    let query = format!("task={}&end={}", worst["task"], worst["end_ns"]);
+    let ledger = ask(&view, "ledger", &query);
+    let late = &ledger["activations"][0];
+    assert_eq!(late["end_ns"], worst["end_ns"]);
+    let terms = late["ledger"]["terms"].as_array().expect("terms");
+    assert_eq!(terms[0]["kind"], "run_queue_wait");
+    assert_eq!(terms[0]["task"]["tid"], 200);
+    let sum: i64 = terms
+        .iter()
+        .filter_map(|term| term["duration_ns"].as_i64())
+        .sum();
+    assert_eq!(late["latency_ns"].as_i64(), Some(sum));
+    assert_eq!(ledger["groups"][0]["verdict"]["conclusive"], true);
+}
+
+#[test]
+fn any_part_of_the_table_of_events_is_what_a_walk_finds_there() {
+    let view = view(story(1_500));
+    let all = ask(&view, "events", "first=0&count=1");
+    let total = all["total"].as_u64().expect("a total");
+    assert!(total > 8_192, "{total}");
+    let times = |first: u64, count: u64, filter: &str| -> Vec<(u64, i64)> {
+        let query = format!("first={first}&count={count}&filter={filter}");
+        let found = ask(&view, "events", &query);
+        let rows = found["rows"].as_array().cloned().expect("rows");
+        let row = |row: &Value| (row["row"].as_u64(), row["time_ns"].as_i64());
+        rows.iter()
+            .filter_map(|found| row(found).0.zip(row(found).1))
+            .collect()
+    };
+    let whole: Vec<_> = (0..total)
+        .step_by(1000)
+        .flat_map(|at| times(at, 1000, ""))
+        .collect();
+    assert_eq!(whole.len() as u64, total);
+    assert!(whole.is_sorted());
+    for first in [0, 1, 4_090, 4_096, 8_191, total - 3] {
+        assert_eq!(
+            times(first, 5, ""),
+            whole[first as usize..(first as usize + 5).min(whole.len())]
+        );
+    }
+    let filter = "%24name%3D%3D%22irq_handler_entry%22";
+    let wakes: Vec<_> = (0..3)
+        .flat_map(|page| times(page * 500, 500, filter))
+        .collect();
+    assert_eq!(wakes.len(), 1_500);
+    assert!(wakes.is_sorted());
+    let at = wakes[700].1;
+    let row = ask(&view, "row", &format!("at={at}&filter={filter}"));
+    assert_eq!(row["row"], 700);
+    let row = ask(&view, "row", &format!("at={at}"));
+    assert_eq!(whole[row["row"].as_u64().expect("a row") as usize].1, at);
+}
+
+#[test]
+fn a_hostile_name_is_data_and_a_long_text_is_cut() {
+    let long = "x".repeat(65_536);
+    let text = event::Value::Text(long.into());
+    let view = view(story(2).event("note", &[("msg", text)]));
+    let found = ask(&view, "tracks", "kind=thread&search=img");
+    assert_eq!(found["tracks"][0]["facts"]["name"], "<img src=x>\u{202e}");
+    let found = ask(
+        &view,
+        "events",
+        "first=0&count=1000&filter=%24name%3D%3D%22note%22",
+    );
+    let text = found["rows"][0]["text"].as_str().expect("text");
+    assert!(
+        text.len() < 3_000 && text.ends_with("bytes)"),
+        "{}",
+        text.len()
+    );
+}
+
+#[test]
+fn every_report_answers_over_a_range_and_counts_what_lies_in_it() {
+    let view = view(story(20));
+    let names = ask(&view, "reports", "");
+    let names = names["reports"].as_array().expect("names");
+    assert!(names.len() > 20, "{}", names.len());
+    for name in names {
+        let name = name["name"].as_str().expect("a name");
+        let answer = view.answer("/api/v1/report", &format!("name={name}"));
+        assert!(
+            [200, 400, 422].contains(&answer.status),
+            "{name}: {}",
+            answer.status
+        );
+    }
+    // Two of the twenty turns, of 50 ms each.
+    let found = ask(
+        &view,
+        "report",
+        "name=schedlog&begin=90000000&end=190000000&tasks=victim",
+    );
+    let rows = found["tables"][0]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{found}");
+    assert_eq!(view.answer("/api/v1/report", "name=none").status, 404);
+}
+
+#[test]
+fn a_hundred_thousand_threads_come_a_page_at_a_time() {
+    let mut trace = SyntheticTrace::new();
+    for thread in 0..100_000 {
+        trace = trace
+            .at(10 + thread)
+            .waking(Task::fair(1_000 + thread as i32, "w"), 0);
+    }
+    let view = view(trace);
+    let found = ask(
+        &view,
+        "tracks",
+        "kind=thread&limit=50&offset=70000&sort=name",
+    );
+    assert_eq!(found["total"], 100_000);
+    assert_eq!(found["tracks"].as_array().map(Vec::len), Some(50));
+    let found = ask(&view, "tracks", "kind=thread&search=100999");
+    assert_eq!(found["tracks"][0]["facts"]["tid"], 100_999);
+}
+
+#[test]
+fn traces_of_no_event_and_of_one_answer_everything() {
+    for trace in [SyntheticTrace::new(), SyntheticTrace::new().at(5).run(FAIR)] {
+        let view = view(trace);
+        for path in [
+            "info",
+            "tracks",
+            "tasks",
+            "losses",
+            "latencies",
+            "events",
+            "row",
+        ] {
+            ask(&view, path, "");
+        }
+        assert_eq!(view.answer("/api/v1/tile", "tracks=c0").status, 200);
+    }
+}
+
+#[test]
+fn an_index_that_was_kept_is_taken_until_the_trace_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, trace) = (folder.path().join("cache"), folder.path().join("trace"));
+    testkit::write_sample(&trace).expect("a trace");
+    let open = || {
+        let options = ViewOptions {
+            cache: Some(cache.clone()),
+            build: "a build".to_owned(),
+        };
+        let view = View::open(std::slice::from_ref(&trace), options).expect("it opens");
+        view.build(&AtomicBool::new(false));
+        view
+    };
+    let first = open();
+    assert_eq!(ask(&first, "info", "")["progress"]["from_cache"], false);
+    let events = ask(&first, "info", "")["events"].clone();
+    let second = ask(&open(), "info", "");
+    assert_eq!(second["progress"]["from_cache"], true);
+    assert_eq!(second["events"], events);
+    std::fs::write(trace.join("more"), "x").expect("room");
+    assert_eq!(ask(&first, "info", "")["stale"], true);
+    assert_eq!(ask(&open(), "info", "")["progress"]["from_cache"], false);
+    std::fs::remove_dir_all(&trace).expect("it goes");
+    assert_eq!(ask(&first, "info", "")["stale"], true);
+    ask(&first, "tracks", "");
+    for path in ["events", "row", "late", "ledger"] {
+        let answer = first.answer(&format!("/api/v1/{path}"), "");
+        assert_eq!(answer.status, 409, "{path}");
+    }
+}
+
+const PATHS: [&str; 14] = [
+    "reports",
+    "report",
+    "info",
+    "tracks",
+    "tasks",
+    "tile",
+    "losses",
+    "latencies",
+    "ledger",
+    "late",
+    "events",
+    "row",
+    "../../etc/passwd",
+    "",
+];
+const KEYS: [&str; 21] = [
+    "name", "begin", "end", "columns", "tracks", "kind", "search", "sort", "offset", "limit",
+    "ids", "task", "tasks", "worst", "first", "count", "filter", "at", "token", "", "%",
+];
+
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        (-5..2_000_000i64).prop_map(|number| number.to_string()),
+        Just("c0,t1,t99999999,c4294967295,x,,".to_owned()),
+        Just("%24name%3D%3D%22irq_*%22".to_owned()),
+        Just("thread".to_owned()),
+        Just("cputop".to_owned()),
+        "[a-z0-9%&=(),.*<>\"' ]{0,40}",
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_question_brings_it_down(
+        path in prop::sample::select(&PATHS[..]),
+        words in prop::collection::vec((prop::sample::select(&KEYS[..]), value()), 0..5),
+    ) {
+        static VIEW: std::sync::LazyLock<View> = std::sync::LazyLock::new(|| view(story(5)));
+        let words: Vec<_> = words.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let answer = VIEW.answer(&format!("/api/v1/{path}"), &words.join("&"));
+        prop_assert!([200, 400, 404, 422].contains(&answer.status), "{}", answer.status);
+        prop_assert!(answer.body.len() < 16 << 20);
+    }
+}

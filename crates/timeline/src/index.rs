@@ -1,0 +1,129 @@
+//! What is known of a whole trace: its tracks, tasks, activations and losses.
+
+use crate::latency::Activation;
+use crate::track::Track;
+
+/// Events between two [checkpoints](Index::checkpoints).
+pub const CHECKPOINT_EVENTS: u64 = 4096;
+
+/// Which track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TrackId {
+    /// Of this CPU.
+    Cpu(u32),
+    /// Of the thread at this place among the tasks.
+    Thread(u32),
+}
+
+impl TrackId {
+    /// Reads `c0` or `t5`.
+    pub fn parse(text: &str) -> Option<TrackId> {
+        let (kind, number) = text.split_at_checked(1)?;
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse().ok().filter(|_| digits)?;
+        match kind {
+            "c" => Some(TrackId::Cpu(number)),
+            "t" => Some(TrackId::Thread(number)),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of a task in the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFacts {
+    /// Its thread's id.
+    pub tid: i32,
+    /// Its process, where that is known.
+    pub pid: Option<i32>,
+    /// Its priority on LTTng's scale, where that is known.
+    pub prio: Option<i32>,
+    /// Its name.
+    pub comm: String,
+}
+
+/// Time of which events are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// On this CPU; on any when nobody knows.
+    pub cpu: Option<u32>,
+    /// From when, in nanoseconds of the wall clock.
+    pub begin_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// How many events, where the tracer counted them.
+    pub count: Option<u64>,
+    /// Why.
+    pub cause: u8,
+}
+
+impl Loss {
+    /// The causes by number, for people.
+    pub const CAUSES: [&'static str; 6] = [
+        "the trace does not say why",
+        "the tracer's buffer was full",
+        "the reader was overtaken",
+        "bytes could not be understood",
+        "a file ends too early",
+        "a stream has no file",
+    ];
+
+    /// Why, for people.
+    pub fn why(&self) -> &'static str {
+        Loss::CAUSES
+            .get(usize::from(self.cause))
+            .copied()
+            .unwrap_or(Loss::CAUSES[0])
+    }
+}
+
+/// What is known of a trace, or of its beginning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Index {
+    /// The first event, in nanoseconds of the wall clock.
+    pub begin_ns: i64,
+    /// The last event.
+    pub end_ns: i64,
+    /// How many events there are.
+    pub events: u64,
+    /// Stretches of bytes that could not be read.
+    pub damages: u64,
+    /// By number.
+    pub cpus: Vec<Track>,
+    /// By their places among the tasks.
+    pub threads: Vec<Track>,
+    /// In the order in which they were first seen.
+    pub tasks: Vec<TaskFacts>,
+    /// From wake-up to CPU, in the order of their ends.
+    pub activations: Vec<Activation>,
+    /// In the order of the walk.
+    pub losses: Vec<Loss>,
+    /// When every 4096th event was, and how many events of the same instant stand before it.
+    pub checkpoints: Vec<(i64, u32)>,
+}
+
+impl Index {
+    /// A track; none when the trace has no such.
+    pub fn track(&self, id: TrackId) -> Option<&Track> {
+        match id {
+            TrackId::Cpu(cpu) => self.cpus.get(cpu as usize),
+            TrackId::Thread(task) => self.threads.get(task as usize),
+        }
+    }
+
+    /// Where an event stands: from when to walk, and how many events to pass over there.
+    pub fn place_of(&self, row: u64) -> Option<(i64, u64)> {
+        let (at_ns, skip) = self
+            .checkpoints
+            .get(usize::try_from(row / CHECKPOINT_EVENTS).ok()?)?;
+        Some((*at_ns, u64::from(*skip) + row % CHECKPOINT_EVENTS))
+    }
+
+    /// The last checkpoint before an instant: its row, from when to walk and how many to pass over.
+    pub fn checkpoint_before(&self, at_ns: i64) -> (u64, i64, u64) {
+        let behind = self.checkpoints.partition_point(|(ns, _)| *ns < at_ns);
+        let place = behind.saturating_sub(1);
+        let (ns, skip) = self.checkpoints.get(place).copied().unwrap_or_default();
+        (place as u64 * CHECKPOINT_EVENTS, ns, u64::from(skip))
+    }
+}

@@ -1,0 +1,147 @@
+//! What a page draws of tracks in a range, as bytes. `docs/format/view.md` is the law.
+
+use crate::index::{Index, TrackId};
+use crate::latency::{self, Activation, LatencyGrid};
+use crate::state::{Kind, State};
+use crate::track::Track;
+
+/// The version of the bytes.
+pub const TILE_VERSION: u16 = 1;
+const MAGIC: &[u8; 4] = b"RTVT";
+/// Columns of a tile, at most: a page of 4K has 3840.
+pub const COLUMNS_MAX: u32 = 8192;
+/// Stretches come as they are where no more than this many touch a column on average.
+const SEGMENTS_PER_COLUMN: usize = 1;
+const STRETCHES: u8 = 0;
+const COLUMNS: u8 = 1;
+
+impl Index {
+    /// A tile of tracks; what the trace has no track of comes as one that knows nothing.
+    pub fn tile(&self, tracks: &[TrackId], range_ns: (i64, i64), columns: u32) -> Vec<u8> {
+        let columns = columns.clamp(1, COLUMNS_MAX);
+        let begin_ns = range_ns.0;
+        let end_ns = range_ns.1.max(begin_ns.saturating_add(1));
+        let mut out = Vec::new();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&TILE_VERSION.to_le_bytes());
+        out.extend_from_slice(&(tracks.len() as u16).to_le_bytes());
+        out.extend_from_slice(&columns.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        self.put_time(&mut out, begin_ns);
+        self.put_time(&mut out, end_ns);
+        let nothing = Track::default();
+        for id in tracks {
+            let track = self.track(*id).unwrap_or(&nothing);
+            match track.count(begin_ns, end_ns) <= columns as usize * SEGMENTS_PER_COLUMN {
+                true => self.put_stretches(&mut out, *id, track, (begin_ns, end_ns)),
+                false => put_columns(&mut out, *id, track, (begin_ns, end_ns), columns),
+            }
+        }
+        out
+    }
+
+    /// The activations of a range, as [`latency::grid`].
+    pub fn latencies(
+        &self,
+        range_ns: (i64, i64),
+        columns: usize,
+        worst: usize,
+        wanted: impl Fn(&Activation) -> bool,
+    ) -> LatencyGrid {
+        latency::grid(&self.activations, range_ns, columns, worst, wanted)
+    }
+
+    /// The longest latency of a row of [`LatencyGrid::counts`], and how many rows there are.
+    pub fn latency_rows() -> Vec<i64> {
+        (0..latency::ROWS).map(latency::row_end_ns).collect()
+    }
+
+    /// An instant after the first event, as the floating point number that pages reckon with.
+    fn put_time(&self, out: &mut Vec<u8>, at_ns: i64) {
+        let after = i128::from(at_ns) - i128::from(self.begin_ns);
+        out.extend_from_slice(&(after as f64).to_le_bytes());
+    }
+
+    fn put_stretches(
+        &self,
+        out: &mut Vec<u8>,
+        id: TrackId,
+        track: &Track,
+        (begin_ns, end_ns): (i64, i64),
+    ) {
+        let place = put_head(out, id, STRETCHES);
+        let mut count = 0u32;
+        for segment in track.segments(begin_ns, end_ns) {
+            self.put_time(out, segment.begin_ns);
+            self.put_time(out, segment.end_ns);
+            out.extend_from_slice(&segment.state.0.to_le_bytes());
+            out.extend_from_slice(&[0; 4]);
+            count += 1;
+        }
+        put_count(out, place, count);
+    }
+}
+
+/// Which track and how it comes; gives where its count belongs.
+fn put_head(out: &mut Vec<u8>, id: TrackId, mode: u8) -> usize {
+    let (kind, number) = match id {
+        TrackId::Cpu(cpu) => (0u8, cpu),
+        TrackId::Thread(task) => (1, task),
+    };
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&[kind, mode, 0, 0]);
+    out.extend_from_slice(&[0; 8]);
+    out.len() - 8
+}
+
+fn put_count(out: &mut [u8], place: usize, count: u32) {
+    if let Some(bytes) = out.get_mut(place..place + 4) {
+        bytes.copy_from_slice(&count.to_le_bytes());
+    }
+}
+
+fn put_columns(
+    out: &mut Vec<u8>,
+    id: TrackId,
+    track: &Track,
+    (begin_ns, end_ns): (i64, i64),
+    columns: u32,
+) {
+    let place = put_head(out, id, COLUMNS);
+    let width = i128::from(end_ns) - i128::from(begin_ns);
+    let edge = |column: u32| {
+        let after = width * i128::from(column) / i128::from(columns);
+        (i128::from(begin_ns) + after) as i64
+    };
+    for column in 0..columns {
+        let (from_ns, until_ns) = (edge(column), edge(column + 1));
+        let sums = track.sums(from_ns, until_ns);
+        let whole = until_ns.abs_diff(from_ns).max(1);
+        let shares = sums.map(|ns| share(ns, whole));
+        out.extend_from_slice(&shares);
+        out.push(0);
+        let busiest = busiest(&sums);
+        let leader = match busiest {
+            Kind::Unknown | Kind::Irq | Kind::Softirq => State::new(busiest, None),
+            kind => track.leader(from_ns, until_ns, kind),
+        };
+        out.extend_from_slice(&leader.0.to_le_bytes());
+    }
+    put_count(out, place, columns);
+}
+
+/// A share as one of 255 parts; what is there at all is at least one.
+fn share(ns: u64, whole: u64) -> u8 {
+    let parts = u128::from(ns) * 255 / u128::from(whole);
+    parts.clamp(u128::from(ns > 0), 255) as u8
+}
+
+/// The kind of most time but idleness, where there is any: what a reader looks for.
+fn busiest(sums: &[u64; Kind::COUNT]) -> Kind {
+    let work = [Kind::Run, Kind::Call, Kind::Runnable];
+    let most = work.into_iter().max_by_key(|kind| sums[*kind as usize]);
+    let others = [Kind::Irq, Kind::Softirq, Kind::Idle];
+    let other = others.into_iter().max_by_key(|kind| sums[*kind as usize]);
+    let has = |kind: &Kind| sums[*kind as usize] > 0;
+    most.filter(has).or(other.filter(has)).unwrap_or_default()
+}

@@ -1,0 +1,266 @@
+//! A track: states one behind the other, with sums that make any range cheap.
+
+use crate::state::{Kind, State};
+
+/// Segments between two sums.
+const BLOCK: usize = 64;
+/// A range of at most so many segments is looked at one by one for its leader.
+const EXACT_MAX: usize = 256;
+/// Blocks whose leaders are looked at for the leader of a longer range, at most.
+const LEADERS_MAX: usize = 4096;
+
+/// A stretch of one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// From when, in nanoseconds of the wall clock.
+    pub begin_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// The state.
+    pub state: State,
+}
+
+/// Time by kind.
+pub type Sums = [u64; Kind::COUNT];
+
+/// The time before a block by kind, and the state that has most of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Block {
+    before: Sums,
+    leader: State,
+    leader_ns: u64,
+}
+
+/// States one behind the other; before the first and behind the last nobody knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Track {
+    /// In order; each state holds up to the next one's begin.
+    begins_ns: Vec<i64>,
+    states: Vec<State>,
+    end_ns: i64,
+    /// What was told later than something behind it.
+    late: Vec<Segment>,
+    blocks: Vec<Block>,
+}
+
+impl Track {
+    /// A track of these parts, as [`Track::parts`] gives them; none when they are no track.
+    pub(crate) fn of_parts(begins_ns: Vec<i64>, states: Vec<State>, end_ns: i64) -> Option<Track> {
+        let is_ordered = begins_ns.is_sorted_by(|before, after| before < after);
+        let ends = begins_ns.last().is_none_or(|last| *last < end_ns);
+        if begins_ns.len() != states.len() || !is_ordered || !ends {
+            return None;
+        }
+        let mut track = Track {
+            begins_ns,
+            states,
+            end_ns,
+            ..Track::default()
+        };
+        track.sum_up();
+        Some(track)
+    }
+
+    /// Its begins, its states and its end.
+    pub(crate) fn parts(&self) -> (&[i64], &[State], i64) {
+        (&self.begins_ns, &self.states, self.end_ns)
+    }
+
+    /// Adds a stretch; what is told late is put in its place by [`Track::finish`].
+    pub fn push(&mut self, segment: Segment) {
+        if segment.begin_ns >= segment.end_ns {
+            return;
+        }
+        if !self.begins_ns.is_empty() && segment.begin_ns < self.end_ns {
+            self.late.push(segment);
+            return;
+        }
+        self.append(segment);
+    }
+
+    fn append(&mut self, segment: Segment) {
+        if !self.begins_ns.is_empty() && segment.begin_ns > self.end_ns {
+            self.begin(self.end_ns, State::UNKNOWN);
+        }
+        self.begin(segment.begin_ns, segment.state);
+        self.end_ns = segment.end_ns;
+    }
+
+    fn begin(&mut self, begin_ns: i64, state: State) {
+        if self.states.last() != Some(&state) {
+            self.begins_ns.push(begin_ns);
+            self.states.push(state);
+        }
+    }
+
+    /// The state of the last stretch that begins at `begin_ns`, to mend it.
+    pub(crate) fn last_from(&mut self, begin_ns: i64) -> Option<&mut State> {
+        match self.begins_ns.last() {
+            Some(last_ns) if *last_ns == begin_ns => self.states.last_mut(),
+            _ => None,
+        }
+    }
+
+    /// Puts all in order and adds it up. Where two stretches say something of one instant, the
+    /// first to begin is believed; what it knew nothing of, the other fills.
+    pub fn finish(&mut self) {
+        if !self.late.is_empty() {
+            let mut all: Vec<Segment> = self.segments(i64::MIN, i64::MAX).collect();
+            all.retain(|segment| segment.state != State::UNKNOWN);
+            all.append(&mut self.late);
+            all.sort_by_key(|segment| (segment.begin_ns, segment.end_ns));
+            *self = Track::default();
+            for mut segment in all {
+                if !self.begins_ns.is_empty() {
+                    segment.begin_ns = segment.begin_ns.max(self.end_ns);
+                }
+                if segment.begin_ns < segment.end_ns {
+                    self.append(segment);
+                }
+            }
+        }
+        self.sum_up();
+    }
+
+    fn sum_up(&mut self) {
+        self.blocks.clear();
+        let mut before = Sums::default();
+        let mut times: Vec<(State, u64)> = Vec::with_capacity(BLOCK);
+        for first in (0..self.states.len()).step_by(BLOCK) {
+            let mut block = Block {
+                before,
+                ..Block::default()
+            };
+            times.clear();
+            for place in first..(first + BLOCK).min(self.states.len()) {
+                let ns = self.end_of(place).abs_diff(self.begins_ns[place]);
+                let state = self.states[place];
+                before[state.kind() as usize] += ns;
+                add(&mut times, state, ns);
+            }
+            (block.leader, block.leader_ns) = most(&times);
+            self.blocks.push(block);
+        }
+    }
+
+    /// How many stretches it has.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Whether it knows nothing.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// Until when a stretch lasts.
+    fn end_of(&self, place: usize) -> i64 {
+        self.begins_ns
+            .get(place + 1)
+            .copied()
+            .unwrap_or(self.end_ns)
+    }
+
+    /// How many stretches begin at or before an instant.
+    fn begun(&self, at_ns: i64) -> usize {
+        self.begins_ns.partition_point(|begin| *begin <= at_ns)
+    }
+
+    /// The state at an instant.
+    pub fn at(&self, at_ns: i64) -> State {
+        match self.begun(at_ns).checked_sub(1) {
+            Some(place) if at_ns < self.end_ns => self.states[place],
+            _ => State::UNKNOWN,
+        }
+    }
+
+    /// Time by kind before an instant.
+    fn before(&self, at_ns: i64) -> Sums {
+        let at_ns = at_ns.min(self.end_ns);
+        let Some(last) = self.begun(at_ns).checked_sub(1) else {
+            return Sums::default();
+        };
+        let mut sums = self.blocks[last / BLOCK].before;
+        for place in last / BLOCK * BLOCK..=last {
+            let end_ns = self.end_of(place).min(at_ns);
+            let ns = end_ns.abs_diff(self.begins_ns[place]);
+            sums[self.states[place].kind() as usize] += ns;
+        }
+        sums
+    }
+
+    /// Time by kind between two instants; what lies outside of the track is unknown.
+    pub fn sums(&self, begin_ns: i64, end_ns: i64) -> Sums {
+        if begin_ns >= end_ns {
+            return Sums::default();
+        }
+        let (before, after) = (self.before(begin_ns), self.before(end_ns));
+        let mut sums = Sums::default();
+        for (sum, (before, after)) in sums.iter_mut().zip(before.iter().zip(after)) {
+            *sum = after - before;
+        }
+        let known: u64 = sums.iter().sum();
+        sums[Kind::Unknown as usize] += end_ns.abs_diff(begin_ns) - known;
+        sums
+    }
+
+    /// Stretches that touch a range, in order, as they are.
+    pub fn segments(&self, begin_ns: i64, end_ns: i64) -> impl Iterator<Item = Segment> + '_ {
+        let first = self.begun(begin_ns).saturating_sub(1);
+        let last = self.begins_ns.partition_point(|begin| *begin < end_ns);
+        let segment = |place: usize| Segment {
+            begin_ns: self.begins_ns[place],
+            end_ns: self.end_of(place),
+            state: self.states[place],
+        };
+        let inside = (first..last.max(first)).map(segment);
+        inside.filter(move |segment| segment.end_ns > begin_ns)
+    }
+
+    /// How many stretches touch a range, or one less or more.
+    pub fn count(&self, begin_ns: i64, end_ns: i64) -> usize {
+        let first = self.begun(begin_ns);
+        let last = self.begins_ns.partition_point(|begin| *begin < end_ns);
+        (last + 1).saturating_sub(first)
+    }
+
+    /// The state of this kind that has most of a range: exact for few stretches, else that of the
+    /// leaders of its blocks that has most.
+    pub fn leader(&self, begin_ns: i64, end_ns: i64, kind: Kind) -> State {
+        let mut times: Vec<(State, u64)> = Vec::new();
+        if self.count(begin_ns, end_ns) <= EXACT_MAX {
+            for segment in self.segments(begin_ns, end_ns) {
+                let begin_ns = segment.begin_ns.max(begin_ns);
+                let ns = segment.end_ns.min(end_ns).abs_diff(begin_ns);
+                if segment.state.kind() == kind {
+                    add(&mut times, segment.state, ns);
+                }
+            }
+            return most(&times).0;
+        }
+        let first = self.begun(begin_ns) / BLOCK;
+        let last = self.begun(end_ns) / BLOCK;
+        let blocks = &self.blocks[first.min(self.blocks.len())..last.min(self.blocks.len())];
+        let step = blocks.len().div_ceil(LEADERS_MAX).max(1);
+        let leaders = blocks.iter().step_by(step);
+        for block in leaders.filter(|block| block.leader.kind() == kind) {
+            add(&mut times, block.leader, block.leader_ns);
+            if times.len() > LEADERS_MAX / 8 {
+                break;
+            }
+        }
+        most(&times).0
+    }
+}
+
+fn add(times: &mut Vec<(State, u64)>, state: State, ns: u64) {
+    match times.iter_mut().find(|(known, _)| *known == state) {
+        Some((_, sum)) => *sum += ns,
+        None => times.push((state, ns)),
+    }
+}
+
+fn most(times: &[(State, u64)]) -> (State, u64) {
+    let most = times.iter().max_by_key(|(_, ns)| *ns);
+    most.copied().unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+// All events as a table of which only what is seen is fetched, with the filter language.
+
+import * as api from "./api";
+import { onChange, setCursor, state } from "./state";
+import { el, instant, safe } from "./text";
+
+const ROW = 22;
+/** Browsers draw no taller elements; a longer table scrolls in larger steps. */
+const TALLEST = 8_000_000;
+
+let total = 0, first = 0, asked: AbortController | null = null, rows: api.EventRow[] = [], byUs = false;
+
+const input = el("input", { title: "as in: $name == \"sched_switch\" && next_prio < 0" });
+const note = el("span", { cls: "faint" });
+const body = el("tbody");
+const scroller = el("div", { cls: "rows" });
+const inside = el("div");
+const table = el("table", {}, el("thead", {}, el("tr", {}, ...["time", "CPU", "event", "fields"].map((text) => el("th", { text })))), body);
+
+const fitting = () => Math.max(Math.floor((scroller.clientHeight - ROW) / ROW), 5);
+const scale = () => Math.max((total * ROW) / TALLEST, 1);
+
+export function build(panel: HTMLElement) {
+  input.value = state.filter;
+  input.setAttribute("aria-label", "filter");
+  input.placeholder = 'filter, as in rtscope cat: $name == "sched_*" && cpu_id == 1';
+  input.spellcheck = false;
+  inside.append(table);
+  scroller.append(inside);
+  scroller.tabIndex = 0;
+  panel.append(el("div", { cls: "bar" }, input, note), scroller);
+  input.onchange = () => { state.filter = input.value.trim(); void toCursor(); };
+  scroller.onscroll = () => {
+    if (byUs) { byUs = false; return; }
+    void load(Math.round((scroller.scrollTop * scale()) / ROW));
+  };
+  scroller.addEventListener("wheel", (event) => {
+    if (scale() === 1) return;
+    event.preventDefault();
+    void load(first + Math.sign(event.deltaY) * 3);
+  }, { passive: false });
+  scroller.onkeydown = (event) => {
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: fitting(), PageUp: -fitting(), Home: -total, End: total };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    void load(first + step);
+  };
+  new ResizeObserver(() => void load(first)).observe(scroller);
+  void toCursor();
+}
+
+async function toCursor() {
+  note.className = "faint";
+  note.textContent = "searching …";
+  const filter = state.filter;
+  try {
+    const at = state.cursor ?? state.begin;
+    const found = await api.rowAt({ at: Math.round(at), filter });
+    if (filter !== state.filter) return;
+    total = found.total;
+    await load(Math.max(found.row - 2, 0));
+  } catch (error) { refused(error); }
+}
+
+function refused(error: unknown) {
+  if (error instanceof DOMException) return;
+  note.className = "bad";
+  note.textContent = safe(error instanceof Error ? error.message : String(error));
+}
+
+async function load(row: number) {
+  first = Math.min(Math.max(row, 0), Math.max(total - fitting(), 0));
+  asked?.abort();
+  asked = new AbortController();
+  const filter = state.filter;
+  try {
+    const found = await api.events({ first, count: fitting() + 1, filter }, asked.signal);
+    // Rows of another filter must not stand below this one.
+    if (filter !== state.filter) return;
+    total = found.total;
+    rows = found.rows;
+    note.className = "faint";
+    note.textContent = `${total.toLocaleString("en")} events${state.filter ? " match" : ""}${found.cut ? ", and more" : ""}`;
+  } catch (error) { refused(error); return; }
+  inside.style.height = `${Math.min(total * ROW + ROW * 2, TALLEST)}px`;
+  const top = (first * ROW) / scale();
+  if (Math.abs(scroller.scrollTop - top) > 1) { byUs = true; scroller.scrollTop = top; }
+  draw();
+}
+
+function draw() {
+  body.replaceChildren(...rows.map((row) => {
+    const line = el("tr", {},
+      el("td", { cls: "n", text: instant(row.time_ns, 1) }), el("td", { cls: "n", text: row.cpu === null ? "" : String(row.cpu) }),
+      el("td", { text: row.name }), el("td", { cls: "t", text: row.text, title: row.text }));
+    line.tabIndex = 0;
+    if (state.cursor !== null && Math.round(state.cursor) === row.time_ns) line.className = "here";
+    line.onclick = () => { ours = true; setCursor(row.time_ns); ours = false; draw(); };
+    return line;
+  }));
+}
+
+let ours = false;
+onChange((part) => {
+  if (state.tab !== "events" || !scroller.isConnected) return;
+  if (part === "cursor" && !ours) void toCursor();
+  if (part === "look") draw();
+});
