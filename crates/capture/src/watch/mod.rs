@@ -208,12 +208,11 @@ pub fn run(
     let outcome = session.until_over(&caught, &armed, observer);
     let joined = armed.join();
     let user_ended = user.map(UserRecorder::finish).transpose();
-    // Hits that were caught while we ended are reports too.
-    let rest: Vec<_> = caught.try_iter().collect();
     let status = outcome?;
     joined?;
     user_ended?;
-    for caught in rest {
+    // Hits that were caught while we ended are reports too.
+    for caught in caught.try_iter() {
         session.report(caught, observer)?;
     }
     // What came after the counters were read is no part of the watch.

@@ -522,7 +522,7 @@ impl Fault {
                 .boxed(),
         };
         let shown = [Shows::WithEachEvent, Shows::WhereHidden].map(Just);
-        let shown = prop_oneof![shown[0].clone(), shown[1].clone()];
+        let shown = prop_oneof![shown[0], shown[1]];
         let shows = match self {
             Fault::HiddenIdle | Fault::HiddenTask | Fault::Damaged => Just(Shows::Nothing).boxed(),
             Fault::ShownIdle | Fault::ShownTask => shown.boxed(),
