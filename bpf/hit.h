@@ -90,9 +90,12 @@ static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_n
 		return false;
 	if (config.new_worst_only)
 		return is_new_worst(totals, latency_ns);
-	// Nor does a rate hold back the worst of all.
-	if (is_new_worst(totals, latency_ns))
+	// Nor does a rate hold back the worst of all, which begins an interval as any other hit does.
+	if (is_new_worst(totals, latency_ns)) {
+		if (config.rate_limit_ns)
+			totals->next_hit_ns = now_ns + config.rate_limit_ns;
 		return true;
+	}
 	if (now_ns < next_ns)
 		return false;
 	if (config.rate_limit_ns && __sync_val_compare_and_swap(&totals->next_hit_ns, next_ns,

@@ -205,40 +205,50 @@ fn a_timers_slack_is_told_where_it_alone_may_break_the_budget() {
     assert_eq!(first.slack, Duration::from_ms(60));
 }
 
+/// A watch that begins while a hog keeps the victim waiting, for [`STOP`] more. `None` when the
+/// hog's own limit ended it before that.
+fn watch_behind_a_hog(victim: i32) -> Option<(Watch, HitRing)> {
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    // Real-time: on a busy machine, a fair thread would begin the watch behind the hog's end.
+    let look = move || {
+        scene::become_task("scene-look", ASIDE, 30);
+        let hog = scene::hog_until(20, &until);
+        // It stays so: the hog holds the CPU already.
+        scene::until_runnable(victim);
+        let watched = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
+        std::thread::sleep(STOP);
+        let is_held = !hog.is_finished();
+        over.store(true, Ordering::Relaxed);
+        hog.join().expect("the hog ends");
+        is_held.then_some(watched)
+    };
+    std::thread::spawn(look).join().expect("it looked")
+}
+
 #[test]
 fn a_target_that_waits_already_when_the_watch_begins_is_reported() {
     let _privileged = testkit::privileged();
     if !two_cpus() {
         return;
     }
+    const TRIES: usize = 5;
     let victim = Victim::start("scene-victim", 10, || ());
-    let over = Arc::new(AtomicBool::new(false));
-    let until = Arc::clone(&over);
-    // Real-time: on a busy machine, a fair thread would begin the watch behind the hog's end.
-    let look = move || {
-        scene::become_task("scene-look", ASIDE, 30);
-        let hog = std::thread::spawn(move || {
-            scene::become_task("scene-hog", STAGE, 20);
-            scene::spin_until(&until);
-        });
-        scene::until_runnable(victim.tid);
-        let watched = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
-        std::thread::sleep(STOP);
-        over.store(true, Ordering::Relaxed);
-        hog.join().expect("the hog ends");
-        watched
+    // On a busy machine, it may take longer to begin a watch than a hog may run.
+    let watched = (0..TRIES).find_map(|_| watch_behind_a_hog(victim.tid));
+    let (_watch, mut ring) = watched.expect("it begins before the hog's limit");
+    let mut hits = hits(&mut ring, || ());
+    // The machine itself may make it late once more, where it takes a virtual CPU away.
+    let by_hog = |hit: &Hit| {
+        let culprit = hit.culprit.as_ref();
+        culprit.is_some_and(|task| task.comm == "scene-hog")
     };
-    let (_watch, mut ring) = std::thread::spawn(look).join().expect("it looked");
-    let hits = hits(&mut ring, || ());
+    hits.retain(by_hog);
     let [hit] = hits.as_slice() else {
         panic!("{hits:#?}");
     };
     assert!(hit.stale, "its origin was not seen: {hit:#?}");
     assert!(hit.latency() >= Duration::from_ms(45), "{hit:#?}");
-    assert_eq!(
-        hit.culprit.as_ref().map(|task| task.comm.as_str()),
-        Some("scene-hog")
-    );
 }
 
 #[test]

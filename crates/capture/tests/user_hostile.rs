@@ -87,6 +87,19 @@ impl Scene {
         command.spawn().expect("it starts")
     }
 
+    /// Leaves nothing for the next recording. It would take a file that it finds for that of a dead
+    /// process, and know it already when the next attack writes into the same one.
+    fn clear(&self) {
+        for entry in fs::read_dir(self.shared.path()).expect("the folder") {
+            let path = entry.expect("a name").path();
+            let removed = match path.symlink_metadata().expect("its facts").is_dir() {
+                true => fs::remove_dir(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.expect("ours");
+        }
+    }
+
     /// Records an honest process beside what `attack` does in the folder of rings. What it gives
     /// lives until the recording ends.
     fn beside<T>(&self, attack: impl FnOnce(&Path) -> T) -> RecordSummary {
@@ -102,6 +115,7 @@ impl Scene {
             .expect("no panic")
             .expect("it records");
         drop(held);
+        self.clear();
         check_honest(&summary);
         fs::remove_dir_all(&summary.path).expect("the trace");
         summary
@@ -300,11 +314,14 @@ fn descriptions_that_make_no_sense_leave_the_trace_readable() {
     let scene = Scene::new("descriptions");
     let check = |table: Vec<u8>, payload: &[u8]| {
         let records = forged::record(1, now_ns(), payload);
-        scene.beside(|folder| {
+        let summary = scene.beside(|folder| {
             let mut forged = Forged::new().with_records(records);
             forged.table = table;
             forged.write(&folder.join("rings-1-1"))
-        })
+        });
+        let mut processes = summary.user.processes.iter();
+        assert!(processes.any(|process| process.name == "evil"));
+        summary
     };
     let payload = [0; 64];
     let ranges: &[(i64, i64, &[u8])] = &[

@@ -83,6 +83,22 @@ pub fn hog(fifo: i32, duration: Duration) {
     hog.join().unwrap();
 }
 
+/// A hog that spins until told, as [`spin_until`] does: SCHED_FIFO `fifo` on the stage, where it
+/// runs when this returns.
+pub fn hog_until(fifo: i32, over: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let begun = Arc::new(AtomicBool::new(false));
+    let (begins, over) = (Arc::clone(&begun), Arc::clone(over));
+    let hog = std::thread::spawn(move || {
+        become_task("scene-hog", STAGE, fifo);
+        begins.store(true, Ordering::Release);
+        spin_until(&over);
+    });
+    while !begun.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    hog
+}
+
 /// A thread that a timer wakes every 2 ms, until it is dropped.
 pub struct Victim {
     pub tid: i32,
