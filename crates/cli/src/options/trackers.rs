@@ -79,7 +79,7 @@ fn invalid(what: &str, found: &str, mend: &str) -> Error {
 fn refuse_flags_of_the_chain(typed: &flags::Watch) -> Result<()> {
     let recorder = typed.output.is_none();
     let refused = [
-        (typed.until != Until::SwitchIn, "--until", "leave it away"),
+        (typed.until != Until::Block, "--until", "leave it away"),
         (typed.irq.is_some(), "--irq", "watch irq --only NAME"),
         (
             typed.softirq.is_some(),
@@ -174,7 +174,7 @@ mod tests {
     fn a_flag_that_says_nothing_to_a_tracker_is_refused_with_a_remedy() {
         for line in [
             "jitter",
-            "syscall --until block",
+            "syscall --until switch-in",
             "irq --irq 24",
             "softirq --softirq 3",
             "syscall --user app:*",
