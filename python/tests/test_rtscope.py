@@ -102,8 +102,8 @@ class Reading(unittest.TestCase):
     def test_losses_are_items_in_their_place_and_never_silent(self):
         items = list(self.trace.items("status < 0"))
         kinds = [type(item).__name__ for item in items]
-        self.assertEqual(kinds, ["Event"] * 6 + ["Lost"] + ["Event"] * 4)
-        lost = items[6]
+        self.assertEqual(kinds, ["Event"] * 5 + ["Lost"] + ["Event"] * 5)
+        lost = items[5]
         self.assertEqual((lost.count, lost.cpu, lost.cause), (7, 1, "discarded"))
         self.assertTrue(lost.begin_ns < lost.end_ns <= 1_051_000_000)
         events = self.trace.events()

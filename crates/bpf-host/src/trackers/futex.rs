@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) static TRACKER: Tracker = Tracker {
     name: "futex",
-    help: "how long a task waits on a futex: on a mutex, or for something else",
+    help: "how long a task waits on a futex: on a mutex or for something else",
     series: &["mutex", "other futex"],
     whose: "the task that waits",
     other: &["woken by", "woken by"],

@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) static TRACKER: Tracker = Tracker {
     name: "timer",
-    help: "how late a high-resolution timer is, and how long its function runs",
+    help: "how late a high-resolution timer is; how long its function runs",
     series: &["late", "run"],
     whose: "the task that is interrupted",
     other: &[],

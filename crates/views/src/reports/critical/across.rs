@@ -351,9 +351,10 @@ impl Watch {
         }
     }
 
-    /// Notes the sender; what a softirq or an interrupt sends is nobody's.
+    /// Notes the sender; what a softirq or an interrupt sends is nobody's. Interrupts of timers, which
+    /// may not be recorded, leave sending to softirqs.
     fn sent(&mut self, kernel: &Kernel, key: PacketKey) {
-        if let Waker::Thread(id) = kernel.waker(self.cpu, &[])
+        if let Waker::Thread(id) | Waker::During(id) = kernel.waker(self.cpu, &[])
             && self.senders.len() < NOTES_MAX
         {
             let last = self.recorder.as_ref().and_then(|all| all.last(id));
