@@ -404,9 +404,13 @@ impl Kernel {
                         None => self.tell(cpu, &run, part(Holder::Idle), sink),
                     }
                 }
-                Belief::Switched(_) if run.is_found => {
-                    // It may be in a handler that was not seen to begin.
-                    self.tell(cpu, &run, part(Holder::Unknown), sink);
+                Belief::Switched(holder) if run.is_found => {
+                    // Behind the last event that shows it, it may have left the CPU unseen.
+                    let sure_ns = run.sure_ns().min(end_ns);
+                    let shown = Part::known(holder, run.begin_ns, sure_ns);
+                    self.tell(cpu, &run, shown, sink);
+                    let rest = Part::known(Holder::Unknown, sure_ns, end_ns);
+                    self.tell(cpu, &run, rest, sink);
                 }
                 Belief::Switched(holder) => {
                     self.tell(cpu, &run, part(holder), sink);

@@ -8,6 +8,11 @@ use crate::ctf_trace::Part;
 
 /// LTTng's kernel tracer writes a stream of each channel for each CPU.
 const EVERY_CPU: &str = "lttng-modules";
+/// A trace that rtscope wrote has this in its environment. Beside the kernel's events, of which each
+/// CPU has a file, it has the evidence and the state of CPUs that have some.
+const OURS: &str = "rtscope_version";
+/// How the files of the kernel's events begin there.
+const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.
 const CPUS_MAX: u32 = 8192;
 
@@ -37,6 +42,8 @@ pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
         .get("tracer_name")
         .is_some_and(|name| name == EVERY_CPU)
     {
+        let is_ours = part.environment.contains_key(OURS);
+        let files = files.filter(|(file, _)| !is_ours || file.name().starts_with(EVENTS));
         let known = files.filter_map(|(_, index)| Some((index.stream_class, index.cpu?)));
         missing.extend(left_out(known).into_iter().map(|cpu| Some(Cpu(cpu))));
     }
