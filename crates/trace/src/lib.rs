@@ -62,7 +62,7 @@ pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root,
 pub use symbols::{NO_FUNCTION, Symbols};
 
 /// So many events at most are looked at to learn which classes a trace has, see [`Trace::look`].
-pub const LOOK_EVENTS_MAX: u64 = 1 << 17;
+pub const LOOK_EVENTS_MAX: u64 = 1 << 15;
 
 /// Facts of the machine and the tracer that a trace carries.
 #[derive(Clone, Debug, Default, PartialEq)]
