@@ -8,8 +8,8 @@ use crate::ctf_trace::Part;
 
 /// LTTng's kernel tracer writes a stream of each channel for each CPU.
 const EVERY_CPU: &str = "lttng-modules";
-/// A trace that rtscope wrote has this in its environment. Beside the kernel's events, of which each
-/// CPU has a file, it has the evidence and the state of CPUs that have some.
+/// A trace that rtscope wrote has this in its environment. Beside the kernel's events, of which
+/// each CPU has a file, it has the evidence and the state of CPUs that have some.
 const OURS: &str = "rtscope_version";
 /// How the files of the kernel's events begin there.
 const EVENTS: &str = "channel";

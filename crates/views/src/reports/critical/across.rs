@@ -351,8 +351,8 @@ impl Watch {
         }
     }
 
-    /// Notes the sender; what a softirq or an interrupt sends is nobody's. Interrupts of timers, which
-    /// may not be recorded, leave sending to softirqs.
+    /// Notes the sender; what a softirq or an interrupt sends is nobody's. Interrupts of timers,
+    /// which may not be recorded, leave sending to softirqs.
     fn sent(&mut self, kernel: &Kernel, key: PacketKey) {
         if let Waker::Thread(id) | Waker::During(id) = kernel.waker(self.cpu, &[])
             && self.senders.len() < NOTES_MAX
