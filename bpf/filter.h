@@ -157,4 +157,23 @@ static __always_inline bool filter_pid(rts_s32 pid)
 	return false;
 }
 
+// Whether the process's first thread has a name that is asked for. When that thread renames itself,
+// the others that are there by then keep what they were.
+static __always_inline bool filter_process(struct task_struct *task, const char *comm)
+{
+	char leader[RTS_COMM_LENGTH];
+
+	if (task->pid == task->tgid)
+		return filter_name(comm, 1);
+	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
+	return filter_name(leader, 1);
+}
+
+// Whether a task is one of those that are asked for by id or name; `comm` is its name from now on.
+static __always_inline bool filter_asked_for(struct task_struct *task, const char *comm)
+{
+	return filter_tid(task->pid) || filter_pid(task->tgid) || filter_name(comm, 0) ||
+	       filter_process(task, comm);
+}
+
 #endif

@@ -11,18 +11,6 @@
 // The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
 static rts_s32 own_tgid;
 
-// Whether the process's first thread has a name that is asked for. When that thread renames itself,
-// the others that are there by then keep what they were.
-static __always_inline bool in_process_called(struct task_struct *task, const char *comm)
-{
-	char leader[RTS_COMM_LENGTH];
-
-	if (task->pid == task->tgid)
-		return filter_name(comm, 1);
-	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
-	return filter_name(leader, 1);
-}
-
 // A task gets its storage when it is born or, at the start, from the iterator: never inside a
 // wake-up.
 static __always_inline void task_resolve(struct task_struct *task, const char *comm)
@@ -39,8 +27,7 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
 	state->ours = task->tgid == own_tgid;
 	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_tid(task->pid) || filter_pid(task->tgid) ||
-				filter_name(comm, 0) || in_process_called(task, comm);
+		state->target = filter_asked_for(task, comm);
 	// A flag is resolved here for good; a priority may come later.
 	if (config.waker_stacks && (may_become_target || state->target) &&
 	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))

@@ -9,16 +9,6 @@
 
 #include "tracker.h"
 
-static __always_inline bool tracker_process_called(struct task_struct *task, const char *comm)
-{
-	char leader[RTS_COMM_LENGTH];
-
-	if (task->pid == task->tgid)
-		return filter_name(comm, 1);
-	__builtin_memcpy(leader, task->group_leader->comm, RTS_COMM_LENGTH);
-	return filter_name(leader, 1);
-}
-
 static __always_inline void tracker_resolve(struct task_struct *task, const char *comm)
 {
 	struct tracker_task *state;
@@ -30,8 +20,7 @@ static __always_inline void tracker_resolve(struct task_struct *task, const char
 	}
 	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
 	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_tid(task->pid) || filter_pid(task->tgid) ||
-				filter_name(comm, 0) || tracker_process_called(task, comm);
+		state->target = filter_asked_for(task, comm);
 #ifdef TRACKER_KEEPS_STACKS
 	if (tracker_config.stacks &&
 	    !bpf_task_storage_get(&tracker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
