@@ -12,6 +12,7 @@ mod observe;
 mod stillness;
 mod tasks;
 mod timeline;
+mod wake;
 
 use std::collections::BTreeMap;
 

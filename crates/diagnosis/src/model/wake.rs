@@ -1,0 +1,158 @@
+//! The pass over the events: who wakes whom, and where a chain goes on.
+
+use kernel_state::bind::TaskFields;
+use trace::EventView;
+
+use super::build::Builder;
+use super::chain::{NewNode, NodeId};
+use super::tasks::{MomentKind, Run, TaskIndex};
+use crate::StepKind;
+
+impl Builder {
+    /// A task that is woken, as the event tells it. One that runs may have another priority
+    /// since it came.
+    fn see_woken(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+    ) -> TaskIndex {
+        let known = self.tasks.find(fields.tid(event), cpu);
+        let before = known.map(|task| self.tasks.state(task).version);
+        let task = self.see(cpu, event, fields);
+        let state = self.tasks.state(task);
+        if let Run::On(on) = state.run
+            && before != Some(state.version)
+            && self
+                .cpus
+                .get(on as usize)
+                .is_some_and(|cpu| cpu.current == Some(task))
+        {
+            self.mark(on, now_ns, false);
+        }
+        task
+    }
+
+    /// A task is to be woken.
+    pub(super) fn waking(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+    ) {
+        let task = self.see_woken(cpu, now_ns, event, fields);
+        let target = fields.cpu(event).unwrap_or(cpu);
+        let hard = fields.in_hard_interrupt(event);
+        self.wake(cpu, now_ns, task, target, hard);
+    }
+
+    /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
+    /// it.
+    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32, hard: bool) {
+        let state = self.tasks.state(task);
+        if matches!(state.run, Run::Woken | Run::Preempted) {
+            // While it is runnable, the first origin stays.
+            return;
+        }
+        if state.work.inside {
+            // What it slept for inside its work is over: the activation goes on.
+            state.run = Run::Woken;
+            state.woken_ns = now_ns;
+            self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+            return;
+        }
+        let (run, pending, version) = (state.run, state.pending, state.version);
+        let id = self
+            .tasks
+            .version(version)
+            .map_or(0, |version| version.tid.0);
+        let context = match self.handler_of_thread(cpu, now_ns, version) {
+            Some(chain) => chain,
+            None => self.context_of_waker(cpu, now_ns, hard),
+        };
+        let parent = self.arena.fresh(context, now_ns);
+        let step = NewNode {
+            time_ns: now_ns,
+            kind: StepKind::Waking,
+            cpu,
+            id,
+            version,
+        };
+        if matches!(run, Run::On(_)) {
+            if pending.is_none() {
+                let node = self.arena.add(parent, step);
+                self.tasks.state(task).pending = node;
+                self.tasks.state(task).woken_ns = now_ns;
+                self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+            }
+            return;
+        }
+        let chain = self.arena.add(parent, step);
+        let chain = self.wait_since_block(task, parent, chain);
+        let state = self.tasks.state(task);
+        state.run = Run::Woken;
+        state.woken_ns = now_ns;
+        state.chain = chain;
+        self.note_woken(cpu, now_ns, task, hard);
+        self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
+    }
+
+    /// A task is on a run queue; `new`: it was just made.
+    pub(super) fn wakeup(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        event: &EventView<'_>,
+        fields: &TaskFields,
+        new: bool,
+    ) {
+        let task = self.see_woken(cpu, now_ns, event, fields);
+        let target = fields.cpu(event).unwrap_or(cpu);
+        if new {
+            // A fork is nobody's deadline: the new task begins a chain of its own.
+            self.forget(task);
+            self.tasks.state(task).work.forked = true;
+        }
+        if new || !self.families.waking {
+            self.wake(cpu, now_ns, task, target, fields.in_hard_interrupt(event));
+        }
+        let state = self.tasks.state(task);
+        if matches!(state.run, Run::On(_)) {
+            // It never left the run queue: no activation begins.
+            state.pending = NodeId::NONE;
+        }
+        self.log(task, now_ns, target, MomentKind::Wakeup);
+    }
+
+    /// The chain of what runs on the CPU now. A fair task that does not only pass work on does work
+    /// of its own: what it wakes is not late since its own wake-up.
+    pub(super) fn context(&self, cpu: u32) -> NodeId {
+        let state = &self.cpus[cpu as usize];
+        if let Some(frame) = state.frames.last() {
+            return frame.current;
+        }
+        let Some(task) = state
+            .current
+            .map(|task| &self.tasks.states[task.0 as usize])
+        else {
+            return NodeId::NONE;
+        };
+        if let Some(frame) = task.softirqs.last() {
+            return frame.current;
+        }
+        match self.hands_on(task.chain) {
+            true => task.chain,
+            false => NodeId::NONE,
+        }
+    }
+
+    /// Whether a task that came on a CPU by this chain hands it on. The chain's last step is its
+    /// switch-in: a boost since then is somebody else's.
+    pub(super) fn hands_on(&self, chain: NodeId) -> bool {
+        let came = self.arena.get(chain);
+        let came = came.and_then(|node| self.tasks.version(node.version));
+        came.is_some_and(|came| came.passes || came.prio.is_real_time())
+    }
+}
