@@ -88,7 +88,9 @@ fn a_recording_of_perf_says_the_same_as_ctf_and_as_text() {
         let words: Vec<_> = words.split_whitespace().collect();
         let diagnosed = rtscope(&words, trace);
         let said = String::from_utf8_lossy(&diagnosed.stdout);
-        assert!(said.contains("late by"), "{}: {said}", trace.display());
+        // One that no CPU took before the recording's end may have waited the longest.
+        let is_told = said.contains(" was late by ") || said.contains(" still waited ");
+        assert!(is_told, "{}: {said}", trace.display());
         let rule = "wake-up of * within 100s";
         let checked = rtscope(&["check", "--json", "--rule", rule], trace);
         let found: Value = serde_json::from_slice(&checked.stdout).expect("JSON");

@@ -289,6 +289,41 @@ fn lost_after(dir: &Path, change: impl FnOnce(&Path)) -> Vec<(Option<u32>, LossC
     lost.collect()
 }
 
+/// A trace of two CPUs, of which one has records of another kind; who wrote it is `tracer`.
+fn with_a_stream_of_one_cpu(dir: &Path, tracer: &[(&str, &str)]) {
+    let value = Field::payload("value", FieldType::Integer(Integer::le(64, true)));
+    let mut meta = one_stream_class(vec![event_class(0, "tick", vec![value.clone()])], 0);
+    let mut evidence = one_stream_class(vec![event_class(0, "late", vec![value])], 0).streams;
+    evidence[0].name = "evidence".to_owned();
+    meta.streams.append(&mut evidence);
+    for (key, value) in tracer {
+        meta.environment
+            .push(((*key).to_owned(), (*value).to_owned().into()));
+    }
+    let mut trace = TraceWriter::create(dir, &meta).expect("a trace");
+    for (class, cpu) in [(0, 0), (0, 1), (1, 0)] {
+        let mut stream = trace.stream(class, Cpu(cpu)).expect("a stream");
+        let mut payload = PayloadWriter::new();
+        payload.i64(7);
+        let time = Instant::from_ns(1_000);
+        stream.event(0, time, payload.bytes()).expect("written");
+        stream.finish().expect("written");
+    }
+}
+
+#[test]
+fn evidence_of_one_cpu_is_no_missing_stream_of_the_others() {
+    let check = |tracer: &[(&str, &str)], expect: &[(Option<u32>, LossCause)]| {
+        let dir = tempfile::tempdir().expect("a directory");
+        with_a_stream_of_one_cpu(dir.path(), tracer);
+        assert_eq!(lost_after(dir.path(), |_| {}), expect, "{tracer:?}");
+    };
+    let lttng = ("tracer_name", "lttng-modules");
+    check(&[lttng], &[(Some(1), LossCause::Missing)]);
+    check(&[lttng, ("rtscope_version", "0.1.0")], &[]);
+    check(&[], &[]);
+}
+
 #[test]
 fn a_stream_that_is_missing_is_a_loss_of_its_cpu_for_all_the_time() {
     let missing = [(Some(1), LossCause::Missing)];

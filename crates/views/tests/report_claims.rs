@@ -330,3 +330,31 @@ fn a_long_log_comes_in_parts_that_are_all_of_it() {
         _ => false,
     }));
 }
+
+#[test]
+fn a_task_that_events_show_had_the_cpu_up_to_the_last_of_them_and_unknown_is_the_rest() {
+    let trace = SyntheticTrace::new()
+        .at(0)
+        .block(B, Task::IDLE)
+        .at(5)
+        .waking(A, 0)
+        .in_task(Some(A.tid))
+        .at(10)
+        .timer_irq()
+        .at(11)
+        .timer_irq_end()
+        .at(50)
+        .timer_irq()
+        .at(51)
+        .timer_irq_end()
+        .in_task(None)
+        .at(100)
+        .cpu(1)
+        .waking(B, 1)
+        .build();
+    let options = ReportOptions::default();
+    let threads = rows(&trace, "cputop", &options, "per-process");
+    assert_eq!(threads[0][3], Cell::Ratio(0.46), "{threads:?}");
+    let unknown = rows(&trace, "cputop", &options, "unknown");
+    assert_eq!(unknown[0][..2], [Cell::Cpu(0), Cell::Duration(49_000)]);
+}
