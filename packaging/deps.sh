@@ -6,8 +6,8 @@ set -eu
 wanted=${1:-build}
 rust_min=1.89
 
-fail() { # what, found, mend
-    printf 'error: %s\n  found: %s\n  mend:  %s\n' "$1" "$2" "$3" >&2
+fail() { # what, found, fix
+    printf 'error: %s\n  found: %s\n  fix:  %s\n' "$1" "$2" "$3" >&2
     exit 1
 }
 

@@ -4,10 +4,10 @@ set -eu
 
 mountpoint=/sys/kernel/tracing
 grep -q " $mountpoint tracefs " /proc/mounts && exit 0
-mend="sudo mount -t tracefs nodev $mountpoint"
+fix="sudo mount -t tracefs nodev $mountpoint"
 if [ "$(id -u)" != 0 ]; then
-    printf 'error: tracefs is needed\n  found: nothing mounted on %s\n  mend:  %s\n' \
-        "$mountpoint" "$mend" >&2
+    printf 'error: tracefs is needed\n  found: nothing mounted on %s\n  fix:  %s\n' \
+        "$mountpoint" "$fix" >&2
     exit 1
 fi
 echo "mounting tracefs on $mountpoint" >&2

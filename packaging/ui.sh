@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../ui"
 
-without() { # what, mend
-    printf 'note: %s: rtscope view will have its API and no page\n  mend:  %s\n' "$1" "$2" >&2
+without() { # what, fix
+    printf 'note: %s: rtscope view will have its API and no page\n  fix:  %s\n' "$1" "$2" >&2
     exit 0
 }
 

@@ -88,12 +88,12 @@ int rtscope_sections_each(const struct rtscope_sections_ *sections,
 int rtscope_sections_fit(const struct rtscope_sections_ *sections);
 
 /* Why there is no such event: what is missing (its name follows), what was found (and the text that
- * it ends with), what mends it. */
+ * it ends with), what fixes it. */
 struct rtscope_refusal {
     const char *what;
     const char *found;
     const char *text;
-    const char *mend;
+    const char *fix;
 };
 struct rtscope_description {
     const char *text;

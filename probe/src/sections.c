@@ -92,12 +92,12 @@ static int is_identifier(const char *name)
 }
 
 static int refuse(struct rtscope_refusal *why, const char *found, const char *text,
-                  const char *mend)
+                  const char *fix)
 {
     why->what = NO_EVENT;
     why->found = found;
     why->text = text;
-    why->mend = mend;
+    why->fix = fix;
     return -1;
 }
 
@@ -119,7 +119,7 @@ static int take_type(const char **at, const char *end, struct rtscope_refusal *w
         if (code < RTSCOPE_FIELD_HIDDEN)
             return code <= RTSCOPE_FIELD_BYTES
                        ? code
-                       : refuse(why, "a field has a type that is not known", "", cut_off.mend);
+                       : refuse(why, "a field has a type that is not known", "", cut_off.fix);
         if (code == RTSCOPE_FIELD_ENUMERATION && !take_text(at, end))
             break;
         if (code != RTSCOPE_FIELD_ARRAY)
@@ -217,5 +217,5 @@ uint32_t rtscope_note(char note[RTSCOPE_NOTE_BYTES], const char *provider, const
     /* Each part is short enough for all of them to fit. */
     used += (size_t)sprintf(note + used, "%s %.255s:%.255s", why->what, provider, name) + 1;
     used += (size_t)sprintf(note + used, "%.255s%.255s", why->found, why->text) + 1;
-    return (uint32_t)(used + (size_t)sprintf(note + used, "%.255s", why->mend) + 1);
+    return (uint32_t)(used + (size_t)sprintf(note + used, "%.255s", why->fix) + 1);
 }

@@ -14,14 +14,14 @@ _Key = Union[str, "BoundField"]
 _Value = Union[int, float, str, bytes, Sequence[int], Sequence[float]]
 
 class Error(Exception):
-    """What failed, with the value that was found and the change that mends it."""
+    """What failed, with the value that was found and the change that fixes it."""
 
     kind: str
     """One of `not_found`, `invalid_input`, `corrupt`, `unsupported`, `permission_denied`,
     `already_exists`, `storage_full`, `interrupted`, `io`."""
     what: str
     found: Optional[str]
-    mend: Optional[str]
+    fix: Optional[str]
 
 class LossWarning(UserWarning):
     """Events are missing, or bytes could not be read: results may be incomplete."""

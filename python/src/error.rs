@@ -8,7 +8,7 @@ pyo3::create_exception!(
     rtscope,
     Error,
     PyException,
-    "What failed; its attributes are kind, what, found and mend."
+    "What failed; its attributes are kind, what, found and fix."
 );
 pyo3::create_exception!(
     rtscope,
@@ -45,7 +45,7 @@ pub(crate) fn raised(py: Python<'_>, error: &event::Error) -> PyErr {
         parts.setattr("kind", word(error.kind()))?;
         parts.setattr("what", error.what())?;
         parts.setattr("found", error.value_found())?;
-        parts.setattr("mend", error.mended_by())
+        parts.setattr("fix", error.fixed_by())
     };
     match set() {
         Ok(()) => raised,

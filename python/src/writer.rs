@@ -94,7 +94,7 @@ impl Writer {
 
 fn finished() -> Error {
     Error::new(ErrorKind::InvalidInput, "the trace was finished already")
-        .mend("create another to write more")
+        .fix("create another to write more")
 }
 
 #[pymethods]

@@ -69,7 +69,7 @@ class Reading(unittest.TestCase):
         with self.assertRaises(rtscope.Error) as raised:
             self.trace.bind("statsu")
         self.assertEqual(raised.exception.kind, "not_found")
-        self.assertEqual(raised.exception.mend, "did you mean 'status'?")
+        self.assertEqual(raised.exception.fix, "did you mean 'status'?")
 
     def test_a_selection_is_what_matches(self):
         def check(events, expect):

@@ -51,7 +51,7 @@ async function ask(path: string, words: Words, signal?: AbortSignal): Promise<Re
   const answer = await fetch(`api/v1/${path}?${query}`, signal ? { headers, signal } : { headers });
   if (answer.ok) return answer;
   const error = (await answer.json().catch(() => null))?.error;
-  const parts = error ? [error.what, error.found, error.mend].filter(Boolean) : [`status ${answer.status}`];
+  const parts = error ? [error.what, error.found, error.fix].filter(Boolean) : [`status ${answer.status}`];
   throw new Refusal(parts.join(" · "));
 }
 

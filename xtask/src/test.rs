@@ -180,8 +180,8 @@ fn repeated_once(command: impl Fn() -> Command) -> Result<Outcome> {
         let second = count(&mut again)?;
         let still = names(&second.failures);
         if second.tally.failed == still.len() as u64 {
-            let is_mended = |failure: &mut Failure| !still.contains(&failure.name);
-            first.repeated = first.failures.extract_if(.., is_mended).collect();
+            let is_fixed = |failure: &mut Failure| !still.contains(&failure.name);
+            first.repeated = first.failures.extract_if(.., is_fixed).collect();
             first.tally.passed += first.repeated.len() as u64;
             first.tally.failed -= first.repeated.len() as u64;
         }

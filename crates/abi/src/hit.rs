@@ -66,7 +66,7 @@ fn corrupt(found: String) -> Error {
         "a record of the kernel's watch makes no sense",
     )
     .found(found)
-    .mend("report it: the program and its BPF part were not built together")
+    .fix("report it: the program and its BPF part were not built together")
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::raw;
 pub fn decode_late(bytes: &[u8]) -> Result<LateOne> {
     let corrupt = |found: String| {
         let what = "a record of the kernel's watch makes no sense";
-        let mend = "report it: the program and its BPF part were not built together";
-        Error::new(ErrorKind::Corrupt, what).found(found).mend(mend)
+        let fix = "report it: the program and its BPF part were not built together";
+        Error::new(ErrorKind::Corrupt, what).found(found).fix(fix)
     };
     let late: raw::Late =
         raw::read(bytes).ok_or_else(|| corrupt(format!("{} bytes", bytes.len())))?;

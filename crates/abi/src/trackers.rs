@@ -177,7 +177,7 @@ fn corrupt(found: String) -> Error {
         "a record of a tracker in the kernel makes no sense",
     )
     .found(found)
-    .mend("report it: the program and its BPF part were not built together")
+    .fix("report it: the program and its BPF part were not built together")
 }
 
 #[cfg(test)]

@@ -106,8 +106,8 @@ impl WatchConfig {
         config.prio_max = self.min_prio.map_or(i32::MAX, |prio| prio.0);
         config.softirq = softirq(self.softirq)?;
         if self.end == EndKind::Waiting {
-            let mend = "end at switch_in, user_return or blocked, and set waiting_after";
-            return Err(invalid("a chain cannot end by waiting", "waiting", mend));
+            let fix = "end at switch_in, user_return or blocked, and set waiting_after";
+            return Err(invalid("a chain cannot end by waiting", "waiting", fix));
         }
         config.end_kind = self.end as u8;
         config.new_worst_only = u8::from(self.new_worst_only);
@@ -143,8 +143,8 @@ impl WatchConfig {
         }
         for cpu in cpus {
             let word = config.cpus.get_mut(cpu.0 as usize / 64).ok_or_else(|| {
-                let mend = format!("give CPUs below {}", raw::CPU_WORDS * 64);
-                invalid("no such CPU", &cpu.0.to_string(), &mend)
+                let fix = format!("give CPUs below {}", raw::CPU_WORDS * 64);
+                invalid("no such CPU", &cpu.0.to_string(), &fix)
             })?;
             *word |= 1 << (cpu.0 % 64);
         }
@@ -187,10 +187,10 @@ fn fill_tasks(tasks: &[TaskPattern], config: &mut raw::Config) -> Result<()> {
     Ok(())
 }
 
-fn invalid(what: &str, found: &str, mend: &str) -> Error {
+fn invalid(what: &str, found: &str, fix: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, what)
         .found(found)
-        .mend(mend)
+        .fix(fix)
 }
 
 fn positive(name: &str, duration: Duration) -> Result<u64> {

@@ -147,7 +147,7 @@ impl Features {
         }
     }
 
-    /// The basic fact that forbids BPF programs, as kind, value found and mend; none: none does.
+    /// The basic fact that forbids BPF programs, as kind, value found and fix; none: none does.
     pub fn explanation(&self) -> Option<(ErrorKind, String, String)> {
         if !self.cap_bpf || !self.cap_perfmon {
             let found = format!("uid {} without CAP_BPF and CAP_PERFMON", self.uid);
@@ -158,24 +158,24 @@ impl Features {
             ));
         }
         if !self.btf {
-            let mend = "boot a kernel with CONFIG_DEBUG_INFO_BTF=y";
+            let fix = "boot a kernel with CONFIG_DEBUG_INFO_BTF=y";
             return Some((
                 ErrorKind::Unsupported,
                 "no /sys/kernel/btf/vmlinux".into(),
-                mend.into(),
+                fix.into(),
             ));
         }
         if self.lockdown.as_deref() == Some("confidentiality") {
-            let mend = "boot with lockdown=integrity, or without lockdown";
+            let fix = "boot with lockdown=integrity, or without lockdown";
             let found = "kernel lockdown is 'confidentiality'";
-            return Some((ErrorKind::PermissionDenied, found.into(), mend.into()));
+            return Some((ErrorKind::PermissionDenied, found.into(), fix.into()));
         }
         if !self.bpf {
-            let mend = "boot a kernel with CONFIG_BPF_SYSCALL=y; leave a container that forbids it";
+            let fix = "boot a kernel with CONFIG_BPF_SYSCALL=y; leave a container that forbids it";
             return Some((
                 ErrorKind::Unsupported,
                 "the bpf system call fails".into(),
-                mend.into(),
+                fix.into(),
             ));
         }
         None

@@ -30,10 +30,10 @@ impl Interruptions {
     /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
     /// it.
     pub fn start() -> Result<Interruptions> {
-        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
             return Err(Error::new(kind, "cannot count interruptions with BPF")
                 .found(found)
-                .mend(mend));
+                .fix(fix));
         }
         let cpus =
             libbpf_rs::num_possible_cpus().map_err(|error| object::explain("size", &error))?;

@@ -14,7 +14,7 @@ pub(crate) fn cpus_max() -> Result<u32> {
             "cannot count the CPUs",
             std::io::Error::other(error.to_string()),
         )
-        .mend("mount -t sysfs sysfs /sys")
+        .fix("mount -t sysfs sysfs /sys")
     })?;
     Ok(count as u32)
 }

@@ -136,14 +136,14 @@ fn foreign(found: &str) -> Error {
         "the embedded BPF object is not the one that was built with this",
     )
     .found(found)
-    .mend("cargo clean -p bpf-host && cargo build")
+    .fix("cargo clean -p bpf-host && cargo build")
 }
 
 /// An error of libbpf with the fact that explains it.
 pub(crate) fn explain(verb: &str, error: &libbpf_rs::Error) -> Error {
     let talk = heard();
 
-    let (kind, found, mend) = Features::probe_basics().explanation().unwrap_or_else(|| {
+    let (kind, found, fix) = Features::probe_basics().explanation().unwrap_or_else(|| {
         // With all capabilities, a refusal comes from the verifier, whose last words say why.
         let kind = match error.kind() {
             libbpf_rs::ErrorKind::OutOfMemory => ErrorKind::StorageFull,
@@ -164,6 +164,6 @@ pub(crate) fn explain(verb: &str, error: &libbpf_rs::Error) -> Error {
     let cause = std::io::Error::other(format!("{error:#}\n{talk}"));
     Error::new(kind, format!("cannot {verb} the BPF programs"))
         .found(found)
-        .mend(mend)
+        .fix(fix)
         .cause(cause)
 }

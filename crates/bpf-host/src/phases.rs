@@ -41,10 +41,10 @@ impl PhaseProbe {
     /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
     /// it.
     pub fn start() -> Result<PhaseProbe> {
-        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
             return Err(Error::new(kind, "cannot split latencies with BPF")
                 .found(found)
-                .mend(mend));
+                .fix(fix));
         }
         let object = object::load(object::open(object::PHASES)?, |_| true)?;
         let fd = object::map(&object, "phases")?.as_fd().as_raw_fd();
@@ -74,7 +74,7 @@ impl PhaseProbe {
             let what = "phases are kept for so many threads only";
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("thread {number}"))
-                .mend(format!("measure with {} threads", raw::PHASE_THREADS_MAX)));
+                .fix(format!("measure with {} threads", raw::PHASE_THREADS_MAX)));
         }
         let value = (number as u32).to_ne_bytes();
         object::map(&self.object, "threads")?

@@ -127,7 +127,7 @@ impl RunTimeStatistics {
             let cause = std::io::Error::from_raw_os_error(-fd);
             return Err(
                 Error::io("cannot measure the run time of BPF programs", cause)
-                    .mend("run it as root"),
+                    .fix("run it as root"),
             );
         }
         // SAFETY: the descriptor is new and ours.

@@ -55,16 +55,16 @@ impl Watch {
     /// it.
     pub fn start(config: &WatchConfig) -> Result<(Watch, HitRing)> {
         let mut raw = config.to_raw()?;
-        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
             let error = Error::new(kind, "cannot watch with BPF")
                 .found(found)
-                .mend(mend);
+                .fix(fix);
             return Err(error);
         }
         let btf = vmlinux().ok_or_else(|| {
             Error::new(ErrorKind::Unsupported, "cannot read the kernel's own types")
                 .found("/sys/kernel/btf/vmlinux is not BTF")
-                .mend("boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
+                .fix("boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
         })?;
         let offsets = PerCpuOffsets::of(&btf);
         raw.steal_offset = offsets.steal;
@@ -245,7 +245,7 @@ fn resolve_all(object: &Object, resolve: &Link) -> Result<()> {
 
 /// The program prints nothing, so that one read to the end runs it over every task.
 pub(crate) fn run_iterator(link: &Link) -> Result<()> {
-    let refused = |cause| Error::io("cannot iterate over the tasks", cause).mend("rtscope doctor");
+    let refused = |cause| Error::io("cannot iterate over the tasks", cause).fix("rtscope doctor");
     let mut iterator = Iter::new(link).map_err(|error| object::explain("iterate with", &error))?;
     iterator
         .read_to_end(&mut Vec::new())

@@ -348,7 +348,7 @@ fn a_question_without_an_answer_is_refused_before_anything_is_attached() {
     let refused = |config: TrackerConfig, what: &str| {
         let error = TrackerWatch::start(tracker, &config).err().expect(what);
         assert!(error.what().contains(what), "{error}");
-        assert!(error.mended_by().is_some(), "{error}");
+        assert!(error.fixed_by().is_some(), "{error}");
     };
     refused(config(vec![0; 33], Targets::All), "at most 32 keys");
     let mut waiting = config(vec![], Targets::All);

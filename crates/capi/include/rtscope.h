@@ -32,7 +32,7 @@ extern "C" {
 int rtscope_abi_version(void);
 const char *rtscope_version(void);
 
-/* ---- errors: what failed, the value that was found, the change that mends it ---- */
+/* ---- errors: what failed, the value that was found, the change that fixes it ---- */
 
 struct rtscope_error;
 
@@ -54,7 +54,7 @@ int rtscope_error_kind(const struct rtscope_error *error);
 const char *rtscope_error_what(const struct rtscope_error *error);
 /* NULL when there is no such part. */
 const char *rtscope_error_found(const struct rtscope_error *error);
-const char *rtscope_error_mend(const struct rtscope_error *error);
+const char *rtscope_error_fix(const struct rtscope_error *error);
 /* All parts, a line each. */
 const char *rtscope_error_text(const struct rtscope_error *error);
 void rtscope_error_free(struct rtscope_error *error);

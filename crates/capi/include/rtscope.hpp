@@ -34,7 +34,7 @@ class error : public std::runtime_error {
 public:
 	explicit error(rtscope_error *raw)
 	    : std::runtime_error(rtscope_error_text(raw)), kind_(rtscope_error_kind(raw)),
-	      found_(text(rtscope_error_found(raw))), mend_(text(rtscope_error_mend(raw)))
+	      found_(text(rtscope_error_found(raw))), fix_(text(rtscope_error_fix(raw)))
 	{
 		rtscope_error_free(raw);
 	}
@@ -43,14 +43,14 @@ public:
 	int kind() const { return kind_; }
 	/* Empty when there is no such part. */
 	const std::string &found() const { return found_; }
-	const std::string &mend() const { return mend_; }
+	const std::string &fix() const { return fix_; }
 
 private:
 	static std::string text(const char *text) { return text ? text : ""; }
 
 	int kind_;
 	std::string found_;
-	std::string mend_;
+	std::string fix_;
 };
 
 namespace detail {

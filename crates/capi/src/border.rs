@@ -134,7 +134,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str> {
     text.to_str().map_err(|_| {
         Error::new(ErrorKind::InvalidInput, "a text is not UTF-8")
             .found(format!("{:?}", text.to_string_lossy()))
-            .mend("give names and filters as UTF-8")
+            .fix("give names and filters as UTF-8")
     })
 }
 
@@ -156,7 +156,7 @@ pub(crate) unsafe fn list<'a, T>(first: *const T, count: usize) -> Result<&'a [T
 
 pub(crate) fn null_pointer() -> Error {
     Error::new(ErrorKind::InvalidInput, "a null pointer was given")
-        .mend("check what the call before returned")
+        .fix("check what the call before returned")
 }
 
 /// A text for C. A zero byte would end it too early: it is left out.

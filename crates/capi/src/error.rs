@@ -47,7 +47,7 @@ pub struct CError {
     kind: c_int,
     what: CString,
     found: Option<CString>,
-    mend: Option<CString>,
+    fix: Option<CString>,
     text: CString,
 }
 
@@ -57,7 +57,7 @@ impl CError {
             kind: number(error.kind()),
             what: c_string(error.what()),
             found: error.value_found().map(c_string),
-            mend: error.mended_by().map(c_string),
+            fix: error.fixed_by().map(c_string),
             text: c_string(&format!("{error:#}")),
         }
     }
@@ -67,7 +67,7 @@ impl CError {
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
         let error = Error::new(ErrorKind::Io, "an internal error of librtscope")
             .found(said.unwrap_or_default())
-            .mend("please report it with the trace that it happened on");
+            .fix("please report it with the trace that it happened on");
         CError {
             kind: INTERNAL,
             ..CError::new(error)
@@ -119,16 +119,16 @@ pub unsafe extern "C" fn rtscope_error_found(error: *const CError) -> *const c_c
     })
 }
 
-/// The change that mends it; null when there is none.
+/// The change that fixes it; null when there is none.
 ///
 /// # Safety
 /// As [`rtscope_error_kind`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rtscope_error_mend(error: *const CError) -> *const c_char {
+pub unsafe extern "C" fn rtscope_error_fix(error: *const CError) -> *const c_char {
     ask(std::ptr::null(), || {
         // SAFETY: as the caller promises.
         let error = unsafe { handle(error) }.ok()?;
-        Some(error.mend.as_ref()?.as_ptr())
+        Some(error.fix.as_ref()?.as_ptr())
     })
 }
 
@@ -158,5 +158,5 @@ pub(crate) fn wrong_size(name: &str, size: usize) -> Error {
     let what = format!("struct {name} is smaller than this library knows it");
     Error::new(ErrorKind::InvalidInput, what)
         .found(format!("size = {size}"))
-        .mend("begin with the header's _INIT, which sets the size")
+        .fix("begin with the header's _INIT, which sets the size")
 }

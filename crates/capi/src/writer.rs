@@ -22,7 +22,7 @@ unsafe fn writing<'a>(writer: *mut CWriter) -> Result<&'a mut Writer> {
 
 fn finished() -> Error {
     Error::new(ErrorKind::InvalidInput, "the trace was finished already")
-        .mend("create another to write more")
+        .fix("create another to write more")
 }
 
 /// Begins a trace that appears at `path` when it is finished.

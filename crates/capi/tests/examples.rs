@@ -100,7 +100,7 @@ const ROUND_TRIP: &str = r#"0 app:step
   level={"value":12,"label":"HIGH"} load=0.5 text="**" _deltas_length=2 deltas=[-2,2]
 lost 5
 no event of this trace has a field 'delta'
-  mend:  did you mean 'deltas'?
+  fix:  did you mean 'deltas'?
 "#;
 
 #[test]

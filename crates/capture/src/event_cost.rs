@@ -102,5 +102,5 @@ fn check_recorded(instance: &Instance) -> Result<()> {
     let error = Error::new(ErrorKind::Io, "not every measured call was recorded");
     Err(error
         .found(format!("{offered} events of {expected} calls"))
-        .mend("rtscope doctor"))
+        .fix("rtscope doctor"))
 }

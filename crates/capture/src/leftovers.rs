@@ -210,7 +210,7 @@ impl Leftover {
     }
 
     fn refused(&self, error: std::io::Error) -> Error {
-        Error::io(format!("cannot remove {}", self.path), error).mend("run it with sudo")
+        Error::io(format!("cannot remove {}", self.path), error).fix("run it with sudo")
     }
 }
 

@@ -125,7 +125,7 @@ impl LiveTrace {
         Err(
             Error::new(ErrorKind::NotFound, "nobody records such a trace")
                 .found(output.display().to_string())
-                .mend("rtscope record -o DIR first, and name the same DIR here"),
+                .fix("rtscope record -o DIR first, and name the same DIR here"),
         )
     }
 

@@ -195,7 +195,7 @@ pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
     let Some(user) = &config.user else {
         return Err(
             Error::new(ErrorKind::InvalidInput, "no events of applications")
-                .mend("rtscope record --flight --user 'GLOB'"),
+                .fix("rtscope record --flight --user 'GLOB'"),
         );
     };
     let failed = Arc::new(AtomicBool::new(false));
@@ -229,7 +229,7 @@ fn kept_until_full(staged: StagedDir, full: &Error) -> Error {
         None => (what.to_owned(), format!("{found}; nothing was kept")),
     };
     let error = Error::new(ErrorKind::StorageFull, what).found(found);
-    error.mend(full.mended_by().unwrap_or("free some space"))
+    error.fix(full.fixed_by().unwrap_or("free some space"))
 }
 
 /// Whether a process's trace below `root` has a packet of events.
@@ -253,7 +253,7 @@ fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
     let what = format!("nothing was recorded for --user '{}'", patterns.join(","));
     let error = Error::new(ErrorKind::NotFound, what).found(found);
     match user.refused.is_empty() {
-        true => error.mend(
+        true => error.fix(
             "check the pattern, and that the program is linked with librtscope-probe, which is for \
              64-bit programs",
         ),
@@ -428,7 +428,7 @@ fn wait(config: &RecordConfig, failed: &AtomicBool) -> Result<Option<ExitStatus>
 fn start_command(words: &[OsString]) -> Result<Child> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(Error::new(ErrorKind::InvalidInput, "no command after '--'")
-            .mend("rtscope record -- COMMAND"));
+            .fix("rtscope record -- COMMAND"));
     };
     Command::new(program)
         .args(arguments)
@@ -438,6 +438,6 @@ fn start_command(words: &[OsString]) -> Result<Child> {
                 format!("cannot start '{}'", program.to_string_lossy()),
                 error,
             )
-            .mend("check the command's name and its path")
+            .fix("check the command's name and its path")
         })
 }

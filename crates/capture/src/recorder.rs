@@ -74,7 +74,7 @@ impl Recorder {
             return Err(
                 Error::new(ErrorKind::NotFound, "this kernel has none of these events")
                     .found(selected.absent.join(" "))
-                    .mend("rtscope record --list-events"),
+                    .fix("rtscope record --list-events"),
             );
         }
         let formats = Arc::new(Formats::load(&tracefs, &selected.events)?);
@@ -221,7 +221,7 @@ fn set_up(instance: &Instance, config: &RecorderConfig, selected: &Selected) -> 
             return Err(
                 Error::new(ErrorKind::InvalidInput, "a filter on an event not recorded")
                     .found(format!("{event}: {filter}"))
-                    .mend(format!("add --events {event}")),
+                    .fix(format!("add --events {event}")),
             );
         }
         instance.set_filter(event, filter)?;
@@ -248,7 +248,7 @@ fn stop_trigger(comm: &str) -> Result<String> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "not a name that a task can have")
                 .found(format!("'{comm}'"))
-                .mend("use 1 to 15 letters, digits, '_', '-', '/', ':' or '.'"),
+                .fix("use 1 to 15 letters, digits, '_', '-', '/', ':' or '.'"),
         );
     }
     Ok(format!("traceoff if comm == \"{comm}\""))

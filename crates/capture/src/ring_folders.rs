@@ -54,11 +54,11 @@ fn without(paths: &str, alive: usize) -> Error {
     if alive > 0 {
         return Error::new(ErrorKind::NotFound, "no rings of processes that are gone")
             .found(format!("rings of {alive} living processes in {paths}"))
-            .mend("rtscope snapshot takes what the living hold");
+            .fix("rtscope snapshot takes what the living hold");
     }
     Error::new(ErrorKind::NotFound, "no rings")
         .found(format!("no file rings-* in {paths}"))
-        .mend(
+        .fix(
             "rtscope record --flight --user 'GLOB' lets applications keep their newest events; \
              they and it need the same RTSCOPE_DIR, or none",
         )
@@ -94,7 +94,7 @@ fn require_parent(path: &Path) -> Result<()> {
     let what = format!("cannot make the folder of rings {}", path.display());
     Err(Error::new(ErrorKind::NotFound, what)
         .found(format!("no such directory: {}", parent.display()))
-        .mend(format!("mkdir -p {}", parent.display())))
+        .fix(format!("mkdir -p {}", parent.display())))
 }
 
 /// Why the folder that was named cannot be taken, from what opening it said.
@@ -104,25 +104,25 @@ fn refused(path: &Path, error: Error) -> Error {
         let what = format!("no folder of rings: {name}");
         Error::new(error.kind(), what)
             .found(found)
-            .mend(NAME_ANOTHER)
+            .fix(NAME_ANOTHER)
     };
     let Ok(status) = fs::symlink_metadata(path) else {
         return match error.kind() {
             ErrorKind::NotFound => none("no such directory".to_owned()),
-            _ => error.mend("sudo -u OWNER rtscope … runs it as the owner of that folder"),
+            _ => error.fix("sudo -u OWNER rtscope … runs it as the owner of that folder"),
         };
     };
     if status.is_symlink() {
         let target = fs::read_link(path).unwrap_or_default();
         return none("a symbolic link, which is not followed".to_owned())
-            .mend(format!("name what it leads to: {}", target.display()));
+            .fix(format!("name what it leads to: {}", target.display()));
     }
     if !status.is_dir() {
         return none("a file, no directory".to_owned());
     }
     let owner = std::os::unix::fs::MetadataExt::uid(&status);
     match owner == rustix::process::geteuid().as_raw() {
-        true => error.mend(format!("chmod u+rwx,go-w {name}")),
-        false => error.mend(format!("sudo -u '#{owner}' rtscope … runs it as its owner")),
+        true => error.fix(format!("chmod u+rwx,go-w {name}")),
+        false => error.fix(format!("sudo -u '#{owner}' rtscope … runs it as its owner")),
     }
 }

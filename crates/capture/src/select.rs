@@ -150,7 +150,7 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
 
 fn unknown(term: &str, available: &[EventName]) -> Error {
     let near = near_matches(term, available);
-    let mend = if near.is_empty() {
+    let fix = if near.is_empty() {
         let sets: Vec<_> = EventSelection::set_names().collect();
         format!(
             "name a set ({}), or see: rtscope record --list-events",
@@ -161,7 +161,7 @@ fn unknown(term: &str, available: &[EventName]) -> Error {
     };
     Error::new(ErrorKind::NotFound, "this kernel has no such event or set")
         .found(format!("'{term}'"))
-        .mend(mend)
+        .fix(fix)
 }
 
 /// Names that a slip of the finger would turn into `term`.
@@ -242,11 +242,11 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(
             error
-                .mended_by()
-                .is_some_and(|mend| mend.contains("sched:sched_switch"))
+                .fixed_by()
+                .is_some_and(|fix| fix.contains("sched:sched_switch"))
         );
         let error = resolve(&["irk"]).expect_err("it does not exist");
-        assert!(error.mended_by().is_some_and(|mend| mend.contains("irq")));
+        assert!(error.fixed_by().is_some_and(|fix| fix.contains("irq")));
         let selected = EventSelection::new(["nmi"])
             .resolve(&available())
             .expect("a set");

@@ -62,7 +62,7 @@ impl Unfinished {
             Ok(()) => Ok(output),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let path = self.path.display();
-                Err(error.mend(format!("rtscope recover {path} -o ANOTHER")))
+                Err(error.fix(format!("rtscope recover {path} -o ANOTHER")))
             }
             Err(error) => Err(error),
         }
@@ -79,7 +79,7 @@ pub fn unfinished(path: &Path) -> Result<Unfinished> {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
         let all = Unfinished::all_in(folder.unwrap_or(Path::new(".")));
-        let mend = match &all[..] {
+        let fix = match &all[..] {
             [] => "rtscope doctor lists what killed runs left".to_owned(),
             [first, ..] => format!("rtscope recover {}", first.path.display()),
         };
@@ -88,7 +88,7 @@ pub fn unfinished(path: &Path) -> Result<Unfinished> {
             "not a trace that a killed recorder left",
         )
         .found(path.display().to_string())
-        .mend(mend)
+        .fix(fix)
     })
 }
 

@@ -152,7 +152,7 @@ fn what_cannot_be_recorded_is_explained_and_leaves_nothing_behind() {
         let error = record(&config, &facts, "test").expect_err("it cannot work");
         assert_eq!(error.kind(), expect, "{error:?}");
         assert!(
-            error.value_found().is_some() && error.mended_by().is_some(),
+            error.value_found().is_some() && error.fixed_by().is_some(),
             "{error:?}"
         );
     };

@@ -79,13 +79,13 @@ pub fn write_file(path: &Path, text: &str) -> Result<()> {
 /// A failed write to a file that was asked for as an [`Error`].
 pub fn write_error(path: &Path, error: std::io::Error) -> Error {
     Error::io(format!("cannot write {}", path.display()), error)
-        .mend("name a file in a folder that is there and ours to write")
+        .fix("name a file in a folder that is there and ours to write")
 }
 
 /// A failed write to stdout as an [`Error`].
 pub fn stdout_error(error: std::io::Error) -> Error {
     Error::io("cannot write to stdout", error)
-        .mend("make room where stdout goes, or send it into another file: > FILE")
+        .fix("make room where stdout goes, or send it into another file: > FILE")
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ fn traces_that_show_no_headers_and_one_host_alone_are_refused_with_the_way_out()
         assert_eq!(output.status.code(), Some(1), "{words:?}: {text}");
         // Warnings of what else is missing stand before it.
         let text = &text[text.find("error: ").expect("an error")..];
-        let parts = ["error: ", "found: ", "mend:  "].iter().zip(expect);
+        let parts = ["error: ", "found: ", "fix:  "].iter().zip(expect);
         for (part, expect) in parts {
             let line = text
                 .lines()

@@ -285,14 +285,14 @@ fn a_trace_without_events_is_answered_with_what_it_lacks() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("no sched_switch") && said.contains("mend:"),
+        said.contains("no sched_switch") && said.contains("fix:"),
         "{said}"
     );
     let output = run(&Story::default(), Dialect::TODAY, &["diagnose"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("no sched_switch events") && said.contains("mend:"),
+        said.contains("no sched_switch events") && said.contains("fix:"),
         "{said}"
     );
 }
@@ -313,9 +313,6 @@ fn bounds_between_which_nothing_lies_are_refused() {
         let output = run(&work(), Dialect::TODAY, &report("iolog", &bounds));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(
-            stderr.contains(said) && stderr.contains("mend:"),
-            "{stderr}"
-        );
+        assert!(stderr.contains(said) && stderr.contains("fix:"), "{stderr}");
     }
 }

@@ -349,7 +349,7 @@ fn code_that_other_threads_may_run_is_left_alone_and_that_is_said() {
     let expect = format!("functions = 0, too_short = 0, unknown = 0, reason = \"{found}\"");
     assert_eq!(told(&scene, "early"), expect);
     assert_eq!(told(&scene, "libearly.so"), expect);
-    let refused = format!("no function entries of {path}\n  found: {found}\n  mend:  ");
+    let refused = format!("no function entries of {path}\n  found: {found}\n  fix:  ");
     assert!(said.contains(&refused), "{said}");
 }
 

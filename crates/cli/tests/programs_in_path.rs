@@ -22,7 +22,7 @@ fn a_report_that_may_not_be_run_is_no_report() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(said.contains("\n  found: 'mine'\n"), "{said}");
-    assert!(said.contains("\n  mend:  "), "{said}");
+    assert!(said.contains("\n  fix:  "), "{said}");
 }
 
 #[test]

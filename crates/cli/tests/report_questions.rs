@@ -34,8 +34,8 @@ const NEVER: &str = "a : $evt.$name == \"never\" : $evt.$name == \"app:request_e
 fn a_period_that_never_closes_or_never_begins_is_said() {
     let periods = |period: &'static str| [&["periodtop", "--period", period], &WHOLE[..]].concat();
     check(&periods(REQUEST), 0, &[]);
-    check(&periods(ENDLESS), 3, &["began and none ended", "mend:"]);
-    check(&periods(NEVER), 3, &["no period began", "mend:"]);
+    check(&periods(ENDLESS), 3, &["began and none ended", "fix:"]);
+    check(&periods(NEVER), 3, &["no period began", "fix:"]);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn check_record(home: &Path, rings: &str, expect: &[&str]) {
 }
 
 fn check(error: &str, expect: &[&str]) {
-    assert!(error.contains("\n  mend:  "), "{error}");
+    assert!(error.contains("\n  fix:  "), "{error}");
     for part in expect {
         assert!(error.contains(part), "no '{part}' in\n{error}");
     }
@@ -57,7 +57,7 @@ fn a_folder_of_rings_that_is_not_there_is_named() {
     let expect = [
         "folder of rings away/rings\n",
         "found: no such directory: away\n",
-        "mend:  mkdir -p away\n",
+        "fix:  mkdir -p away\n",
     ];
     check_record(home.path(), "away/rings", &expect);
 }
@@ -69,7 +69,7 @@ fn a_file_and_a_link_are_no_folder_of_rings() {
     symlink("rings", home.path().join("link")).expect("a link");
     for (rings, found) in [
         ("file", "found: a file, no directory"),
-        ("link", "mend:  name what it leads to: rings\n"),
+        ("link", "fix:  name what it leads to: rings\n"),
     ] {
         let expect = [&format!("no folder of rings: {rings}\n")[..], found];
         check_looks(home.path(), rings, &expect);
@@ -78,7 +78,7 @@ fn a_file_and_a_link_are_no_folder_of_rings() {
 }
 
 #[test]
-fn a_folder_that_others_may_write_to_is_refused_with_what_mends_it() {
+fn a_folder_that_others_may_write_to_is_refused_with_what_fixes_it() {
     let home = tempfile::tempdir().expect("a folder");
     let rings = home.path().join("rings");
     std::fs::create_dir(&rings).expect("a folder");
@@ -94,7 +94,7 @@ fn a_folder_that_others_may_write_to_is_refused_with_what_mends_it() {
             &["owner 4321", "sudo -u '#4321' rtscope"],
         ),
         Err(error) => testkit::skip(
-            "a_folder_that_others_may_write_to_is_refused_with_what_mends_it",
+            "a_folder_that_others_may_write_to_is_refused_with_what_fixes_it",
             &format!("its half about another's folder: {error}"),
         ),
     }

@@ -39,7 +39,7 @@ fn check_refused(output: &Output, what: &str) {
     assert!(output.stdout.is_empty(), "{output:?}");
     assert!(stderr.contains(what), "no '{what}' in: {stderr}");
     assert!(
-        stderr.contains("found:") && stderr.contains("mend:"),
+        stderr.contains("found:") && stderr.contains("fix:"),
         "{stderr}"
     );
 }

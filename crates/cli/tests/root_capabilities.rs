@@ -143,7 +143,7 @@ fn check(privileges: &Privileges, stand: &Value, place: &Path) {
         let stops = lacks.iter().find(|lack| lack["effect"] == "stops");
         let lack = stops.unwrap_or_else(|| panic!("{who}: nothing stops {verb}: {stand}"));
         assert_eq!(output.status.code(), Some(1), "{who}: {verb}: {stderr}");
-        for part in ["what", "found", "mend"] {
+        for part in ["what", "found", "fix"] {
             let text = lack[part].as_str().expect("text");
             assert!(
                 stderr.contains(text),

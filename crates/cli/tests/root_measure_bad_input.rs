@@ -21,7 +21,7 @@ fn run(words: &str, folder: &Path) -> Output {
 fn check_refused(output: &Output, expect: [&str; 3]) {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    let [what, found, mend] = expect;
+    let [what, found, fix] = expect;
     assert!(text.contains(what), "what: {what}: {text}");
     let part = |name: &str, expect: &str| {
         let line = text
@@ -33,7 +33,7 @@ fn check_refused(output: &Output, expect: [&str; 3]) {
         );
     };
     part("found:", found);
-    part("mend:", mend);
+    part("fix:", fix);
 }
 
 #[test]

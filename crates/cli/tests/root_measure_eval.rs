@@ -108,7 +108,7 @@ fn a_load_that_was_named_and_is_not_installed_is_refused() {
     let parts = [
         "there is no hackbench",
         "found: no hackbench in PATH",
-        "mend:  sudo apt install",
+        "fix:  sudo apt install",
     ];
     assert!(parts.iter().all(|part| text.contains(part)), "{text}");
 }

@@ -44,7 +44,7 @@ fn rows(report: &str, table: &str, trace: &Path) -> Vec<Value> {
 fn recipe(said: &str, new: &str) -> String {
     let line = said
         .lines()
-        .find_map(|line| line.trim().strip_prefix("mend:"));
+        .find_map(|line| line.trim().strip_prefix("fix:"));
     let line = line.unwrap_or_else(|| panic!("no command: {said}"));
     let command = line.trim().split(", then").next().unwrap_or_default();
     command.replace("NEW", new)

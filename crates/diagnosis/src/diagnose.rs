@@ -35,7 +35,7 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         return Err(
             Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
                 .found("no sched_switch events")
-                .mend("rtscope record --events sched,irq,softirq,timer"),
+                .fix("rtscope record --events sched,irq,softirq,timer"),
         );
     }
     let preemption = preemption_model(trace.info());

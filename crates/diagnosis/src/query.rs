@@ -66,14 +66,14 @@ impl Query {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "a threshold must be positive")
                     .found(threshold.to_string())
-                    .mend("give a duration above zero, as in --over 25ms"),
+                    .fix("give a duration above zero, as in --over 25ms"),
             );
         }
         if self.range.begin >= self.range.end {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "the time range is empty")
                     .found(format!("{} to {}", self.range.begin, self.range.end))
-                    .mend("let --begin lie before --end"),
+                    .fix("let --begin lie before --end"),
             );
         }
         Ok(())
@@ -92,7 +92,7 @@ mod tests {
         };
         let error = zero.check().expect_err("zero is refused");
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.mended_by().is_some());
+        assert!(error.fixed_by().is_some());
         let range = TimeRange {
             begin: event::Instant::MAX,
             end: event::Instant::MIN,

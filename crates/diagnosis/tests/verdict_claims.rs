@@ -447,14 +447,14 @@ fn a_hit_is_reproduced_exactly_and_the_skew_between_the_sources_makes_no_terms()
 }
 
 #[test]
-fn a_trace_without_switches_is_refused_with_the_command_that_mends_it() {
+fn a_trace_without_switches_is_refused_with_the_command_that_fixes_it() {
     let trace = SyntheticTrace::new().at(1).irq(9, "eth0").build();
     let error = diagnose(&trace, &Query::default()).expect_err("nothing to rest on");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(
         error
-            .mended_by()
-            .is_some_and(|mend| mend.starts_with("rtscope record"))
+            .fixed_by()
+            .is_some_and(|fix| fix.starts_with("rtscope record"))
     );
 }
 

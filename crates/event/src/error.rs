@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Io,
 }
 
-/// An error in three parts: what failed, the value that was found, the command that mends it.
+/// An error in three parts: what failed, the value that was found, the command that fixes it.
 ///
 /// `{}` prints one line; `{:#}` prints all parts and the chain of causes, a line each.
 pub struct Error(Box<Parts>);
@@ -38,7 +38,7 @@ struct Parts {
     kind: ErrorKind,
     what: String,
     found: Option<String>,
-    mend: Option<String>,
+    fix: Option<String>,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -49,7 +49,7 @@ impl Error {
             kind,
             what: what.into(),
             found: None,
-            mend: None,
+            fix: None,
             cause: None,
         }))
     }
@@ -74,9 +74,9 @@ impl Error {
         self
     }
 
-    /// Adds the command, or the change, that mends it.
-    pub fn mend(mut self, mend: impl Into<String>) -> Self {
-        self.0.mend = Some(mend.into());
+    /// Adds the command, or the change, that fixes it.
+    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.0.fix = Some(fix.into());
         self
     }
 
@@ -101,16 +101,16 @@ impl Error {
         self.0.found.as_deref()
     }
 
-    /// The command that mends it, when there is one.
-    pub fn mended_by(&self) -> Option<&str> {
-        self.0.mend.as_deref()
+    /// The command that fixes it, when there is one.
+    pub fn fixed_by(&self) -> Option<&str> {
+        self.0.fix.as_deref()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Parts {
-            what, found, mend, ..
+            what, found, fix, ..
         } = &*self.0;
         f.write_str(what)?;
         if !f.alternate() {
@@ -121,8 +121,8 @@ impl fmt::Display for Error {
         if let Some(found) = found {
             write!(f, "\n  found: {found}")?;
         }
-        if let Some(mend) = mend {
-            write!(f, "\n  mend:  {mend}")?;
+        if let Some(fix) = fix {
+            write!(f, "\n  fix:  {fix}")?;
         }
         Ok(())
     }
@@ -148,14 +148,14 @@ mod tests {
     fn an_error_shows_its_three_parts_only_when_asked() {
         let error = Error::new(ErrorKind::PermissionDenied, "cannot load BPF programs")
             .found("uid 1000, no CAP_BPF")
-            .mend("sudo rtscope watch …");
+            .fix("sudo rtscope watch …");
         assert_eq!(
             error.to_string(),
             "cannot load BPF programs: uid 1000, no CAP_BPF"
         );
         assert_eq!(
             format!("{error:#}"),
-            "cannot load BPF programs\n  found: uid 1000, no CAP_BPF\n  mend:  sudo rtscope watch …"
+            "cannot load BPF programs\n  found: uid 1000, no CAP_BPF\n  fix:  sudo rtscope watch …"
         );
     }
 

@@ -45,7 +45,7 @@ const CPUS_MAX: u32 = 8192;
 fn not_a_cpu_list(text: &str) -> Error {
     Error::new(ErrorKind::InvalidInput, "not a list of CPUs")
         .found(format!("'{text}'"))
-        .mend("give numbers and ranges, as in 0-3,8")
+        .fix("give numbers and ranges, as in 0-3,8")
 }
 
 /// A task (thread) by its id in the initial PID namespace. Tid 0 is the idle task, one per CPU.

@@ -58,7 +58,7 @@ impl NamePattern {
             |what: &str| Error::new(ErrorKind::InvalidInput, what).found(format!("'{text}'"));
         if text.is_empty() {
             return Err(refuse("a name pattern is empty")
-                .mend("give a name or a pattern, as in jackd or 'irq/*-eth?'; '*' is every name"));
+                .fix("give a name or a pattern, as in jackd or 'irq/*-eth?'; '*' is every name"));
         }
         let mut elements = elements(text.as_bytes());
         if let Some(elements) = &mut elements {
@@ -69,7 +69,7 @@ impl NamePattern {
             }
             if elements.iter().filter(is_one).count() > COMM_BYTES_MAX {
                 return Err(
-                    refuse("no thread's name is as long as this pattern asks for").mend(
+                    refuse("no thread's name is as long as this pattern asks for").fix(
                         "the kernel keeps 15 bytes of a name: shorten what stands after the '*'",
                     ),
                 );
@@ -330,7 +330,7 @@ mod tests {
     fn a_pattern_that_no_name_can_match_is_refused() {
         let check = |text: &str| {
             let error = NamePattern::parse(text).expect_err(text);
-            assert!(error.mended_by().is_some(), "{text}");
+            assert!(error.fixed_by().is_some(), "{text}");
         };
         check("");
         check("*abcdefghijklmnop");

@@ -71,7 +71,7 @@ impl TaskPattern {
         let refuse = |what: &str| {
             Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("'{text}'"))
-                .mend(FORMS)
+                .fix(FORMS)
         };
         let id = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

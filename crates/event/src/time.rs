@@ -138,7 +138,7 @@ impl Duration {
         let refuse = |what: &str| {
             Error::new(ErrorKind::InvalidInput, format!("not a duration: {what}"))
                 .found(format!("'{text}'"))
-                .mend("give a number with a unit: ns, us, ms, s, m, h or d, as in 25ms or 2.5s")
+                .fix("give a number with a unit: ns, us, ms, s, m, h or d, as in 25ms or 2.5s")
         };
         let digits = text
             .find(|c: char| !c.is_ascii_digit() && c != '.')

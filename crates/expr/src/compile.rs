@@ -37,7 +37,7 @@ impl Program {
                 let what = "the filter is too large for this trace";
                 let found = format!("{} classes, more than {PARTS_MAX} tests", classes.len());
                 let error = Error::new(ErrorKind::InvalidInput, what).found(found);
-                return Err(error.mend("begin it with the events meant: $name in (…) && …"));
+                return Err(error.fix("begin it with the events meant: $name in (…) && …"));
             }
         }
         Ok(Program {

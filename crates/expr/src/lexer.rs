@@ -150,12 +150,12 @@ impl<'t> Lexer<'t> {
             return Ok(Token::Mark(mark));
         }
         self.at += first.len_utf8();
-        let mend = match first {
+        let fix = match first {
             '\'' => "write texts in double quotes, as in \"jackd\"",
             _ => "write texts in double quotes, names of odd characters in backticks",
         };
         let what = format!("'{first}' means nothing here");
-        Err(Fault::new(self.span(start), what, mend))
+        Err(Fault::new(self.span(start), what, fix))
     }
 
     fn quoted(&mut self) -> Parsed<Token<'t>> {
@@ -252,16 +252,16 @@ impl<'t> Lexer<'t> {
     fn integer(&self, start: usize, digits: &str, radix: u32) -> Parsed<Number> {
         let value = u64::from_str_radix(digits, radix);
         value.map(Number::Integer).map_err(|_| {
-            let (what, mend) = if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
+            let (what, fix) = if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
                 (
                     "the number is beyond 64 bits",
                     "no field holds it: the largest is 2^64 - 1",
                 )
             } else {
-                let mend = "write 42, 0x2a, 052 (a leading zero is octal), 0b101010, 4.2e1 or 42ms";
-                ("not a number", mend)
+                let fix = "write 42, 0x2a, 052 (a leading zero is octal), 0b101010, 4.2e1 or 42ms";
+                ("not a number", fix)
             };
-            Fault::new(self.span(start), what, mend)
+            Fault::new(self.span(start), what, fix)
         })
     }
 
@@ -282,9 +282,8 @@ impl<'t> Lexer<'t> {
         let parsed = Duration::parse(text).ok().filter(|_| number == mantissa);
         parsed.map(Number::Duration).ok_or_else(|| {
             let what = format!("'{text}' is neither a number nor a duration");
-            let mend =
-                "units are ns, us, ms, s, m, h and d, as in 25ms; hexadecimal begins with 0x";
-            Fault::new(self.span(start), what, mend)
+            let fix = "units are ns, us, ms, s, m, h and d, as in 25ms; hexadecimal begins with 0x";
+            Fault::new(self.span(start), what, fix)
         })
     }
 }

@@ -77,7 +77,7 @@ impl Notes<'_> {
         };
         let fields = self.classes.iter().flat_map(|class| class.fields.iter());
         let near = nearest(name, fields.map(|field| field.name.as_str()));
-        let mend = match near {
+        let fix = match near {
             Some(near) if near == name => {
                 "the field is there, but in another scope, or without this member".to_owned()
             }
@@ -87,7 +87,7 @@ impl Notes<'_> {
         self.note(
             format!("no event of the trace has a field '{field}'"),
             field.span,
-            mend,
+            fix,
         );
     }
 
@@ -105,22 +105,22 @@ impl Notes<'_> {
         }
         let typed = String::from_utf8_lossy(&text.bytes).into_owned();
         let names = self.classes.iter().map(|class| class.name.as_str());
-        let mend = match nearest(&typed, names) {
+        let fix = match nearest(&typed, names) {
             Some(near) => format!("perhaps '{near}' is meant"),
             None => "'rtscope cat' shows the names of the events".to_owned(),
         };
         self.note(
             format!("no event of the trace is called '{typed}'"),
             *span,
-            mend,
+            fix,
         );
     }
 
-    fn note(&mut self, what: String, span: Span, mend: String) {
+    fn note(&mut self, what: String, span: Span, fix: String) {
         if self.found.len() < NOTES_MAX {
             let note = Error::new(ErrorKind::NotFound, what);
             self.found
-                .push(note.found(pointed(self.text, span)).mend(mend));
+                .push(note.found(pointed(self.text, span)).fix(fix));
         }
     }
 }

@@ -27,8 +27,8 @@ pub(crate) fn parse(source: &str) -> Parsed<Expr> {
         patterns: 0,
     };
     if parser.tokens.peek() == Token::End {
-        let mend = "write a condition, as in $name == \"sched_switch\" && prev_prio < 0";
-        return Err(parser.tokens.fault("it is empty", mend));
+        let fix = "write a condition, as in $name == \"sched_switch\" && prev_prio < 0";
+        return Err(parser.tokens.fault("it is empty", fix));
     }
     let root = parser.parse(0)?.into_cond()?;
     match parser.tokens.peek() {
@@ -38,10 +38,10 @@ pub(crate) fn parse(source: &str) -> Parsed<Expr> {
         }),
         Token::Mark(")") => Err(parser.tokens.fault("no '(' belongs to this", "remove it")),
         _ => {
-            let mend = "join conditions with && or ||, and write texts in double quotes";
+            let fix = "join conditions with && or ||, and write texts in double quotes";
             Err(parser
                 .tokens
-                .fault("an operator is missing before this", mend))
+                .fault("an operator is missing before this", fix))
         }
     }
 }
@@ -79,8 +79,8 @@ impl Part {
         match self.node {
             Node::Cond(cond) => Ok(cond),
             Node::Value(value) if is_text(&value) == Some(true) => {
-                let mend = "compare it with something, as in comm == \"jackd\"";
-                Err(Fault::new(self.span, "a text alone is no condition", mend))
+                let fix = "compare it with something, as in comm == \"jackd\"";
+                Err(Fault::new(self.span, "a text alone is no condition", fix))
             }
             Node::Value(value) => Ok(Cond::True(value)),
         }
@@ -90,9 +90,9 @@ impl Part {
         match self.node {
             Node::Value(value) => Ok(value),
             Node::Cond(_) => {
-                let mend =
+                let fix =
                     "join conditions with &&, || and !(…); write a < b && b < c for a < b < c";
-                Err(Fault::new(self.span, "a condition is no value", mend))
+                Err(Fault::new(self.span, "a condition is no value", fix))
             }
         }
     }
@@ -102,8 +102,8 @@ impl Part {
         let value = self.into_value()?;
         match is_text(&value) {
             Some(true) => {
-                let mend = "texts are compared, matched or searched: ==, <, =~, =*, contains, in";
-                Err(Fault::new(span, "a text is no number", mend))
+                let fix = "texts are compared, matched or searched: ==, <, =~, =*, contains, in";
+                Err(Fault::new(span, "a text is no number", fix))
             }
             _ => Ok(value),
         }
@@ -244,8 +244,8 @@ impl Parser<'_> {
             Infix::Present => match left.into_value()? {
                 Operand::Field(field) => Ok(self.cond(Cond::Present(field), span, height)),
                 _ => {
-                    let mend = "write the name of a field before it, as in ret present";
-                    Err(Fault::new(span, "only a field can be present", mend))
+                    let fix = "write the name of a field before it, as in ret present";
+                    Err(Fault::new(span, "only a field can be present", fix))
                 }
             },
             Infix::Or | Infix::And | Infix::Compare(_) | Infix::Binary(_) => {
@@ -287,8 +287,8 @@ impl Parser<'_> {
             }
             (Token::Mark("("), span) => {
                 let inner = self.parse(0)?;
-                let mend = "close it with ')'";
-                self.tokens.expect(")", "')' is missing here", mend)?;
+                let fix = "close it with ')'";
+                self.tokens.expect(")", "')' is missing here", fix)?;
                 let span = span.to(self.tokens.last_span());
                 Ok(Part { span, ..inner })
             }
@@ -302,8 +302,8 @@ impl Parser<'_> {
             (Token::Mark("~"), span) => self.unary(Some(UnaryOp::Invert), span),
             (Token::Mark("+"), span) => self.unary(None, span),
             (_, span) => {
-                let mend = "write a field, a number, a text in double quotes, or '('";
-                Err(Fault::new(span, "a value is missing here", mend))
+                let fix = "write a field, a number, a text in double quotes, or '('";
+                Err(Fault::new(span, "a value is missing here", fix))
             }
         }
     }
@@ -334,12 +334,12 @@ impl Parser<'_> {
     }
 
     fn sigil(&mut self, word: &str, span: Span) -> Parsed<Root> {
-        let mend = "write a name after it, as in $ctx.procname";
+        let fix = "write a name after it, as in $ctx.procname";
         if let Some(scope) = scope(word) {
-            self.tokens.expect(".", "'.' is missing here", mend)?;
+            self.tokens.expect(".", "'.' is missing here", fix)?;
             let name = self
                 .tokens
-                .name("the name of a field is missing here", mend)?;
+                .name("the name of a field is missing here", fix)?;
             return Ok(Root::Scoped(scope, name.to_owned()));
         }
         Ok(Root::Pseudo(match word {
@@ -351,15 +351,11 @@ impl Parser<'_> {
             "time" => Pseudo::Time,
             "app" => return self.application(),
             "evt" => {
-                self.tokens.expect(".", "'.' is missing here", mend)?;
+                self.tokens.expect(".", "'.' is missing here", fix)?;
                 return match self.tokens.next() {
                     (Token::Name(name), _) => Ok(Root::Auto(name.to_owned())),
                     (Token::Sigil(word), span) if word != "evt" => self.sigil(word, span),
-                    (_, span) => Err(Fault::new(
-                        span,
-                        "the name of a field is missing here",
-                        mend,
-                    )),
+                    (_, span) => Err(Fault::new(span, "the name of a field is missing here", fix)),
                 };
             }
             _ => {
@@ -374,24 +370,24 @@ impl Parser<'_> {
 
     /// `.provider:type` after `$app`.
     fn application(&mut self) -> Parsed<Root> {
-        let mend = "write $app.PROVIDER:TYPE";
+        let fix = "write $app.PROVIDER:TYPE";
         let what = "an application's context has a provider and a type";
-        self.tokens.expect(".", what, mend)?;
-        let provider = self.tokens.name(what, mend)?;
-        self.tokens.expect(":", what, mend)?;
-        let context = self.tokens.name(what, mend)?;
+        self.tokens.expect(".", what, fix)?;
+        let provider = self.tokens.name(what, fix)?;
+        self.tokens.expect(":", what, fix)?;
+        let context = self.tokens.name(what, fix)?;
         Ok(Root::App(provider.to_owned(), context.to_owned()))
     }
 
     fn pattern(&mut self, op: MatchOp, left: Operand, left_span: Span) -> Parsed<Cond> {
         if is_text(&left) == Some(false) {
-            let mend = "compare numbers with == != < <= > >= or in (…)";
-            return Err(Fault::new(left_span, "a number matches no pattern", mend));
+            let fix = "compare numbers with == != < <= > >= or in (…)";
+            return Err(Fault::new(left_span, "a number matches no pattern", fix));
         }
         let (token, span) = self.tokens.next();
         let Token::Quoted(quoted) = token else {
-            let mend = "write it in double quotes, as in comm =* \"jack*\" or comm =~ \"^jack\"";
-            return Err(Fault::new(span, "a pattern is missing here", mend));
+            let fix = "write it in double quotes, as in comm =* \"jack*\" or comm =~ \"^jack\"";
+            return Err(Fault::new(span, "a pattern is missing here", fix));
         };
         self.patterns += 1;
         if self.patterns > PATTERNS_MAX {
@@ -415,8 +411,8 @@ impl Parser<'_> {
 
     /// `(1, 2, 3)`
     fn list(&mut self, left: &Operand) -> Parsed<Vec<Operand>> {
-        let mend = "write the values in parentheses, as in irq in (19, 24)";
-        self.tokens.expect("(", "a list is missing here", mend)?;
+        let fix = "write the values in parentheses, as in irq in (19, 24)";
+        self.tokens.expect("(", "a list is missing here", fix)?;
         let mut list = Vec::new();
         loop {
             let value = self.parse(Infix::In.power())?;
@@ -427,8 +423,7 @@ impl Parser<'_> {
             if self.tokens.accept(")") {
                 return Ok(list);
             }
-            self.tokens
-                .expect(",", "',' or ')' is missing here", mend)?;
+            self.tokens.expect(",", "',' or ')' is missing here", fix)?;
         }
     }
 }
@@ -473,11 +468,11 @@ fn join(left: Part, infix: Infix, operator: Span, right: Part) -> Parsed<Node> {
 fn comparable(left: &Operand, right: &Operand, span: Span) -> Parsed<()> {
     match (is_text(left), is_text(right)) {
         (Some(left), Some(right)) if left != right => {
-            let mend = "compare texts with texts in double quotes, and numbers with numbers";
+            let fix = "compare texts with texts in double quotes, and numbers with numbers";
             Err(Fault::new(
                 span,
                 "a text is never compared with a number",
-                mend,
+                fix,
             ))
         }
         _ => Ok(()),

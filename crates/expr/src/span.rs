@@ -33,18 +33,18 @@ impl Span {
 pub(crate) struct Fault {
     pub span: Span,
     pub what: String,
-    pub mend: String,
+    pub fix: String,
 }
 
 /// Inside the parser.
 pub(crate) type Parsed<T> = std::result::Result<T, Fault>;
 
 impl Fault {
-    pub fn new(span: Span, what: impl Into<String>, mend: impl Into<String>) -> Fault {
+    pub fn new(span: Span, what: impl Into<String>, fix: impl Into<String>) -> Fault {
         Fault {
             span,
             what: what.into(),
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Fault {
         let what = format!("the {kind} cannot be read: {}", self.what);
         Error::new(ErrorKind::InvalidInput, what)
             .found(pointed(text, self.span))
-            .mend(self.mend)
+            .fix(self.fix)
     }
 }
 

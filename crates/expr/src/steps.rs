@@ -106,7 +106,7 @@ fn refuse(what: &str) -> Error {
         "a filter inside of an application cannot do this",
     )
     .found(what)
-    .mend("record without it, and filter the trace: rtscope cat --filter")
+    .fix("record without it, and filter the trace: rtscope cat --filter")
 }
 
 fn pattern(matcher: &Matcher) -> Result<Ask> {

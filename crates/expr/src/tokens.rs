@@ -53,21 +53,21 @@ impl<'t> Tokens<'t> {
         found
     }
 
-    pub fn expect(&mut self, mark: &str, what: &str, mend: &str) -> Parsed<()> {
+    pub fn expect(&mut self, mark: &str, what: &str, fix: &str) -> Parsed<()> {
         match self.accept(mark) {
             true => Ok(()),
-            false => Err(self.fault(what, mend)),
+            false => Err(self.fault(what, fix)),
         }
     }
 
     /// An error at the next token.
-    pub fn fault(&self, what: &str, mend: &str) -> Fault {
-        Fault::new(self.span(), what, mend)
+    pub fn fault(&self, what: &str, fix: &str) -> Fault {
+        Fault::new(self.span(), what, fix)
     }
 
-    pub fn name(&mut self, what: &str, mend: &str) -> Parsed<&'t str> {
+    pub fn name(&mut self, what: &str, fix: &str) -> Parsed<&'t str> {
         let Token::Name(name) = self.peek() else {
-            return Err(self.fault(what, mend));
+            return Err(self.fault(what, fix));
         };
         self.next();
         Ok(name)
@@ -91,13 +91,13 @@ impl<'t> Tokens<'t> {
         let mut steps = Vec::new();
         loop {
             if self.accept(".") {
-                let mend = "write the member's name, as in msg.size";
-                let name = self.name("the name of a member is missing after '.'", mend)?;
+                let fix = "write the member's name, as in msg.size";
+                let name = self.name("the name of a member is missing after '.'", fix)?;
                 steps.push(Step::Member(name.to_owned()));
             } else if self.accept("[") {
                 steps.push(Step::Index(self.index()?));
-                let mend = "write one number in brackets, as in args[2]";
-                self.expect("]", "']' is missing here", mend)?;
+                let fix = "write one number in brackets, as in args[2]";
+                self.expect("]", "']' is missing here", fix)?;
             } else {
                 return Ok(steps);
             }
@@ -109,8 +109,8 @@ impl<'t> Tokens<'t> {
             Token::Number(crate::lexer::Number::Integer(value)) => u32::try_from(value).ok(),
             _ => None,
         };
-        let mend = "write a number from 0 to 4294967295, as in args[2]";
-        let index = index.ok_or_else(|| self.fault("an element has a number", mend))?;
+        let fix = "write a number from 0 to 4294967295, as in args[2]";
+        let index = index.ok_or_else(|| self.fault("an element has a number", fix))?;
         self.next();
         Ok(index)
     }
@@ -179,9 +179,9 @@ pub(crate) fn text(quoted: &str, span: Span) -> Parsed<Text> {
 
 fn unknown_escape(escape: char, span: Span) -> Fault {
     let what = format!("'\\{escape}' is no escape that a text knows");
-    let mend = "known are \\n \\t \\r \\a \\b \\f \\v \\0 \\x41 \\\" \\\\ \\* \\? \\[ ; after =~ a \
+    let fix = "known are \\n \\t \\r \\a \\b \\f \\v \\0 \\x41 \\\" \\\\ \\* \\? \\[ ; after =~ a \
                 text is taken as it stands";
-    Fault::new(span, what, mend)
+    Fault::new(span, what, fix)
 }
 
 /// A quoted regular expression: a quote loses its backslash, all else stands.

@@ -81,7 +81,7 @@ fn render(kind: &str, texts: &[&str], parse: impl Fn(&str) -> event::Result<()>)
     for text in texts {
         let error = parse(text).expect_err(text);
         assert!(
-            error.value_found().is_some() && error.mended_by().is_some(),
+            error.value_found().is_some() && error.fixed_by().is_some(),
             "{text}"
         );
         writeln!(all, "{kind} {text:?}\n{error:#}\n").expect("text has room");

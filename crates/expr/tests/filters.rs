@@ -315,7 +315,7 @@ fn names_that_the_trace_does_not_have_are_noted() {
         let notes: Vec<String> = program
             .notes()
             .iter()
-            .map(|note| format!("{}: {}", note.what(), note.mended_by().unwrap_or_default()))
+            .map(|note| format!("{}: {}", note.what(), note.fixed_by().unwrap_or_default()))
             .collect();
         assert_eq!(notes, expect, "{filter}");
     };

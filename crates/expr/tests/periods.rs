@@ -99,7 +99,7 @@ fn definitions_fit_together_or_are_refused() {
     let check = |periods: &[&str], captures: &[&str], expect: &str| {
         let error = Periods::parse(periods, captures).expect_err(expect);
         assert_eq!(error.what(), expect);
-        assert!(error.mended_by().is_some(), "{expect}");
+        assert!(error.fixed_by().is_some(), "{expect}");
     };
     check(&[switch, switch], &none, "two periods are called 'switch'");
     check(&[irq], &none, "no period before this is called 'switch'");

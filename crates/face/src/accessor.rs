@@ -77,7 +77,7 @@ impl Accessor {
             let what = "no such field in the trace";
             return Err(Error::new(ErrorKind::NotFound, what)
                 .found(format!("class {}, field {}", class.0, field.0))
-                .mend("take the numbers of classes and fields from the trace itself"));
+                .fix("take the numbers of classes and fields from the trace itself"));
         };
         let mut places = vec![None; trace.classes().len()];
         places[class.0 as usize] = Some((field, Kind::of(ty)));
@@ -125,9 +125,9 @@ impl Accessor {
 pub(crate) fn unknown_field(trace: &Trace, name: &str) -> Error {
     let what = format!("no event of this trace has a field '{name}'");
     let fields = trace.classes().iter().flat_map(|class| class.fields.iter());
-    let mend = match expr::nearest(name, fields.map(|field| field.name.as_str())) {
+    let fix = match expr::nearest(name, fields.map(|field| field.name.as_str())) {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'rtscope cat' shows the events with their fields".to_owned(),
     };
-    Error::new(ErrorKind::NotFound, what).mend(mend)
+    Error::new(ErrorKind::NotFound, what).fix(fix)
 }

@@ -36,7 +36,7 @@ impl Selection {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "the time range is empty")
                     .found(format!("from {} to {}", self.range.begin, self.range.end))
-                    .mend("let begin lie before end"),
+                    .fix("let begin lie before end"),
             );
         }
         let cpus = &trace.info().cpus;
@@ -47,7 +47,7 @@ impl Selection {
         let what = format!("the trace has no {stranger}");
         let error =
             Error::new(ErrorKind::NotFound, what).found(format!("CPUs {}", names.join(",")));
-        Err(error.mend("choose among those"))
+        Err(error.fix("choose among those"))
     }
 
     /// Whether events of a CPU are asked for.

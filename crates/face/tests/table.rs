@@ -47,7 +47,7 @@ fn a_column_that_no_event_has_is_refused_with_the_name_next_to_it() {
     let refused = Batches::new(&trace, Selection::default(), Some(&names), 0);
     let error = refused.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(error.mended_by(), Some("did you mean 'status'?"));
+    assert_eq!(error.fixed_by(), Some("did you mean 'status'?"));
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn what_no_event_can_be_is_refused() {
     let check = |selection: Selection, expect: ErrorKind| {
         let error = Walk::new(&trace, selection).err().unwrap();
         assert_eq!(error.kind(), expect, "{error:#}");
-        assert!(error.mended_by().is_some(), "{error:#}");
+        assert!(error.fixed_by().is_some(), "{error:#}");
     };
     let range = TimeRange {
         begin: Instant::from_ns(2),
@@ -100,7 +100,7 @@ fn what_no_event_can_be_is_refused() {
         "a filter that matches nothing says why"
     );
     let error = Accessor::bind(&trace, "usr").unwrap_err();
-    assert_eq!(error.mended_by(), Some("did you mean 'user'?"));
+    assert_eq!(error.fixed_by(), Some("did you mean 'user'?"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Recording {
             let what = format!("{} is no recording of ftrace", path.display());
             return Err(Error::new(ErrorKind::NotFound, what)
                 .found(found)
-                .mend("copy events/ and per_cpu/*/trace_pipe_raw of the instance"));
+                .fix("copy events/ and per_cpu/*/trace_pipe_raw of the instance"));
         }
         let kallsyms = path.join("kallsyms");
         let symbols = kallsyms.is_file().then_some(SymbolSource::Text(kallsyms));

@@ -159,7 +159,7 @@ fn corrupt(system: &str, found: &str) -> Error {
         format!("cannot understand a format file of '{system}'"),
     )
     .found(found.trim())
-    .mend("rtscope doctor")
+    .fix("rtscope doctor")
 }
 
 /// `field:char comm[16];\toffset:8;\tsize:16;\tsigned:0;`

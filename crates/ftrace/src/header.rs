@@ -38,7 +38,7 @@ impl PageLayout {
         let corrupt = || {
             Error::new(ErrorKind::Corrupt, "cannot understand events/header_page")
                 .found(text.lines().next().unwrap_or("an empty file").trim())
-                .mend("rtscope doctor")
+                .fix("rtscope doctor")
         };
         let (mut commit, mut data) = (None, None);
         for line in text.lines() {

@@ -53,7 +53,7 @@ impl Instance {
         let path = tracefs.root().join("instances").join(&name);
         fs::create_dir(&path).map_err(|error| {
             Error::io(format!("cannot make the tracefs instance {name}"), error)
-                .mend("sudo rtscope doctor --clean")
+                .fix("sudo rtscope doctor --clean")
         })?;
         let mut instance = Instance {
             path,
@@ -114,7 +114,7 @@ impl Instance {
     pub fn set_buffer_size(&self, bytes_per_cpu: usize) -> Result<()> {
         let kib = bytes_per_cpu.div_ceil(1024).max(1);
         self.write("buffer_size_kb", &kib.to_string())
-            .map_err(|error| error.mend(smaller(kib)))
+            .map_err(|error| error.fix(smaller(kib)))
     }
 
     /// Whether a full ring overwrites its oldest events (else it refuses the newest).
@@ -135,7 +135,7 @@ impl Instance {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "this machine has no such CPU")
                     .found(cpu.to_string())
-                    .mend(format!("name CPUs between 0 and {last}")),
+                    .fix(format!("name CPUs between 0 and {last}")),
             );
         }
         self.write("tracing_cpumask", &cpu_mask(cpus))
@@ -150,7 +150,7 @@ impl Instance {
         write_text(&self.path.join("set_event"), &event.to_string(), true).map_err(|error| {
             Error::new(error.kind(), format!("cannot enable the event {event}"))
                 .found(error.value_found().unwrap_or_default().to_owned())
-                .mend("rtscope record --list-events")
+                .fix("rtscope record --list-events")
                 .cause(error)
         })
     }
@@ -176,7 +176,7 @@ impl Instance {
                 format!("the kernel refuses a filter of {event}"),
             )
             .found(format!("'{filter}': {}", said.trim().replace('\n', " ")))
-            .mend(format!(
+            .fix(format!(
                 "use the fields that 'rtscope record --list-events {event}' prints"
             ))
             .cause(error)
@@ -199,7 +199,7 @@ impl Instance {
                 format!("this kernel refuses a trigger on {event}"),
             )
             .found(format!("'{trigger}'"))
-            .mend("rtscope doctor")
+            .fix("rtscope doctor")
             .cause(error)
         })
     }
@@ -273,7 +273,7 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
             Err(error) if tries == REMOVE_TRIES => {
                 let what = format!("cannot remove the tracefs instance {}", path.display());
                 return Err(Error::io(what, error)
-                    .mend("close what reads it, then run: sudo rtscope doctor --clean"));
+                    .fix("close what reads it, then run: sudo rtscope doctor --clean"));
             }
             Err(_) => {
                 tries += 1;

@@ -22,14 +22,14 @@ impl Tracefs {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when tracefs is not mounted, [`ErrorKind::PermissionDenied`] when
-    /// this process may not look into it; both with the command that mends it.
+    /// this process may not look into it; both with the command that fixes it.
     pub fn find() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo")
             .map_err(|error| Error::io("cannot read /proc/self/mountinfo", error))?;
         let root = mount_point(&mounts).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "tracefs is not mounted")
                 .found("no file system of type tracefs in /proc/self/mountinfo")
-                .mend(format!("sudo mount -t tracefs nodev {MOUNT_POINT}"))
+                .fix(format!("sudo mount -t tracefs nodev {MOUNT_POINT}"))
         })?;
         let tracefs = Tracefs { root };
         tracefs.check_access()?;
@@ -43,9 +43,9 @@ impl Tracefs {
                 format!("cannot look into {}", self.root.display()),
                 error,
             )
-            .mend("run the same command with sudo")),
+            .fix("run the same command with sudo")),
             Err(error) => Err(Error::io("this kernel's tracefs has no instances", error)
-                .mend("use a kernel of 3.10 or later with CONFIG_TRACING=y")),
+                .fix("use a kernel of 3.10 or later with CONFIG_TRACING=y")),
         }
     }
 

@@ -141,7 +141,7 @@ fn an_unknown_event_is_an_error_in_three_parts() {
     let error = instance
         .enable(&event("sched:nonsense"))
         .expect_err("there is none");
-    assert!(error.what().contains("sched:nonsense") && error.mended_by().is_some());
+    assert!(error.what().contains("sched:nonsense") && error.fixed_by().is_some());
     assert!(EventFormat::parse("sched", "nonsense").is_err());
 }
 

@@ -83,10 +83,10 @@ impl Clock {
     /// [`ErrorKind::InvalidInput`] for what no kernel can do, and what this clock cannot.
     pub fn check_interval(self, interval: Duration) -> Result<()> {
         let finest = Duration::from_ns(self.resolution_ns());
-        let refuse = |what: String, found: String, mend: String| {
+        let refuse = |what: String, found: String, fix: String| {
             Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(found)
-                .mend(mend))
+                .fix(fix))
         };
         if interval < finest {
             return refuse(

@@ -39,7 +39,7 @@ impl WakeLatency {
                 format!("cannot limit the idle states through {DEVICE}"),
                 error,
             )
-            .mend("run it with sudo, or measure with --power as-it-is")
+            .fix("run it with sudo, or measure with --power as-it-is")
         })?;
         Ok(Some(WakeLatency { _request: request }))
     }

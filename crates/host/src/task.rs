@@ -92,7 +92,7 @@ pub fn stay_within(cpus: &[Cpu]) -> Result<()> {
     rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
         let names: Vec<String> = cpus.iter().map(ToString::to_string).collect();
         Error::io(format!("cannot run on {}", names.join(", ")), error.into())
-            .mend("taskset -p $$ shows the CPUs that we may use")
+            .fix("taskset -p $$ shows the CPUs that we may use")
     })
 }
 
@@ -120,7 +120,7 @@ pub struct StayOff {
 pub fn stay_off(cpu: Cpu) -> Result<StayOff> {
     let cannot = |error: rustix::io::Errno| {
         Error::io(format!("cannot leave {cpu}"), error.into())
-            .mend("run it where two CPUs are allowed: taskset -p $$ shows them")
+            .fix("run it where two CPUs are allowed: taskset -p $$ shows them")
     };
     let before = rustix::thread::sched_getaffinity(None).map_err(cannot)?;
     let mut others = before;
@@ -165,7 +165,7 @@ pub fn own_name() -> String {
 pub fn lock_memory() -> Result<()> {
     use rustix::mm::{MlockAllFlags, mlockall};
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
-        .map_err(|error| Error::io("cannot lock memory", error.into()).mend("run it with sudo"))
+        .map_err(|error| Error::io("cannot lock memory", error.into()).fix("run it with sudo"))
 }
 
 /// Schedules this thread by `policy`; the kernel kills it when it runs longer than
@@ -234,7 +234,7 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
         policy.name(),
         policy.prio()
     );
-    let mend = match (policy, cause.raw_os_error()) {
+    let fix = match (policy, cause.raw_os_error()) {
         // sched(7): it must be free to run on every CPU of its root domain, unless bandwidth is
         // not controlled, and all of them together may not take more than their share.
         (Policy::Deadline { .. }, Some(libc::EPERM)) => {
@@ -248,7 +248,7 @@ fn refused(policy: Policy, cause: std::io::Error) -> Error {
         }
         _ => "sudo rtscope doctor names what is missing",
     };
-    Error::io(what.trim_end_matches(" 0"), cause).mend(mend)
+    Error::io(what.trim_end_matches(" 0"), cause).fix(fix)
 }
 
 /// Schedules this thread as an ordinary task again.

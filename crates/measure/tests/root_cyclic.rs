@@ -100,7 +100,7 @@ fn what_cannot_be_measured_is_an_error_in_three_parts() {
     let check = |threads: Vec<ThreadPlan>, expect: &str| {
         let error: Error = Run::start(&plan(threads)).expect_err("refused");
         assert!(error.what().contains(expect), "{error:#}");
-        assert!(error.mended_by().is_some(), "{error:#}");
+        assert!(error.fixed_by().is_some(), "{error:#}");
     };
     check(vec![], "no thread");
     let good = thread(0, Policy::Fifo(80), Duration::from_ms(1));

@@ -49,7 +49,7 @@ pub(crate) fn note(text: &[u8]) -> Result<Note, &'static str> {
         name,
         what: sentence()?,
         found: sentence()?,
-        mend: sentence()?,
+        fix: sentence()?,
     })
 }
 

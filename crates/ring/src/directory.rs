@@ -123,7 +123,7 @@ impl Directory {
                 status.st_uid,
                 status.st_mode & 0o7777
             ))
-            .mend("remove it, or choose another with RTSCOPE_DIR"));
+            .fix("remove it, or choose another with RTSCOPE_DIR"));
         }
         let path = path.to_owned();
         Ok(Directory {
@@ -196,7 +196,7 @@ impl Directory {
                 format!("programs that start are not recorded: {path} was removed"),
             )
             .found("no such directory any more")
-            .mend("nothing now; keep it while a recording runs")),
+            .fix("nothing now; keep it while a recording runs")),
             _ => Ok(()),
         }
     }
@@ -415,7 +415,7 @@ impl Directory {
             "these processes are being recorded already",
         )
         .found(format!("a recorder holds {}", self.path.display()))
-        .mend("end it first, or give both sides another directory with RTSCOPE_DIR")
+        .fix("end it first, or give both sides another directory with RTSCOPE_DIR")
     }
 
     /// Leaves a file that tells processes that start from now on which events are wanted. Returns

@@ -59,8 +59,8 @@ pub struct RingFile {
 fn named(name: &str, error: Error) -> Error {
     let named = Error::new(error.kind(), format!("{name}: {}", error.what()));
     let named = named.found(error.value_found().unwrap_or_default());
-    match error.mended_by() {
-        Some(mend) => named.mend(mend),
+    match error.fixed_by() {
+        Some(fix) => named.fix(fix),
         None => named,
     }
 }
@@ -408,7 +408,7 @@ impl RingFile {
 
     fn unreadable(&self, cause: std::io::Error) -> Error {
         self.broken("cannot read the rings", cause)
-            .mend("start its program again: somebody took the file away under it")
+            .fix("start its program again: somebody took the file away under it")
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {

@@ -108,7 +108,7 @@ impl Layout {
                 header.version,
                 rings::LAYOUT_VERSION
             ))
-            .mend("link the process with the librtscope-probe of this rtscope"));
+            .fix("link the process with the librtscope-probe of this rtscope"));
         }
         check_lengths(&header)?;
         check_areas(&header, file_bytes)?;

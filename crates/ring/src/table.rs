@@ -201,8 +201,8 @@ pub struct Note {
     pub what: String,
     /// What was found.
     pub found: String,
-    /// What mends it.
-    pub mend: String,
+    /// What fixes it.
+    pub fix: String,
 }
 
 /// All events that a process has described so far.

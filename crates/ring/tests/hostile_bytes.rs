@@ -162,7 +162,7 @@ fn a_note_is_read_whole_or_not_at_all_and_steers_no_terminal() {
         panic!("one note: {:?}", table.notes);
     };
     assert_eq!((&*note.provider, &*note.name), ("npt", "loop"));
-    assert_eq!((&*note.what, &*note.mend), ("no loops", "go"));
+    assert_eq!((&*note.what, &*note.fix), ("no loops", "go"));
     assert_eq!(note.found, "it ?[2J stands");
     assert_eq!((table.events.len(), table.problems.len()), (0, 1));
 }

@@ -36,7 +36,7 @@ impl Answer {
         let error = json!({
             "what": error.what(),
             "found": error.value_found(),
-            "mend": error.mended_by(),
+            "fix": error.fixed_by(),
         });
         let body = json!({ "error": error }).to_string();
         Answer {

@@ -210,7 +210,7 @@ fn changed() -> Answer {
         "the trace has changed since it was opened",
     )
     .found("files of other sizes or times, or none")
-    .mend("start rtscope view again");
+    .fix("start rtscope view again");
     Answer::refusal(409, &error)
 }
 
@@ -218,7 +218,7 @@ fn no_such(path: &str) -> Result<Answer> {
     let path: String = path.chars().take(80).collect();
     Err(Error::new(ErrorKind::NotFound, "no such path")
         .found(format!("'{path}'"))
-        .mend("docs/view.md has the API"))
+        .fix("docs/view.md has the API"))
 }
 
 /// The range that is asked for, in nanoseconds of the wall clock; the whole trace by default.

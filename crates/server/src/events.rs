@@ -133,7 +133,7 @@ impl View {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "the filter is too long")
                     .found(format!("{} bytes", filter.len()))
-                    .mend(format!("keep it below {FILTER_BYTES_MAX}")),
+                    .fix(format!("keep it below {FILTER_BYTES_MAX}")),
             );
         }
         let made = self.matches.get(filter, || self.find_matches(filter))?;

@@ -64,7 +64,7 @@ pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
             format!("cannot listen on port {port} of this machine"),
             error,
         )
-        .mend("give another one, or none: --port 0")
+        .fix("give another one, or none: --port 0")
     };
     let token = token()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -122,18 +122,18 @@ fn is_same(one: &str, other: &str) -> bool {
 
 async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
     let (head, _) = request.into_parts();
-    let refuse = |status, what: &str, found: &str, mend: &str| {
+    let refuse = |status, what: &str, found: &str, fix: &str| {
         let found: String = found.chars().take(80).collect();
         let error = Error::new(ErrorKind::InvalidInput, what);
         send(
-            Answer::refusal(status, &error.found(format!("'{found}'")).mend(mend)),
+            Answer::refusal(status, &error.found(format!("'{found}'")).fix(fix)),
             false,
         )
     };
     let host = text(&head.headers, header::HOST.as_str());
     if !door.hosts.iter().any(|known| known == host) {
-        let mend = "open the URL that rtscope view printed";
-        return refuse(403, "only this machine is served", host, mend);
+        let fix = "open the URL that rtscope view printed";
+        return refuse(403, "only this machine is served", host, fix);
     }
     if head.method != Method::GET && head.method != Method::HEAD {
         let found = head.method.as_str().to_owned();
@@ -150,8 +150,8 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
         .strip_prefix("Bearer ")
         .unwrap_or(words.text("token"));
     if !is_same(token, &door.token) {
-        let mend = "open the URL that rtscope view printed, with its token";
-        return refuse(401, "the token is missing or wrong", "a token", mend);
+        let fix = "open the URL that rtscope view printed, with its token";
+        return refuse(401, "the token is missing or wrong", "a token", fix);
     }
     let Ok(_place) = door.places.acquire().await else {
         return refuse(

@@ -32,7 +32,7 @@ impl View {
         let index = self.index();
         let Some(facts) = index.tasks.get(task) else {
             let error = Error::new(ErrorKind::NotFound, "no such task");
-            return Err(error.found(task.to_string()).mend("look at /api/v1/tracks"));
+            return Err(error.found(task.to_string()).fix("look at /api/v1/tracks"));
         };
         let offset_ns = self.trace.info().wall_offset.as_ns();
         let wall_ns = index.begin_ns.saturating_add(end_ns);
@@ -65,8 +65,8 @@ impl View {
 pub(crate) fn task_filter(tasks: &str) -> Result<TaskFilter> {
     if tasks.len() > TASKS_BYTES_MAX {
         let error = Error::new(ErrorKind::InvalidInput, "too long to name tasks");
-        let mend = format!("keep it below {TASKS_BYTES_MAX}");
-        return Err(error.found(format!("{} bytes", tasks.len())).mend(mend));
+        let fix = format!("keep it below {TASKS_BYTES_MAX}");
+        return Err(error.found(format!("{} bytes", tasks.len())).fix(fix));
     }
     let named: Vec<&str> = tasks.split(',').filter(|task| !task.is_empty()).collect();
     TaskFilter::parse(&named)

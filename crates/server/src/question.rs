@@ -49,7 +49,7 @@ fn refuse(key: &str, found: &str) -> Error {
         format!("'{key}' is no number that fits"),
     )
     .found(format!("'{found}'"))
-    .mend("give an integer; docs/view.md has the API")
+    .fix("give an integer; docs/view.md has the API")
 }
 
 /// Percent-encoding undone; bytes that are not UTF-8 are replaced.

@@ -31,7 +31,7 @@ impl View {
             let error = Error::new(ErrorKind::NotFound, "no such report");
             return Err(error
                 .found(format!("'{name}'"))
-                .mend("look at /api/v1/reports"));
+                .fix("look at /api/v1/reports"));
         };
         let index = self.index();
         let options = ReportOptions {

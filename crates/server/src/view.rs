@@ -157,11 +157,11 @@ impl View {
         })
     }
 
-    fn publish(&self, index: Index, share: f64, mend: impl FnOnce(&mut Progress)) {
+    fn publish(&self, index: Index, share: f64, fix: impl FnOnce(&mut Progress)) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.0 = Arc::new(index);
         known.1.share = share;
-        mend(&mut known.1);
+        fix(&mut known.1);
     }
 
     /// What is known so far.

@@ -221,7 +221,7 @@ fn describe(binary: &Binary) -> Result<Described> {
         return Err(
             Error::new(ErrorKind::NotFound, "no file to name functions by")
                 .found(format!("{} is not there", path.display()))
-                .mend("read the trace where the program is, or install its debugging symbols"),
+                .fix("read the trace where the program is, or install its debugging symbols"),
         );
     }
     if !is_same && debug.is_none() {
@@ -235,7 +235,7 @@ fn describe(binary: &Binary) -> Result<Described> {
             own.map_or("none".to_owned(), |id| hexadecimal(&id)),
             hexadecimal(&binary.build_id)
         ))
-        .mend("keep the build that was traced, or install its debugging symbols"));
+        .fix("keep the build that was traced, or install its debugging symbols"));
     }
     let file = debug.unwrap_or_else(|| path.to_owned());
     let mut symbols = Elf::new(&file);

@@ -93,7 +93,7 @@ impl Track {
         }
     }
 
-    /// The state of the last stretch that begins at `begin_ns`, to mend it.
+    /// The state of the last stretch that begins at `begin_ns`, to fix it.
     pub(crate) fn last_from(&mut self, begin_ns: i64) -> Option<&mut State> {
         match self.begins_ns.last() {
             Some(last_ns) if *last_ns == begin_ns => self.states.last_mut(),

@@ -112,7 +112,7 @@ fn source(
 ) -> Result<Source> {
     if places.is_empty() && recordings.is_empty() {
         return Err(Error::new(ErrorKind::InvalidInput, "no trace was given")
-            .mend("give the directory that 'rtscope record -o' or a snapshot wrote"));
+            .fix("give the directory that 'rtscope record -o' or a snapshot wrote"));
     }
     if places.is_empty() {
         return Ok(Source::Ftrace(FtraceTrace::new(recordings, None)));
@@ -140,7 +140,7 @@ enum Found {
 fn traces(path: &Path, prefix: String) -> Result<Vec<Found>> {
     let status = fs::metadata(path).map_err(|cause| {
         Error::io(format!("cannot open the trace {}", path.display()), cause)
-            .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
+            .fix("give the directory that 'rtscope record -o' or a snapshot wrote")
     })?;
     if !status.is_dir() {
         if let Some(opened) = Recorded::open_file(path)? {
@@ -174,7 +174,7 @@ fn no_trace(path: &Path, found: String) -> Error {
         format!("{} is no trace", path.display()),
     )
     .found(found)
-    .mend("give the directory that 'rtscope record -o' or a snapshot wrote")
+    .fix("give the directory that 'rtscope record -o' or a snapshot wrote")
 }
 
 /// A search for traces. Links are followed, each directory is entered once: they may lead around in

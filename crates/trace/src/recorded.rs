@@ -128,7 +128,7 @@ fn perf_data(path: &Path) -> Error {
     let path = path.display();
     Error::new(ErrorKind::Unsupported, format!("{path} is not read"))
         .found("a recording of perf")
-        .mend(format!(
+        .fix(format!(
             "perf data convert --to-ctf NEW -i {path}, then open NEW"
         ))
 }

@@ -382,7 +382,7 @@ fn what_is_no_trace_is_refused_in_three_parts() {
             error.value_found().is_some_and(|text| text.contains(found)),
             "{error:#}"
         );
-        assert!(error.mended_by().is_some(), "{error:#}");
+        assert!(error.fixed_by().is_some(), "{error:#}");
     };
     for name in ["empty", "other/below", "cut", "metadata_of_none"] {
         fs::create_dir_all(root.path().join(name)).unwrap();

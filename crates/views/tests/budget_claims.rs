@@ -66,7 +66,7 @@ fn a_budget_for_a_share_allows_that_share_and_wants_enough_samples() {
         "wake-up of work within 50us p90",
         few,
     );
-    // Six more could not mend it: ten allow one.
+    // Six more could not fix it: ten allow one.
     check(
         wake_ups(&[500, 5, 500, 5]),
         "wake-up of work within 50us p90",

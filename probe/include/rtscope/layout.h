@@ -242,7 +242,7 @@ struct rtscope_record {
  * later mean the last enumeration of a name.
  *
  * Of a note, whose id is 0: why an event is missing where it may be looked for. The event's
- * provider and name, then what is missing, what was found, and what mends it (each ended by a
+ * provider and name, then what is missing, what was found, and what fixes it (each ended by a
  * zero).
  */
 struct rtscope_entry {

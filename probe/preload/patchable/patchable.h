@@ -33,13 +33,13 @@ struct patch_site {
 /* A call with a distance of 32 bits. */
 #define PATCH_CALL_BYTES 5u
 
-/* Why nothing of an object is recorded: what was found, and what mends it. */
+/* Why nothing of an object is recorded: what was found, and what fixes it. */
 struct patch_refusal {
     const char *found;
-    const char *mend;
+    const char *fix;
 };
 PATCH_HIDDEN extern const struct patch_refusal patch_no_memory;
-/* Where nothing of its own mends it. */
+/* Where nothing of its own fixes it. */
 #define PATCH_INSTRUMENT                                                                          \
     "compile it with -finstrument-functions and preload librtscope-functions.so"
 

@@ -33,9 +33,9 @@ static void note(const struct patch_object *object)
 {
     static const char event[] = "rtscope_patchable\0func_entry";
     static const char what[] = "no function entries of ";
-    const char *const found = object->refusal->found, *const mend = object->refusal->mend;
+    const char *const found = object->refusal->found, *const fix = object->refusal->fix;
     const size_t bytes = sizeof event + sizeof what + strlen(object->path) + strlen(found) + 1 +
-                         strlen(mend) + 1;
+                         strlen(fix) + 1;
     /* The library's from then on. */
     struct rtscope_late *const entry = calloc(1, sizeof *entry);
     char *const text = malloc(bytes);
@@ -47,7 +47,7 @@ static void note(const struct patch_object *object)
     memcpy(text, event, sizeof event);
     char *at = stpcpy(stpcpy(text + sizeof event, what), object->path) + 1;
     at = stpcpy(at, found) + 1;
-    at = stpcpy(at, mend) + 1;
+    at = stpcpy(at, fix) + 1;
     entry->text = text;
     entry->text_bytes = (uint32_t)(at - text);
     entry->kind = RTSCOPE_ENTRY_NOTE;

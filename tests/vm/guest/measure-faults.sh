@@ -12,7 +12,7 @@ refused() {
     check "$name: refused" test $? = 1
     check "$name: what" grep -q "^error:.*$part" "/out/$name.err"
     check "$name: found" grep -q "^ *found: ." "/out/$name.err"
-    check "$name: mend" grep -q "^ *mend: ." "/out/$name.err"
+    check "$name: fix" grep -q "^ *fix: ." "/out/$name.err"
 }
 
 # measuring NAME WORDS...: a measurement that has gone on for two seconds, and writes an object.

@@ -26,7 +26,7 @@ const BANNED: &[Banned] = &[
     Banned {
         word: concat!("FIX", "ME"),
         except: &[],
-        instead: "mend it, or open an issue",
+        instead: "fix it, or open an issue",
     },
     Banned {
         word: concat!("dbg", "!("),

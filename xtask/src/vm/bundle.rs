@@ -119,7 +119,7 @@ impl Bundle {
         let place = self.places.iter().find(|place| !Path::new(place).is_file());
         program.or(tree).or(place).map(|missing| {
             let package = self.from;
-            format!("no {missing} here; mend: apt-get install {package}")
+            format!("no {missing} here; fix: apt-get install {package}")
         })
     }
 

@@ -15,7 +15,7 @@ pub fn newest(pattern: &str) -> Result<String> {
         .max_by_key(|name| version_key(name))
         .map(str::to_owned)
         .with_context(|| {
-            format!("no package matches {pattern}\n  mend: apt-get update, or tests/vm/kernels.tsv")
+            format!("no package matches {pattern}\n  fix: apt-get update, or tests/vm/kernels.tsv")
         })
 }
 

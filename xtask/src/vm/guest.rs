@@ -145,7 +145,7 @@ fn supervise(
     let begin = Instant::now();
     let mut child = command
         .spawn()
-        .context("cannot start the emulator\n  mend: apt-get install qemu-system-x86")?;
+        .context("cannot start the emulator\n  fix: apt-get install qemu-system-x86")?;
     let pieces = read_in_background(&mut child)?;
     let mut console = Console::default();
     let id = child.id();

@@ -24,7 +24,7 @@ fn lack_among(programs: &[(&str, &str)], has: impl Fn(&str) -> bool) -> Option<S
     let (programs, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
     (!programs.is_empty()).then(|| {
         format!(
-            "no {} in PATH; mend: apt-get install {}",
+            "no {} in PATH; fix: apt-get install {}",
             programs.join(", "),
             packages.join(" ")
         )
@@ -41,11 +41,11 @@ mod tests {
         assert_eq!(lack_among(programs, |_| true), None);
         assert_eq!(
             lack_among(programs, |program| program == "xz").as_deref(),
-            Some("no qemu in PATH; mend: apt-get install qemu-system")
+            Some("no qemu in PATH; fix: apt-get install qemu-system")
         );
         assert_eq!(
             lack_among(programs, |_| false).as_deref(),
-            Some("no qemu, xz in PATH; mend: apt-get install qemu-system xz-utils")
+            Some("no qemu, xz in PATH; fix: apt-get install qemu-system xz-utils")
         );
     }
 }

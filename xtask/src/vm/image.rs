@@ -35,10 +35,10 @@ impl Image {
             image.archive.folder(folder)?;
         }
         image.archive.link("var/run", "../run")?;
-        let busybox = in_path("busybox").context("mend: apt-get install busybox-static")?;
+        let busybox = in_path("busybox").context("fix: apt-get install busybox-static")?;
         ensure!(
             libraries(&mut Command::new("ldd"), &busybox)?.is_empty(),
-            "{} needs libraries\n  mend: apt-get install busybox-static",
+            "{} needs libraries\n  fix: apt-get install busybox-static",
             busybox.display()
         );
         image.archive.copy("bin/busybox", &busybox)?;

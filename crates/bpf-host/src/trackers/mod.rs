@@ -157,7 +157,7 @@ impl Tracker {
                 let names: Vec<_> = TRACKERS.iter().map(|tracker| tracker.name).collect();
                 Error::new(ErrorKind::NotFound, "no such tracker")
                     .found(format!("'{name}'"))
-                    .mend(format!("choose from: {}", names.join(", ")))
+                    .fix(format!("choose from: {}", names.join(", ")))
             })
     }
 
@@ -173,12 +173,12 @@ impl Tracker {
         let names: Vec<_> = missing.iter().map(|hook| hook.tracepoint).collect();
         let what = format!("this kernel has no hook for the tracker {}", self.name);
         let found = format!("no tracepoint {}", names.join(", "));
-        let mend = format!(
+        let fix = format!(
             "boot a kernel with {}; until then {}",
             first.setting, self.below
         );
         let error = Error::new(ErrorKind::Unsupported, what);
-        Some(error.found(found).mend(mend))
+        Some(error.found(found).fix(fix))
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
             assert!(!tracker.hooks.is_empty(), "{}", tracker.name);
         }
         let refused = Tracker::find("jitter").expect_err("no such tracker");
-        assert!(refused.mended_by().expect("a remedy").contains("wakeup"));
+        assert!(refused.fixed_by().expect("a remedy").contains("wakeup"));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
             let found = refusal.as_ref().and_then(|error| error.value_found());
             assert_eq!(found, expect, "{name}");
             assert_eq!(
-                refusal.and_then(|error| error.mended_by().map(|mend| mend.contains("CONFIG_"))),
+                refusal.and_then(|error| error.fixed_by().map(|fix| fix.contains("CONFIG_"))),
                 expect.map(|_| true),
             );
         };

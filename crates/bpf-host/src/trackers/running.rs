@@ -80,9 +80,9 @@ impl TrackerWatch {
         if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
             return Err(no_time_out(tracker));
         }
-        if let Some((kind, found, mend)) = Features::probe_basics().explanation() {
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
             let what = format!("cannot run the tracker {}", tracker.name);
-            return Err(Error::new(kind, what).found(found).mend(mend));
+            return Err(Error::new(kind, what).found(found).fix(fix));
         }
         let btf = vmlinux();
         let present = |name: &str| btf.as_ref().is_some_and(|btf| has_tracepoint(btf, name));
@@ -223,7 +223,7 @@ fn no_time_out(tracker: &Tracker) -> Error {
     let what = format!("the tracker {} has no time-out", tracker.name);
     Error::new(ErrorKind::InvalidInput, what)
         .found("its CPU does nothing else until the interval ends")
-        .mend("leave --timeout away; --over reports it when it ends")
+        .fix("leave --timeout away; --over reports it when it ends")
 }
 
 fn own_config(config: &TrackerConfig) -> Result<RawConfig> {
@@ -232,7 +232,7 @@ fn own_config(config: &TrackerConfig) -> Result<RawConfig> {
         let what = format!("a tracker takes at most {ONLY_MAX} keys");
         return Err(Error::new(ErrorKind::InvalidInput, what)
             .found(config.only.len().to_string())
-            .mend("name fewer with --only, or leave it away"));
+            .fix("name fewer with --only, or leave it away"));
     }
     raw.only[..config.only.len()].copy_from_slice(&config.only);
     raw.only_length = config.only.len() as u32;

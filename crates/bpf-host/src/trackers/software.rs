@@ -75,6 +75,6 @@ fn open(event: u64, cpu: usize) -> Result<Option<OwnedFd>> {
         Some(libc::ENODEV) => Ok(None),
         _ => Err(Error::io("cannot open a software event", cause)
             .found(format!("event {event} on CPU {cpu}"))
-            .mend("sysctl kernel.perf_event_paranoid=2, or run it as root")),
+            .fix("sysctl kernel.perf_event_paranoid=2, or run it as root")),
     }
 }

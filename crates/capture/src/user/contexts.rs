@@ -99,7 +99,7 @@ impl Context {
         Err(
             Error::new(ErrorKind::InvalidInput, "not a context of applications")
                 .found(format!("'{word}'"))
-                .mend(format!("one of {}", known.join(", "))),
+                .fix(format!("one of {}", known.join(", "))),
         )
     }
 
@@ -162,7 +162,7 @@ fn no_pthread_id() -> Error {
     let what = "only the thread itself knows its pthread_id";
     Error::new(ErrorKind::Unsupported, what)
         .found("'pthread_id'")
-        .mend("take vtid, which every event has: it names the thread as gettid does")
+        .fix("take vtid, which every event has: it names the thread as gettid does")
 }
 
 /// Performance counters would be read by the traced thread itself.
@@ -170,13 +170,13 @@ fn no_counters(word: &str) -> Error {
     let machine = "this machine lets no program read performance counters";
     match counter() {
         Err(cause) => Error::io(format!("cannot record {word}: {machine}"), cause)
-            .mend("record on a machine where 'perf stat -e cycles true' counts"),
+            .fix("record on a machine where 'perf stat -e cycles true' counts"),
         Ok(()) => Error::new(
             ErrorKind::Unsupported,
             "performance counters are no context of applications yet",
         )
         .found(format!("'{word}'"))
-        .mend("leave it out, and count beside the recording with perf stat"),
+        .fix("leave it out, and count beside the recording with perf stat"),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn look(
         };
         return Err(Error::new(ErrorKind::NotFound, "no rings that hold events")
             .found(found)
-            .mend("rtscope record --flight --user 'GLOB' fills rings that keep the newest"));
+            .fix("rtscope record --flight --user 'GLOB' fills rings that keep the newest"));
     }
     let path = staged.commit()?;
     let mut removed = 0;

@@ -239,7 +239,7 @@ impl Place {
             let found = format!("{rings} rings, {most} CPUs are possible here");
             return Err(Error::new(ErrorKind::Unsupported, what)
                 .found(found)
-                .mend("rtscope recover reads the rings of another machine"));
+                .fix("rtscope recover reads the rings of another machine"));
         }
         let directory = Rc::clone(&self.directory);
         let process = Process::attach(directory, file, &shared.common(), &self.forgotten)?;

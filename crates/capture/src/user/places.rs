@@ -190,7 +190,7 @@ fn move_away(path: &Path, user: u32) -> Option<Error> {
                     "it was made by user {owner}, and is now {}",
                     aside.display()
                 ))
-                .mend("ask that user; remove it"),
+                .fix("ask that user; remove it"),
             Err(errno) => error.found(format!("it was made by user {owner}; {errno}")),
         },
     )

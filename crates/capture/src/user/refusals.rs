@@ -86,7 +86,7 @@ impl Refusals {
 fn explained(process: &WithoutRings, directory: &Directory) -> Error {
     let errno = Errno::from_raw_os_error(process.errno);
     let folder = directory.path().display();
-    let mend = match errno {
+    let fix = match errno {
         Errno::NOSPC | Errno::DQUOT => {
             format!("make room there (df {folder}), or set RTSCOPE_RING_SIZE=64K; start it again")
         }
@@ -99,7 +99,7 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
     let who = format!("{} ({}) has no rings", process.name, process.pid);
     Error::new(ErrorKind::Unsupported, who)
         .found(format!("{errno} in {folder}"))
-        .mend(mend)
+        .fix(fix)
 }
 
 /// What a process says of an event that it cannot have, for people, where they want the event.
@@ -109,7 +109,7 @@ pub(super) fn noted(note: &Note, wishes: &[Wish]) -> Option<String> {
     let is_wanted = wanted::verdict(wishes, &event) != Verdict::Unwanted;
     is_wanted.then(|| {
         let error = Error::new(ErrorKind::Unsupported, &note.what);
-        format!("{:#}", error.found(&note.found).mend(&note.mend))
+        format!("{:#}", error.found(&note.found).fix(&note.fix))
     })
 }
 
@@ -124,7 +124,7 @@ mod tests {
             name: "loop".to_owned(),
             what: "no loops of robot".to_owned(),
             found: "it stands".to_owned(),
-            mend: "let it go".to_owned(),
+            fix: "let it go".to_owned(),
         };
         let check = |wish: &str, is_told: bool| {
             let wishes = wanted::parse(wish).expect("a wish");

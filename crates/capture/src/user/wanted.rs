@@ -70,7 +70,7 @@ fn wish(text: &str) -> Result<Wish> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "not a pattern of events")
                 .found(format!("'{text}'"))
-                .mend("as in --user 'npt:*': letters, digits, '_', ':', '*' and '?'"),
+                .fix("as in --user 'npt:*': letters, digits, '_', ':', '*' and '?'"),
         );
     }
     let mut parts = text.splitn(3, ':');
@@ -95,7 +95,7 @@ fn level(text: &str) -> Result<u8> {
         .ok_or_else(|| {
             Error::new(ErrorKind::InvalidInput, "not a log level")
                 .found(format!("'{text}'"))
-                .mend("one of emerg, alert, crit, err, warning, notice, info, debug, or 0 to 14")
+                .fix("one of emerg, alert, crit, err, warning, notice, info, debug, or 0 to 14")
         })
 }
 

@@ -33,7 +33,7 @@ impl Folder {
     /// Makes it when it is not there, and checks that it can be written.
     pub(super) fn prepare(path: &Path) -> Result<Folder> {
         let refuse = |error: Error| {
-            error.mend(format!(
+            error.fix(format!(
                 "give --output a folder that can be written, not {}",
                 path.display()
             ))
@@ -161,7 +161,7 @@ pub(super) fn free_path(output: &Path, first: u64) -> Result<(u64, PathBuf)> {
         .ok_or_else(|| {
             Error::new(ErrorKind::AlreadyExists, "the folder of snapshots is full")
                 .found(output.display().to_string())
-                .mend("give --output another folder")
+                .fix("give --output another folder")
         })
 }
 

@@ -65,7 +65,7 @@ fn operation(number: u64) -> String {
 /// [`ErrorKind::NotFound`] when there is no such thing, [`ErrorKind::InvalidInput`] for a tracker
 /// whose keys have no names of their own.
 pub fn keys_named(tracker: &Tracker, word: &str, symbols: &Symbols) -> Result<Vec<u64>> {
-    let (keys, what, mend) = match tracker.key {
+    let (keys, what, fix) = match tracker.key {
         KeyKind::Call => (
             call_number(word).into_iter().collect(),
             "no such system call",
@@ -94,12 +94,12 @@ pub fn keys_named(tracker: &Tracker, word: &str, symbols: &Symbols) -> Result<Ve
         KeyKind::Task | KeyKind::Address => {
             let what = format!("the tracker {} has no --only", tracker.name);
             let error = Error::new(ErrorKind::InvalidInput, what).found(format!("'{word}'"));
-            return Err(error.mend("choose tasks with --task"));
+            return Err(error.fix("choose tasks with --task"));
         }
     };
     if keys.is_empty() {
         let error = Error::new(ErrorKind::NotFound, what).found(format!("'{word}'"));
-        return Err(error.mend(mend));
+        return Err(error.fix(fix));
     }
     Ok(keys)
 }
@@ -207,7 +207,7 @@ mod tests {
             ("futex", "0x10"),
         ] {
             let error = keys_named(tracker(name), word, &symbols).expect_err(word);
-            assert!(error.mended_by().is_some(), "{name} {word}");
+            assert!(error.fixed_by().is_some(), "{name} {word}");
             assert!(error.value_found().is_some(), "{name} {word}");
         }
     }

@@ -177,7 +177,7 @@ impl Jackd {
         Err(
             Error::new(ErrorKind::Io, "jackd did not start in real-time mode")
                 .found(format!("its last words: {said}"))
-                .mend("sudo rtscope demo hog shows the same without jackd"),
+                .fix("sudo rtscope demo hog shows the same without jackd"),
         )
     }
 

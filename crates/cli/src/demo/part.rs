@@ -93,7 +93,7 @@ fn get_into_place(typed: &DemoPart) -> Result<()> {
         let what = "a hog longer than 900 ms would hit the real-time limit of the kernel";
         let found = format!("{} ms", typed.length_us / 1000);
         let error = Error::new(ErrorKind::InvalidInput, what).found(found);
-        return Err(error.mend("give it 900 ms or less"));
+        return Err(error.fix("give it 900 ms or less"));
     }
     task::call_yourself(&typed.name)?;
     task::stay_on(Cpu(typed.cpu))?;

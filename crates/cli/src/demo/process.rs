@@ -126,7 +126,7 @@ impl Part {
             Ok(length) if length > 0 => Ok(line),
             Ok(_) => Err(
                 Error::new(ErrorKind::Io, format!("{} ended too early", self.name))
-                    .mend("rtscope doctor shows what is missing"),
+                    .fix("rtscope doctor shows what is missing"),
             ),
             Err(error) => Err(Error::io(format!("cannot hear {}", self.name), error)),
         }

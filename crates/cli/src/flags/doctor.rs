@@ -24,6 +24,6 @@ pub struct Doctor {
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo rtscope doctor             what works here, and what would mend the rest
+  sudo rtscope doctor             what works here, and what would fix the rest
   sudo rtscope doctor --cost      and what it costs
   sudo rtscope doctor --clean     tidy up after runs that were killed";

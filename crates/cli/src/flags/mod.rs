@@ -89,7 +89,7 @@ pub struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// What works on this machine, and what mends the rest
+    /// What works on this machine, and what fixes the rest
     ///
     /// What this kernel, these privileges and this machine allow, verb by verb.
     Doctor(Doctor),
@@ -139,7 +139,7 @@ pub enum Command {
 
 const CONTRACT: &str = "\
 Examples:
-  sudo rtscope doctor                 what works here, and what would mend the rest
+  sudo rtscope doctor                 what works here, and what would fix the rest
   sudo rtscope doctor --json          the same for programs
   sudo rtscope doctor --clean         remove what killed runs left behind
   sudo rtscope demo                   a late task of our own making, and the answer

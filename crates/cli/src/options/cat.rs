@@ -96,7 +96,7 @@ fn parse_offset(word: &str, count: usize) -> Result<(Option<usize>, Duration)> {
     let refuse = || {
         Error::new(ErrorKind::InvalidInput, "--clock-offset is no time")
             .found(format!("'{word}', traces: {count}"))
-            .mend("give seconds (-1.5), or the place of a trace and seconds (2:-1.5)")
+            .fix("give seconds (-1.5), or the place of a trace and seconds (2:-1.5)")
     };
     let (place, seconds) = match word.split_once(':') {
         None => (None, word),

@@ -40,7 +40,7 @@ impl ConvertOptions {
                 "the format is a directory, and stdout is none",
             )
             .found("-o -")
-            .mend(format!("name a directory with -o, or choose {files}")));
+            .fix(format!("name a directory with -o, or choose {files}")));
         }
         Ok(ConvertOptions {
             traces: typed.trace.clone(),

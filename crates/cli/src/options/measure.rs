@@ -143,7 +143,7 @@ impl CyclicOptions {
                 "every single sample as text (-v) is not what we print",
             )
             .found("-v")
-            .mend("use -h for a histogram, or rtscope record to keep every wake-up"));
+            .fix("use -h for a histogram, or rtscope record to keep every wake-up"));
         }
         let us = Duration::from_us;
         let histogram = typed.histofall.or(typed.histogram);
@@ -232,7 +232,7 @@ fn cyclictest_threads(
     let interval = Duration::from_us(typed.interval);
     if typed.interval <= 0 {
         let error = Error::new(ErrorKind::InvalidInput, "-i is no interval");
-        return Err(error.found(typed.interval.to_string()).mend("-i 1000"));
+        return Err(error.found(typed.interval.to_string()).fix("-i 1000"));
     }
     let thread = |number: usize| {
         let below = if typed.priospread { number as u32 } else { 0 };
@@ -258,7 +258,7 @@ fn cyclictest_cpus(list: &str, online: &[Cpu], allowed: &[Cpu]) -> Result<Vec<Cp
     let kept: Vec<Cpu> = kept.copied().collect();
     if kept.is_empty() {
         let error = Error::new(ErrorKind::InvalidInput, "-a leaves no CPU");
-        return Err(error.found(format!("'!{list}'")).mend("-a all"));
+        return Err(error.found(format!("'!{list}'")).fix("-a all"));
     }
     Ok(kept)
 }
@@ -303,7 +303,7 @@ fn buckets(bucket: Duration, range: Duration) -> Result<usize> {
         let error = Error::new(ErrorKind::InvalidInput, "one bucket is no histogram");
         return Err(error
             .found(format!("--bucket {bucket}, --range {range}"))
-            .mend("choose a narrower --bucket or a longer --range"));
+            .fix("choose a narrower --bucket or a longer --range"));
     }
     let buckets = (range.as_ns() + bucket.as_ns() - 1) / bucket.as_ns();
     if buckets > BUCKETS_MAX {
@@ -313,7 +313,7 @@ fn buckets(bucket: Duration, range: Duration) -> Result<usize> {
         );
         return Err(error
             .found(format!("{buckets} of {bucket} up to {range}"))
-            .mend("choose a wider --bucket or a shorter --range"));
+            .fix("choose a wider --bucket or a shorter --range"));
     }
     Ok(buckets as usize)
 }

@@ -55,7 +55,7 @@ impl PreemptOptions {
             let what = format!("no {needed} priorities end at {prio}");
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("--prio {prio} --threads {}", typed.threads))
-                .mend(format!("choose --prio {needed} or more")));
+                .fix(format!("choose --prio {needed} or more")));
         }
         let interval = positive_duration("--interval", &typed.interval)?;
         Clock::Monotonic.check_interval(interval)?;

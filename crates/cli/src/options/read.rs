@@ -29,7 +29,7 @@ impl TimeWord {
         let refuse = || {
             Error::new(ErrorKind::InvalidInput, "not a time of a trace")
                 .found(format!("'{text}'"))
-                .mend("give seconds of the trace's clock (530.25), or time after its start (+1.5s)")
+                .fix("give seconds of the trace's clock (530.25), or time after its start (+1.5s)")
         };
         if let Some(wall) = WallWord::parse(text) {
             return Ok(TimeWord::Wall(wall));
@@ -99,7 +99,7 @@ impl DiagnoseOptions {
             let error = Error::new(ErrorKind::InvalidInput, "--worst of zero says nothing");
             return Err(error
                 .found("'0'")
-                .mend("give --worst a number above zero, as in 5"));
+                .fix("give --worst a number above zero, as in 5"));
         }
         let over = |text: &String| positive_duration("--over", text);
         Ok(DiagnoseOptions {

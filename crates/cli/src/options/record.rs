@@ -81,7 +81,7 @@ fn filter(text: &str) -> Result<(String, String)> {
         None => Err(
             Error::new(ErrorKind::InvalidInput, "--filter is not 'EVENT: EXPR'")
                 .found(format!("'{text}'"))
-                .mend("as in --filter 'sched_switch: next_prio < 100'"),
+                .fix("as in --filter 'sched_switch: next_prio < 100'"),
         ),
     }
 }

@@ -110,18 +110,18 @@ impl ReportVerb {
         }
         if typed.traces.is_empty() {
             return Err(refuse("no trace was given", &typed.name)
-                .mend(format!("rtscope report {} TRACE", typed.name)));
+                .fix(format!("rtscope report {} TRACE", typed.name)));
         }
         check_subject(typed, &reports)?;
         if typed.refresh.is_some() && !typed.periods.period.is_empty() {
             return Err(
                 refuse("--refresh and --period exclude each other", &typed.name)
-                    .mend("take one of them"),
+                    .fix("take one of them"),
             );
         }
         if typed.lami && reports.len() > 1 {
             return Err(refuse("LAMI has one report at a time", &typed.name)
-                .mend("ask for them one after the other, or take --json"));
+                .fix("ask for them one after the other, or take --json"));
         }
         Ok(ReportVerb::Run(Box::new(ReportRequest {
             traces: typed.traces.clone(),
@@ -165,7 +165,7 @@ fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> R
     let no_name = wanted.task.is_empty() && wanted.procname.is_none();
     let no_task = no_name && wanted.tid.is_none();
     for (name, report) in reports {
-        let (what, mend) = match report.kind.subject {
+        let (what, fix) = match report.kind.subject {
             Subject::Periods if no_period => (
                 "no period was defined",
                 "give --period, as in --period 'irq : $evt.$name == \"irq_handler_entry\" : \
@@ -181,7 +181,7 @@ fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> R
             ),
             _ => continue,
         };
-        return Err(refuse(what, name).mend(mend));
+        return Err(refuse(what, name).fix(fix));
     }
     Ok(())
 }
@@ -190,7 +190,7 @@ fn check_subject(typed: &flags::Report, reports: &[(&'static str, Report)]) -> R
 fn rt_rule(text: &str) -> Result<RtRule> {
     let wrong = || {
         refuse("--rt is no rule", text)
-            .mend("give TASK:PERIOD:NEEDED with units, as in --rt npt:1ms:200us")
+            .fix("give TASK:PERIOD:NEEDED with units, as in --rt npt:1ms:200us")
     };
     let mut parts = text.rsplitn(3, ':');
     let mut duration = || {
@@ -221,7 +221,7 @@ fn named(name: &str, tables: &flags::ReportTables) -> Result<(&'static str, Repo
         let error = Error::new(ErrorKind::NotFound, "there is no such report");
         return Err(error
             .found(format!("'{name}'"))
-            .mend(format!("choose from: {}", names.join(", "))));
+            .fix(format!("choose from: {}", names.join(", "))));
     };
     let asked = Views {
         log: tables.log,
@@ -242,7 +242,7 @@ fn window(typed: &flags::Report) -> Result<WindowOptions> {
         let inside = inside.and_then(|range| range.strip_suffix(']'));
         let Some((begin, end)) = inside.and_then(|range| range.split_once(',')) else {
             return Err(refuse("not a range of time", range)
-                .mend("give --timerange as in [09:07:19,09:07:20.5]"));
+                .fix("give --timerange as in [09:07:19,09:07:20.5]"));
         };
         window.begin = Some(TimeWord::parse(begin.trim())?);
         window.end = Some(TimeWord::parse(end.trim())?);
@@ -257,7 +257,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
             "--freq-resolution is out of range",
             &tables.freq_resolution.to_string(),
         )
-        .mend(format!("give --freq-resolution 1 to {BINS_MAX}")));
+        .fix(format!("give --freq-resolution 1 to {BINS_MAX}")));
     }
     check_bounds(typed)?;
     let words = |list: &Option<String>| -> Vec<String> {
@@ -339,7 +339,7 @@ fn check_bounds(typed: &flags::Report) -> Result<()> {
             let what = format!("nothing lies between --{flag} and --{upper}");
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("--{flag} is greater"))
-                .mend(format!("let --{flag} be at most --{upper}")));
+                .fix(format!("let --{flag} be at most --{upper}")));
         }
     }
     Ok(())
@@ -361,7 +361,7 @@ fn groups(list: &Option<String>) -> Result<Vec<(String, String)>> {
     let pair = |name: &str| match name.split_once('.') {
         Some((period, capture)) => Ok((last(period), capture.to_owned())),
         None => Err(refuse("--group-by names no capture", name)
-            .mend("give PERIOD.CAPTURE, as in --group-by switch.comm")),
+            .fix("give PERIOD.CAPTURE, as in --group-by switch.comm")),
     };
     names.map(pair).collect()
 }
@@ -398,7 +398,7 @@ const BINS_MAX: usize = 100_000;
 fn numbers<T: std::str::FromStr>(flag: &str, list: &Option<String>) -> Result<Vec<T>> {
     let one = |text: &str| {
         text.trim().parse().map_err(|_| {
-            refuse(format!("{flag} is not a list of numbers"), text).mend(format!(
+            refuse(format!("{flag} is not a list of numbers"), text).fix(format!(
                 "give {flag} numbers with commas between, as in 7,24"
             ))
         })
@@ -421,7 +421,7 @@ fn duration(flag: &str, text: &Option<String>, unit: &str) -> Result<Option<i64>
     };
     let duration = Duration::parse(&with_unit).map_err(|_| {
         refuse(format!("{flag} is not a duration"), text)
-            .mend(format!("give {flag} a duration, as in 25ms"))
+            .fix(format!("give {flag} a duration, as in 25ms"))
     })?;
     Ok(Some(duration.as_ns()))
 }

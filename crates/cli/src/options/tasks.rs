@@ -36,7 +36,7 @@ fn positive_tid(tid: i32) -> Result<Tid> {
     let error = Error::new(ErrorKind::InvalidInput, "--tid is not a thread id");
     Err(error
         .found(format!("'{tid}'"))
-        .mend("ps -eLo tid,rtprio,comm lists them"))
+        .fix("ps -eLo tid,rtprio,comm lists them"))
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
             for (verb, patterns) in through_every_verb(text) {
                 let error = patterns.expect_err(&format!("{verb} {text}"));
                 assert_eq!(error.kind(), ErrorKind::InvalidInput, "{verb} {text}");
-                assert!(error.mended_by().is_some(), "{verb} {text}");
+                assert!(error.fixed_by().is_some(), "{verb} {text}");
             }
         }
     }

@@ -70,9 +70,9 @@ impl TrackerOptions {
     }
 }
 
-fn invalid(what: &str, found: &str, mend: &str) -> Error {
+fn invalid(what: &str, found: &str, fix: &str) -> Error {
     let error = Error::new(ErrorKind::InvalidInput, what);
-    error.found(format!("'{found}'")).mend(mend)
+    error.found(format!("'{found}'")).fix(fix)
 }
 
 /// What says something of a chain, or of the flight recorder that is not there, says nothing here.
@@ -100,9 +100,9 @@ fn refuse_flags_of_the_chain(typed: &flags::Watch) -> Result<()> {
     ];
     match refused.iter().find(|(is_typed, ..)| *is_typed) {
         None => Ok(()),
-        Some((_, flag, mend)) => {
+        Some((_, flag, fix)) => {
             let what = format!("{flag} says nothing to a tracker");
-            Err(invalid(&what, &typed.tracker.join(" "), mend))
+            Err(invalid(&what, &typed.tracker.join(" "), fix))
         }
     }
 }
@@ -114,8 +114,8 @@ fn refuse_cpus(typed: &flags::Watch, trackers: &[&Tracker]) -> Result<()> {
     match trackers.iter().find(|tracker| !stays(tracker)) {
         Some(tracker) if typed.cpu.is_some() => {
             let what = format!("the tracker {} has no --cpu", tracker.name);
-            let mend = "choose tasks with --task";
-            Err(invalid(&what, typed.cpu.as_deref().unwrap_or(""), mend))
+            let fix = "choose tasks with --task";
+            Err(invalid(&what, typed.cpu.as_deref().unwrap_or(""), fix))
         }
         _ => Ok(()),
     }
@@ -186,7 +186,7 @@ mod tests {
             "syscall --over 25",
         ] {
             let error = options(line).expect_err(line);
-            assert!(error.mended_by().is_some(), "{line}");
+            assert!(error.fixed_by().is_some(), "{line}");
             assert!(error.value_found().is_some(), "{line}");
         }
     }

@@ -108,7 +108,7 @@ fn only_day(trace: &Trace, calendar: Calendar) -> Result<Date> {
             "a time without its date is not enough",
         )
         .found("a trace that goes over midnight, or does not say its time")
-        .mend("give the date too, as in '2026-11-20 09:07:19.5'")),
+        .fix("give the date too, as in '2026-11-20 09:07:19.5'")),
     }
 }
 

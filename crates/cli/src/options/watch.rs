@@ -153,7 +153,7 @@ impl WatchOptions {
             );
             return Err(error
                 .found("'0'")
-                .mend("give --max-hits a number above zero"));
+                .fix("give --max-hits a number above zero"));
         }
         Ok(WatchOptions {
             target,
@@ -204,7 +204,7 @@ fn keep(text: &str) -> Result<Keep> {
     let refuse = || {
         Error::new(ErrorKind::InvalidInput, "--keep is no number of snapshots")
             .found(format!("'{text}'"))
-            .mend("give snapshots, room or both for each cause, as in 20, 200M or 20/200M")
+            .fix("give snapshots, room or both for each cause, as in 20, 200M or 20/200M")
     };
     let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
     let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
@@ -233,7 +233,7 @@ fn real_time_prio(prio: u32) -> Result<Prio> {
     );
     Err(error
         .found(format!("'{prio}'"))
-        .mend("give 1 to 99, as chrt does"))
+        .fix("give 1 to 99, as chrt does"))
 }
 
 fn irq(text: &str) -> IrqFilter {
@@ -258,7 +258,7 @@ fn softirq(text: &str) -> Result<u32> {
         .ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "no such softirq")
                 .found(format!("'{text}'"))
-                .mend(format!("choose from: {}", SOFTIRQS.join(", ")))
+                .fix(format!("choose from: {}", SOFTIRQS.join(", ")))
         })
 }
 
@@ -273,7 +273,7 @@ fn rate(text: &str) -> Result<Rate> {
     read().ok_or_else(|| {
         Error::new(ErrorKind::InvalidInput, "--rate is not a rate")
             .found(format!("'{text}'"))
-            .mend("give reports per time, as in 1/s or 10/m")
+            .fix("give reports per time, as in 1/s or 10/m")
     })
 }
 
@@ -355,7 +355,7 @@ mod tests {
         let check = |line: &str, found: &str| {
             let error = options(line).expect_err(line);
             assert_eq!(error.value_found(), Some(found), "{line}");
-            assert!(error.mended_by().is_some(), "{line}");
+            assert!(error.fixed_by().is_some(), "{line}");
         };
         check("--over 0ms", "'0ms'");
         check("--over 25", "'25'");

@@ -5,10 +5,10 @@ use event::{Cpu, Duration, Error, ErrorKind, Result};
 /// The kernel buffer of one CPU when nobody says otherwise.
 pub const BUFFER_DEFAULT_BYTES: u64 = 4 << 20;
 
-fn refuse(what: String, found: &str, mend: impl Into<String>) -> Error {
+fn refuse(what: String, found: &str, fix: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidInput, what)
         .found(format!("'{found}'"))
-        .mend(mend)
+        .fix(fix)
 }
 
 /// Reads `64K`, `4M`, `1G`, or bytes without a letter.
@@ -42,8 +42,8 @@ pub fn parse_size(flag: &str, text: &str) -> Result<u64> {
 pub fn positive_duration(flag: &str, text: &str) -> Result<Duration> {
     let duration = Duration::parse(text)?;
     if duration == Duration::ZERO {
-        let mend = format!("give {flag} a duration above zero, as in 25ms");
-        return Err(refuse(format!("{flag} of zero says nothing"), text, mend));
+        let fix = format!("give {flag} a duration above zero, as in 25ms");
+        return Err(refuse(format!("{flag} of zero says nothing"), text, fix));
     }
     Ok(duration)
 }
@@ -83,7 +83,7 @@ fn no_such_cpu(stranger: Cpu, text: &str, online: &[Cpu]) -> Error {
     let names: Vec<String> = online.iter().map(|cpu| cpu.0.to_string()).collect();
     let what = format!("there is no {stranger} here");
     let error = Error::new(ErrorKind::NotFound, what).found(format!("'{text}'"));
-    error.mend(format!("choose from: {}", names.join(",")))
+    error.fix(format!("choose from: {}", names.join(",")))
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     fn a_threshold_of_zero_is_refused_with_a_remedy() {
         let error = positive_duration("--over", "0ms").expect_err("zero");
         assert_eq!(error.what(), "--over of zero says nothing");
-        assert!(error.mended_by().is_some());
+        assert!(error.fixed_by().is_some());
         assert!(positive_duration("--over", "25").is_err());
         assert_eq!(
             positive_duration("--over", "25ms").ok(),
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(known_cpus("0-1", &online).ok(), Some(vec![Cpu(0), Cpu(1)]));
         let error = known_cpus("1,7", &online).expect_err("no CPU 7");
         assert_eq!(error.to_string(), "there is no CPU 7 here: '1,7'");
-        assert_eq!(error.mended_by(), Some("choose from: 0,1"));
+        assert_eq!(error.fixed_by(), Some("choose from: 0,1"));
         assert!(known_cpus("", &online).is_err());
     }
 }

@@ -206,7 +206,7 @@ fn unreadable(damage: &Damage) -> Error {
     } = damage;
     Error::new(ErrorKind::Corrupt, "the trace cannot be understood further")
         .found(format!("{file} at byte {offset_bytes}: {reason}"))
-        .mend("--keep-going goes on with the next packet")
+        .fix("--keep-going goes on with the next packet")
 }
 
 /// Where lines go: in pieces, and with what is said about them in its place.

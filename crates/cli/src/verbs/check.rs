@@ -38,7 +38,7 @@ fn rules(options: &CheckOptions) -> Result<Rules> {
         Some(path) => {
             let what = || format!("cannot read {}", path.display());
             std::fs::read_to_string(path).map_err(|error| {
-                Error::io(what(), error).mend("give --rules a file with a budget in each line")
+                Error::io(what(), error).fix("give --rules a file with a budget in each line")
             })?
         }
         None => String::new(),

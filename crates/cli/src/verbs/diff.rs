@@ -35,7 +35,7 @@ pub fn run(typed: &flags::Diff) -> Result<Outcome> {
             "warning: no task that was asked for was activated in one of the traces (without \
              --task: no real-time task)\n  \
              found: {} activations before, {} after\n  \
-             mend:  'rtscope report schedtop TRACE' names the tasks that were",
+             fix:  'rtscope report schedtop TRACE' names the tasks that were",
             comparison.activations.0, comparison.activations.1
         );
     }

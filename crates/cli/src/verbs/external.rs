@@ -74,7 +74,7 @@ fn find(name: &str) -> Result<PathBuf> {
 fn missing(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, "there is no such report")
         .found(format!("'{name}'"))
-        .mend(format!(
+        .fix(format!(
             "rtscope report list names ours; others are a path, or rtscope-report-{name} in PATH"
         ))
 }
@@ -112,6 +112,6 @@ fn ask(program: &Path, words: &[String]) -> Result<Value> {
         let what = format!("{} printed no LAMI", program.display());
         Error::new(ErrorKind::InvalidInput, what)
             .found(last)
-            .mend("let it print one JSON object on stdout, as LAMI 1.0 says; docs/reports.md")
+            .fix("let it print one JSON object on stdout, as LAMI 1.0 says; docs/reports.md")
     })
 }

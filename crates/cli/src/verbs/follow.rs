@@ -22,7 +22,7 @@ pub(super) fn follow(print: &mut Print<'_>, text: EventTextOptions) -> Result<()
         return Err(
             Error::new(ErrorKind::InvalidInput, "--live reads one recording")
                 .found(format!("{} were named", print.options.roots.len()))
-                .mend("name the -o of one rtscope record"),
+                .fix("name the -o of one rtscope record"),
         );
     };
     let live = LiveTrace::find(&root.path)?;
@@ -74,7 +74,7 @@ pub(super) fn follow_until(
         if is_abandoned {
             return Err(Error::new(ErrorKind::NotFound, "the recorder was killed")
                 .found(format!("{}, which it did not finish", path.display()))
-                .mend(format!("rtscope recover {}", path.display())));
+                .fix(format!("rtscope recover {}", path.display())));
         }
         if is_over || is_stopped {
             return Ok(());
@@ -100,7 +100,7 @@ fn slice(
             "--live cannot filter by the task that runs",
         )
         .found("the filter asks for a thread that its events do not name")
-        .mend("record its context, or filter the trace when it is complete"));
+        .fix("record its context, or filter the trace when it is complete"));
     }
     let walk = cursor(trace, range, print.filter.as_ref());
     print.walk(walk, &mut text)?;

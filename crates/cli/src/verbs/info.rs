@@ -37,7 +37,7 @@ pub fn run(typed: &Info) -> Result<Outcome> {
             "stopped before the end; what a part of the trace holds is not what it holds",
         )
         .found(format!("{} events up to there", facts.events))
-        .mend("--begin and --end say what a part of it holds"));
+        .fix("--begin and --end say what a part of it holds"));
     }
     let text = match options.json {
         true => format!("{:#}\n", trace_facts_json(&facts)),
@@ -76,5 +76,5 @@ fn keeps_to_the_standard(facts: &TraceFacts) -> Result<()> {
     let error = Error::new(ErrorKind::Corrupt, "the trace breaks its format's standard");
     Err(error
         .found(format!("places: {}", found.join(", ")))
-        .mend("rtscope info TRACE, without --strict, reads it as far as it can be read"))
+        .fix("rtscope info TRACE, without --strict, reads it as far as it can be read"))
 }

@@ -37,7 +37,7 @@ pub fn open_all(roots: &[Root], options: &OpenOptions) -> Result<Trace> {
         };
         eprintln!(
             "warning: the metadata{of_part} breaks CTF 1.8, and is read all the same\n  \
-             found: {}\n  mend:  rtscope info --strict has all of it, for whoever wrote the tracer",
+             found: {}\n  fix:  rtscope info --strict has all of it, for whoever wrote the tracer",
             found.join("; ")
         );
     }

@@ -23,7 +23,7 @@ const BEGIN_PERIOD: Duration = Duration::from_millis(10);
 pub(super) fn pass(print: &mut Print<'_>, text: EventTextOptions, passing: &Passing) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("rtscope-live-").tempdir();
     let failed = |cause| Error::io("cannot make a temporary folder", cause);
-    let folder = folder.map_err(|cause| failed(cause).mend("set TMPDIR to a writable folder"))?;
+    let folder = folder.map_err(|cause| failed(cause).fix("set TMPDIR to a writable folder"))?;
     let stop = signals::take_over()?;
     let config = RecordConfig {
         kernel: false,

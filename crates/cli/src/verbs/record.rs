@@ -156,7 +156,7 @@ fn event_name(name: &str) -> Result<EventName> {
             "--filter names an event that this kernel does not have",
         )
         .found(format!("'{name}'"))
-        .mend("sudo grep NAME /sys/kernel/tracing/available_events finds it")
+        .fix("sudo grep NAME /sys/kernel/tracing/available_events finds it")
     })
 }
 

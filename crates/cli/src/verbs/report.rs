@@ -139,7 +139,7 @@ fn check_intersection(trace: &Trace) -> Result<()> {
             let what = "Trace has no intersection. Use --no-intersection to override";
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(format!("a stream ends at {end}, another begins at {begin}"))
-                .mend("add --no-intersection"));
+                .fix("add --no-intersection"));
         }
     }
     Ok(())
@@ -207,7 +207,7 @@ const SPOOL_BYTES: usize = 1 << 20;
 
 fn spool_error(error: io::Error) -> Error {
     Error::io("cannot keep results in a temporary file", error)
-        .mend("make room in the folder for temporary files, or name one: TMPDIR=FOLDER")
+        .fix("make room in the folder for temporary files, or name one: TMPDIR=FOLDER")
 }
 
 fn html(
@@ -267,7 +267,7 @@ fn svg(
         let what = "the report found nothing to draw";
         return Err(Error::new(ErrorKind::NotFound, what)
             .found(format!("'{}'", request.reports[0].0))
-            .mend("look at its text: the same command without --svg"));
+            .fix("look at its text: the same command without --svg"));
     };
     write_file(path, &picture.svg)?;
     Ok(pass)
@@ -320,7 +320,7 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
             false => (*name).to_owned(),
         };
         let names: Vec<String> = need.names.iter().map(star).collect();
-        let mend = match need.set {
+        let fix = match need.set {
             "" => "build the program with -finstrument-functions, preload \
                    librtscope-functions.so\n         and rtscope record --user \
                    lttng_ust_cyg_profile -- ./program"
@@ -328,7 +328,7 @@ fn warn_of_needs(reports: &[Report], trace: &Trace) -> bool {
             set => format!("rtscope record --events {set}"),
         };
         eprintln!(
-            "warning: the trace has no {}: what rests on it is missing\n  mend:  {mend}",
+            "warning: the trace has no {}: what rests on it is missing\n  fix:  {fix}",
             names.join(", no "),
         );
     }
@@ -346,18 +346,18 @@ fn warn_of_nothing(pass: &Pass, asked: &ReportOptions, trace: &Trace) -> bool {
     for name in &pass.strangers {
         eprintln!(
             "warning: nothing was found, and no thread of the trace is '{name}' at its end\n  \
-             mend:  'rtscope report cputop --limit 0' names them all"
+             fix:  'rtscope report cputop --limit 0' names them all"
         );
     }
     let periods = !asked.periods.list().is_empty() && pass.periods_completed == 0;
     match (periods, pass.periods_begun) {
         (false, _) => {}
         (true, 0) => eprintln!(
-            "warning: no period began\n  mend:  look for the events of its begin with \
+            "warning: no period began\n  fix:  look for the events of its begin with \
              'rtscope cat --filter'"
         ),
         (true, begun) => eprintln!(
-            "warning: {begun} periods began and none ended\n  mend:  look for the events of its \
+            "warning: {begun} periods began and none ended\n  fix:  look for the events of its \
              end with 'rtscope cat --filter'"
         ),
     }

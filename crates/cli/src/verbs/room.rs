@@ -14,7 +14,7 @@ const MEMORY_PARTS: u64 = 4;
 pub const RING_SIZE: &str = "RTSCOPE_RING_SIZE";
 /// Without it (`RING_BYTES_DEFAULT` in `probe/src/settings.c`).
 const RING_DEFAULT_BYTES: u64 = 256 << 10;
-/// The one cause of losses that larger rings mend, in [`ring::LOSS_NAMES`].
+/// The one cause of losses that larger rings fix, in [`ring::LOSS_NAMES`].
 const RING_FULL: &str = "ring full";
 
 /// After losses in the kernel's buffers, of `buffer_bytes` on each of so many CPUs.

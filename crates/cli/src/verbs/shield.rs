@@ -61,7 +61,7 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
             "nothing can be run inside this shield",
         )
         .found("no control groups with cpuset are mounted")
-        .mend("sudo mount -t cgroup2 none /sys/fs/cgroup, or go without a command"));
+        .fix("sudo mount -t cgroup2 none /sys/fs/cgroup, or go without a command"));
     };
     // Ctrl-C is the command's to obey; we stay to clean up behind it.
     signals::take_over()?;
@@ -83,7 +83,7 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
     Err(
         Error::new(ErrorKind::Io, "the command inside the shield failed")
             .found(status.to_string())
-            .mend("the shield is down; run the command alone to see why"),
+            .fix("the shield is down; run the command alone to see why"),
     )
 }
 
@@ -107,7 +107,7 @@ fn left_over(undone: &shield::Undone) -> Result<()> {
     }
     Err(Error::new(ErrorKind::Io, "the shield is not down whole")
         .found(undone.left.join("\n         "))
-        .mend("rtscope shield --undo tries again; a restart of the machine ends it in any case"))
+        .fix("rtscope shield --undo tries again; a restart of the machine ends it in any case"))
 }
 
 fn print(json: bool, value: Option<Value>, text: &str) -> Result<Outcome> {

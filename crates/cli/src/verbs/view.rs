@@ -27,7 +27,7 @@ pub fn run(typed: &flags::View) -> Result<Outcome> {
     if !has_page() {
         eprintln!(
             "warning: this rtscope was built without its page; the API is there\n  \
-             mend:  install Node.js 18 or later, then 'make build' in the source"
+             fix:  install Node.js 18 or later, then 'make build' in the source"
         );
     }
     print(&format!("{}\n", listening.url))?;
@@ -49,7 +49,7 @@ pub fn run(typed: &flags::View) -> Result<Outcome> {
         Ok(()) => Ok(Outcome::Fine),
         Err(_) => Err(Error::new(ErrorKind::Corrupt, "the index failed")
             .found("a panic")
-            .mend("please report it, with 'rtscope info TRACE'")),
+            .fix("please report it, with 'rtscope info TRACE'")),
     }
 }
 

@@ -32,7 +32,7 @@ pub fn resolve(window: &WindowOptions, trace: &Trace) -> Result<TimeRange> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "the time range is empty")
                 .found(format!("from {} to {}", range.begin, range.end))
-                .mend("let --begin lie before --end"),
+                .fix("let --begin lie before --end"),
         );
     }
     Ok(range)
@@ -51,7 +51,7 @@ pub fn warn_of_range(trace: &Trace) {
     let whole = trace.range().unwrap_or(TimeRange::ALL);
     eprintln!(
         "warning: no event lies in the time range\n  found: the trace goes from {} to {}\n  \
-         mend:  give --begin and --end between these, or +SECONDS after the first",
+         fix:  give --begin and --end between these, or +SECONDS after the first",
         whole.begin, whole.end
     );
 }
@@ -73,7 +73,7 @@ pub fn known_cpus(window: &WindowOptions, trace: &Trace) -> Result<()> {
     let names: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
     let what = format!("the trace has no {stranger}");
     let error = Error::new(ErrorKind::NotFound, what).found(format!("CPUs {}", names.join(",")));
-    Err(error.mend("choose among those with --cpu"))
+    Err(error.fix("choose among those with --cpu"))
 }
 
 /// The time of the first event.

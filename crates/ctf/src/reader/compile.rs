@@ -19,7 +19,7 @@ use super::types::{
 pub(super) fn refuse(found: String) -> Error {
     Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
         .found(found)
-        .mend("copy the trace again: its file 'metadata' is cut or damaged")
+        .fix("copy the trace again: its file 'metadata' is cut or damaged")
 }
 
 /// Layouts of everything that was declared.

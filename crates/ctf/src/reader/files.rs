@@ -233,7 +233,7 @@ pub(crate) fn read_schema(path: &Path) -> Result<Schema> {
             "the trace's metadata is too large to be one",
         )
         .found(format!("{}: {size} bytes", path.display()))
-        .mend("give the directory of a CTF trace"));
+        .fix("give the directory of a CTF trace"));
     }
     let bytes = fs::read(path).map_err(|cause| read_error(path, cause))?;
     let packets_are_big = metadata::packets_are_big(&bytes);
@@ -244,8 +244,8 @@ pub(crate) fn read_schema(path: &Path) -> Result<Schema> {
         let found = error.value_found().unwrap_or_default();
         let found = format!("{}: {found}", path.display());
         let named = Error::new(error.kind(), error.what()).found(found);
-        match error.mended_by() {
-            Some(mend) => named.mend(mend),
+        match error.fixed_by() {
+            Some(fix) => named.fix(fix),
             None => named,
         }
     })

@@ -66,7 +66,7 @@ pub(crate) fn refuse(spot: Spot, found: impl std::fmt::Display) -> Error {
     let Spot { line, byte } = spot;
     Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
         .found(format!("byte {byte}, line {line}: {found}"))
-        .mend("copy the trace again: its file 'metadata' is cut or damaged")
+        .fix("copy the trace again: its file 'metadata' is cut or damaged")
 }
 
 /// What is no token, and where in the text it stands.

@@ -118,7 +118,7 @@ fn packets(mut bytes: Vec<u8>, number: fn([u8; 4]) -> u32) -> Result<(String, Ve
 fn damaged(found: String) -> Error {
     Error::new(ErrorKind::Corrupt, "cannot understand the trace's metadata")
         .found(found)
-        .mend("copy the trace again: its file 'metadata' is cut or damaged")
+        .fix("copy the trace again: its file 'metadata' is cut or damaged")
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl TraceWriter {
                 "cannot write a trace over another",
             )
             .found(format!("{} exists", path.display()))
-            .mend("name a new directory, or remove this one"));
+            .fix("name a new directory, or remove this one"));
         }
         fs::write(&path, text).map_err(|cause| write_error(&path, cause))?;
         Ok(TraceWriter {
@@ -226,8 +226,8 @@ fn lowered(meta: &TraceMeta) -> Result<(String, Vec<StreamEncoder>)> {
 pub fn write_error(path: &Path, cause: std::io::Error) -> Error {
     let error = Error::io(format!("cannot write {}", path.display()), cause);
     match error.kind() {
-        ErrorKind::StorageFull => error.mend("free some space, or give -o a path on another disk"),
-        ErrorKind::PermissionDenied => error.mend("give -o a directory that you may write to"),
-        _ => error.mend("give -o a path that can be written"),
+        ErrorKind::StorageFull => error.fix("free some space, or give -o a path on another disk"),
+        ErrorKind::PermissionDenied => error.fix("give -o a directory that you may write to"),
+        _ => error.fix("give -o a path that can be written"),
     }
 }

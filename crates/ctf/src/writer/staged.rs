@@ -78,7 +78,7 @@ fn staging_path(target: &Path) -> Result<PathBuf> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "not a name for an output")
                 .found(target.display().to_string())
-                .mend("give -o a path that does not exist yet"),
+                .fix("give -o a path that does not exist yet"),
         );
     };
     let name = format!(".{}.partial-{}", name.to_string_lossy(), std::process::id());
@@ -143,7 +143,7 @@ impl Drop for Staged {
 fn exists(target: &Path) -> Error {
     Error::new(ErrorKind::AlreadyExists, "the output is there already")
         .found(target.display().to_string())
-        .mend("name another output, or remove this one")
+        .fix("name another output, or remove this one")
 }
 
 #[cfg(test)]

@@ -56,8 +56,8 @@ fn period(source: &str) -> Parsed<Period> {
         "join comparisons with && or ||",
     )?;
     if let (Some(span), None) = (parser.parent_used, &parent) {
-        let mend = "name the period and its parent, as in irq(switch) : …";
-        return Err(Fault::new(span, "this period has no parent", mend));
+        let fix = "name the period and its parent, as in irq(switch) : …";
+        return Err(Fault::new(span, "this period has no parent", fix));
     }
     Ok(Period {
         name,
@@ -100,12 +100,12 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    fn end(&self, what: &str, mend: &str) -> Parsed<()> {
+    fn end(&self, what: &str, fix: &str) -> Parsed<()> {
         match self.tokens.peek() {
             Token::End => Ok(()),
             Token::Mark(")") => Err(self.tokens.fault("no '(' belongs to this", "remove it")),
             Token::Mark(":") => Err(self.tokens.fault("this is one part too many", DEFINITION)),
-            _ => Err(self.tokens.fault(what, mend)),
+            _ => Err(self.tokens.fault(what, fix)),
         }
     }
 
@@ -172,30 +172,30 @@ impl Parser<'_> {
             Token::Mark(">") => CompareOp::Greater,
             Token::Mark(">=") => CompareOp::GreaterEqual,
             _ => {
-                let mend = "compare it with ==, !=, <, <=, >, >= or =*";
-                return Err(Fault::new(operator, "a comparison is missing here", mend));
+                let fix = "compare it with ==, !=, <, <=, >, >= or =*";
+                return Err(Fault::new(operator, "a comparison is missing here", fix));
             }
         };
         let right = self.right()?;
         let equality = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
         match (&left.part, &right) {
             (_, PeriodValue::Text(_)) if !equality => {
-                let mend = "compare a text with ==, != or =*";
+                let fix = "compare a text with ==, != or =*";
                 Err(Fault::new(
                     operator,
                     "a text is neither less nor greater",
-                    mend,
+                    fix,
                 ))
             }
             (
                 EventPart::Name,
                 PeriodValue::Integer(_) | PeriodValue::Float(_) | PeriodValue::DurationNs(_),
             ) => {
-                let mend = "compare it with a text in double quotes";
+                let fix = "compare it with a text in double quotes";
                 Err(Fault::new(
                     operator,
                     "a name is never compared with a number",
-                    mend,
+                    fix,
                 ))
             }
             _ => Ok(PeriodCond::Compare(op, left, right)),
@@ -281,10 +281,10 @@ impl Parser<'_> {
             }
             within = scope(word);
             if within.is_none() {
-                let mend = "write $name, or a field of $payload, $ctx, $header, $stream_ctx, \
+                let fix = "write $name, or a field of $payload, $ctx, $header, $stream_ctx, \
                             $pkt_ctx or $pkt_header";
                 let what = format!("events have nothing that is called '${word}'");
-                return Err(self.tokens.fault(&what, mend));
+                return Err(self.tokens.fault(&what, fix));
             }
             self.tokens.next();
             self.dot()?;

@@ -40,14 +40,14 @@ impl Periods {
     pub fn add(&mut self, period: Period) -> Result<()> {
         if self.list.len() >= PERIODS_MAX {
             let what = format!("there are more than {PERIODS_MAX} periods");
-            return Err(Error::new(ErrorKind::InvalidInput, what).mend("ask in several runs"));
+            return Err(Error::new(ErrorKind::InvalidInput, what).fix("ask in several runs"));
         }
         if let Some(name) = &period.name
             && self.place(name).is_some()
         {
             let what = format!("two periods are called '{name}'");
             let error = Error::new(ErrorKind::InvalidInput, what).found(period.to_string());
-            return Err(error.mend("give one another name"));
+            return Err(error.fix("give one another name"));
         }
         let parent = match &period.parent {
             None => None,
@@ -63,9 +63,9 @@ impl Periods {
     /// # Errors
     /// As [`Periods::parse`].
     pub fn capture(&mut self, captures: Captures) -> Result<()> {
-        let refused = |what: String, mend: &str| {
+        let refused = |what: String, fix: &str| {
             let error = Error::new(ErrorKind::InvalidInput, what);
-            Err(error.found(captures.to_string()).mend(mend))
+            Err(error.found(captures.to_string()).fix(fix))
         };
         let name = &captures.period;
         let place = self.place(name).ok_or_else(|| self.no_period(name))?;
@@ -130,6 +130,6 @@ impl Periods {
         let what = format!("no period before this is called '{name}'");
         Error::new(ErrorKind::NotFound, what)
             .found(found)
-            .mend("define it first, with --period")
+            .fix("define it first, with --period")
     }
 }

@@ -73,7 +73,7 @@ impl Declared {
             return Err(
                 Error::new(ErrorKind::InvalidInput, "not the name of a new stream")
                     .found(format!("'{name}'"))
-                    .mend("give each stream a name of its own, of letters, digits, - and _"),
+                    .fix("give each stream a name of its own, of letters, digits, - and _"),
             );
         }
         self.streams.push(name.to_owned());
@@ -201,7 +201,7 @@ fn unknown(what: &str, number: u32, count: usize) -> Error {
         format!("no such {what} was declared in the trace"),
     )
     .found(format!("number {number} of {count}"))
-    .mend("use the number that its declaration returned")
+    .fix("use the number that its declaration returned")
 }
 
 impl Class {
@@ -365,7 +365,7 @@ fn integer_bits(ty: &Integer, given: Given<'_>) -> Result<u64> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "a number does not fit its field")
                 .found(format!("{value}, where {first} to {last} fit"))
-                .mend("declare the field with a wider type"),
+                .fix("declare the field with a wider type"),
         );
     }
     Ok(value as u64)
@@ -377,5 +377,5 @@ fn misfit(given: Given<'_>) -> Error {
         "a value is of another type than its field",
     )
     .found(format!("{given:?}"))
-    .mend("set it as it was declared")
+    .fix("set it as it was declared")
 }

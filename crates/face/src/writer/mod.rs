@@ -50,7 +50,7 @@ impl Writer {
         if self.open.is_some() {
             let what = "a trace's streams, events and fields are declared before its first event";
             return Err(Error::new(ErrorKind::InvalidInput, what)
-                .mend("declare everything, then write events"));
+                .fix("declare everything, then write events"));
         }
         Ok(&mut self.declared)
     }
@@ -86,7 +86,7 @@ impl Writer {
                 let what = "a trace is written as ctf1 or as ctf2";
                 return Err(Error::new(ErrorKind::InvalidInput, what)
                     .found(format!("'{word}'"))
-                    .mend("leave the format out for CTF 1.8, or say ctf2"));
+                    .fix("leave the format out for CTF 1.8, or say ctf2"));
             }
         };
         Ok(())

@@ -17,7 +17,7 @@ pub(super) fn read(text: &str) -> Result<FieldType> {
     let refuse = || {
         Error::new(ErrorKind::InvalidInput, "not a type of a field")
             .found(format!("'{text}'"))
-            .mend(SPELLINGS)
+            .fix(SPELLINGS)
     };
     if let Some(element) = text.strip_suffix("[]") {
         return Ok(FieldType::Sequence {

@@ -58,7 +58,7 @@ pub(super) fn read(mut input: Input<'_>) -> Result<Head> {
         let error = Error::new(ErrorKind::Unsupported, "unknown version of a trace.dat");
         return Err(error
             .found(version.to_string())
-            .mend("trace-cmd convert --file-version 7 -i FILE -o NEW"));
+            .fix("trace-cmd convert --file-version 7 -i FILE -o NEW"));
     }
     let order = match input.u8("byte order")? {
         0 => Order::Little,
@@ -154,7 +154,7 @@ pub(super) fn latency_text() -> Error {
         "this trace.dat holds a latency tracer's text",
     )
     .found("no events")
-    .mend("trace-cmd report -i FILE > trace.txt, and open that")
+    .fix("trace-cmd report -i FILE > trace.txt, and open that")
 }
 
 fn cpu_table(input: &mut Input<'_>, options: &Options) -> Result<Vec<(u32, u64, u64)>> {

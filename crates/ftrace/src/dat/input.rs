@@ -80,7 +80,7 @@ impl<'a> Input<'a> {
             format!("cannot understand {}", self.name),
         )
         .found(format!("no {expected} at byte {}", self.at))
-        .mend("record again; 'trace-cmd dump --validate -i FILE' names what a whole file lacks")
+        .fix("record again; 'trace-cmd dump --validate -i FILE' names what a whole file lacks")
     }
 
     /// The next bytes, as many as the buffer has room for; `expected` names them in an error.

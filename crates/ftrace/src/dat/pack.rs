@@ -25,7 +25,7 @@ impl Packing {
             other => Err(
                 Error::new(ErrorKind::Unsupported, "unknown compression of a trace.dat")
                     .found(format!("'{other}'"))
-                    .mend("trace-cmd convert --compression zstd -i FILE -o NEW"),
+                    .fix("trace-cmd convert --compression zstd -i FILE -o NEW"),
             ),
         }
     }

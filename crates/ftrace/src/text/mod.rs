@@ -96,7 +96,7 @@ impl TextRecording {
             let what = format!("{} holds no event of ftrace", path.display());
             return Err(Error::new(ErrorKind::NotFound, what)
                 .found("no line 'task-tid [cpu] time: event: …'")
-                .mend("give the file that 'cat /sys/kernel/tracing/trace' wrote"));
+                .fix("give the file that 'cat /sys/kernel/tracing/trace' wrote"));
         }
         Ok(recording)
     }

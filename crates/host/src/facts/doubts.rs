@@ -9,8 +9,8 @@ const IDLE_EXIT_US_FINE: i64 = 20;
 /// Clocksources whose reading goes through a device.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "jiffies"];
 
-fn doubt(what: &str, found: impl Into<String>, mend: impl Into<String>) -> Lack {
-    Lack::new(Effect::Doubts, ErrorKind::Unsupported, what, found, mend)
+fn doubt(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Lack {
+    Lack::new(Effect::Doubts, ErrorKind::Unsupported, what, found, fix)
 }
 
 impl Facts {
@@ -113,9 +113,9 @@ impl Facts {
         let granted = runtime_us as f64 / period_us.max(1) as f64;
         let what = "RT throttling may stop a real-time task that does not sleep";
         let found = format!("kernel.sched_rt_runtime_us={runtime_us} of {period_us}");
-        let mend = "sudo sysctl kernel.sched_rt_runtime_us=-1";
+        let fix = "sudo sysctl kernel.sched_rt_runtime_us=-1";
         let kind = ErrorKind::PermissionDenied;
         (runtime_us >= 0 && share > granted)
-            .then(|| Lack::new(Effect::Doubts, kind, what, found, mend))
+            .then(|| Lack::new(Effect::Doubts, kind, what, found, fix))
     }
 }

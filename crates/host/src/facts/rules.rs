@@ -1,4 +1,4 @@
-//! The rules: plain facts → what each verb can do here, and what would mend each lack.
+//! The rules: plain facts → what each verb can do here, and what would fix each lack.
 
 use event::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -90,8 +90,8 @@ pub struct Lack {
     pub what: String,
     /// The value that was found.
     pub found: String,
-    /// The command, or the change, that mends it.
-    pub mend: String,
+    /// The command, or the change, that fixes it.
+    pub fix: String,
     #[serde(skip)]
     kind: ErrorKind,
 }
@@ -102,13 +102,13 @@ impl Lack {
         kind: ErrorKind,
         what: impl Into<String>,
         found: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
         Lack {
             effect,
             what: what.into(),
             found: found.into(),
-            mend: mend.into(),
+            fix: fix.into(),
             kind,
         }
     }
@@ -199,16 +199,14 @@ impl Facts {
             None => Ok(()),
             Some(lack) => {
                 let what = format!("rtscope {} cannot run here: {}", verb.name(), lack.what);
-                Err(Error::new(lack.kind, what)
-                    .found(lack.found)
-                    .mend(lack.mend))
+                Err(Error::new(lack.kind, what).found(lack.found).fix(lack.fix))
             }
         }
     }
 
     fn bpf_lacks(&self) -> Option<Lack> {
-        let stop = |kind, what: &str, found: String, mend: &str| {
-            Some(Lack::new(Effect::Stops, kind, what, found, mend))
+        let stop = |kind, what: &str, found: String, fix: &str| {
+            Some(Lack::new(Effect::Stops, kind, what, found, fix))
         };
         if let Some(mode) = self
             .bpf
@@ -260,8 +258,8 @@ impl Facts {
 
     /// What a watch does without because the kernel lacks it.
     fn bpf_degradations(&self) -> Vec<Lack> {
-        let lack = |what: &str, found: String, mend: &str| {
-            Lack::new(Effect::Degrades, ErrorKind::Unsupported, what, found, mend)
+        let lack = |what: &str, found: String, fix: &str| {
+            Lack::new(Effect::Degrades, ErrorKind::Unsupported, what, found, fix)
         };
         let absent = self.bpf.absent.iter().map(|tracepoint| {
             let found = format!("no tracepoint {}", tracepoint.name);
@@ -274,17 +272,13 @@ impl Facts {
         let mut lacks: Vec<Lack> = absent.collect();
         if !self.bpf.statistics {
             let found = "BPF_ENABLE_STATS was refused".into();
-            let mend = "run it with sudo, on Linux 5.8 or later";
-            lacks.push(lack("our own cost cannot be counted", found, mend));
+            let fix = "run it with sudo, on Linux 5.8 or later";
+            lacks.push(lack("our own cost cannot be counted", found, fix));
         }
         if !self.bpf.interrupted_registers {
             let found = "no __irq_regs in the kernel's BTF".into();
-            let mend = "boot a kernel whose BTF holds its per-CPU variables";
-            lacks.push(lack(
-                "late timers have no interrupted function",
-                found,
-                mend,
-            ));
+            let fix = "boot a kernel whose BTF holds its per-CPU variables";
+            lacks.push(lack("late timers have no interrupted function", found, fix));
         }
         lacks
     }
@@ -295,29 +289,24 @@ impl Facts {
         } else {
             "a hit has no snapshot"
         };
-        let lack = |kind, why: &str, found: String, mend: String| {
+        let lack = |kind, why: &str, found: String, fix: String| {
             let what = format!("{without}: {why}");
-            Some(Lack::new(effect, kind, what, found, mend))
+            Some(Lack::new(effect, kind, what, found, fix))
         };
         let tracefs = &self.tracefs;
         let Some(mountpoint) = &tracefs.mountpoint else {
             let found = "no tracefs in /proc/mounts".into();
-            let mend = "sudo mount -t tracefs nodev /sys/kernel/tracing".into();
-            return lack(
-                ErrorKind::Unsupported,
-                "tracefs is not mounted",
-                found,
-                mend,
-            );
+            let fix = "sudo mount -t tracefs nodev /sys/kernel/tracing".into();
+            return lack(ErrorKind::Unsupported, "tracefs is not mounted", found, fix);
         };
         if !tracefs.writable {
             let found = format!("uid {} may not write {mountpoint}", self.privileges.uid);
-            let mend = "run it with sudo".into();
+            let fix = "run it with sudo".into();
             return lack(
                 ErrorKind::PermissionDenied,
                 "tracefs is not ours to write",
                 found,
-                mend,
+                fix,
             );
         }
         if !tracefs.instances || !tracefs.sched_events {
@@ -327,12 +316,12 @@ impl Facts {
                 "instances/"
             };
             let found = format!("no writable {mountpoint}/{missing}");
-            let mend = "use a kernel with CONFIG_TRACING=y and CONFIG_ENABLE_DEFAULT_TRACERS=y";
+            let fix = "use a kernel with CONFIG_TRACING=y and CONFIG_ENABLE_DEFAULT_TRACERS=y";
             return lack(
                 ErrorKind::Unsupported,
                 "tracefs lacks it",
                 found,
-                mend.into(),
+                fix.into(),
             );
         }
         None
@@ -343,19 +332,19 @@ impl Facts {
             Some(value) => format!("kernel.kptr_restrict={value}, uid {}", self.privileges.uid),
             None => "/proc/kallsyms shows no addresses".into(),
         };
-        let mend = match self.tracefs.kptr_restrict {
+        let fix = match self.tracefs.kptr_restrict {
             Some(2) => "sudo sysctl kernel.kptr_restrict=1, and run it with sudo",
             _ => "run it with sudo",
         };
         let what = "kernel stacks have addresses instead of names";
         let kind = ErrorKind::PermissionDenied;
-        (!self.tracefs.kernel_symbols).then(|| Lack::new(Effect::Degrades, kind, what, found, mend))
+        (!self.tracefs.kernel_symbols).then(|| Lack::new(Effect::Degrades, kind, what, found, fix))
     }
 
     fn real_time_lack(&self) -> Option<Lack> {
-        let stop = |what: &str, found: String, mend: String| {
+        let stop = |what: &str, found: String, fix: String| {
             let kind = ErrorKind::PermissionDenied;
-            Some(Lack::new(Effect::Stops, kind, what, found, mend))
+            Some(Lack::new(Effect::Stops, kind, what, found, fix))
         };
         let scheduler = &self.scheduler;
         if let (Some(0), Some(cgroup)) = (scheduler.cgroup_rt_runtime_us, &scheduler.cgroup) {
@@ -382,12 +371,12 @@ impl Facts {
     fn settings_lack(&self) -> Option<Lack> {
         let uid = self.privileges.uid;
         (uid != 0).then(|| {
-            let (what, mend) = (
+            let (what, fix) = (
                 "the machine's settings are not ours to write",
                 "run it with sudo",
             );
             let kind = ErrorKind::PermissionDenied;
-            Lack::new(Effect::Stops, kind, what, format!("uid {uid}"), mend)
+            Lack::new(Effect::Stops, kind, what, format!("uid {uid}"), fix)
         })
     }
 
@@ -396,18 +385,18 @@ impl Facts {
         let allowed = self.machine.cpus_allowed.len();
         (allowed < 2).then(|| {
             let what = "a hog on the only CPU would stop the machine";
-            let mend = "run it where two CPUs are allowed: taskset -p $$ shows them";
+            let fix = "run it where two CPUs are allowed: taskset -p $$ shows them";
             let found = format!("{allowed} CPU to run on");
-            Lack::new(Effect::Stops, ErrorKind::Unsupported, what, found, mend)
+            Lack::new(Effect::Stops, ErrorKind::Unsupported, what, found, fix)
         })
     }
 
     fn jackd_lack(&self) -> Option<Lack> {
         self.jackd_path.is_none().then(|| {
             let what = "jackd is not installed";
-            let mend = "sudo apt install jackd2; without it: sudo rtscope demo hog";
+            let fix = "sudo apt install jackd2; without it: sudo rtscope demo hog";
             let found = "no jackd in PATH";
-            Lack::new(Effect::Stops, ErrorKind::NotFound, what, found, mend)
+            Lack::new(Effect::Stops, ErrorKind::NotFound, what, found, fix)
         })
     }
 }

@@ -50,7 +50,7 @@ fn check(change: impl Fn(&mut Facts), verb: Verb, expect: Option<(ErrorKind, &st
         (
             error.kind(),
             error.value_found().unwrap_or(""),
-            error.mended_by().unwrap_or(""),
+            error.fixed_by().unwrap_or(""),
         )
     });
     assert_eq!(parts, expect, "{verb:?}");
@@ -114,8 +114,8 @@ fn without_programs_in_the_kernel_a_measurement_has_its_figures_and_no_culprits(
 #[test]
 fn a_tracefs_that_is_not_mounted_stops_a_recording_and_degrades_a_watch() {
     let unmounted = |facts: &mut Facts| facts.tracefs.mountpoint = None;
-    let mend = "sudo mount -t tracefs nodev /sys/kernel/tracing";
-    let expect = (ErrorKind::Unsupported, "no tracefs in /proc/mounts", mend);
+    let fix = "sudo mount -t tracefs nodev /sys/kernel/tracing";
+    let expect = (ErrorKind::Unsupported, "no tracefs in /proc/mounts", fix);
     check(unmounted, Verb::Record, Some(expect));
     check(unmounted, Verb::Watch, None);
     let mut facts = able();
@@ -131,8 +131,8 @@ fn a_kernel_without_btf_names_the_lower_rung() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(
         error
-            .mended_by()
-            .is_some_and(|mend| mend.contains("rtscope record"))
+            .fixed_by()
+            .is_some_and(|fix| fix.contains("rtscope record"))
     );
 }
 
@@ -178,11 +178,11 @@ fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
         )),
     );
     let alone = |facts: &mut Facts| facts.machine.cpus_allowed = vec![Cpu(0)];
-    let mend = "run it where two CPUs are allowed: taskset -p $$ shows them";
+    let fix = "run it where two CPUs are allowed: taskset -p $$ shows them";
     check(
         alone,
         Verb::Demo,
-        Some((ErrorKind::Unsupported, "1 CPU to run on", mend)),
+        Some((ErrorKind::Unsupported, "1 CPU to run on", fix)),
     );
     check(alone, Verb::Watch, None);
 }
@@ -190,11 +190,11 @@ fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
 #[test]
 fn a_missing_jackd_points_to_the_other_demo() {
     let without = |facts: &mut Facts| facts.jackd_path = None;
-    let mend = "sudo apt install jackd2; without it: sudo rtscope demo hog";
+    let fix = "sudo apt install jackd2; without it: sudo rtscope demo hog";
     check(
         without,
         Verb::DemoJack,
-        Some((ErrorKind::NotFound, "no jackd in PATH", mend)),
+        Some((ErrorKind::NotFound, "no jackd in PATH", fix)),
     );
     check(without, Verb::Demo, None);
 }
@@ -227,7 +227,7 @@ fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
         let doubts = facts.doubts();
         let parts = doubts
             .first()
-            .map(|one| (one.found.as_str(), one.mend.as_str()));
+            .map(|one| (one.found.as_str(), one.fix.as_str()));
         assert_eq!(parts, expect);
     };
     check(|_| (), None);

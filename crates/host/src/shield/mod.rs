@@ -119,7 +119,7 @@ pub fn state(root: &Path) -> Result<Option<Shield>> {
     let corrupt = |found: String| {
         Error::new(ErrorKind::Corrupt, "the state of the shield makes no sense")
             .found(format!("{}: {found}", path.display()))
-            .mend("restart the machine, which ends every shield, or remove the file")
+            .fix("restart the machine, which ends every shield, or remove the file")
     };
     let shield: Shield = serde_json::from_str(&text).map_err(|error| corrupt(error.to_string()))?;
     if shield.version != VERSION {
@@ -149,7 +149,7 @@ pub fn apply(root: &Path, shield: &Shield) -> Result<Vec<String>> {
             undo(root)?;
             return Err(Error::io("the machine refuses a shield", error)
                 .found(what)
-                .mend("rtscope shield --cpu LIST without --apply shows every step"));
+                .fix("rtscope shield --cpu LIST without --apply shows every step"));
         }
         refused.push(what);
     }
@@ -163,13 +163,13 @@ fn save(root: &Path, shield: &Shield) -> Result<()> {
         std::io::ErrorKind::AlreadyExists => {
             Error::new(ErrorKind::AlreadyExists, "a shield is up already")
                 .found(path.display().to_string())
-                .mend("rtscope shield --undo")
+                .fix("rtscope shield --undo")
         }
         _ => Error::io(
             format!("cannot keep the state in {}", path.display()),
             error,
         )
-        .mend("run it with sudo"),
+        .fix("run it with sudo"),
     };
     let text = serde_json::to_vec_pretty(shield).map_err(|error| cannot(error.into()))?;
     // Whole or not at all: a link to a finished file cannot be half of it.
@@ -211,7 +211,7 @@ pub fn undo(root: &Path) -> Result<Undone> {
     let Some(shield) = state(root)? else {
         return Err(Error::new(ErrorKind::NotFound, "no shield is up")
             .found(format!("no {}", state_path(root).display()))
-            .mend("rtscope shield --cpu LIST --apply puts one up"));
+            .fix("rtscope shield --cpu LIST --apply puts one up"));
     };
     let mut undone = Undone::default();
     for change in shield.changes.iter().rev() {
@@ -387,7 +387,7 @@ mod tests {
         let check = |shielded: &[u32]| {
             let error = plan(machine.path(), &cpus(shielded), &cpus(&[0, 1])).expect_err("none");
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
-            assert!(error.mended_by().is_some());
+            assert!(error.fixed_by().is_some());
         };
         check(&[]);
         check(&[0, 1]);

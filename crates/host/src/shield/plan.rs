@@ -38,7 +38,7 @@ pub fn plan(root: &Path, shielded: &[Cpu], online: &[Cpu]) -> Result<Shield> {
         let what = "a shield needs CPUs inside and CPUs outside";
         return Err(Error::new(ErrorKind::InvalidInput, what)
             .found(format!("'{}' of '{}'", list(shielded), list(online)))
-            .mend("choose some of the CPUs, as in --cpu 2-3"));
+            .fix("choose some of the CPUs, as in --cpu 2-3"));
     }
     let mut planner = Planner {
         root,

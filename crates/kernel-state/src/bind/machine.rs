@@ -60,5 +60,5 @@ fn several(one: &str, other: &str) -> Error {
          have the same numbers",
     )
     .found(format!("hosts '{one}' and '{other}'"))
-    .mend("name the traces of one host; 'rtscope cat' and 'convert' merge those of several")
+    .fix("name the traces of one host; 'rtscope cat' and 'convert' merge those of several")
 }

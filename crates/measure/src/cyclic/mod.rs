@@ -209,14 +209,14 @@ fn check(plan: &Plan) -> Result<()> {
     if plan.threads.is_empty() {
         return Err(
             Error::new(ErrorKind::InvalidInput, "no thread to measure with")
-                .mend("name a CPU that is on, as in --cpu 0"),
+                .fix("name a CPU that is on, as in --cpu 0"),
         );
     }
     if plan.phases.is_some() && plan.clock != Clock::Monotonic {
         let what = "phases are known on the clock of the kernel's own instants alone";
         return Err(Error::new(ErrorKind::InvalidInput, what)
             .found(format!("the clock {}", plan.clock.name()))
-            .mend("choose --clock monotonic, or go without --phases"));
+            .fix("choose --clock monotonic, or go without --phases"));
     }
     let intervals = plan.threads.iter().map(|thread| thread.interval);
     intervals

@@ -39,7 +39,7 @@ impl Run {
                 "nobody can loop for longer than a window",
             )
             .found(format!("{} of {}", plan.width, plan.window))
-            .mend("choose a --width of at most --window"));
+            .fix("choose a --width of at most --window"));
         }
         let mut run = Run {
             stop: Arc::new(AtomicBool::new(false)),

@@ -61,7 +61,7 @@ impl Load {
             let what = format!("there is no {program} for the load {}", self.name());
             Error::new(event::ErrorKind::NotFound, what)
                 .found(format!("no {program} in PATH"))
-                .mend(install)
+                .fix(install)
         })
     }
 

@@ -228,8 +228,8 @@ fn check_group(group: &Path) -> Result<()> {
     }
     let what = "the loads cannot join this control group";
     let found = format!("no {} that we may write", tasks.display());
-    let mend = format!("sudo mkdir {}", group.display());
+    let fix = format!("sudo mkdir {}", group.display());
     Err(Error::new(event::ErrorKind::InvalidInput, what)
         .found(found)
-        .mend(mend))
+        .fix(fix))
 }

@@ -12,7 +12,7 @@ use event::{Error, ErrorKind, Result};
 use super::native::LoopFunction;
 
 /// How the packages are had, where they can be had.
-const MEND: &str = "sudo apt install lttng-tools liblttng-ust-dev gcc";
+const FIX: &str = "sudo apt install lttng-tools liblttng-ust-dev gcc";
 /// How long the daemon may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The loop and the provider of its events, as they are compiled.
@@ -48,13 +48,13 @@ impl Daemon {
             .env("HOME", &home);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child =
-            child.map_err(|error| Error::io("cannot start lttng-sessiond", error).mend(MEND))?;
+            child.map_err(|error| Error::io("cannot start lttng-sessiond", error).fix(FIX))?;
         let daemon = Daemon { child, home };
         let begin = Instant::now();
         while daemon.lttng(&["list"]).is_err() {
             if begin.elapsed() > ANSWER_MAX {
                 return Err(
-                    Error::new(ErrorKind::Io, "lttng-sessiond does not answer").mend("lttng list")
+                    Error::new(ErrorKind::Io, "lttng-sessiond does not answer").fix("lttng list")
                 );
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -151,12 +151,12 @@ fn said(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output();
     let output =
-        output.map_err(|error| Error::io(format!("cannot start {program}"), error).mend(MEND))?;
+        output.map_err(|error| Error::io(format!("cannot start {program}"), error).fix(FIX))?;
     if !output.status.success() {
         let found = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(Error::new(ErrorKind::Io, format!("{program} failed"))
             .found(found)
-            .mend(MEND));
+            .fix(FIX));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -243,7 +243,7 @@ fn cannot_load() -> Error {
         "cannot load the loop with LTTng's tracepoint",
     )
     .found(found)
-    .mend(MEND)
+    .fix(FIX)
 }
 
 fn c_string(text: &OsStr) -> Result<CString> {

@@ -83,7 +83,7 @@ pub fn run(plan: &ChainPlan, stop: &Arc<AtomicBool>) -> Result<Chain> {
         return Err(
             Error::new(ErrorKind::InvalidInput, "one thread has nobody to preempt")
                 .found(format!("{} threads", plan.prios.len()))
-                .mend("choose --threads 2 or more"),
+                .fix("choose --threads 2 or more"),
         );
     }
     let link = |_| Link {

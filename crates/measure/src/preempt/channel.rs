@@ -28,7 +28,7 @@ pub(super) trait Channel: Send + Sync {
 pub(super) fn open(mechanism: Mechanism) -> Result<Box<dyn Channel>> {
     let failed = |cause| {
         let what = format!("cannot use a {}", mechanism.name());
-        Error::io(what, cause).mend("see ulimit -n, ulimit -q and the kernel's configuration")
+        Error::io(what, cause).fix("see ulimit -n, ulimit -q and the kernel's configuration")
     };
     Ok(match mechanism {
         Mechanism::Futex => Box::new(Futex::default()),

@@ -30,7 +30,7 @@ pub struct Defect {
     /// How often and for how long.
     pub found: String,
     /// What to change.
-    pub mend: String,
+    pub fix: String,
 }
 
 impl Findings {
@@ -68,7 +68,7 @@ fn not_preempted(cpu: Cpu, step: &Step) -> Option<Defect> {
         not_at_once,
         ..
     } = step;
-    let mend = if wakee_prio > waker_prio {
+    let fix = if wakee_prio > waker_prio {
         "sudo rtscope watch --task 'rtscope-pre*' --over 100us while it runs says who held the CPU"
             .to_owned()
     } else {
@@ -79,12 +79,12 @@ fn not_preempted(cpu: Cpu, step: &Step) -> Option<Defect> {
             "fifo {wakee_prio} did not preempt fifo {waker_prio}, which woke it on {cpu}"
         ),
         found: format!("{not_at_once} of {} wake-ups", step.latency.samples),
-        mend,
+        fix,
     })
 }
 
 fn inverted(protocol: Protocol, found: &Inheritance) -> Option<Defect> {
-    let mend = match protocol {
+    let fix = match protocol {
         Protocol::Plain => {
             "pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT) before the mutex is \
              made"
@@ -102,7 +102,7 @@ fn inverted(protocol: Protocol, found: &Inheritance) -> Option<Defect> {
             "{} of {} rounds, {} in all",
             found.inversions, found.wait.samples, found.robbed
         ),
-        mend: mend.to_owned(),
+        fix: fix.to_owned(),
     })
 }
 
@@ -115,7 +115,7 @@ fn lost(found: &Messages) -> Defect {
             found.receiver
         ),
         found: format!("after {} that did", found.latency.samples),
-        mend: "look whether the receiver's CPU is taken: sudo rtscope measure hw".to_owned(),
+        fix: "look whether the receiver's CPU is taken: sudo rtscope measure hw".to_owned(),
     }
 }
 
@@ -151,9 +151,9 @@ mod tests {
         let check = |findings: Findings, expect: &[(&str, &str)]| {
             let found = findings.defects();
             assert_eq!(found.len(), expect.len(), "{found:?}");
-            for (defect, (what, mend)) in found.iter().zip(expect) {
+            for (defect, (what, fix)) in found.iter().zip(expect) {
                 assert!(defect.what.contains(what), "{defect:?}");
-                assert!(defect.mend.contains(mend), "{defect:?}");
+                assert!(defect.fix.contains(fix), "{defect:?}");
             }
         };
         check(Findings::default(), &[]);

@@ -104,7 +104,7 @@ impl Mutex {
             let cause = std::io::Error::from_raw_os_error(status);
             let what = format!("cannot make a mutex of the protocol {}", protocol.name());
             return Err(Error::io(what, cause)
-                .mend("use a kernel with CONFIG_FUTEX_PI=y, or try --mutex plain"));
+                .fix("use a kernel with CONFIG_FUTEX_PI=y, or try --mutex plain"));
         }
         Ok(())
     }

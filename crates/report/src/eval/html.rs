@@ -257,7 +257,7 @@ fn machine(evaluation: &Value) -> String {
             "<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\"><code>{}</code></td></tr>",
             words(&doubt["what"]),
             words(&doubt["found"]),
-            words(&doubt["mend"])
+            words(&doubt["fix"])
         );
     }
     if !rows.is_empty() {

@@ -312,7 +312,7 @@ mod tests {
             began: "Fri, 20 Nov 2026 14:00:00 +0000",
             machine: json!({
                 "facts": {"machine": {"kernel_release": "6.12.1-rt"}},
-                "doubts": [{"what": "slow", "found": "governor <powersave>", "mend": "be quick"}],
+                "doubts": [{"what": "slow", "found": "governor <powersave>", "fix": "be quick"}],
             }),
             loads: &loads,
             readings: &readings,

@@ -50,7 +50,7 @@ pub fn eval_text(evaluation: &Value) -> String {
             "doubtful: {} ({}); {}\n",
             word("what"),
             word("found"),
-            word("mend")
+            word("fix")
         );
     }
     text

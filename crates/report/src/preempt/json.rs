@@ -50,7 +50,7 @@ pub fn preempt_json(preempt: &Preempt) -> Value {
     let defects = findings
         .defects()
         .into_iter()
-        .map(|defect| json!({"what": defect.what, "found": defect.found, "mend": defect.mend}));
+        .map(|defect| json!({"what": defect.what, "found": defect.found, "fix": defect.fix}));
     json!({
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,

@@ -76,8 +76,8 @@ fn verdict(preempt: &Preempt) -> String {
     }
     for defect in defects {
         text += &format!(
-            "defect: {}\n  found: {}\n  mend:  {}\n",
-            defect.what, defect.found, defect.mend
+            "defect: {}\n  found: {}\n  fix:  {}\n",
+            defect.what, defect.found, defect.fix
         );
     }
     if let (Some(over), Some(longest)) = (preempt.over, preempt.longest())

@@ -15,12 +15,12 @@ pub fn lami_grids(metadata: &Value, results: &Value, calendar: Calendar) -> Resu
         let error = Error::new(ErrorKind::InvalidInput, "the report failed");
         return Err(error
             .found(message)
-            .mend("run the program by itself to see more"));
+            .fix("run the program by itself to see more"));
     }
     let Some(results) = results["results"].as_array() else {
         let error = Error::new(ErrorKind::InvalidInput, "the report printed no LAMI result");
-        let mend = "let it print an object with the key 'results', as LAMI 1.0 says";
-        return Err(error.found("no key 'results'").mend(mend));
+        let fix = "let it print an object with the key 'results', as LAMI 1.0 says";
+        return Err(error.found("no key 'results'").fix(fix));
     };
     Ok(results
         .iter()

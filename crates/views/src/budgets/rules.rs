@@ -76,7 +76,7 @@ impl Rules {
         let periods = Periods::parse(&definitions, &none)?;
         if budgets.is_empty() {
             let error = Error::new(ErrorKind::InvalidInput, "the rules have no budget");
-            return Err(error.found("only definitions").mend(FORM));
+            return Err(error.found("only definitions").fix(FORM));
         }
         for budget in &budgets {
             let Subject::Period(name) = &budget.subject else {
@@ -87,7 +87,7 @@ impl Rules {
                 let error = Error::new(ErrorKind::NotFound, "no period has the budget's name");
                 return Err(error
                     .found(format!("'{name}'"))
-                    .mend(format!("define it: period {name} : BEGIN : END")));
+                    .fix(format!("define it: period {name} : BEGIN : END")));
             }
         }
         Ok(Rules { periods, budgets })
@@ -119,7 +119,7 @@ fn joined(text: &str) -> Vec<String> {
 fn budget(line: &str) -> Result<Budget> {
     let wrong = |what: &str| {
         let error = Error::new(ErrorKind::InvalidInput, what);
-        error.found(format!("'{line}'")).mend(FORM)
+        error.found(format!("'{line}'")).fix(FORM)
     };
     // The name of a task may have the word in it, what follows cannot.
     let Some((subject, rest)) = line.rsplit_once(" within ") else {

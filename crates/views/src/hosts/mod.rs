@@ -186,10 +186,10 @@ impl Packets {
 
 /// Refuses what no packet can be found in.
 fn check(hosts: &[String], has_headers: bool, headless: bool) -> Result<()> {
-    let refuse = |what: &str, found: String, mend: &str| {
+    let refuse = |what: &str, found: String, fix: &str| {
         Err(Error::new(ErrorKind::Unsupported, what)
             .found(found)
-            .mend(mend))
+            .fix(fix))
     };
     if !has_headers {
         let found = match headless {

@@ -76,9 +76,8 @@ impl Spill {
         match self.0.borrow_mut().failure.take() {
             None => Ok(()),
             Some(error) => Err(
-                Error::io("cannot keep a long log in a temporary file", error).mend(
-                    "make room in the folder for temporary files, or name one: TMPDIR=FOLDER",
-                ),
+                Error::io("cannot keep a long log in a temporary file", error)
+                    .fix("make room in the folder for temporary files, or name one: TMPDIR=FOLDER"),
             ),
         }
     }
@@ -186,10 +185,6 @@ mod tests {
         let block = spill.block(&[1; 9]);
         assert!(block.read().is_empty());
         let error = spill.check().expect_err("it does not fit");
-        assert!(
-            error
-                .mended_by()
-                .is_some_and(|mend| mend.contains("TMPDIR"))
-        );
+        assert!(error.fixed_by().is_some_and(|fix| fix.contains("TMPDIR")));
     }
 }

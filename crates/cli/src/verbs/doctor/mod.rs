@@ -1,4 +1,4 @@
-//! `rtscope doctor`: what works here, what would mend the rest, what killed runs left, what we
+//! `rtscope doctor`: what works here, what would fix the rest, what killed runs left, what we
 //! cost.
 
 mod cost;
@@ -59,12 +59,12 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
     let looked_into = std::fs::read_dir(&typed.output);
     looked_into.map_err(|error| {
         let what = format!("cannot look into {}", typed.output.display());
-        Error::io(what, error).mend("give --output the folder in which rtscope was killed")
+        Error::io(what, error).fix("give --output the folder in which rtscope was killed")
     })?;
     let mut cleaned = leftovers::clean(&typed.output)?;
     for left in load::left() {
         left.remove().map_err(|error| {
-            Error::io(format!("cannot remove {}", left.path), error).mend("run it with sudo")
+            Error::io(format!("cannot remove {}", left.path), error).fix("run it with sudo")
         })?;
         cleaned.removed.push(Leftover {
             kind: Kind::Load,
@@ -197,8 +197,8 @@ fn lack_lines(indent: &str, lack: &Lack, paint: Paint) -> String {
         Effect::Stops => paint.bad(&lack.what),
         Effect::Degrades | Effect::Doubts => paint.doubtful(&lack.what),
     };
-    let (found, mend) = (&lack.found, &lack.mend);
-    format!("{indent}{what}\n{indent}  found: {found}\n{indent}  mend:  {mend}\n")
+    let (found, fix) = (&lack.found, &lack.fix);
+    format!("{indent}{what}\n{indent}  found: {found}\n{indent}  fix:  {fix}\n")
 }
 
 /// So many are listed; the others are counted.
@@ -259,7 +259,7 @@ mod tests {
         let expect = "\
 record     nothing    kernel events cannot be recorded: tracefs is not mounted
                         found: no tracefs in /proc/mounts
-                        mend:  sudo mount -t tracefs nodev /sys/kernel/tracing
+                        fix:  sudo mount -t tracefs nodev /sys/kernel/tracing
 ";
         assert_eq!(&lines[..expect.len()], expect);
         assert_eq!(

@@ -135,5 +135,5 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
 
 /// A doubt as one line.
 pub(super) fn warning(doubt: &Lack) -> String {
-    format!("{} ({}); {}", doubt.what, doubt.found, doubt.mend)
+    format!("{} ({}); {}", doubt.what, doubt.found, doubt.fix)
 }

@@ -26,7 +26,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
             let found = error.render().to_string();
             return Err(Error::new(ErrorKind::InvalidInput, what)
                 .found(found.trim().to_owned())
-                .mend("rtscope measure cyclic --cyclictest --help"));
+                .fix("rtscope measure cyclic --cyclictest --help"));
         }
     };
     let facts = facts::gather();

@@ -88,7 +88,7 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
 fn make_folder(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|error| {
         Error::io(format!("cannot make {}", folder.display()), error)
-            .mend("name a folder that is ours to make, as in -o /tmp/eval")
+            .fix("name a folder that is ours to make, as in -o /tmp/eval")
     })?;
     write_file(&folder.join(JSON), "")
 }
@@ -241,7 +241,7 @@ fn compare(a: &Path, b: &Path, output: &Path) -> Result<Outcome> {
     let (a, b) = (read(a)?, read(b)?);
     std::fs::create_dir_all(output).map_err(|error| {
         Error::io(format!("cannot make {}", output.display()), error)
-            .mend("name a folder that is ours to make, as in -o /tmp/both")
+            .fix("name a folder that is ours to make, as in -o /tmp/both")
     })?;
     let path = output.join(COMPARISON);
     write_file(&path, &compare_html(&a, &b))?;
@@ -259,14 +259,14 @@ fn read(path: &Path) -> Result<Value> {
         true => path.join(JSON),
         false => path.to_owned(),
     };
-    let mend = "give the folders that rtscope measure eval -o wrote";
+    let fix = "give the folders that rtscope measure eval -o wrote";
     let text = std::fs::read_to_string(&file)
-        .map_err(|error| Error::io(format!("cannot read {}", file.display()), error).mend(mend))?;
+        .map_err(|error| Error::io(format!("cannot read {}", file.display()), error).fix(fix))?;
     let value: Value = serde_json::from_str(&text).unwrap_or_default();
     if value["schema"] != "rtscope.eval" || value["version"] != 2 {
         let what = format!("{} is no evaluation", file.display());
         let found = format!("schema {}, version {}", value["schema"], value["version"]);
-        return Err(Error::new(ErrorKind::Corrupt, what).found(found).mend(mend));
+        return Err(Error::new(ErrorKind::Corrupt, what).found(found).fix(fix));
     }
     Ok(value)
 }

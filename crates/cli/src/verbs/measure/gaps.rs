@@ -177,9 +177,9 @@ impl<'a> Search<'a> {
 
 /// Gaps are found without a recording, too.
 fn or_without_events(error: Error) -> Error {
-    let mend = error.mended_by().unwrap_or_default();
-    let mend = format!("{mend}, or find gaps without their causes: rtscope measure hw --no-events");
-    error.mend(mend)
+    let fix = error.fixed_by().unwrap_or_default();
+    let fix = format!("{fix}, or find gaps without their causes: rtscope measure hw --no-events");
+    error.fix(fix)
 }
 
 /// Looks for gaps until the time is over.

@@ -36,8 +36,8 @@ impl Loads {
             match load::start(one, &options.load_plan) {
                 Ok(running) => loads.running.push(running),
                 Err(error) if error.kind() == ErrorKind::NotFound && !options.loads_named => {
-                    let mend = error.mended_by().unwrap_or_default();
-                    let why = format!("{error}; {mend}, or name the others: --load");
+                    let fix = error.fixed_by().unwrap_or_default();
+                    let why = format!("{error}; {fix}, or name the others: --load");
                     loads.missing.push(Proof::missing(one, why));
                 }
                 Err(error) => return Err(error),

@@ -103,7 +103,7 @@ fn cpu(typed: &Loop, facts: &Facts) -> Result<Cpu> {
         Some(cpu) => known_cpu(Cpu(cpu), &machine.cpus_online),
         None => machine.cpus_allowed.last().copied().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "which CPUs we may use is not known")
-                .mend("name one with --cpu")
+                .fix("name one with --cpu")
         }),
     }
 }

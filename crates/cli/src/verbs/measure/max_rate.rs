@@ -46,7 +46,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
             "without events there is no rate of events",
         )
         .found(format!("--tracer {}", typed.tracer.name()))
-        .mend("rtscope measure loop --tracer rtscope --find-max-rate"));
+        .fix("rtscope measure loop --tracer rtscope --find-max-rate"));
     }
     signals::take_over()?;
     let mut rates = vec![search(typed, None)?];

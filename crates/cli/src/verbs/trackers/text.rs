@@ -21,8 +21,8 @@ pub(super) fn list(stands: &[(&Tracker, Option<Vec<Hook>>)]) -> String {
         lines.push(format!("{:<10} {}", tracker.name, tracker.help));
         if let Some(refusal) = missing.as_deref().and_then(|hooks| tracker.refusal(hooks)) {
             let found = refusal.value_found().unwrap_or_default();
-            let mend = refusal.mended_by().unwrap_or_default();
-            lines.push(format!("           not here: {found}; {mend}"));
+            let fix = refusal.fixed_by().unwrap_or_default();
+            lines.push(format!("           not here: {found}; {fix}"));
         }
     }
     let takes = |(tracker, _): &(&Tracker, Option<Vec<Hook>>)| {

@@ -42,7 +42,7 @@ impl Command {
             false => Err(
                 Error::new(ErrorKind::Interrupted, "the command ended before the watch")
                     .found(name)
-                    .mend("start it by itself, and watch it with --pid"),
+                    .fix("start it by itself, and watch it with --pid"),
             ),
         }
     }

@@ -89,7 +89,7 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
         );
         return Err(error
             .found(format!("{pattern}, inside a container"))
-            .mend("name it: --task NAME or --process NAME; or watch from the host"));
+            .fix("name it: --task NAME or --process NAME; or watch from the host"));
     }
     let folder = Path::new("/proc").join(tid.to_string());
     if folder.exists() {
@@ -99,7 +99,7 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
                 let found = format!("{pid} is a thread of process {process}");
                 Err(error
                     .found(found)
-                    .mend(format!("--pid {process}, or --tid {pid}")))
+                    .fix(format!("--pid {process}, or --tid {pid}")))
             }
             _ => Ok(()),
         };
@@ -109,7 +109,7 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
         _ => "there is no such task",
     };
     let error = Error::new(ErrorKind::NotFound, what).found(pattern.to_string());
-    Err(error.mend("ps -eLo pid,tid,rtprio,comm lists the tasks"))
+    Err(error.fix("ps -eLo pid,tid,rtprio,comm lists the tasks"))
 }
 
 /// The process of a thread, by its folder in `/proc`.
@@ -170,7 +170,7 @@ fn irqs(filter: &IrqFilter) -> Result<Vec<i32>> {
         IrqFilter::Name(name) => name.clone(),
     };
     let error = Error::new(ErrorKind::NotFound, what).found(format!("'{found}'"));
-    Err(error.mend("cat /proc/interrupts lists them: the number first, the name last"))
+    Err(error.fix("cat /proc/interrupts lists them: the number first, the name last"))
 }
 
 /// `number`, when `/proc/interrupts` has a line of it.

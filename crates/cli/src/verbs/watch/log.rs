@@ -66,7 +66,7 @@ impl Log {
         });
         let cannot = |error| {
             let what = format!("cannot write {}", self.path.display());
-            Error::io(what, error).mend("give --output a folder with room, or --no-snapshot")
+            Error::io(what, error).fix("give --output a folder with room, or --no-snapshot")
         };
         let file = match &mut self.file {
             Some(file) => file,

@@ -322,16 +322,16 @@ fn no_snapshot(report: &HitReport) -> Error {
     match &report.failure {
         Some(failure) => Error::new(failure.kind(), failure.what())
             .found(failure.value_found().unwrap_or("no snapshot"))
-            .mend(
+            .fix(
                 failure
-                    .mended_by()
+                    .fixed_by()
                     .unwrap_or("the watch goes on; the next hit has one"),
             ),
         None => Error::new(
             ErrorKind::NotFound,
             "this hit has no snapshot to explain it from",
         )
-        .mend("leave --no-snapshot away"),
+        .fix("leave --no-snapshot away"),
     }
 }
 

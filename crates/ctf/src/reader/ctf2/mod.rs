@@ -59,8 +59,8 @@ pub(super) fn declarations(text: &str) -> Result<Declarations> {
             let reason = found.value_found().unwrap_or_default();
             let named = Error::new(found.kind(), found.what());
             let named = named.found(format!("{}: {reason}", name()));
-            match found.mended_by() {
-                Some(mend) => named.mend(mend),
+            match found.fixed_by() {
+                Some(fix) => named.fix(fix),
                 None => named,
             }
         };
