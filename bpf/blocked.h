@@ -138,7 +138,7 @@ static __always_inline void evidence_throttled(struct task_struct *task, rts_u64
 	evidence_end(slot);
 }
 
-// A task that is put aside because its group has used up its quota: so may not run whoever of the
+// A task that is preempted because its group has used up its quota: so may not run whoever of the
 // group waits on this CPU.
 static __always_inline void quota_note(struct cpu_state *cpu, struct task_struct *prev,
 				       rts_u64 *now_ns)
@@ -151,7 +151,7 @@ static __always_inline void quota_note(struct cpu_state *cpu, struct task_struct
 	cpu->throttled_ns = *now_ns;
 }
 
-// `task` comes on the CPU at last: whether its group used up its quota while it waited.
+// `task` is scheduled in at last: whether its group used up its quota while it waited.
 static __always_inline void quota_of_wait(struct cpu_state *cpu, const struct task_state *state,
 		struct task_struct *task, rts_u64 now_ns)
 {

@@ -97,7 +97,7 @@ static __always_inline void evidence_running(const struct cpu_state *cpu, struct
 	evidence_moment(task, RTS_ROLE_RUNNING, now_ns, came_prio, came_policy, flags);
 }
 
-// `task` comes on this CPU and `culprit`, still current, leaves it.
+// `task` is scheduled in and `culprit`, still current, leaves it.
 static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
 		const struct cpu_state *cpu, struct task_struct *task,
 		struct task_struct *culprit, rts_u64 now_ns)

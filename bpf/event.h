@@ -195,7 +195,7 @@ struct rts_hit {
 // A late activation of which only this is told: the limits let no whole hit go out.
 struct rts_late {
 	rts_u64 origin_ns;
-	rts_u64 began_ns; // when the target came on its CPU; 0: not yet
+	rts_u64 began_ns; // when the target was scheduled in; 0: not yet
 	rts_u64 end_ns;
 	struct rts_task target;
 	struct rts_task culprit; // who left the CPU when it came
@@ -264,7 +264,7 @@ struct rts_released {
 // A task of a hit as it was at a moment.
 struct rts_moment {
 	struct rts_task task;
-	rts_s32 came_prio; // when it came on its CPU, of the one that runs
+	rts_s32 came_prio; // when it was scheduled in, of the one that runs
 	rts_u8 role; // enum rts_role
 	rts_u8 policy; // the kernel's number
 	rts_u8 came_policy;
@@ -331,7 +331,7 @@ struct rts_profile {
 struct rts_phases {
 	rts_u64 entry_ns;  // its timer's function began
 	rts_u64 wakeup_ns; // it came on a run queue
-	rts_u64 switch_ns; // it came on a CPU
+	rts_u64 switch_ns; // it was scheduled in
 	rts_u64 padding[5];
 };
 

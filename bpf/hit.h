@@ -90,7 +90,8 @@ static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_n
 		return false;
 	if (config.new_worst_only)
 		return is_new_worst(totals, latency_ns);
-	// Nor does a rate hold back the worst of all, which begins an interval as any other hit does.
+	// Nor does a rate hold back the worst of all, which begins an interval as any other hit
+	// does.
 	if (is_new_worst(totals, latency_ns)) {
 		if (config.rate_limit_ns)
 			totals->next_hit_ns = now_ns + config.rate_limit_ns;
@@ -118,7 +119,7 @@ static __always_inline void hit_fill_steps(struct rts_hit *hit, const struct cha
 	}
 }
 
-// Of one that comes on its CPU now, `current` leaves it.
+// Of one that is scheduled in now, `current` leaves it.
 static __always_inline void hit_held_back(struct task_state *state, struct task_struct *task,
 		rts_u64 now_ns, rts_u32 end_kind)
 {

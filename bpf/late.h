@@ -8,8 +8,8 @@
 
 #include "state.h"
 
-// When the target came on the CPU in this activation: the chain's last step, or the one before its
-// end.
+// When the target was scheduled in during this activation: the chain's last step, or the one before
+// its end.
 static __always_inline rts_u64 late_began(const struct chain *chain)
 {
 	for (rts_u32 back = 1; back <= 2; back++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // Where the latency of a measuring thread goes: the instants at which its timer's function began,
-// at which it came on a run queue, and at which it came on a CPU. Each thread has a slot in an
+// at which it came on a run queue, and at which it was scheduled in. Each thread has a slot in an
 // array that user space maps, and reads its own without a system call once it runs.
 
 #include "kernel.h"

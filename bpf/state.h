@@ -99,7 +99,7 @@ struct task_state {
 	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
 	rts_u8 ours;    // resolved once: a thread of the watch itself
 	rts_u8 waiting_reported;
-	rts_u8 was_target; // when it was woken: it may lose its rank while it waits
+	rts_u8 was_target; // when it was woken: it may lose its priority while it waits
 	rts_u8 waker_policy;
 	rts_u8 waker_flags;
 	rts_u8 stopped; // and not yet on a CPU again

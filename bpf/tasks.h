@@ -161,7 +161,7 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 	hit = hit_reserve(state, task, now_ns, RTS_END_WAITING);
 	if (!hit)
 		return;
-	// It came on a CPU while we copied: the copy may be of two activations.
+	// It was scheduled in while we copied: the copy may be of two activations.
 	if (state->phase != phase || state->chain.origin_ns != origin_ns) {
 		state->waiting_reported = 0;
 		bpf_ringbuf_discard(hit, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // The watch: the online critical path from an interrupt, through any number of wake-ups, to the
-// moment at which a target task comes on a CPU. Which of these programs are attached follows from
+// moment at which a target task is scheduled in. Which of these programs are attached follows from
 // the question asked and from the tracepoints that the kernel has.
 
 #include "interrupt.h"
@@ -157,7 +157,7 @@ static __always_inline bool has_yielded(struct task_struct *task)
 }
 
 // A task that leaves the CPU though it can run on: preempted, it keeps its chain.
-static __always_inline void put_aside(void *ctx, struct task_state *state,
+static __always_inline void preempted(void *ctx, struct task_state *state,
 		struct task_struct *prev, rts_u64 now_ns)
 {
 	bool target = filter_target(state, prev);
@@ -189,7 +189,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	rts_s32 stop;
 
 	if (!prev_state) {
-		put_aside(ctx, state, prev, now_ns);
+		preempted(ctx, state, prev, now_ns);
 		return true;
 	}
 	stop = target ? stop_of(prev, prev_state) : STOP_NO;
@@ -243,7 +243,7 @@ static __always_inline void switch_in(void *ctx, struct cpu_state *cpu, struct t
 		task_describe(&state->culprit, prev);
 }
 
-// A task that has a chain comes on the CPU.
+// A task that has a chain is scheduled in.
 static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *next, struct task_struct *prev, rts_u64 now_ns)
 {
@@ -312,8 +312,9 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 		COUNT(repaired);
 	}
 	if (next->pid && filter_may_have_chain(next)) {
-		// Before anything that may find a cold cache: this is the instant of the switch. Where
-		// every task is a target the storage is warm, and most switches need no instant.
+		// Before anything that may find a cold cache: this is the instant of the switch.
+		// Where every task is a target the storage is warm, and most switches need no
+		// instant.
 		if (config.target_kind != RTS_TARGET_ALL)
 			now_ns = bpf_ktime_get_ns();
 		next_state = task_state(next);

@@ -21,7 +21,7 @@ pub struct Stamps {
     pub entry_ns: i64,
     /// It came on a run queue.
     pub wakeup_ns: i64,
-    /// It came on a CPU.
+    /// It was scheduled in.
     pub switch_ns: i64,
 }
 

@@ -77,7 +77,7 @@ fn evidence_is_whole_and_says_what_was_interrupted() {
     hog(20, Time::from_millis(100));
     // At once: on a busy machine the next stage would overwrite it.
     let of_hog = watch.evidence().read();
-    // The victim puts this one aside every 2 ms.
+    // The victim preempts this one every 2 ms.
     let busy = std::thread::spawn(|| {
         become_task("scene-busy", STAGE, 0);
         spin(Time::from_millis(100));

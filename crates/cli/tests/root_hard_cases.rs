@@ -28,7 +28,7 @@ const POLLED_MAX: u64 = 20_000;
 /// As deep as the kernel lets epolls watch each other.
 const EPOLLS_NESTED: usize = 4;
 
-/// Makes `fault` beside a victim of rank `policy` under a watch, and returns the first hit over
+/// Makes `fault` beside a victim of priority `policy` under a watch, and returns the first hit over
 /// `over`.
 fn hit_of(case: &str, policy: Policy, over: &str, fault: impl Fn(Cpu, Cpu, i32)) -> Value {
     let (cpu, other) = scene::cpus();
@@ -111,7 +111,7 @@ fn a_hog_that_starts_while_the_victim_is_late_is_named_beside_the_first() {
     let hit = hit_of("late-already", Policy::Fifo(20), "30ms", |cpu, other, _| {
         let first = thread("hog-first", cpu, Policy::Fifo(60), || burn(30));
         pause(15);
-        // It comes with a rank above the first one's, and puts it aside.
+        // It comes with a priority above the first one's, and preempts it.
         let second = thread("hog-second", cpu, Policy::Fifo(70), || burn(50));
         assert_ne!(cpu, other);
         first.join().expect("ended");
@@ -127,9 +127,9 @@ fn a_hog_that_starts_while_the_victim_is_late_is_named_beside_the_first() {
 }
 
 #[test]
-fn a_round_robin_neighbour_of_the_victims_own_rank_is_named() {
+fn a_round_robin_neighbour_of_the_victims_own_priority_is_named() {
     let _alone = testkit::privileged();
-    if !testkit::two_cpus("a_round_robin_neighbour_of_the_victims_own_rank_is_named") {
+    if !testkit::two_cpus("a_round_robin_neighbour_of_the_victims_own_priority_is_named") {
         return;
     }
     let hit = hit_of("neighbour", Policy::RoundRobin(20), "30ms", |cpu, _, _| {

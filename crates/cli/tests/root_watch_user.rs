@@ -23,14 +23,14 @@ const PROGRAM: &str = r#"
 #include <time.h>
 int main(int count, char **words)
 {
-    struct sched_param rank = {.sched_priority = 20};
+    struct sched_param priority = {.sched_priority = 20};
     struct timespec due;
     cpu_set_t cpus;
     if (count < 2)
         return 2;
     CPU_ZERO(&cpus);
     CPU_SET(atoi(words[1]), &cpus);
-    if (sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &rank))
+    if (sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &priority))
         return 3;
     puts("ready");
     fflush(stdout);

@@ -58,7 +58,7 @@ impl Ledger {
             .sum()
     }
 
-    /// The terms with those of one name and rank added up, the longest first.
+    /// The terms with those of one name and priority added up, the longest first.
     pub fn sums(&self) -> Vec<Sum> {
         sums(&self.terms)
     }
@@ -161,7 +161,7 @@ pub struct Parts {
 pub struct Culprit {
     /// Who and what; of several tasks, the one that ran for longest.
     pub kind: TermKind,
-    /// How many tasks of that name and rank; 1 where the kind names none.
+    /// How many tasks of that name and priority; 1 where the kind names none.
     pub tasks: usize,
     /// How long, all of them together.
     pub duration: Duration,

@@ -1,4 +1,4 @@
-//! A task of the chain from its switch-in on: what puts it aside, and what it blocks on before its
+//! A task of the chain from its switch-in on: what preempts it, and what it blocks on before its
 //! work is done.
 
 use event::evidence::{Blocked, BlockedOn, Step, StepKind};
@@ -31,7 +31,7 @@ impl Phases {
     }
 }
 
-/// The phases of a task of the chain that came on a CPU, or was put off, with `step`.
+/// The phases of a task of the chain that was scheduled in, or was put off, with `step`.
 pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
     let (tid, prio) = (step.id, step.prio);
     let waiting = |since| Doing::Waiting { tid, prio, since };

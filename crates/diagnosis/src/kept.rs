@@ -1,5 +1,5 @@
-//! A task of a lower rank that has the CPU while another one waits: whether it kept it, or whether
-//! the scheduler left it there. A task in user code can be preempted at every interrupt.
+//! A task of a lower priority that has the CPU while another one waits: whether it kept it, or
+//! whether the scheduler left it there. A task in user code can be preempted at every interrupt.
 
 use event::evidence::{Hit, StepKind};
 use event::{Instant, Tid};
@@ -24,7 +24,7 @@ pub(crate) enum Shown {
 const SHARE_NS: i64 = 50_000_000;
 
 /// Whether the scheduler was seen to prefer others to runnable real-time tasks on the CPU not long
-/// before: else the task may have had a rank that no event shows.
+/// before: else the task may have had a priority that no event shows.
 pub(crate) fn is_limited(model: &Model, phase: &Phase) -> bool {
     let timeline = phase.cpu.and_then(|cpu| model.timeline(cpu));
     let mut seen = false;

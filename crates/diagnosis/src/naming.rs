@@ -44,7 +44,7 @@ pub(crate) enum Key {
     Migration,
     Switch,
     Unexplained(Reason),
-    /// A task of a lower rank, with the index of its preemption-off record: its name depends on
+    /// A task of a lower priority, with the index of its preemption-off record: its name depends on
     /// the sum over the phase, and on what the evidence shows of it.
     Lower(u32, Option<usize>),
     /// The idle task: its name depends on the sum over the phase.
@@ -59,8 +59,8 @@ pub(crate) struct Piece {
     pub key: Key,
 }
 
-/// A switch, with the return from the interrupt before it, takes no longer. A task of a lower rank
-/// that stays for longer keeps the CPU.
+/// A switch, with the return from the interrupt before it, takes no longer. A task of a lower
+/// priority that stays for longer keeps the CPU.
 pub(crate) const SWITCH_MAX_NS: i64 = 10_000;
 /// The stamps of one event in two sources differ by no more.
 pub(crate) const SKEW_MAX_NS: i64 = 100_000;
@@ -189,7 +189,7 @@ struct Namer<'a> {
     model: &'a Model,
     phase: &'a Phase,
     cpu: Cpu,
-    /// The scheduler chose a lower rank over the waiting task.
+    /// The scheduler chose a lower priority over the waiting task.
     passed_over: bool,
 }
 
@@ -223,7 +223,7 @@ impl Namer<'_> {
             Doing::TimerPending => self.late_timer(idle),
             Doing::Handler(What::Hardirq(irq)) => Key::Hardirq(irq),
             Doing::Handler(What::Nmi) => Key::Nmi,
-            Doing::Handler(What::Softirq(vector)) => self.put_aside(slice, vector),
+            Doing::Handler(What::Softirq(vector)) => self.preempted(slice, vector),
             Doing::Handler(_) => Key::Unexplained(Reason::MissingSteps),
             Doing::SoftirqPending if self.model.tasks.is_stop(version) => Key::Stop(ran),
             Doing::SoftirqPending => {
@@ -246,9 +246,9 @@ impl Namer<'_> {
             Doing::Waiting { prio, .. } => {
                 let lower = idle || prio.is_real_time() && prio.beats(version.prio);
                 if lower {
-                    self.lower_rank(slice, idle)
+                    self.lower_priority(slice, idle)
                 } else {
-                    self.higher_rank(slice)
+                    self.higher_priority(slice)
                 }
             }
             Doing::OwnerRuns { tid } if version.tid.0 == tid => Key::LockWait(ran),
@@ -271,7 +271,7 @@ impl Namer<'_> {
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.
-    fn put_aside(&self, slice: &Slice, vector: u32) -> Key {
+    fn preempted(&self, slice: &Slice, vector: u32) -> Key {
         let timeline = self.model.timeline(self.cpu);
         let host = timeline.map_or(VersionId::NONE, |line| line.at(self.phase.begin_ns).task);
         let same = |a: VersionId, b: VersionId| {
@@ -304,13 +304,13 @@ impl Namer<'_> {
         before.is_some_and(|version| version.tid.is_idle())
     }
 
-    fn higher_rank(&mut self, slice: &Slice) -> Key {
+    fn higher_priority(&mut self, slice: &Slice) -> Key {
         self.passed_over = false;
         Key::Wait(slice.task.0)
     }
 
-    /// A task of a lower rank, or idle, has the CPU though a real-time task is runnable on it.
-    fn lower_rank(&mut self, slice: &Slice, idle: bool) -> Key {
+    /// A task of a lower priority, or idle, has the CPU though a real-time task is runnable on it.
+    fn lower_priority(&mut self, slice: &Slice, idle: bool) -> Key {
         let Doing::Waiting { prio, since, .. } = self.phase.doing else {
             return Key::Unexplained(Reason::Contradiction);
         };
@@ -326,7 +326,7 @@ impl Namer<'_> {
         let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time();
         self.passed_over |= picked;
         if self.changed_below(slice, idle) {
-            return Key::Unexplained(Reason::RankChanged);
+            return Key::Unexplained(Reason::PriorityChanged);
         }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
         if throttled || self.passed_over {
@@ -349,13 +349,13 @@ impl Namer<'_> {
             here && begin_ns < slice.end_ns && slice.begin_ns < off.time.as_ns() + SKEW_MAX_NS
         });
         match seen {
-            None if slice.occupant.is_open() => Key::Unexplained(Reason::RankUnknown),
+            None if slice.occupant.is_open() => Key::Unexplained(Reason::PriorityUnknown),
             seen => Key::Lower(slice.task.0, seen),
         }
     }
 
-    /// Whether the waiting task had another rank when it came on the CPU, with which the one that
-    /// has it goes first: nothing says when it changed.
+    /// Whether the waiting task had another priority when it was scheduled in, with which the one
+    /// that has it goes first: nothing says when it changed.
     fn changed_below(&self, slice: &Slice, idle: bool) -> bool {
         let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
             return false;

@@ -25,7 +25,7 @@ pub(crate) enum Doing {
     Waiting {
         /// The task.
         tid: i32,
-        /// Its rank.
+        /// Its priority.
         prio: Prio,
         /// What the wait began with.
         since: Since,

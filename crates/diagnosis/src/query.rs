@@ -6,7 +6,7 @@ use kernel_state::TaskFilter;
 /// Where an activation ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Until {
-    /// Where its task comes on a CPU: how late it began, not its work.
+    /// Where its task is scheduled in: how late it began, not its work.
     #[default]
     SwitchIn,
     /// Where its task has done its work and waits for the next: the whole response.

@@ -35,16 +35,17 @@ pub enum Reason {
     SoftirqPending,
     /// The trace does not say on which run queue the task waited.
     UnknownRunQueue,
-    /// A task that seemed of a lower rank kept the CPU; the trace ends before it says its rank.
-    RankUnknown,
+    /// A task that seemed of a lower priority kept the CPU; the trace ends before it says its
+    /// priority.
+    PriorityUnknown,
     /// The clock of the timer was set forward by so much: it expired by that.
     ClockSet(Duration),
-    /// The waiting task had another rank in the end, and nothing says since when.
-    RankChanged,
-    /// A task of a lower rank ran code of its own, where it can be preempted at every interrupt:
-    /// the scheduler left it the CPU, or the interrupt came late.
+    /// The waiting task had another priority in the end, and nothing says since when.
+    PriorityChanged,
+    /// A task of a lower priority ran code of its own, where it can be preempted at every
+    /// interrupt: the scheduler left it the CPU, or the interrupt came late.
     LeftInUserCode,
-    /// A task of a lower rank had the CPU, and shortly before the scheduler had preferred such.
+    /// A task of a lower priority had the CPU, and shortly before the scheduler had preferred such.
     PerhapsLimited,
     /// The quota of the waiting task's group had been used up, and nothing says when it was back.
     QuotaEndUnknown,
@@ -81,9 +82,9 @@ impl fmt::Display for Reason {
             Reason::LongIdle => "the CPU stayed idle",
             Reason::SoftirqPending => "a raised softirq did not run",
             Reason::UnknownRunQueue => "the trace does not say on which CPU it waited",
-            Reason::RankUnknown => "the rank of the task that ran was not seen",
-            Reason::RankChanged => "the rank of the task that waited changed meanwhile",
-            Reason::LeftInUserCode => "user code of a lower rank ran on, nothing says why",
+            Reason::PriorityUnknown => "the priority of the task that ran was not seen",
+            Reason::PriorityChanged => "the priority of the task that waited changed meanwhile",
+            Reason::LeftInUserCode => "user code of a lower priority ran on, nothing says why",
             Reason::PerhapsLimited => "perhaps a limit on real-time tasks was at work",
             Reason::QuotaEndUnknown => "nothing says when the quota of its group was back",
             Reason::Contradiction => "the trace contradicts itself",
@@ -131,7 +132,7 @@ pub enum TermKind {
     },
     /// From the decision to wake to the run queue.
     WakeupDelivery,
-    /// Another task of the same or a higher rank ran.
+    /// Another task of the same or a higher priority ran.
     RunQueueWait {
         /// That task.
         behind: TaskRef,
@@ -141,7 +142,7 @@ pub enum TermKind {
         /// That thread.
         task: TaskRef,
     },
-    /// A task of a lower rank kept the CPU.
+    /// A task of a lower priority kept the CPU.
     PreemptionOff {
         /// That task.
         task: TaskRef,
@@ -183,7 +184,7 @@ pub enum TermKind {
     Unexplained(Reason),
 }
 
-/// How a task of a lower rank can keep the CPU under this preemption model.
+/// How a task of a lower priority can keep the CPU under this preemption model.
 pub(crate) fn off_or_not(model: PreemptionModel) -> &'static str {
     match model {
         PreemptionModel::Unknown => "preemption off or no preemption point",
@@ -242,7 +243,7 @@ impl TermKind {
 }
 
 impl TermKind {
-    /// The same without the number of its task: what the tasks of one name and rank share.
+    /// The same without the number of its task: what the tasks of one name and priority share.
     pub(crate) fn without_tid(&self) -> TermKind {
         let mut kind = self.clone();
         match &mut kind {
@@ -259,7 +260,7 @@ impl TermKind {
         kind
     }
 
-    /// The task, or so many tasks of its name and rank; empty where no task is named.
+    /// The task, or so many tasks of its name and priority; empty where no task is named.
     pub(crate) fn who(&self, tasks: usize) -> String {
         match self.task() {
             Some(task) if tasks > 1 => {
@@ -270,7 +271,7 @@ impl TermKind {
         }
     }
 
-    /// As the ledger's table prints it, for so many tasks of one name and rank.
+    /// As the ledger's table prints it, for so many tasks of one name and priority.
     pub(crate) fn text(&self, tasks: usize) -> String {
         let who = self.who(tasks);
         match self {
@@ -308,7 +309,7 @@ impl TermKind {
             TermKind::Quota => "CPU quota of its control group used up".to_owned(),
             TermKind::LockWait { .. } => format!("lock held by {who}"),
             TermKind::PriorityInversion { owner, .. } => {
-                format!("lock held by {owner}, put aside for {who}")
+                format!("lock held by {owner}, preempted for {who}")
             }
             TermKind::BlockIo => "waiting for a device".to_owned(),
             TermKind::PageFault => "page fault".to_owned(),

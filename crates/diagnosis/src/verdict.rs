@@ -400,7 +400,7 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
                 }
                 // Where the wake-up found it; it may have been elsewhere before and after.
                 Some(function) => format!("{who} kept {cpu} ({how}; seen in {function}) for"),
-                None => format!("{who}, of a lower rank, kept {cpu} ({how}) for"),
+                None => format!("{who}, of a lower priority, kept {cpu} ({how}) for"),
             }
         }
         TermKind::Throttled { ran: Some(_) } => {

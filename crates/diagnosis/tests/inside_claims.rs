@@ -36,7 +36,8 @@ fn check(trace: SyntheticTrace, victim: Task, expect: &[(&str, i64)]) {
     assert_eq!(ledger.total.as_ns(), sum, "the terms add up");
 }
 
-/// The victim comes on CPU 0 at 1010 µs, woken at 1000 µs, ahead of the owner of the lock.
+/// The victim is scheduled in on CPU 0 at 1010 µs, woken at 1000 µs, ahead of the owner of the
+/// lock.
 fn activated() -> SyntheticTrace {
     activated_after(SyntheticTrace::new())
 }
@@ -136,7 +137,7 @@ fn whoever_runs_ahead_of_the_owner_is_named_with_it() {
         .at(7000);
     let expect = [
         (
-            "lock held by owner (tid 200, rt 30), put aside for middle (tid 300, rt 40)",
+            "lock held by owner (tid 200, rt 30), preempted for middle (tid 300, rt 40)",
             5000,
         ),
         ("lock held by owner (tid 200, rt 30)", 900),
@@ -227,14 +228,14 @@ fn a_lock_without_a_known_owner_is_that_of_who_lets_go_of_it_since_it_slept_last
             .at(3100);
         first_two(ends(released(slept), VICTIM, 3152), [unknown, owner]);
         // Another one runs ahead of it: the inversion has both names.
-        let put_aside = sleeps(on, stack).at(1500).wake(MIDDLE).after(1);
-        let put_aside = put_aside.preempt(OWNER, MIDDLE).at(6502);
-        let put_aside = put_aside.block(MIDDLE, OWNER).at(7000);
+        let preempted = sleeps(on, stack).at(1500).wake(MIDDLE).after(1);
+        let preempted = preempted.preempt(OWNER, MIDDLE).at(6502);
+        let preempted = preempted.block(MIDDLE, OWNER).at(7000);
         let inversion =
-            "lock held by owner (tid 200, rt 30), put aside for middle (tid 300, rt 40)";
+            "lock held by owner (tid 200, rt 30), preempted for middle (tid 300, rt 40)";
         held(
             &[(inversion, 5000), (owner, 900)],
-            released(put_aside),
+            released(preempted),
             7052,
         );
         // Nobody lets go of it but an interrupt.

@@ -1,5 +1,5 @@
-//! A task of a lower rank that has the CPU while a real-time task waits: it is said to keep it only
-//! where it was not in user code, and only with the rank that it had then.
+//! A task of a lower priority that has the CPU while a real-time task waits: it is said to keep it
+//! only where it was not in user code, and only with the priority that it had then.
 
 mod ledger;
 
@@ -23,9 +23,9 @@ const STEPS: [(i64, u8, u32, i32); 3] = [
     (1_002_000, 7, 0, VICTIM.tid),
     (41_000_000, 8, 0, VICTIM.tid),
 ];
-const KEPT: &str = "compile (tid 300, nice 0), of a lower rank, kept CPU 0";
+const KEPT: &str = "compile (tid 300, nice 0), of a lower priority, kept CPU 0";
 
-/// A hog is put aside for a fair task: its share is used up.
+/// A hog is preempted for a fair task: its share is used up.
 fn limited(trace: SyntheticTrace) -> SyntheticTrace {
     let trace = trace.at(400).run(HOG).at(500).preempt(HOG, FAIR);
     trace
@@ -63,7 +63,7 @@ fn check(trace: SyntheticTrace, conclusive: bool, says: &str) {
 }
 
 const LIMITED: &str = "the scheduler ran compile (tid 300, nice 0) in its place (throttled";
-const UNKNOWN: &str = "user code of a lower rank ran on, nothing says why";
+const UNKNOWN: &str = "user code of a lower priority ran on, nothing says why";
 
 #[test]
 fn a_task_that_the_wake_up_found_in_user_code_was_left_the_cpu() {
@@ -72,7 +72,7 @@ fn a_task_that_the_wake_up_found_in_user_code_was_left_the_cpu() {
         trace.hit_woken_from(1, VICTIM, FAIR, &STEPS, stack)
     };
     check(trace(limited(idle_machine()), &USER), true, LIMITED);
-    // Without a limit that was seen at work, it may have had a rank that no event shows.
+    // Without a limit that was seen at work, it may have had a priority that no event shows.
     check(trace(idle_machine(), &USER), false, UNKNOWN);
     check(trace(limited(idle_machine()), &KERNEL), true, "kept CPU 0");
     check(trace(idle_machine(), &KERNEL), true, "seen in walk_list");
@@ -173,19 +173,23 @@ fn a_wake_up_from_elsewhere_may_go_unnoticed_until_the_first_interrupt() {
 }
 
 #[test]
-fn a_task_that_lowers_itself_as_it_ends_ran_ahead_with_the_rank_that_it_had() {
+fn a_task_that_lowers_itself_as_it_ends_ran_ahead_with_the_priority_that_it_had() {
     let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));
     let shown = leaves(fault(woken(idle_machine(), came), 1_100), left);
     check(shown, true, "sly (tid 300, rt 60) ran ahead of it");
     // It may have lowered itself before the wake-up, and kept the CPU in the kernel.
     let unknown = leaves(woken(idle_machine(), came), left);
-    check(unknown, false, "the rank of the task that ran was not seen");
+    check(
+        unknown,
+        false,
+        "the priority of the task that ran was not seen",
+    );
     // A boost that ends is an event, and says when.
     let boosted = woken(idle_machine(), came).at(1_500).boost(came, left.prio);
     check(
         leaves(boosted, left),
         true,
-        "sly (tid 300, nice 0), of a lower rank, kept CPU 0",
+        "sly (tid 300, nice 0), of a lower priority, kept CPU 0",
     );
     // Its own wake-up says so too.
     let woke_itself = woken(idle_machine(), came).at(1_500).waking(left, 0);
@@ -202,10 +206,10 @@ fn a_victim_that_was_lowered_while_it_waited_is_not_called_throttled() {
         let trace = woken(idle_machine(), HOG).at(16_000).block(HOG, FAIR);
         trace.at(41_000).preempt(FAIR, left)
     };
-    let changed = "the rank of the task that waited changed meanwhile";
+    let changed = "the priority of the task that waited changed meanwhile";
     check(hog_then_fair(demoted), false, changed);
     check(hog_then_fair(VICTIM), true, "(throttled");
-    // Behind the hog it waits with either rank.
+    // Behind the hog it waits with either priority.
     let trace = woken(idle_machine(), HOG).at(41_000).block(HOG, demoted);
     check(trace, true, "burner (tid 200, rt 60) ran ahead of it");
 }
@@ -274,7 +278,7 @@ fn a_limit_that_was_seen_long_ago_explains_nothing() {
 }
 
 #[test]
-fn a_task_that_runs_another_program_after_it_raised_itself_had_that_rank_before_too() {
+fn a_task_that_runs_another_program_after_it_raised_itself_had_that_priority_before_too() {
     let (chrt, hog) = (Task::fair(300, "chrt"), Task::rt(300, "hog", 60));
     let trace = woken(idle_machine(), chrt).at(30_000);
     let exec = [

@@ -61,7 +61,7 @@ fn decoys_on_this_cpu_before_and_on_another_cpu_get_nothing() {
 }
 
 #[test]
-fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says_so() {
+fn a_lower_priority_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says_so() {
     let running = || timer_wakes_victim(idle_machine().at(500).run(FAIR), 1000).at(2005);
     let expect = |name: &'static str| {
         [
@@ -75,7 +75,7 @@ fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says
         &expect("preemption off or no preemption point in compile (tid 300, nice 0)"),
         Grade::Complete,
     );
-    // Without a record of its own, the hit's stack says it: waking, and coming on the CPU.
+    // Without a record of its own, the hit's stack says it: waking, and being scheduled in.
     let steps = [(1_005_000, 7, 0, VICTIM.tid), (2_005_000, 8, 0, VICTIM.tid)];
     check(
         running().preempt(FAIR, VICTIM).hit(1, VICTIM, FAIR, &steps),
@@ -103,9 +103,9 @@ fn a_lower_rank_that_keeps_the_cpu_is_named_with_its_function_where_a_stack_says
 }
 
 #[test]
-fn a_task_of_lower_rank_that_was_picked_over_a_runnable_one_means_throttling() {
+fn a_task_of_lower_priority_that_was_picked_over_a_runnable_one_means_throttling() {
     let trace = timer_wakes_victim(idle_machine().at(500).run(HOG), 1000);
-    // The hog used up its bandwidth: put aside while runnable, for a fair task and then idle.
+    // The hog used up its bandwidth: preempted while runnable, for a fair task and then idle.
     let trace = trace
         .at(2005)
         .preempt(HOG, FAIR)
@@ -210,8 +210,8 @@ fn a_task_that_comes_where_the_trace_did_not_lead_to_is_not_explained() {
 }
 
 #[test]
-fn a_task_that_raised_its_own_rank_while_it_ran_is_judged_by_the_rank_it_left_with() {
-    // It came on the CPU as a fair task of another name, and the trace says so only at its end.
+fn a_task_that_raised_its_own_priority_while_it_ran_is_judged_by_the_priority_it_left_with() {
+    // It was scheduled in as a fair task of another name, and the trace says so only at its end.
     let before = Task::fair(HOG.tid, "launcher");
     let trace = timer_wakes_victim(idle_machine().at(500).run(before), 1000);
     let expect = [
@@ -220,13 +220,13 @@ fn a_task_that_raised_its_own_rank_while_it_ran_is_judged_by_the_rank_it_left_wi
         ("wake-up delivery", 1_000),
     ];
     check(trace.at(9000).block(HOG, VICTIM), &expect, Grade::Complete);
-    // Without its end, its rank is not known, and nobody is accused.
+    // Without its end, its priority is not known, and nobody is accused.
     let trace = timer_wakes_victim(idle_machine().at(500).run(before), 1000)
         .at(6005)
         .timer_irq();
     let expect = [
         (
-            "unexplained: the rank of the task that ran was not seen",
+            "unexplained: the priority of the task that ran was not seen",
             5_000_000,
         ),
         ("interrupt: local timer", 4_000),

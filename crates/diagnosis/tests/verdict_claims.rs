@@ -80,7 +80,7 @@ fn one_hog_is_named_with_its_length_and_share_in_one_sentence() {
 }
 
 #[test]
-fn another_cpu_is_offered_where_it_ran_nothing_of_the_victims_rank() {
+fn another_cpu_is_offered_where_it_ran_nothing_of_the_victims_priority() {
     let check = |there: Task, offered: bool| {
         let trace = burning().at(600).cpu(1).run(there);
         let trace = interrupt(trace, 1000).at(101_000).block(HOG, VICTIM);
@@ -181,7 +181,7 @@ fn a_victim_that_nothing_can_go_below_is_advised_to_rise() {
 }
 
 #[test]
-fn advice_on_ranks_looks_at_the_whole_chain() {
+fn advice_on_priorities_looks_at_the_whole_chain() {
     let irq_thread = |rt| Task::rt(400, "irq/9-eth0", rt);
     let check = |thread_rt: i32, victim_rt: i32, expect: &str| {
         let (thread, late) = (irq_thread(thread_rt), Task::rt(100, "victim", victim_rt));
@@ -192,8 +192,10 @@ fn advice_on_ranks_looks_at_the_whole_chain() {
         let trace = trace.at(9_000).block(HOG, thread).after(20).wake(late);
         let diagnosis = ask(trace.after(5).block(thread, late), &victim());
         let advice = &diagnosis.verdict().expect("it was late").advice;
-        let ranks = ["lower-task", "raise-victim"];
-        let advice = advice.iter().filter(|advice| ranks.contains(&advice.rule));
+        let priorities = ["lower-task", "raise-victim"];
+        let advice = advice
+            .iter()
+            .filter(|advice| priorities.contains(&advice.rule));
         let commands: Vec<_> = advice.map(|advice| advice.command.as_str()).collect();
         assert_eq!(commands, [expect]);
     };

@@ -62,9 +62,9 @@ pub enum Change<'a> {
         /// Nobody knows how long it waited: events were lost meanwhile, or the switch was not
         /// recorded.
         lossy: bool,
-        /// The switch was not recorded: it came on the CPU at `at_ns` at the earliest.
+        /// The switch was not recorded: it was scheduled in at `at_ns` at the earliest.
         inferred: bool,
-        /// Between which instants it came on the CPU, where only the switch was not recorded.
+        /// Between which instants it was scheduled in, where only the switch was not recorded.
         within_ns: Option<(i64, i64)>,
     },
     /// A task has had a CPU since then, at the earliest, though no switch says so.

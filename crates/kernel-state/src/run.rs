@@ -367,7 +367,7 @@ impl Kernel {
         self.cpus[cpu as usize].run.stretches = stretches;
     }
 
-    /// The trace ends: what every CPU did until now is told. Who was the first to come on a CPU
+    /// The trace ends: what every CPU did until now is told. Who was the first to be scheduled in
     /// that hides where it stops to idle is on it; one of a higher priority would have preempted
     /// it, which is recorded.
     pub fn finish<S: Sink>(&mut self, end_ns: i64, sink: &mut S) {

@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    /// A task came on a CPU, which was not recorded, between two instants.
+    /// A task was scheduled in, which was not recorded, between two instants.
     pub(super) fn scheduled_in<S: Sink>(
         &mut self,
         cpu: u32,

@@ -190,7 +190,7 @@ pub fn hit_text(hit: &Hit, style: &TextStyle) -> String {
     lines.push(String::new());
     steps_text(&hit.steps, hit.overflow, hit.end, hit.latency(), &mut lines);
     if let Some(culprit) = hit.culprit.as_ref().filter(|task| !task.tid.is_idle()) {
-        lines.push(format!("  it came on its CPU when {culprit} left it"));
+        lines.push(format!("  it was scheduled in when {culprit} left its CPU"));
     }
     for (name, stack) in [
         ("the waker", &hit.waker_stack),

@@ -163,17 +163,17 @@ impl SyntheticTrace {
         )
     }
 
-    /// `prev` blocks, `next` comes on the CPU.
+    /// `prev` blocks, `next` is scheduled in.
     pub fn block(self, prev: Task, next: Task) -> Self {
         self.switch(prev, 1, next)
     }
 
-    /// `prev` is put aside while runnable, `next` comes on the CPU.
+    /// `prev` is preempted while runnable, `next` is scheduled in.
     pub fn preempt(self, prev: Task, next: Task) -> Self {
         self.switch(prev, 0x100, next)
     }
 
-    /// The idle task leaves, `next` comes on the CPU.
+    /// The idle task leaves, `next` is scheduled in.
     pub fn run(self, next: Task) -> Self {
         self.switch(Task::IDLE, 0, next)
     }

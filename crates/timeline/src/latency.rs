@@ -1,9 +1,9 @@
 //! From wake-up to CPU: every activation, and pictures of many.
 
-/// A task was woken and came on a CPU.
+/// A task was woken and was scheduled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activation {
-    /// When it came on the CPU, in nanoseconds of the wall clock.
+    /// When it was scheduled in, in nanoseconds of the wall clock.
     pub end_ns: i64,
     /// So long after its wake-up.
     pub latency_ns: i64,

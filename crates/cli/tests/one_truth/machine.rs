@@ -46,7 +46,7 @@ struct Thread {
     cpu: usize,
     /// The system call that it is in.
     call: Option<&'static str>,
-    /// When it came on that CPU's run queue.
+    /// When it came on this CPU's run queue.
     arrived_ns: i64,
     /// Index into the truth's waits, from its wake-up to its switch-in.
     wait: Option<usize>,

@@ -163,7 +163,7 @@ pub fn a_conclusive_verdict_is_about_a_true_wait(recording: &Recording) -> Claim
         if !is_open && !recording.may_end_a_wait(tid, at_ns) {
             let sentence = &group.verdict.sentence;
             return Err(format!(
-                "{sentence}: but {tid} did not come on a CPU at {at_ns} ns"
+                "{sentence}: but {tid} was not scheduled in at {at_ns} ns"
             ));
         }
     }

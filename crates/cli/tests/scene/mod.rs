@@ -1,5 +1,5 @@
 //! Scenes for the verdict on this kernel: a victim, a `rtscope watch --json` beside it, and faults,
-//! all as threads of the test, each with a name, a rank and a CPU of its own.
+//! all as threads of the test, each with a name, a priority and a CPU of its own.
 
 #![allow(dead_code)] // each test file uses its part
 
@@ -26,7 +26,7 @@ pub fn cpus() -> (Cpu, Cpu) {
     (last, cpus.pop().expect("two CPUs are needed"))
 }
 
-/// A thread called `name`, on `cpu`, of this rank, that does `work`.
+/// A thread called `name`, on `cpu`, of this priority, that does `work`.
 pub fn thread<T: Send + 'static>(
     name: &str,
     cpu: Cpu,
@@ -36,7 +36,7 @@ pub fn thread<T: Send + 'static>(
     let name = name.to_owned();
     std::thread::spawn(move || {
         task::call_yourself(&name).expect("named");
-        // In this order: who comes without a rank waits until the other hogs are done.
+        // In this order: who comes without a priority waits until the other hogs are done.
         task::become_real_time(policy, LEASH_US).expect("ranked");
         task::stay_on(cpu).expect("placed");
         work()

@@ -27,7 +27,7 @@ type Rule = (&'static str, fn(&Case<'_>) -> Option<(String, String)>);
 const THRESHOLD_DIGITS: u32 = 3;
 
 /// All rules; within one culprit, the most effective and the safest first: moving one task harms
-/// nobody else, a higher rank may.
+/// nobody else, a higher priority may.
 const RULES: [Rule; 23] = [
     ("move-interrupt-thread", tasks::move_interrupt_thread),
     ("move-task", tasks::move_task),

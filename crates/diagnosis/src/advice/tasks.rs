@@ -1,4 +1,4 @@
-//! Rules about tasks: where they run, with which rank, and what their programs do.
+//! Rules about tasks: where they run, with which priority, and what their programs do.
 
 use event::evidence::{StepKind, TaskRef};
 use event::kernel_threads;
@@ -7,7 +7,7 @@ use super::{Case, for_culprit, other_cpus, task_of};
 use crate::finding::LateActivation;
 use crate::term::TermKind;
 
-/// Ranks above belong to the kernel's own watchdog and stop threads.
+/// Priorities above belong to the kernel's own watchdog and stop threads.
 const RAISE_MAX: u32 = 98;
 /// So much nicer, a fair task has a tenth of another one's share of the CPU.
 const NICE_STEP: i32 = 10;
@@ -59,7 +59,7 @@ pub(super) fn move_task(case: &Case<'_>) -> Option<(String, String)> {
     let because = if culprit.tasks > 1 {
         // Where they end before anybody can move them, their parent is the one to move.
         format!(
-            "{} tasks called {} share {cpu} with {waiter}; their parent hands CPUs and rank on",
+            "{} tasks called {} share {cpu} with {waiter}; their parent hands CPUs and priority on",
             culprit.tasks, task.comm
         )
     } else {
@@ -84,13 +84,13 @@ pub(super) fn leave_deadline(case: &Case<'_>) -> Option<(String, String)> {
 /// Below all that the activation hangs on; a fair task waits for everything real-time.
 pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
-    let rank = task.prio.rt()?;
+    let priority = task.prio.rt()?;
     let (low, command) = match lowest(case) {
-        Some((low, low_rank)) => {
-            let below = low_rank
+        Some((low, low_priority)) => {
+            let below = low_priority
                 .checked_sub(1)
-                .filter(|below| *below >= 1 && rank >= low_rank)?;
-            let low = format!("{low} has rt {low_rank}");
+                .filter(|below| *below >= 1 && priority >= low_priority)?;
+            let low = format!("{low} has rt {low_priority}");
             (low, format!("chrt -r -p {below} {{}}"))
         }
         None => {
@@ -99,7 +99,7 @@ pub(super) fn lower_task(case: &Case<'_>) -> Option<(String, String)> {
             (low, "chrt -o -p 0 {}".to_owned())
         }
     };
-    let because = format!("{} has rt {rank}, {low}", task.comm);
+    let because = format!("{} has rt {priority}, {low}", task.comm);
     Some((because, for_culprit(case, task, &command)))
 }
 
@@ -115,12 +115,12 @@ pub(super) fn chain(late: &LateActivation) -> Vec<TaskRef> {
     tasks
 }
 
-/// Who of the chain has the lowest rank: above it, a task holds up the activation.
+/// Who of the chain has the lowest priority: above it, a task holds up the activation.
 fn lowest(case: &Case<'_>) -> Option<(String, u32)> {
     case.late.task.prio.rt()?;
     let tasks = chain(case.late).into_iter();
-    let ranks = tasks.filter_map(|task| Some((task.comm, task.prio.rt()?)));
-    ranks.min_by_key(|(_, rank)| *rank)
+    let priorities = tasks.filter_map(|task| Some((task.comm, task.prio.rt()?)));
+    priorities.min_by_key(|(_, priority)| *priority)
 }
 
 pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
@@ -139,11 +139,11 @@ pub(super) fn renice_task(case: &Case<'_>) -> Option<(String, String)> {
 pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case).filter(|task| !is_bound(case, task))?;
     let victim = &case.late.task;
-    let rank = task.prio.rt()?;
-    let (_, low_rank) = lowest(case)?;
-    let above = rank
+    let priority = task.prio.rt()?;
+    let (_, low_priority) = lowest(case)?;
+    let above = priority
         .checked_add(1)
-        .filter(|above| low_rank == 1 && *above <= RAISE_MAX)?;
+        .filter(|above| low_priority == 1 && *above <= RAISE_MAX)?;
     let because = format!(
         "{} has {}: nothing real-time goes below it. Check first that it never runs for long: \
          at rt {above} it holds up everything below",
@@ -199,7 +199,7 @@ pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
         return None;
     };
     let because = format!(
-        "{} holds the lock without the rank of those who wait",
+        "{} holds the lock without the priority of those who wait",
         owner.comm
     );
     let change = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) for that mutex";

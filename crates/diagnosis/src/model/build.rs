@@ -40,7 +40,7 @@ pub(super) struct CpuState {
     /// The last thing that happened here, but for events that change nobody's place.
     pub left_handler: Option<LeftHandler>,
     pub raised: [NodeId; VECTORS_MAX],
-    /// A runnable real-time task was put aside for one that is not.
+    /// A runnable real-time task was preempted for one that is not.
     pub throttled: bool,
     /// Events were lost, and no switch has been seen since.
     pub lost: bool,
@@ -326,7 +326,7 @@ impl Builder {
         self.work_pauses(cpu, now_ns, prev, pause);
         self.leave(cpu, now_ns, prev, runnable);
         self.tasks.state(prev).ends = false;
-        let rank = |tasks: &Tasks, task: TaskIndex| {
+        let priority = |tasks: &Tasks, task: TaskIndex| {
             let version = tasks.version(tasks.states[task.0 as usize].version);
             version.map_or((false, false), |v| (v.prio.is_real_time(), v.stop))
         };
@@ -335,11 +335,11 @@ impl Builder {
             .tasks
             .version(self.tasks.states[prev.0 as usize].version);
         let has_deadline = left.is_some_and(|left| left.prio.0 < 0);
-        let (prev_real_time, prev_stop) = rank(&self.tasks, prev);
-        let (next_real_time, _) = rank(&self.tasks, next);
-        let put_aside = prev_real_time && !prev_stop && !has_deadline && runnable;
+        let (prev_real_time, prev_stop) = priority(&self.tasks, prev);
+        let (next_real_time, _) = priority(&self.tasks, next);
+        let preempted = prev_real_time && !prev_stop && !has_deadline && runnable;
         let state = self.cpu(cpu);
-        state.throttled = !next_real_time && (state.throttled || put_aside);
+        state.throttled = !next_real_time && (state.throttled || preempted);
         state.current = Some(next);
         state.lost = false;
         self.enter_at(cpu, now_ns, next, end);
@@ -387,7 +387,7 @@ impl Builder {
         self.log(task, now_ns, cpu, kind);
     }
 
-    /// `task` comes on the CPU; where the switch was not recorded, it came then at the earliest.
+    /// `task` is scheduled in; where the switch was not recorded, it came then at the earliest.
     pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
         let state = self.tasks.state(task);
         let was = std::mem::replace(&mut state.run, Run::On(cpu));

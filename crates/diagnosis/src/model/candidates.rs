@@ -29,11 +29,11 @@ pub(crate) struct Candidate {
 /// How an activation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The task came on a CPU.
+    /// The task was scheduled in.
     Seen,
     /// The same, but its switch was not recorded: it came then at the earliest.
     Inferred,
-    /// The task came on a CPU, and may have run before where nothing was recorded.
+    /// The task was scheduled in, and may have run before where nothing was recorded.
     Doubtful,
     /// The task still waited at the end of the trace.
     Waiting,

@@ -19,7 +19,7 @@ pub(crate) struct Work {
     pub inside: bool,
     /// It began with the making of the task, which is nobody's deadline.
     pub forked: bool,
-    /// It came on a CPU in a switch that was not recorded, or may have run there before.
+    /// It was scheduled in by a switch that was not recorded, or may have run there before.
     pub doubtful: bool,
     /// For how long it has run.
     pub own_ns: i64,
@@ -81,7 +81,7 @@ impl Builder {
         }
     }
 
-    /// `task` comes on a CPU; whether its activation goes on.
+    /// `task` is scheduled in; whether its activation goes on.
     pub(super) fn work_resumes(
         &mut self,
         cpu: u32,
@@ -99,7 +99,7 @@ impl Builder {
         goes_on
     }
 
-    /// `task` comes on a CPU for the first time since its wake-up.
+    /// `task` is scheduled in for the first time since its wake-up.
     pub(super) fn comes_on_cpu(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
         let work = &mut self.tasks.state(task).work;
         work.own_ns = 0;

@@ -286,7 +286,7 @@ impl Tasks {
 
     /// What a part of a run is that was believed to be `part`'s, if the run ended as `after` and
     /// not as `before`: of an earlier name it keeps that one. None for what is not of that run, or
-    /// from before an event that says when the rank changed.
+    /// from before an event that says when the priority changed.
     pub fn run_of(
         &mut self,
         part: VersionId,

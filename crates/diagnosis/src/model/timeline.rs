@@ -50,12 +50,12 @@ impl Occupant {
         Occupant(self.0 | PICKED)
     }
 
-    /// Marks a task that runs while a runnable real-time task was put aside for it.
+    /// Marks a task that runs while a runnable real-time task was preempted for it.
     pub fn throttled(self) -> Self {
         Occupant(self.0 | THROTTLED)
     }
 
-    /// Marks a run whose end was not seen: its task may have another rank than at its begin.
+    /// Marks a run whose end was not seen: its task may have another priority than at its begin.
     pub fn open(self) -> Self {
         Occupant(self.0 | OPEN)
     }
@@ -181,8 +181,9 @@ impl Timeline {
         }
     }
 
-    /// The last run was that of other versions of its task: it changed its name or its rank while
-    /// it ran, and the trace says so only where it leaves the CPU. Back to where `to` knows none.
+    /// The last run was that of other versions of its task: it changed its name or its priority
+    /// while it ran, and the trace says so only where it leaves the CPU. Back to where `to` knows
+    /// none.
     pub fn rename_run(&mut self, mut to: impl FnMut(VersionId) -> Option<VersionId>) {
         let mut last: Option<(VersionId, VersionId)> = None;
         for segment in self.segments.iter_mut().rev() {

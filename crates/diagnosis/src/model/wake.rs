@@ -148,7 +148,7 @@ impl Builder {
         }
     }
 
-    /// Whether a task that came on a CPU by this chain hands it on. The chain's last step is its
+    /// Whether a task that was scheduled in by this chain hands it on. The chain's last step is its
     /// switch-in: a boost since then is somebody else's.
     pub(super) fn hands_on(&self, chain: NodeId) -> bool {
         let came = self.arena.get(chain);

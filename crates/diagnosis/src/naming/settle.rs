@@ -46,7 +46,7 @@ impl Namer<'_> {
         matches!(self.phase.doing, Doing::Waiting { since: s, .. } if s == since)
     }
 
-    /// The same for tasks of a lower rank.
+    /// The same for tasks of a lower priority.
     fn settle_lower(&self, pieces: &mut Vec<Piece>, first: usize) {
         let lower_ns = sum_ns(&pieces[first..], |key| matches!(key, Key::Lower(_, None)));
         let mut lower: Vec<u32> = Vec::new();
@@ -80,9 +80,9 @@ impl Namer<'_> {
         }
     }
 
-    /// What a task of a lower rank did with the CPU from `begin_ns` on, by what is shown of it.
+    /// What a task of a lower priority did with the CPU from `begin_ns` on, by what is shown of it.
     fn lower(&self, task: u32, record: Option<usize>, shown: Shown, begin_ns: i64) -> Key {
-        // It came with a rank that goes first, and lowered itself while it ran.
+        // It came with a priority that goes first, and lowered itself while it ran.
         let came = self.model.tasks.version(VersionId(task));
         let came = came.and_then(|version| version.came);
         let came = came.filter(|came| !self.is_lower(*came));
@@ -96,7 +96,7 @@ impl Namer<'_> {
                 }
                 _ => Key::PreemptionOff(task, None),
             },
-            (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::RankUnknown),
+            (Shown::Nothing, Some(_)) => Key::Unexplained(Reason::PriorityUnknown),
             (_, Some(came)) => Key::Wait(came.0),
             (Shown::LeftThere(from_ns), None)
                 if begin_ns >= from_ns && kept::is_limited(self.model, self.phase) =>
@@ -107,7 +107,7 @@ impl Namer<'_> {
         }
     }
 
-    /// Whether a task, as it was then, has a lower rank than the one that waits.
+    /// Whether a task, as it was then, has a lower priority than the one that waits.
     fn is_lower(&self, version: VersionId) -> bool {
         let Doing::Waiting { prio, .. } = self.phase.doing else {
             return false;

@@ -53,7 +53,7 @@ pub enum StepKind {
     Softirq = 6,
     /// A task is being woken.
     Waking = 7,
-    /// A task came on a CPU.
+    /// A task was scheduled in.
     SwitchIn = 8,
     /// A task went back to user mode.
     UserReturn = 9,
@@ -116,7 +116,7 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EndKind {
-    /// The target came on a CPU.
+    /// The target was scheduled in.
     #[default]
     SwitchIn = 0,
     /// The target went back to user mode.

@@ -10,7 +10,7 @@ pub struct LateOne {
     pub end_kind: EndKind,
     /// Where its latency begins.
     pub origin: Instant,
-    /// When its task came on a CPU; none where that is not known.
+    /// When its task was scheduled in; none where that is not known.
     pub began: Option<Instant>,
     /// Where its latency ends.
     pub end: Instant,

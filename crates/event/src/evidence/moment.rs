@@ -44,7 +44,7 @@ record! {
         /// Its policy, as the kernel numbers them: 0 other, 1 FIFO, 2 RR, 3 batch, 5 idle, 6
         /// deadline.
         policy: u32 = "policy",
-        /// Its priority (in the kernel's tracers' scale) when it came on its CPU; the same as now
+        /// Its priority (in the kernel's tracers' scale) when it was scheduled in; the same as now
         /// where that was not seen.
         came_prio: i32 = "came_prio",
         /// Its policy then.
@@ -71,7 +71,7 @@ impl Moment {
         self.flags & 4 != 0
     }
 
-    /// Its priority when it came on its CPU.
+    /// Its priority when it was scheduled in.
     pub fn prio_when_it_came(&self) -> Prio {
         Prio::from_lttng(self.came_prio)
     }

@@ -7,7 +7,7 @@ use super::{FromKernel, Machine};
 use crate::Instant;
 
 record! {
-    /// A target became runnable, was put aside or waited while its control group had used up its
+    /// A target became runnable, was preempted or waited while its control group had used up its
     /// quota. Its time is when that was seen.
     Throttled as "rtscope_throttled" {
         /// Since when it was so, as far as it was seen.

@@ -18,12 +18,12 @@ impl SyntheticTrace {
         self
     }
 
-    /// `prev` sleeps and no signal wakes it, `next` comes on the CPU.
+    /// `prev` sleeps and no signal wakes it, `next` is scheduled in.
     pub fn block_uninterruptible(self, prev: Task, next: Task) -> Self {
         self.switch(prev, UNINTERRUPTIBLE, next)
     }
 
-    /// `prev` leaves for good, `next` comes on the CPU.
+    /// `prev` leaves for good, `next` is scheduled in.
     pub fn end(self, prev: Task, next: Task) -> Self {
         self.switch(prev, ZOMBIE, next)
     }

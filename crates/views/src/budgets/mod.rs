@@ -343,7 +343,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Threads that were woken and never came on a CPU.
+    /// Threads that were woken and were never scheduled in.
     fn wake_ups_end(&mut self, kernel: &Kernel) {
         for (id, process) in kernel.processes() {
             let Some(begin_ns) = process.woken_ns else {

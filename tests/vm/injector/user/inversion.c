@@ -1,5 +1,5 @@
-/* Priority inversion: a periodic victim shares a lock with a task of a lower rank, and a third
- * task, of a rank in between, takes the CPU. */
+/* Priority inversion: a periodic victim shares a lock with a task of a lower priority, and a third
+ * task, of a priority in between, takes the CPU. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
@@ -7,7 +7,7 @@
 
 #include "lab.h"
 
-/* Ranks below the victim's. */
+/* Priorities below the victim's. */
 #define MIDDLE 10
 #define LOW 20
 /* One activation of so many finds the lock taken. */
