@@ -135,18 +135,19 @@ size_t rtscope_enumeration_bytes(const struct rtscope_enumeration_ *enumeration)
 void rtscope_sweep(int folder);
 
 /* sessions.c: which events are wanted, by recorders and by the environment. */
-struct rtscope_wishes {
+struct rtscope_event_rules {
     size_t length;
     /* Patterns, each ended by a zero byte. */
     char patterns[4096];
 };
-void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings);
+void rtscope_event_rules_read(struct rtscope_event_rules *rules,
+                              const struct rtscope_settings *settings);
 /* Whether a recorder is there, or one that was killed said so; also where nobody can tell. */
 int rtscope_sessions_any(const struct rtscope_settings *settings);
 /* Whether a session wants rings that keep the newest: a line `!overwrite`, which is no pattern. */
-int rtscope_wishes_overwrite(const struct rtscope_wishes *wishes);
-int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,
-                         const char *name);
+int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules);
+int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
+                              const char *provider, const char *name);
 
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);

@@ -205,9 +205,9 @@ static void publish(uint64_t used)
     /* The table first, the sessions then: a recorder does it the other way round, so that none of
      * both can miss the other. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    struct rtscope_wishes wishes;
-    rtscope_wishes_read(&wishes, &process.settings);
-    if (rtscope_wishes_overwrite(&wishes))
+    struct rtscope_event_rules rules;
+    rtscope_event_rules_read(&rules, &process.settings);
+    if (rtscope_event_rules_overwrite(&rules))
         header->mode = RTSCOPE_MODE_OVERWRITE;
     const char *const table = (const char *)header + header->table_offset;
     const struct rtscope_switch *wanted = NULL;
@@ -217,7 +217,7 @@ static void publish(uint64_t used)
         const char *const text = table + place + sizeof entry;
         const char *const provider = text + 1;
         if (entry.kind == RTSCOPE_ENTRY_EVENT &&
-            rtscope_wishes_match(&wishes, (uint8_t)text[0], provider,
+            rtscope_event_rules_match(&rules, (uint8_t)text[0], provider,
                                  provider + strlen(provider) + 1))
             wanted = switch_on(entry.switch_offset);
         place += entry.entry_bytes;

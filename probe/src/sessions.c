@@ -20,21 +20,21 @@
 #define SESSIONS_MAX 64
 
 /* Adds the patterns of a list whose parts end with one of `separators`. */
-static void add(struct rtscope_wishes *wishes, const char *list, const char *separators)
+static void add(struct rtscope_event_rules *rules, const char *list, const char *separators)
 {
     while (*list) {
         const size_t length = strcspn(list, separators);
-        if (length > 0 && wishes->length + length + 1 <= sizeof wishes->patterns) {
-            memcpy(wishes->patterns + wishes->length, list, length);
-            wishes->patterns[wishes->length + length] = '\0';
-            wishes->length += length + 1;
+        if (length > 0 && rules->length + length + 1 <= sizeof rules->patterns) {
+            memcpy(rules->patterns + rules->length, list, length);
+            rules->patterns[rules->length + length] = '\0';
+            rules->length += length + 1;
         }
         list += length + (list[length] != '\0');
     }
 }
 
 /* A session of us or of root, which nobody else could have written. */
-static void add_session(struct rtscope_wishes *wishes, int folder, const char *name)
+static void add_session(struct rtscope_event_rules *rules, int folder, const char *name)
 {
     char text[4096];
     struct stat status;
@@ -46,12 +46,12 @@ static void add_session(struct rtscope_wishes *wishes, int folder, const char *n
         !(status.st_mode & (S_IWGRP | S_IWOTH))) {
         const ssize_t length = read(fd, text, sizeof text - 1);
         text[length > 0 ? length : 0] = '\0';
-        add(wishes, text, "\n");
+        add(rules, text, "\n");
     }
     close(fd);
 }
 
-static void add_sessions(struct rtscope_wishes *wishes, const char *path)
+static void add_sessions(struct rtscope_event_rules *rules, const char *path)
 {
     const int folder = rtscope_directory_open(path, 0);
     DIR *const list = folder < 0 ? NULL : fdopendir(folder);
@@ -63,7 +63,7 @@ static void add_sessions(struct rtscope_wishes *wishes, const char *path)
     const struct dirent *entry;
     for (int found = 0; found < SESSIONS_MAX && (entry = readdir(list));)
         if (strncmp(entry->d_name, "session-", 8) == 0) {
-            add_session(wishes, folder, entry->d_name);
+            add_session(rules, folder, entry->d_name);
             found++;
         }
     closedir(list);
@@ -97,17 +97,18 @@ int rtscope_sessions_any(const struct rtscope_settings *settings)
            rtscope_directory_path(NULL, 0, path, sizeof path) == 0 && has_session(path);
 }
 
-void rtscope_wishes_read(struct rtscope_wishes *wishes, const struct rtscope_settings *settings)
+void rtscope_event_rules_read(struct rtscope_event_rules *rules,
+                              const struct rtscope_settings *settings)
 {
     char path[RTSCOPE_PATH_MAX];
-    wishes->length = 0;
+    rules->length = 0;
     if (settings->events)
-        add(wishes, settings->events, ",");
+        add(rules, settings->events, ",");
     if (rtscope_directory_path(settings->directory, geteuid(), path, sizeof path) == 0)
-        add_sessions(wishes, path);
+        add_sessions(rules, path);
     if (!settings->directory && geteuid() != 0 &&
         rtscope_directory_path(NULL, 0, path, sizeof path) == 0)
-        add_sessions(wishes, path);
+        add_sessions(rules, path);
 }
 
 /* A pattern is `provider:name`, or a provider alone; a third part is the gravest level that is not
@@ -130,23 +131,23 @@ static int matches(const char *pattern, unsigned level, const char *provider, co
     return fnmatch(own, name ? full : provider, 0) == 0;
 }
 
-int rtscope_wishes_match(const struct rtscope_wishes *wishes, unsigned level, const char *provider,
-                         const char *name)
+int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
+                              const char *provider, const char *name)
 {
     char full[512];
     const int length = snprintf(full, sizeof full, "%s:%s", provider, name);
     if (length < 0 || (size_t)length >= sizeof full)
         return 0;
-    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1)
-        if (matches(wishes->patterns + at, level, provider, full))
+    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1)
+        if (matches(rules->patterns + at, level, provider, full))
             return 1;
     return 0;
 }
 
-int rtscope_wishes_overwrite(const struct rtscope_wishes *wishes)
+int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules)
 {
-    for (size_t at = 0; at < wishes->length; at += strlen(wishes->patterns + at) + 1)
-        if (strcmp(wishes->patterns + at, "!overwrite") == 0)
+    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1)
+        if (strcmp(rules->patterns + at, "!overwrite") == 0)
             return 1;
     return 0;
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::run;
 
-/// A room of the house and the rooms it may import. A room that is not listed is refused: naming
+/// A crate and the crates it may import. A crate that is not listed is refused: naming
 /// it here is part of adding it.
-const ROOMS: &[(&str, &[&str])] = &[
+const CRATES: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("abi", &["event"]),
     ("ring", &["event", "abi"]),
@@ -79,7 +79,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// `cli` ties the rooms together, so it may see all of them; nothing may see `cli`.
+/// `cli` ties the crates together, so it may see all of them; nothing may see `cli`.
 const EVERYTHING_BELOW_CLI: &[&str] = &[
     "event",
     "abi",
@@ -102,7 +102,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "server",
 ];
 
-/// Libraries from outside that only the named rooms may use, with the reason.
+/// Libraries from outside that only the named crates may use, with the reason.
 const RESERVED: &[(&str, &[&str], &str)] = &[
     ("libbpf-rs", &["bpf-host"], "only bpf-host links libbpf"),
     (
@@ -188,17 +188,17 @@ fn packages(metadata: &Value) -> Vec<Package> {
 
 /// Every broken rule, a sentence each.
 fn problems(packages: &[Package]) -> Vec<String> {
-    let rooms: BTreeMap<&str, &[&str]> = ROOMS.iter().copied().collect();
+    let crates: BTreeMap<&str, &[&str]> = CRATES.iter().copied().collect();
     let mut problems = Vec::new();
     for Package { name, dependencies } in packages {
-        let Some(allowed) = rooms.get(name.as_str()) else {
+        let Some(allowed) = crates.get(name.as_str()) else {
             problems.push(format!(
-                "{name} has no rule: add it to ROOMS in xtask/src/deps.rs"
+                "{name} has no rule: add it to CRATES in xtask/src/deps.rs"
             ));
             continue;
         };
         for (dependency, kind) in dependencies {
-            let inside = rooms.contains_key(dependency.as_str());
+            let inside = crates.contains_key(dependency.as_str());
             let for_tests = *kind == Kind::Dev && dependency != "cli";
             if inside && !for_tests && !allowed.contains(&dependency.as_str()) {
                 problems.push(format!("{name} may not depend on {dependency}"));
@@ -218,17 +218,17 @@ fn problems(packages: &[Package]) -> Vec<String> {
     problems
 }
 
-/// Rules about rooms that are not there and libraries that nobody uses.
+/// Rules about crates that are not there and libraries that nobody uses.
 fn dead_rules(packages: &[Package]) -> Vec<String> {
-    let is_there = |room: &&str| packages.iter().any(|package| package.name == **room);
-    let named = ROOMS.iter().flat_map(|(room, allowed)| {
+    let is_there = |member: &&str| packages.iter().any(|package| package.name == **member);
+    let named = CRATES.iter().flat_map(|(member, allowed)| {
         let allowed = allowed.iter().copied();
-        [*room].into_iter().chain(allowed)
+        [*member].into_iter().chain(allowed)
     });
-    let absent: BTreeSet<&str> = named.filter(|room| !is_there(room)).collect();
+    let absent: BTreeSet<&str> = named.filter(|member| !is_there(member)).collect();
     let absent = absent
         .into_iter()
-        .map(|room| format!("a rule names {room}, which is no room"));
+        .map(|member| format!("a rule names {member}, which is no crate"));
     let is_used = |library: &str| {
         let mut all = packages.iter().flat_map(|package| &package.dependencies);
         all.any(|(name, _)| name == library)
@@ -310,13 +310,13 @@ mod tests {
             name: "attic".into(),
             dependencies: Vec::new(),
         };
-        let expect = ["attic has no rule: add it to ROOMS in xtask/src/deps.rs"];
+        let expect = ["attic has no rule: add it to CRATES in xtask/src/deps.rs"];
         assert_eq!(problems(&[package]), expect);
     }
 
     #[test]
     fn a_rule_about_nothing_is_told() {
-        let mut all: Vec<Package> = ROOMS
+        let mut all: Vec<Package> = CRATES
             .iter()
             .map(|(name, _)| Package {
                 name: (*name).to_owned(),
@@ -331,7 +331,7 @@ mod tests {
         all[0].dependencies.retain(|(name, _)| name != "clap");
         all.retain(|package| package.name != "views");
         let expect = [
-            "a rule names views, which is no room",
+            "a rule names views, which is no crate",
             "clap is reserved, and nobody uses it",
         ];
         assert_eq!(dead_rules(&all), expect);

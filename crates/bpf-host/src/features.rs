@@ -60,7 +60,7 @@ pub struct TracepointFact {
     pub without: &'static str,
 }
 
-/// Facts about BPF on this machine.
+/// Capabilities about BPF on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// The kernel describes its types (`/sys/kernel/btf/vmlinux`).

@@ -1,5 +1,5 @@
-//! Facts of the running kernel that the watch needs: CPUs, preemption model, names of interrupts,
-//! and where per-CPU variables lie.
+//! Capabilities of the running kernel that the watch needs: CPUs, preemption model, names of
+//! interrupts, and where per-CPU variables lie.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! The driver of the kernel's watch: builds and loads `bpf/`, probes what the kernel allows, and
-//! hands decoded records to its callers. The only room that links libbpf.
+//! hands decoded records to its callers. The only crate that links libbpf.
 //!
 //! # Design constraints
 //! - [`Watch::start`] returns only when everything is attached; afterwards nothing can fail late.

@@ -4,7 +4,7 @@ use std::fs;
 
 use ctf::writer::EnvValue;
 
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 
 /// LTTng's version whose names and values we write.
 pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
@@ -17,7 +17,7 @@ pub(crate) const TRACER_VERSION: [(&str, i64); 3] = [
 pub(crate) fn environment(
     trace_name: &str,
     command_line: &str,
-    facts: &Facts,
+    capabilities: &Capabilities,
 ) -> Vec<(String, EnvValue)> {
     let kernel = |file: &str| EnvValue::Text(kernel_fact(file));
     let text = |text: &str| EnvValue::Text(text.to_owned());
@@ -37,16 +37,22 @@ pub(crate) fn environment(
         ("rtscope_command_line", text(command_line)),
         (
             "rtscope_preemption_model",
-            text(facts.scheduler.preemption.name()),
+            text(capabilities.scheduler.preemption.name()),
         ),
         (
             "rtscope_virtualised",
-            EnvValue::Integer(i64::from(facts.machine.virtualised)),
+            EnvValue::Integer(i64::from(capabilities.machine.virtualised)),
         ),
-        ("rtscope_steal", text(facts.machine.steal.name())),
+        ("rtscope_steal", text(capabilities.machine.steal.name())),
         (
             "clocksource",
-            text(facts.machine.clocksource.as_deref().unwrap_or("unknown")),
+            text(
+                capabilities
+                    .machine
+                    .clocksource
+                    .as_deref()
+                    .unwrap_or("unknown"),
+            ),
         ),
     ]);
     entries

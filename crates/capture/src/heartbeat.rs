@@ -12,7 +12,7 @@ use ctf::writer::EnvValue;
 use event::{Cpu, Duration};
 
 use crate::housekeeping;
-use host::facts::Machine;
+use host::capabilities::Machine;
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CPU_CLOCK`.
 const SOFTWARE: u64 = 1;
@@ -107,7 +107,7 @@ fn timer(cpu: Cpu, period: Duration) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::facts::StealReport;
+    use host::capabilities::StealReport;
 
     #[test]
     fn it_beats_several_times_in_what_is_watched_for_within_reason() {

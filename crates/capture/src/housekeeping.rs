@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bpf_host::Targets;
 use event::{Cpu, TaskPattern, Tid};
 
-use host::facts::Machine;
+use host::capabilities::Machine;
 
 /// The CPUs for our own threads: allowed, not isolated, not measured; where that leaves none, all
 /// that are allowed.

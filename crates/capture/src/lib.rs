@@ -6,12 +6,12 @@
 //! - Every lost event is counted, per CPU and cause, and stands at its place in the trace.
 //! - Output appears whole, under its own name, or not at all.
 
+pub mod capabilities;
 mod clock;
 mod cost;
 mod environment;
 mod event_cost;
 mod evidence;
-pub mod facts;
 mod functions;
 mod heartbeat;
 mod housekeeping;

@@ -21,7 +21,7 @@ use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
 const READERS_MAX: usize = 8;
@@ -118,7 +118,11 @@ impl RecordSummary {
 /// is: of applications, what was written until then is kept; of the kernel, it is removed, so that
 /// no half trace remains. A command that cannot be
 /// started is an error, one that fails is not.
-pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Result<RecordSummary> {
+pub fn record(
+    config: &RecordConfig,
+    capabilities: &Capabilities,
+    command_line: &str,
+) -> Result<RecordSummary> {
     let staged = StagedDir::create(&config.output)?;
     // Before the first event: every stream covers the recording from here on.
     let begin = clock::monotonic();
@@ -139,7 +143,7 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         trace_name: name.clone(),
         wall_offset_ns: offset,
         begin,
-        cpus: housekeeping::cpus(&facts.machine, config.cpus.as_deref()),
+        cpus: housekeeping::cpus(&capabilities.machine, config.cpus.as_deref()),
         in_flight: false,
     };
     let user = config.user.as_ref();
@@ -148,14 +152,14 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
         .transpose()?;
     let recorded = match kernel_source {
         Some(source) => {
-            let environment = environment::environment(&name, command_line, facts);
+            let environment = environment::environment(&name, command_line, capabilities);
             let written = Written {
                 staged: &staged,
                 progress: &progress,
                 source,
                 failed: &failed,
             };
-            record_kernel(config, facts, written, (begin, offset), environment)
+            record_kernel(config, capabilities, written, (begin, offset), environment)
         }
         None => record_nothing_else(config, &failed),
     };
@@ -191,7 +195,7 @@ pub fn record(config: &RecordConfig, facts: &Facts, command_line: &str) -> Resul
 /// # Errors
 /// When there is no directory that we may read, or somebody else records there; when nothing of
 /// applications was asked for.
-pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
+pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
     let Some(user) = &config.user else {
         return Err(
             Error::new(ErrorKind::InvalidInput, "no events of applications")
@@ -206,7 +210,7 @@ pub fn fly(config: &RecordConfig, facts: &Facts) -> Result<()> {
         trace_name: String::new(),
         wall_offset_ns: 0,
         begin: clock::monotonic(),
-        cpus: housekeeping::cpus(&facts.machine, config.cpus.as_deref()),
+        cpus: housekeeping::cpus(&capabilities.machine, config.cpus.as_deref()),
         in_flight: true,
     };
     let recorder = UserRecorder::start(user, target)?;
@@ -239,7 +243,10 @@ fn holds_packets(root: &Path) -> bool {
     let mut files = traces.flat_map(|trace| entries(&trace.path()));
     files.any(|file| {
         let is_stream = file.file_name().as_encoded_bytes().starts_with(b"channel");
-        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
+        is_stream
+            && file
+                .metadata()
+                .is_ok_and(|capabilities| capabilities.len() > 0)
     })
 }
 
@@ -297,7 +304,7 @@ struct Written<'r> {
 /// Records the kernel's events.
 fn record_kernel(
     config: &RecordConfig,
-    facts: &Facts,
+    capabilities: &Capabilities,
     written: Written<'_>,
     (begin, offset): (Instant, i64),
     environment: Vec<(String, EnvValue)>,
@@ -328,7 +335,8 @@ fn record_kernel(
         .iter_mut()
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
-    let (cpus, command_status, ended) = run(config, instance, lanes.collect(), facts, &written)?;
+    let (cpus, command_status, ended) =
+        run(config, instance, lanes.collect(), capabilities, &written)?;
     let end = clock::monotonic();
     let dump_events = trace.state_dump(&dump, TimeRange { begin, end })?;
     let own = SharedFunctions::default();
@@ -354,12 +362,12 @@ fn run(
     config: &RecordConfig,
     instance: &Instance,
     lanes: Vec<Lane<'_>>,
-    facts: &Facts,
+    capabilities: &Capabilities,
     written: &Written<'_>,
 ) -> Result<Ran> {
     // Raised when events no longer come in: the readers empty the rings a last time.
     let drained = AtomicBool::new(false);
-    let cpus = housekeeping::cpus(&facts.machine, config.cpus.as_deref());
+    let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
     std::thread::scope(|scope| {
         let readers: Vec<_> = shares(lanes, cpus.len().clamp(1, READERS_MAX))
             .into_iter()

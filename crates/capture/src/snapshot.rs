@@ -16,7 +16,7 @@ use crate::pages::{CpuPages, Pages};
 use crate::statedump::StateDump;
 use crate::user::{self, UserConfig, UserSummary, Whose};
 use crate::{clock, environment, evidence};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 
 /// What a snapshot says of the machine, gathered while nobody waits.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ struct Rings {
 
 impl SnapshotFacts {
     /// Reads the tables of this machine. `command_line` is how rtscope was called.
-    pub fn collect(facts: &Facts, command_line: &str) -> Self {
+    pub fn collect(facts: &Capabilities, command_line: &str) -> Self {
         SnapshotFacts {
             dump: StateDump::collect(),
             functions: functions::kernel_functions().into(),

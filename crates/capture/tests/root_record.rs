@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use capture::{EventSelection, RecordConfig, RecordSummary, facts, record};
+use capture::{EventSelection, RecordConfig, RecordSummary, capabilities, record};
 use event::{Duration, ErrorKind};
 
 /// What babeltrace2 makes of a trace.
@@ -69,7 +69,7 @@ fn run(directory: &Path, terms: &[&str], buffer_bytes: usize, shell: &str) -> Re
         command: Some(["sh", "-c", shell].map(Into::into).into()),
         ..RecordConfig::new(directory.join("trace"))
     };
-    let summary = record(&config, &facts::gather(), "test").expect("it records");
+    let summary = record(&config, &capabilities::gather(), "test").expect("it records");
     assert!(
         summary
             .command_status
@@ -144,12 +144,12 @@ fn every_event_of_this_kernel_can_be_recorded_at_once() {
 fn what_cannot_be_recorded_is_explained_and_leaves_nothing_behind() {
     let _lock = testkit::privileged();
     let directory = tempfile::tempdir().expect("a directory");
-    let facts = facts::gather();
+    let capabilities = capabilities::gather();
     let check = |change: &dyn Fn(&mut RecordConfig), expect: ErrorKind| {
         let mut config = RecordConfig::new(directory.path().join("trace"));
         config.duration = Some(Duration::from_ms(10));
         change(&mut config);
-        let error = record(&config, &facts, "test").expect_err("it cannot work");
+        let error = record(&config, &capabilities, "test").expect_err("it cannot work");
         assert_eq!(error.kind(), expect, "{error:?}");
         assert!(
             error.value_found().is_some() && error.fixed_by().is_some(),
@@ -195,7 +195,7 @@ fn a_full_disk_ends_a_recording_cleanly() {
         duration: Some(Duration::from_ms(5000)),
         ..RecordConfig::new(mount.path().join("trace"))
     };
-    let result = record(&config, &facts::gather(), "test");
+    let result = record(&config, &capabilities::gather(), "test");
     let left = std::fs::read_dir(mount.path()).map(|entries| entries.count());
     let unmounted = Command::new("umount").arg(mount.path()).status();
     assert!(unmounted.is_ok_and(|status| status.success()));

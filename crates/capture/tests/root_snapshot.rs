@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use capture::{
-    EventSelection, History, Mode, Recorder, RecorderConfig, SnapshotFacts, facts, write_snapshot,
+    EventSelection, History, Mode, Recorder, RecorderConfig, SnapshotFacts, capabilities,
+    write_snapshot,
 };
 use event::evidence::{EndKind, Evidence, Frame, Hit, LateTimer, Mode as Interrupted, TaskRef};
 use event::evidence::{PreemptionModel, PreemptionOff, Step, StepKind};
@@ -97,7 +98,7 @@ fn make_events() {
 #[test]
 fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
     let _lock = testkit::privileged();
-    let facts = SnapshotFacts::collect(&facts::gather(), "test");
+    let capabilities = SnapshotFacts::collect(&capabilities::gather(), "test");
     let mut recorder = Recorder::start(&RecorderConfig {
         events: EventSelection::default(),
         buffer_bytes_per_cpu: 1 << 20,
@@ -130,7 +131,7 @@ fn a_snapshot_holds_the_window_the_hit_and_the_evidence_as_they_were() {
         &formats,
         &[hit(window)],
         &evidence(window),
-        &facts,
+        &capabilities,
     )
     .expect("it is written");
     assert_eq!((summary.evidence_events, summary.missing.len()), (3, 0));

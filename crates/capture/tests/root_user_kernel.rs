@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use capture::{EventSelection, RecordConfig, UserConfig, facts, record};
+use capture::{EventSelection, RecordConfig, UserConfig, capabilities, record};
 use event::TimeRange;
 use ftrace::Tracefs;
 use testkit::{Traced, build_traced};
@@ -57,7 +57,7 @@ fn each_user_event_lies_between_the_system_calls_around_it() {
         command: Some(vec!["env".into(), directory.into(), program.into()]),
         ..RecordConfig::new(folder.path().join("trace"))
     };
-    let summary = record(&config, &facts::gather(), "test").expect("it records");
+    let summary = record(&config, &capabilities::gather(), "test").expect("it records");
     assert_eq!((summary.lost(), summary.user.lost()), (0, 0));
     assert_eq!(
         (summary.events(), summary.user.events()),

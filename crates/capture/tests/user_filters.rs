@@ -5,7 +5,7 @@ use std::path::Path;
 
 use capture::{RecordConfig, UserConfig, record};
 use event::{ErrorKind, TimeRange};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 
@@ -58,7 +58,7 @@ fn recorded(program: &Path, filter: &str) -> Vec<u64> {
         command: Some(vec!["env".into(), directory.into(), program.into()]),
         ..RecordConfig::new(folder.path().join("trace"))
     };
-    let summary = match record(&config, &Facts::default(), "test") {
+    let summary = match record(&config, &Capabilities::default(), "test") {
         Ok(summary) => summary,
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => panic!("{filter}: {error}"),
@@ -120,7 +120,7 @@ fn what_a_process_cannot_evaluate_is_refused_with_its_reason() {
     let shared = tempfile::tempdir_in("/dev/shm").expect("a folder in shared memory");
     let folder = tempfile::tempdir().expect("a folder");
     let words = ["app:plain s =~ \"x+\"".to_owned(), "app:other".to_owned()];
-    let user = UserConfig::new(&words).expect("wishes");
+    let user = UserConfig::new(&words).expect("rules");
     let directory = format!("RTSCOPE_DIR={}", shared.path().display());
     let config = RecordConfig {
         kernel: false,
@@ -128,7 +128,7 @@ fn what_a_process_cannot_evaluate_is_refused_with_its_reason() {
         command: Some(vec!["env".into(), directory.into(), program.into()]),
         ..RecordConfig::new(folder.path().join("trace"))
     };
-    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    let summary = record(&config, &Capabilities::default(), "test").expect("it records");
     let refused = summary.user.refused.join("\n");
     assert!(
         refused.contains("app:plain") && refused.contains("a regular expression"),

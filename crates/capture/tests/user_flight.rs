@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use capture::{RecordConfig, UserConfig, Whose, fly, look, require_rings};
 use event::{ErrorKind, TimeRange};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 
@@ -114,7 +114,7 @@ fn rings_in_flight_keep_the_newest_and_looking_changes_nothing() {
         stop: Arc::clone(&stop),
         ..RecordConfig::new(scene.folder.path().join("unused"))
     };
-    let flying = std::thread::spawn(move || fly(&config, &Facts::default()));
+    let flying = std::thread::spawn(move || fly(&config, &Capabilities::default()));
     let mut child = scene.written(&["100000", "wait"], &[]);
     let first = scene.look("first", Whose::All, false).expect("a trace");
     check_newest(&first);

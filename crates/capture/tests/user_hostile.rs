@@ -15,7 +15,7 @@ use abi::rings::{self, Ring};
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
 use event::{Result, TimeRange};
 use forged::{Forged, entry, event, name, now_ns};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 
@@ -68,7 +68,7 @@ impl Scene {
             stop: Arc::clone(&stop),
             ..RecordConfig::new(self.folder.path().join("trace"))
         };
-        let thread = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+        let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
         let is_announced = || {
             let entries = fs::read_dir(self.shared.path()).expect("the folder");
             let mut names = entries.map(|entry| entry.expect("a name").file_name());

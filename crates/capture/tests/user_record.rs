@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use abi::rings::{Header, Plain, Ring};
 use capture::{RecordConfig, RecordSummary, UserConfig, record};
 use event::{ErrorKind, Result, TimeRange};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use testkit::{Traced, build_traced};
 use trace::{Item, Trace};
 
@@ -88,7 +88,7 @@ impl Scene {
             command: Some(command),
             ..self.config(pattern)
         };
-        let summary = record(&config, &Facts::default(), "test").expect("it records");
+        let summary = record(&config, &Capabilities::default(), "test").expect("it records");
         assert_eq!(
             self.left(),
             Vec::<String>::new(),
@@ -113,7 +113,7 @@ impl Scene {
             stop: Arc::clone(&stop),
             ..self.config(pattern)
         };
-        let thread = std::thread::spawn(move || record(&config, &Facts::default(), "test"));
+        let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
         while !self.left().iter().any(|name| name.starts_with("session-")) {
             std::thread::yield_now();
         }
@@ -259,7 +259,7 @@ fn a_process_that_runs_already_is_switched_on_and_off_again() {
     // A second recorder is refused while the first is there.
     let mut second = scene.config("burst:*");
     second.output = scene.folder.path().join("second");
-    let refused = record(&second, &Facts::default(), "test").expect_err("one recorder only");
+    let refused = record(&second, &Capabilities::default(), "test").expect_err("one recorder only");
     assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
 
     let mut later = scene.start(Stdio::null());
@@ -348,7 +348,7 @@ fn who_finds_no_memory_for_rings_runs_on_and_is_named_with_the_reason() {
         command: Some(command),
         ..scene.config("burst")
     };
-    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    let summary = record(&config, &Capabilities::default(), "test").expect("it records");
     assert_eq!(summary.user.events(), 12);
     let [said] = &summary.user.refused[..] else {
         panic!("{:?}", summary.user.refused);
@@ -394,7 +394,7 @@ fn forked(scene: &Scene, program: &Path, script: &str) -> (Vec<u64>, Vec<String>
         command: Some(command),
         ..scene.config("forks")
     };
-    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    let summary = record(&config, &Capabilities::default(), "test").expect("it records");
     assert_eq!(scene.left(), Vec::<String>::new());
     let mut events: Vec<_> = summary.user.processes.iter().map(|p| p.events).collect();
     events.sort_unstable();
@@ -490,7 +490,7 @@ fn a_program_for_another_machine_is_recorded_at_its_own_times() {
         command: Some(command),
         ..scene.config("clock")
     };
-    let summary = record(&config, &Facts::default(), "test").expect("it records");
+    let summary = record(&config, &Capabilities::default(), "test").expect("it records");
     assert_eq!((summary.user.events(), summary.user.lost()), (100, 0));
     let trace = Trace::open(&summary.path).expect("a trace");
     let mut cursor = trace.cursor(TimeRange::ALL);
@@ -517,7 +517,7 @@ fn a_recording_of_nothing_says_so() {
         command: Some(vec!["true".into()]),
         ..scene.config("burst")
     };
-    let error = record(&config, &Facts::default(), "test").expect_err("nothing to record");
+    let error = record(&config, &Capabilities::default(), "test").expect_err("nothing to record");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(UserConfig::new(&["a-b".to_owned()]).is_err());
 }

@@ -1,4 +1,4 @@
-//! Flags, verbs and exit codes: the one room that prints and that ends the process.
+//! Flags, verbs and exit codes: the one crate that prints and that ends the process.
 //!
 //! Flags are parsed in two levels: `flags` is what was typed, `options` is what it means. The first
 //! touches no system, so that help and completions need neither root nor a kernel feature.

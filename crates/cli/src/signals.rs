@@ -12,7 +12,7 @@ static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
 /// What the person wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Request {
     /// Go on.
     GoOn,
     /// Stop, and report what there is.
@@ -57,10 +57,10 @@ fn refused(error: std::io::Error) -> Error {
 }
 
 /// What the person wants now.
-pub fn wish() -> Wish {
+pub fn request() -> Request {
     match REQUESTS.load(Ordering::Relaxed) {
-        0 => Wish::GoOn,
-        1 => Wish::Report,
-        _ => Wish::Discard,
+        0 => Request::GoOn,
+        1 => Request::Report,
+        _ => Request::Discard,
     }
 }

@@ -111,7 +111,7 @@ impl Random {
     }
 
     fn words(&mut self, faults: u8) -> Vec<String> {
-        let cpus = capture::facts::gather().machine.cpus_allowed;
+        let cpus = capture::capabilities::gather().machine.cpus_allowed;
         let cpu = cpus[self.below(cpus.len() as u64) as usize];
         let mut words = vec![
             "hog".to_owned(),
@@ -218,7 +218,7 @@ impl<'a> Late<'a> {
     /// the host kept the whole CPU, and this kernel has no record of it.
     fn check_explained(&self, share_max: f64, least_ns: i64) {
         let mut unexplained_ns = ns(&self.activation["ledger"]["unexplained_ns"]);
-        if capture::facts::gather().machine.virtualised {
+        if capture::capabilities::gather().machine.virtualised {
             unexplained_ns -= self.sum_ns(|term| term["reason"] == LATE_TIMER);
         }
         let allowed_ns = ((self.latency_ns() as f64 * share_max) as i64).max(least_ns);
@@ -377,7 +377,7 @@ fn the_hog_that_made_jackd_late_is_named_beside_jackds_own_word() {
     if !testkit::two_cpus("the_hog_that_made_jackd_late_is_named_beside_jackds_own_word") {
         return;
     }
-    if capture::facts::gather().jackd_path.is_none() {
+    if capture::capabilities::gather().jackd_path.is_none() {
         let test = "the_hog_that_made_jackd_late_is_named_beside_jackds_own_word";
         return testkit::skip(test, "jackd is not installed");
     }

@@ -16,7 +16,7 @@ fn program() -> PathBuf {
 
 /// The last two CPUs: CPU 0 has the interrupts.
 fn cpus() -> Option<(Cpu, Cpu)> {
-    let mut cpus = capture::facts::gather().machine.cpus_allowed;
+    let mut cpus = capture::capabilities::gather().machine.cpus_allowed;
     Some((cpus.pop()?, cpus.pop()?))
 }
 
@@ -88,7 +88,7 @@ fn the_second_hog_runs_behind_the_first() {
 fn jackd_reports_an_xrun_when_the_hog_takes_its_cpu() {
     let _alone = testkit::privileged();
     let test = "jackd_reports_an_xrun_when_the_hog_takes_its_cpu";
-    let facts = capture::facts::gather();
+    let facts = capture::capabilities::gather();
     let Some(jackd) = facts.jackd_path.clone() else {
         return testkit::skip(test, "jackd is not installed");
     };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
 use event::Cpu;
-use host::facts::Preemption;
+use host::capabilities::Preemption;
 use host::task::{self, Policy};
 use rustix::process::Resource;
 use rustix::thread::CpuSet;
@@ -207,7 +207,7 @@ fn a_fair_task_in_a_long_system_call_is_named_with_the_function() {
     if !testkit::two_cpus("a_fair_task_in_a_long_system_call_is_named_with_the_function") {
         return;
     }
-    let model = capture::facts::gather().scheduler.preemption;
+    let model = capture::capabilities::gather().scheduler.preemption;
     if model != Preemption::None {
         let test = "a_fair_task_in_a_long_system_call_is_named_with_the_function";
         return testkit::skip(test, "this kernel is preempted in system calls");

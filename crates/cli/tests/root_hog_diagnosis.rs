@@ -36,7 +36,7 @@ impl Random {
 }
 
 fn options(random: &mut Random, faults: usize) -> HogOptions {
-    let mut cpus = capture::facts::gather().machine.cpus_allowed;
+    let mut cpus = capture::capabilities::gather().machine.cpus_allowed;
     assert!(cpus.len() >= 2, "two CPUs are needed");
     let cpu = cpus.swap_remove(random.below(cpus.len() as u64) as usize);
     let lengths_us = [1_000 + random.below(299_000), 1_000 + random.below(99_000)];
@@ -64,7 +64,7 @@ fn run(options: &HogOptions) -> (HogTruth, Diagnosis) {
         ..RecordConfig::new(folder.path().join("t"))
     };
     let recording = std::thread::spawn(move || {
-        let facts = capture::facts::gather();
+        let facts = capture::capabilities::gather();
         let summary = record(&config, &facts, "test").expect("recorded");
         assert_eq!(summary.lost(), 0, "{summary:?}");
         summary.path

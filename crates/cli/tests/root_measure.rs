@@ -29,7 +29,7 @@ fn every_cpu_has_a_thread_that_took_its_samples() {
         .iter()
         .map(|thread| thread["cpu"].as_u64())
         .collect();
-    let allowed = capture::facts::gather().machine.cpus_allowed;
+    let allowed = capture::capabilities::gather().machine.cpus_allowed;
     let expect: Vec<_> = allowed.iter().map(|cpu| Some(u64::from(cpu.0))).collect();
     assert_eq!(cpus, expect);
     assert!(

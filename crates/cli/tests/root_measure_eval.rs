@@ -51,7 +51,7 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     let ran = (&load["name"], &load["state"]);
     assert_eq!(ran, (&"compile".into(), &"ran".into()), "{load}");
     let threads = found["threads"].as_array().expect("threads");
-    let allowed = capture::facts::gather().machine.cpus_allowed;
+    let allowed = capture::capabilities::gather().machine.cpus_allowed;
     assert_eq!(threads.len(), allowed.len());
     for thread in threads {
         assert!(

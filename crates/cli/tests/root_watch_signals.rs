@@ -33,7 +33,7 @@ fn wait_until_armed(watch: &mut Child) {
 
 /// A real-time task that wakes up every 5 ms until it is dropped.
 fn victim() -> Part {
-    let cpus = capture::facts::gather().machine.cpus_allowed;
+    let cpus = capture::capabilities::gather().machine.cpus_allowed;
     Part::start(&PartSpec {
         program: RTSCOPE.into(),
         role: PartRole::Victim,

@@ -1,4 +1,4 @@
-//! Values as JSON, written without a tree between: one form for every room that shows them so.
+//! Values as JSON, written without a tree between: one form for every crate that shows them so.
 
 use std::io::Write;
 

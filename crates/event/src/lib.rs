@@ -1,4 +1,4 @@
-//! The vocabulary that every room of rtscope shares: instants and durations, CPUs, tasks and
+//! The vocabulary that every crate of rtscope shares: instants and durations, CPUs, tasks and
 //! priorities, event classes and values, and the one error type.
 //!
 //! # Design constraints

@@ -283,7 +283,7 @@ fn intersection(recording: &Recorded) -> TimeRange {
 }
 
 impl FtraceTrace {
-    /// What a reader of `cpu` met, in the words of this room; none when it is no loss.
+    /// What a reader of `cpu` met, in the words of this crate; none when it is no loss.
     pub fn lost(&self, part: &FtracePart, cpu: Cpu, halt: &Halt) -> Option<Lost> {
         let begin = |ns| match ns {
             i64::MIN => self.whole().begin,

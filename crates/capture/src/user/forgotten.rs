@@ -7,7 +7,7 @@ use event::Result;
 use ring::{Directory, EventDescription, Liveness, Mode, RingFile, Switch};
 
 use super::places;
-use super::wanted::Wish;
+use super::wanted::EventRule;
 use crate::unfinished::Unfinished;
 
 /// The line of a session's file that lets rings keep their newest events.
@@ -25,7 +25,7 @@ pub(super) fn announced_output(root: &Path) -> String {
 /// The sessions that were left in a directory.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
-    wishes: Vec<Wish>,
+    rules: Vec<EventRule>,
     in_flight: bool,
 }
 
@@ -37,8 +37,10 @@ impl Forgotten {
         for name in directory.sessions()? {
             let lines = directory.session(&name)?;
             forgotten.in_flight |= lines.iter().any(|line| line == OVERWRITE);
-            let wishes = lines.iter().filter_map(|line| Wish::from_announced(line));
-            forgotten.wishes.extend(wishes);
+            let rules = lines
+                .iter()
+                .filter_map(|line| EventRule::from_announced(line));
+            forgotten.rules.extend(rules);
             directory.remove(&name)?;
         }
         Ok(forgotten)
@@ -46,7 +48,7 @@ impl Forgotten {
 
     /// Whether it switched this event on.
     pub fn names(&self, event: &EventDescription) -> bool {
-        self.wishes.iter().any(|wish| wish.names(event))
+        self.rules.iter().any(|rule| rule.names(event))
     }
 
     /// The mode of rings that were found in `mode`, when nobody records them.

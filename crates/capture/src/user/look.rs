@@ -99,7 +99,7 @@ pub(crate) fn write(
             }
         };
         let wanted = Wanted {
-            wishes: Vec::new(),
+            rules: Vec::new(),
             contexts: announced_contexts(&opened)?,
             begin_ns: 0,
         };

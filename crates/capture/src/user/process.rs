@@ -172,7 +172,7 @@ impl Process {
         process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
         process.take_new_events(common)?;
         for event in &process.file.table().events {
-            let is_wanted = wanted::verdict(&common.wanted.wishes, event) != Verdict::Unwanted;
+            let is_wanted = wanted::verdict(&common.wanted.rules, event) != Verdict::Unwanted;
             if !is_wanted && forgotten.names(event) {
                 process.file.switch(event, Switch::Off)?;
             }
@@ -361,7 +361,7 @@ impl Process {
         let notes = &self.file.table().notes;
         let new = notes[self.notes_read..].iter();
         self.problems
-            .extend(new.filter_map(|note| refusals::noted(note, &common.wanted.wishes)));
+            .extend(new.filter_map(|note| refusals::noted(note, &common.wanted.rules)));
         self.notes_read = notes.len();
     }
 
@@ -388,7 +388,7 @@ impl Process {
         let mut ready = Vec::new();
         for place in new {
             let event = &self.file.table().events[place];
-            match wanted::verdict(&common.wanted.wishes, event) {
+            match wanted::verdict(&common.wanted.rules, event) {
                 Verdict::Unwanted => (),
                 Verdict::Wanted => ready.push((place, Switch::On)),
                 Verdict::If(expr) => match self.filter(place, &expr)? {

@@ -7,7 +7,7 @@ use event::{Error, ErrorKind};
 use ring::{Directory, EventDescription, Note, WithoutRings};
 use rustix::io::Errno;
 
-use super::wanted::{self, Verdict, Wish};
+use super::wanted::{self, EventRule, Verdict};
 
 /// So many are told in full, the others counted.
 const SAID_MAX: usize = 20;
@@ -103,10 +103,10 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
 }
 
 /// What a process says of an event that it cannot have, for people, where they want the event.
-pub(super) fn noted(note: &Note, wishes: &[Wish]) -> Option<String> {
+pub(super) fn noted(note: &Note, rules: &[EventRule]) -> Option<String> {
     let mut event = EventDescription::new(0, &note.provider, &note.name);
     event.level = 0;
-    let is_wanted = wanted::verdict(wishes, &event) != Verdict::Unwanted;
+    let is_wanted = wanted::verdict(rules, &event) != Verdict::Unwanted;
     is_wanted.then(|| {
         let error = Error::new(ErrorKind::Unsupported, &note.what);
         format!("{:#}", error.found(&note.found).fix(&note.fix))
@@ -126,12 +126,12 @@ mod tests {
             found: "it stands".to_owned(),
             fix: "let it go".to_owned(),
         };
-        let check = |wish: &str, is_told: bool| {
-            let wishes = wanted::parse(wish).expect("a wish");
-            let told = noted(&note, &wishes);
-            assert_eq!(told.is_some(), is_told, "{wish}: {told:?}");
+        let check = |rule: &str, is_told: bool| {
+            let rules = wanted::parse(rule).expect("a rule");
+            let told = noted(&note, &rules);
+            assert_eq!(told.is_some(), is_told, "{rule}: {told:?}");
             let sound = told.is_none_or(|told| told.contains("it stands"));
-            assert!(sound, "{wish}");
+            assert!(sound, "{rule}");
         };
         check("npt", true);
         check("npt:loop:emerg", true);

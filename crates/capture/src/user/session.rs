@@ -20,7 +20,7 @@ use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
-use super::wanted::{self, Wish};
+use super::wanted::{self, EventRule};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
 
@@ -46,7 +46,7 @@ pub(crate) const PARTS: &str = "ust/pid";
 pub struct UserConfig {
     /// As they were written.
     words: Vec<String>,
-    wishes: Vec<Wish>,
+    rules: Vec<EventRule>,
     contexts: Vec<Context>,
     directory: Option<PathBuf>,
 }
@@ -58,13 +58,13 @@ impl UserConfig {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for what can be none.
     pub fn new(words: &[String]) -> Result<Self> {
-        let mut wishes = Vec::new();
+        let mut rules = Vec::new();
         for word in words {
-            wishes.extend(wanted::parse(word)?);
+            rules.extend(wanted::parse(word)?);
         }
         Ok(UserConfig {
             words: words.to_vec(),
-            wishes,
+            rules,
             contexts: Vec::new(),
             directory: None,
         })
@@ -131,7 +131,7 @@ fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
 /// Which events are wanted, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    pub wishes: Vec<Wish>,
+    pub rules: Vec<EventRule>,
     /// Beside those that every event has.
     pub contexts: Vec<Context>,
     pub begin_ns: u64,
@@ -274,7 +274,7 @@ impl Session {
                 trace_name: target.trace_name.clone(),
                 wall_offset_ns: target.wall_offset_ns,
                 wanted: Wanted {
-                    wishes: config.wishes.clone(),
+                    rules: config.rules.clone(),
                     contexts: config.contexts.clone(),
                     begin_ns: target.begin.as_ns().max(0) as u64,
                 },
@@ -457,7 +457,7 @@ fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
     let mode = target.in_flight.then(|| forgotten::OVERWRITE.to_owned());
     // For whoever looks into the rings: nothing that a process can read.
     let contexts = contexts::announced(&config.contexts);
-    let patterns = config.wishes.iter().map(Wish::announced);
+    let patterns = config.rules.iter().map(EventRule::announced);
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
     let lines = mode.into_iter().chain(contexts);

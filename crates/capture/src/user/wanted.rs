@@ -25,9 +25,9 @@ const LEVELS: [&str; 15] = [
     "debug",
 ];
 
-/// One wish.
+/// One rule.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wish {
+pub(super) struct EventRule {
     /// `provider:name`, or a provider alone.
     pattern: String,
     /// Events that are less grave are not meant.
@@ -44,26 +44,26 @@ pub(super) enum Verdict {
     If(Expr),
 }
 
-/// The wishes in a word of the command line: `a:*,b` or `a:*:warning i > 5`.
+/// The rules in a word of the command line: `a:*,b` or `a:*:warning i > 5`.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] for what can be none.
-pub(super) fn parse(text: &str) -> Result<Vec<Wish>> {
+pub(super) fn parse(text: &str) -> Result<Vec<EventRule>> {
     let text = text.trim();
     match text.split_once(char::is_whitespace) {
         // A filter may have commas of its own: it stands behind one pattern.
         Some((pattern, filter)) => {
             let filter = Some(Expr::parse(filter)?);
-            Ok(vec![Wish {
+            Ok(vec![EventRule {
                 filter,
-                ..wish(pattern)?
+                ..rule(pattern)?
             }])
         }
-        None => text.split(',').map(wish).collect(),
+        None => text.split(',').map(rule).collect(),
     }
 }
 
-fn wish(text: &str) -> Result<Wish> {
+fn rule(text: &str) -> Result<EventRule> {
     let text = text.trim();
     let known = |c: char| c.is_ascii_alphanumeric() || "_:*?".contains(c);
     if text.is_empty() || !text.chars().all(known) {
@@ -76,7 +76,7 @@ fn wish(text: &str) -> Result<Wish> {
     let mut parts = text.splitn(3, ':');
     let pattern: Vec<_> = parts.by_ref().take(2).collect();
     let level_max = parts.next().map(level).transpose()?;
-    Ok(Wish {
+    Ok(EventRule {
         pattern: pattern.join(":"),
         level_max,
         filter: None,
@@ -99,7 +99,7 @@ fn level(text: &str) -> Result<u8> {
         })
 }
 
-impl Wish {
+impl EventRule {
     /// As a process reads it in a session's file: it switches on by itself what needs no filter.
     pub fn announced(&self) -> String {
         let level = self.level_max.map(|level| format!(":{level}"));
@@ -108,8 +108,8 @@ impl Wish {
     }
 
     /// From such a line; none when it is no pattern. Its filter is not told there.
-    pub fn from_announced(line: &str) -> Option<Wish> {
-        wish(line.split(' ').next()?).ok()
+    pub fn from_announced(line: &str) -> Option<EventRule> {
+        rule(line.split(' ').next()?).ok()
     }
 
     pub fn names(&self, event: &EventDescription) -> bool {
@@ -121,11 +121,11 @@ impl Wish {
     }
 }
 
-/// What all wishes together mean for an event.
-pub(super) fn verdict(wishes: &[Wish], event: &EventDescription) -> Verdict {
+/// What all rules together mean for an event.
+pub(super) fn verdict(rules: &[EventRule], event: &EventDescription) -> Verdict {
     let mut filters = Vec::new();
-    for wish in wishes.iter().filter(|wish| wish.names(event)) {
-        match &wish.filter {
+    for rule in rules.iter().filter(|rule| rule.names(event)) {
+        match &rule.filter {
             None => return Verdict::Wanted,
             Some(filter) => filters.push(filter.root.clone()),
         }
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn a_word_names_events_up_to_a_level_and_may_filter_them() {
         let check = |words: &[&str], level: u8, expect: Verdict| {
-            let wishes: Vec<_> = words
+            let rules: Vec<_> = words
                 .iter()
-                .flat_map(|word| parse(word).expect("wishes"))
+                .flat_map(|word| parse(word).expect("rules"))
                 .collect();
-            assert_eq!(verdict(&wishes, &described(level)), expect, "{words:?}");
+            assert_eq!(verdict(&rules, &described(level)), expect, "{words:?}");
         };
         let only = |filter: &str| Verdict::If(Expr::parse(filter).expect("a filter"));
         check(&["npt"], 14, Verdict::Wanted);
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn a_process_is_told_what_it_can_switch_on_by_itself() {
         let check = |word: &str, expect: &str| {
-            let wishes = parse(word).expect("wishes");
-            assert_eq!(wishes[0].announced(), expect);
+            let rules = parse(word).expect("rules");
+            assert_eq!(rules[0].announced(), expect);
         };
         check("npt:*", "npt:*");
         check("npt:*:err", "npt:*:3");

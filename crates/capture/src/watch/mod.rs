@@ -35,7 +35,7 @@ use crate::{
     clock, housekeeping,
 };
 use armed::{Armed, Caught, Witness, Worst};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
 pub use tracker_names::{key_name, keys_named};
@@ -154,7 +154,7 @@ pub trait WatchObserver {
 /// What keeps the watch from starting or running, and what the observer returns.
 pub fn run(
     options: &WatchOptions,
-    facts: &Facts,
+    capabilities: &Capabilities,
     command_line: &str,
     observer: &mut dyn WatchObserver,
 ) -> Result<Status> {
@@ -163,13 +163,13 @@ pub fn run(
         .as_ref()
         .map(|flight| Folder::prepare(&flight.output));
     let _folder = folder.transpose()?;
-    let cpus = own_cpus(options, facts);
+    let cpus = own_cpus(options, capabilities);
     housekeeping::pin(&cpus);
     let flight = options.flight.as_ref();
     let user = flight.and_then(|flight| flight.user.as_ref());
     let threshold = options.watch.threshold;
-    let heartbeat = flight.and_then(|_| Heartbeat::start(&facts.machine, threshold));
-    let snapshot_facts = SnapshotFacts::collect(facts, command_line)
+    let heartbeat = flight.and_then(|_| Heartbeat::start(&capabilities.machine, threshold));
+    let snapshot_facts = SnapshotFacts::collect(capabilities, command_line)
         .with_late_timer_floor(options.watch.late_timer_floor)
         .with_heartbeat(heartbeat.as_ref())
         .with_rings(user);
@@ -180,7 +180,7 @@ pub fn run(
     let recorder = flight.map(|flight| start_recorder(flight, Some(armed::thread_name())));
     let recorder = recorder.transpose()?;
     let snapshots = flight.zip(recorder.as_ref()).map(|(flight, recorder)| {
-        let cpus_online = facts.machine.cpus_online.len();
+        let cpus_online = capabilities.machine.cpus_online.len();
         Snapshots::new(flight, recorder.formats(), snapshot_facts, cpus_online)
     });
     let (watch, ring) = Watch::start(&options.watch)?;
@@ -224,10 +224,10 @@ pub fn run(
 }
 
 /// Where our own threads run: away from the CPUs that are watched.
-fn own_cpus(options: &WatchOptions, facts: &Facts) -> Vec<Cpu> {
+fn own_cpus(options: &WatchOptions, capabilities: &Capabilities) -> Vec<Cpu> {
     let watched = options.watch.cpus.clone();
     let watched = watched.unwrap_or_else(|| housekeeping::of_targets(&options.watch.targets));
-    housekeeping::cpus(&facts.machine, Some(&watched))
+    housekeeping::cpus(&capabilities.machine, Some(&watched))
 }
 
 /// The applications' rings keep their newest events from now on.

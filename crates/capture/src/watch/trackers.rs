@@ -16,7 +16,7 @@ use super::tracker_names::key_name;
 use super::{FlightRecorder, STATUS_INTERVAL, TICK_MIN, start_recorder};
 use crate::cost::{Cost, CostMeter};
 use crate::{Recorder, SnapshotFacts, clock, housekeeping, write_snapshot};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 
 /// Which trackers, and what with their hits.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ pub trait TrackersObserver {
 /// What keeps a tracker from starting or running, and what the observer returns.
 pub fn run_trackers(
     options: &TrackersOptions,
-    facts: &Facts,
+    capabilities: &Capabilities,
     symbols: Symbols,
     command_line: &str,
     observer: &mut dyn TrackersObserver,
@@ -100,10 +100,10 @@ pub fn run_trackers(
     let folder = flight.map(|flight| Folder::prepare(&flight.output));
     let _folder = folder.transpose()?;
     housekeeping::pin(&housekeeping::cpus(
-        &facts.machine,
+        &capabilities.machine,
         measured(options).as_deref(),
     ));
-    let camera = flight.map(|flight| Camera::start(flight, facts, command_line));
+    let camera = flight.map(|flight| Camera::start(flight, capabilities, command_line));
     let camera = camera.transpose()?;
     let started = options.trackers.iter();
     let started = started.map(|(tracker, config)| TrackerWatch::start(tracker, config));
@@ -274,15 +274,19 @@ fn wait(fds: &[BorrowedFd<'_>], timeout: std::time::Duration) -> Result<()> {
 /// A flight recorder, and what each of its snapshots says of the machine.
 struct Camera {
     recorder: Recorder,
-    facts: SnapshotFacts,
+    capabilities: SnapshotFacts,
     output: std::path::PathBuf,
 }
 
 impl Camera {
-    fn start(flight: &FlightRecorder, facts: &Facts, command_line: &str) -> Result<Camera> {
-        let snapshot_facts = SnapshotFacts::collect(facts, command_line);
+    fn start(
+        flight: &FlightRecorder,
+        capabilities: &Capabilities,
+        command_line: &str,
+    ) -> Result<Camera> {
+        let snapshot_facts = SnapshotFacts::collect(capabilities, command_line);
         Ok(Camera {
-            facts: snapshot_facts.share_functions(&flight.output),
+            capabilities: snapshot_facts.share_functions(&flight.output),
             recorder: start_recorder(flight, None)?,
             output: flight.output.clone(),
         })
@@ -296,7 +300,7 @@ impl Camera {
         let pages = pages?;
         let formats = self.recorder.formats();
         let (_, path) = free_path(&self.output, 1)?;
-        let written = write_snapshot(&path, &pages, &formats, &[], &[], &self.facts)?;
+        let written = write_snapshot(&path, &pages, &formats, &[], &[], &self.capabilities)?;
         Ok(written.path)
     }
 }

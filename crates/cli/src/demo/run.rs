@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 use std::time::Instant as StdInstant;
 
-use capture::facts;
+use capture::capabilities;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TaskPattern, Tid};
-use host::facts::{Facts, Verb};
+use host::capabilities::{Capabilities, Verb};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -53,16 +53,16 @@ enum Truth {
 
 /// Runs the verb.
 pub fn run(typed: &Demo, paint: Paint) -> Result<Outcome> {
-    let facts = facts::gather();
+    let capabilities = capabilities::gather();
     let is_jack = typed.kind == DemoKind::Jack;
-    facts.require(if is_jack { Verb::DemoJack } else { Verb::Demo })?;
-    let (cpu, other_cpu) = choose_cpus(typed, &facts)?;
+    capabilities.require(if is_jack { Verb::DemoJack } else { Verb::Demo })?;
+    let (cpu, other_cpu) = choose_cpus(typed, &capabilities)?;
     let over = threshold(typed);
     signals::take_over()?;
     let (tid_sender, tid) = channel();
     let (go, go_receiver) = channel();
     let experiment = if is_jack {
-        start_jack(typed, &facts, cpu, tid_sender, go_receiver)?
+        start_jack(typed, &capabilities, cpu, tid_sender, go_receiver)?
     } else {
         start_hog(typed, cpu, other_cpu, tid_sender, go_receiver)
     };
@@ -83,7 +83,12 @@ pub fn run(typed: &Demo, paint: Paint) -> Result<Outcome> {
         snapshots: Vec::new(),
     };
     let command_line = capture::own_command_line();
-    capture::watch::run(&session(&options)?, &facts, &command_line, &mut observer)?;
+    capture::watch::run(
+        &session(&options)?,
+        &capabilities,
+        &command_line,
+        &mut observer,
+    )?;
     let truth = observer.join()?;
     let text = if typed.json {
         let value = json!({ "schema": SCHEMA, "version": SCHEMA_VERSION, "cpu": cpu.0,
@@ -105,8 +110,8 @@ pub fn run(typed: &Demo, paint: Paint) -> Result<Outcome> {
 }
 
 /// The CPU of the experiment, and another one.
-fn choose_cpus(typed: &Demo, facts: &Facts) -> Result<(Cpu, Cpu)> {
-    let allowed = &facts.machine.cpus_allowed;
+fn choose_cpus(typed: &Demo, capabilities: &Capabilities) -> Result<(Cpu, Cpu)> {
+    let allowed = &capabilities.machine.cpus_allowed;
     let none = || Error::new(ErrorKind::Unsupported, "the demo needs a second CPU");
     let cpu = match &typed.cpu {
         Some(text) => *known_cpus(text, allowed)?.first().ok_or_else(none)?,
@@ -161,14 +166,14 @@ fn start_hog(
 
 fn start_jack(
     typed: &Demo,
-    facts: &Facts,
+    capabilities: &Capabilities,
     cpu: Cpu,
     tid: Sender<Tid>,
     go: Receiver<()>,
 ) -> Result<JoinHandle<Result<Truth>>> {
     let options = JackOptions {
         program: OWN_PROGRAM.into(),
-        jackd: facts
+        jackd: capabilities
             .jackd_path
             .clone()
             .unwrap_or_else(|| "jackd".into())

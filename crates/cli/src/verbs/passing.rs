@@ -32,10 +32,10 @@ pub(super) fn pass(print: &mut Print<'_>, text: EventTextOptions, passing: &Pass
         stop: Arc::clone(&stop),
         ..RecordConfig::new(folder.path().join("live"))
     };
-    let facts = host::facts::gather_cpus();
+    let capabilities = host::capabilities::gather_cpus();
     let command_line = capture::own_command_line();
     let (followed, recorded) = std::thread::scope(|scope| {
-        let recorder = scope.spawn(|| capture::record(&config, &facts, &command_line));
+        let recorder = scope.spawn(|| capture::record(&config, &capabilities, &command_line));
         let is_over = || recorder.is_finished();
         let followed = match begun(&config, is_over) {
             Some(live) => follow_until(print, text, (&config.output, live), is_over),

@@ -6,12 +6,12 @@ use std::io::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use capture::facts;
+use capture::capabilities;
 use capture::{EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
-use host::facts::Verb;
+use host::capabilities::Verb;
 use report::judged_text;
 use trace::Trace;
 
@@ -19,7 +19,7 @@ use crate::exit::{Outcome, stdout_error};
 use crate::flags::Record;
 use crate::live::Live;
 use crate::options::RecordOptions;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use crate::verbs::room;
 
 /// Slow enough to cost nothing.
@@ -28,12 +28,12 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Runs the verb.
 pub fn run(typed: &Record) -> Result<Outcome> {
     let options = RecordOptions::new(typed)?;
-    let facts = match options.kernel {
-        true => facts::gather(),
-        false => host::facts::gather_cpus(),
+    let capabilities = match options.kernel {
+        true => capabilities::gather(),
+        false => host::capabilities::gather_cpus(),
     };
     if options.kernel {
-        facts.require(Verb::Record)?;
+        capabilities.require(Verb::Record)?;
     }
     if typed.list_events {
         return list_events(&options);
@@ -53,14 +53,16 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     }
     if typed.flight {
         config.begun = |config| eprintln!("keeping the newest events {}", until(config));
-        with_progress(config.command.is_none(), || capture::fly(&config, &facts))?;
+        with_progress(config.command.is_none(), || {
+            capture::fly(&config, &capabilities)
+        })?;
         return Ok(Outcome::Fine);
     }
     config.begun = |config| eprintln!("recording {}", until(config));
     let summary = with_progress(config.command.is_none(), || {
-        capture::record(&config, &facts, &capture::own_command_line())
+        capture::record(&config, &capabilities, &capture::own_command_line())
     })?;
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         let removed = std::fs::remove_dir_all(&summary.path);
         removed.map_err(|error| Error::io("cannot discard the recording", error))?;
         eprintln!("discarded");

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use capture::facts;
+use capture::capabilities;
 use event::{Error, ErrorKind, Result};
-use host::facts::Verb;
+use host::capabilities::Verb;
 use host::shield::{self, Shield};
 use serde_json::{Value, json};
 
@@ -33,13 +33,13 @@ pub fn run(typed: &flags::Shield) -> Result<Outcome> {
             .map_or_else(|| "no shield is up\n".into(), state_text);
         return print(typed.json, up.as_ref().map(state_json), &text);
     };
-    let facts = facts::gather();
-    let online = &facts.machine.cpus_online;
+    let capabilities = capabilities::gather();
+    let online = &capabilities.machine.cpus_online;
     let plan = shield::plan(Path::new(ROOT), &known_cpus(list, online)?, online)?;
     if !typed.apply {
         return print(typed.json, Some(state_json(&plan)), &plan_text(&plan));
     }
-    facts.require(Verb::Shield)?;
+    capabilities.require(Verb::Shield)?;
     if typed.command.is_empty() {
         let refused = shield::apply(Path::new(ROOT), &plan)?;
         let mut json = state_json(&plan);
@@ -88,7 +88,7 @@ fn inside(typed: &flags::Shield, plan: &Shield) -> Result<Outcome> {
 }
 
 fn undo(json: bool) -> Result<Outcome> {
-    facts::gather().require(Verb::Shield)?;
+    capabilities::gather().require(Verb::Shield)?;
     let undone = shield::undo(Path::new(ROOT))?;
     left_over(&undone)?;
     let text = format!(

@@ -21,7 +21,7 @@ const KEEP: &str = "RTSCOPE_KEEP";
 
 /// The last CPU, which has the fewest interrupts, and another one.
 pub fn cpus() -> (Cpu, Cpu) {
-    let mut cpus = capture::facts::gather().machine.cpus_allowed;
+    let mut cpus = capture::capabilities::gather().machine.cpus_allowed;
     let last = cpus.pop().expect("a CPU");
     (last, cpus.pop().expect("two CPUs are needed"))
 }

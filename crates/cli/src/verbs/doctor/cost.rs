@@ -6,7 +6,7 @@ use std::time::Duration;
 use bpf_host::{MeasuredCost, Targets, WatchConfig, measure_cost};
 use capture::EventCost;
 use event::Result;
-use host::facts::{Facts, Verb};
+use host::capabilities::{Capabilities, Verb};
 use serde_json::{Value, json};
 
 /// Long enough for a hundred thousand calls of the busy programs.
@@ -31,9 +31,9 @@ impl Costs {
     ///
     /// # Errors
     /// When this machine allows no watch or no recording, and what they return.
-    pub fn measure(facts: &Facts) -> Result<Costs> {
-        facts.require(Verb::Watch)?;
-        facts.require(Verb::Record)?;
+    pub fn measure(capabilities: &Capabilities) -> Result<Costs> {
+        capabilities.require(Verb::Watch)?;
+        capabilities.require(Verb::Record)?;
         eprintln!("measuring for {} s", (DURATION + STACK_DURATION).as_secs());
         let config = |waker_stacks| WatchConfig {
             targets: Targets::All,

@@ -8,10 +8,10 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capture::Unfinished;
-use capture::facts;
+use capture::capabilities;
 use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Error, Result};
-use host::facts::{Effect, Facts, Lack, Rung, Stand, Verb};
+use host::capabilities::{Capabilities, Effect, Lack, Rung, Stand, Verb};
 use host::shield::{self, Shield};
 use measure::load;
 use serde_json::{Value, json};
@@ -28,9 +28,9 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Runs the verb.
 pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
-    let facts = facts::gather();
+    let capabilities = capabilities::gather();
     let mut report = Report {
-        facts: &facts,
+        capabilities: &capabilities,
         shield: shield::state(Path::new("/"))?,
         left: Vec::new(),
         cleaned: None,
@@ -41,7 +41,7 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
         false => report.left = leftovers::list(&typed.output),
     }
     if typed.cost {
-        report.costs = Some(Costs::measure(&facts)?);
+        report.costs = Some(Costs::measure(&capabilities)?);
     }
     let text = if typed.json {
         format!("{:#}\n", report.json())
@@ -76,7 +76,7 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
 }
 
 struct Report<'a> {
-    facts: &'a Facts,
+    capabilities: &'a Capabilities,
     /// The shield that is up.
     shield: Option<Shield>,
     /// What killed runs left; not looked for with `--clean`.
@@ -91,15 +91,15 @@ impl Report<'_> {
     fn json(&self) -> Value {
         let verbs: Vec<Stand> = Verb::ALL
             .iter()
-            .map(|verb| self.facts.stand(*verb))
+            .map(|verb| self.capabilities.stand(*verb))
             .collect();
         let mut report = json!({
             "schema": SCHEMA,
             "version": SCHEMA_VERSION,
             "rtscope": env!("CARGO_PKG_VERSION"),
-            "facts": self.facts,
+            "facts": self.capabilities,
             "verbs": verbs,
-            "doubts": self.facts.doubts(),
+            "doubts": self.capabilities.doubts(),
             "left": self.left,
             "shielded_cpus": self.shield.as_ref().map(|shield| &shield.cpus),
         });
@@ -117,13 +117,13 @@ impl Report<'_> {
         let mut text = self.headline();
         text.push_str("\nverb       stands on  what is missing\n");
         for verb in Verb::ALL {
-            text.push_str(&verb_lines(&self.facts.stand(verb), paint));
+            text.push_str(&verb_lines(&self.capabilities.stand(verb), paint));
         }
         if let Some(shield) = &self.shield {
             text.push('\n');
             text.push_str(&state_text(shield));
         }
-        let doubts = self.facts.doubts();
+        let doubts = self.capabilities.doubts();
         if !doubts.is_empty() {
             text.push_str("\nresults of this machine are doubtful where\n");
             for doubt in &doubts {
@@ -143,9 +143,9 @@ impl Report<'_> {
     }
 
     fn headline(&self) -> String {
-        let Facts {
+        let Capabilities {
             machine, scheduler, ..
-        } = self.facts;
+        } = self.capabilities;
         let mut text = format!(
             "rtscope {} on Linux {}, {} CPUs, preemption {}",
             env!("CARGO_PKG_VERSION"),
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_lack_stands_beside_its_verb_with_what_was_found_and_the_way_out() {
         // A machine of which nothing is known lacks tracefs, among others.
-        let lines = verb_lines(&Facts::default().stand(Verb::Record), PLAIN);
+        let lines = verb_lines(&Capabilities::default().stand(Verb::Record), PLAIN);
         let expect = "\
 record     nothing    kernel events cannot be recorded: tracefs is not mounted
                         found: no tracefs in /proc/mounts
@@ -263,16 +263,16 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
 ";
         assert_eq!(&lines[..expect.len()], expect);
         assert_eq!(
-            verb_lines(&Facts::default().stand(Verb::Cat), PLAIN),
+            verb_lines(&Capabilities::default().stand(Verb::Cat), PLAIN),
             "cat        a file     -\n"
         );
     }
 
     #[test]
     fn json_names_its_schema_and_judges_every_verb() {
-        let facts = Facts::default();
+        let capabilities = Capabilities::default();
         let report = Report {
-            facts: &facts,
+            capabilities: &capabilities,
             shield: None,
             left: Vec::new(),
             cleaned: Some(Cleaned::default()),

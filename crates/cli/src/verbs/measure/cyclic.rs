@@ -1,9 +1,9 @@
 //! `rtscope measure cyclic`: threads that sleep until an instant, and how late they run.
 
-use capture::facts;
+use capture::capabilities;
 use capture::watch::{HitReport, WatchObserver};
 use event::{Duration, Result};
-use host::facts::{Facts, Lack, Verb};
+use host::capabilities::{Capabilities, Lack, Verb};
 use host::task;
 use report::{Cyclic, Late, cyclic_json, cyclic_text, cyclictest_histogram};
 
@@ -15,13 +15,13 @@ use crate::flags;
 use crate::live::{Live, stdout_columns};
 use crate::options::{CyclicOptions, CyclicOutput};
 use crate::paint::Paint;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use crate::verbs::watch::hit_value;
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
-    let facts = facts::gather();
-    let machine = &facts.machine;
+    let capabilities = capabilities::gather();
+    let machine = &capabilities.machine;
     let mut options = CyclicOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
     let CyclicOutput::Own {
         json,
@@ -33,7 +33,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         unreachable!("cyclictest's output is asked for by its own options");
     };
     if options.is_urgent() {
-        facts.require(Verb::Measure)?;
+        capabilities.require(Verb::Measure)?;
     }
     let explain = explain.map(|(over, output)| Explain {
         over,
@@ -41,24 +41,30 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         worst: None,
     });
     if explain.is_some() {
-        facts.require(Verb::Watch)?;
+        capabilities.require(Verb::Watch)?;
     }
     if let Some(path) = &histogram {
         // Nobody waits for hours to learn that the file has no place.
         write_file(path, "")?;
     }
     let phases = phases::arm(&mut options)?;
-    let mut session = Session::start(&options, &facts)?;
+    let mut session = Session::start(&options, &capabilities)?;
     let live = Live::new(live);
     let late = match &explain {
-        Some(explain) => Some(explain_late(&mut session, explain, &facts, (paint, json))?),
+        Some(explain) => Some(explain_late(
+            &mut session,
+            explain,
+            &capabilities,
+            (paint, json),
+        )?),
         None => {
-            session.until_over(|session| live.table(|columns| session.text(&facts, columns)));
+            session
+                .until_over(|session| live.table(|columns| session.text(&capabilities, columns)));
             None
         }
     };
     live.clear();
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
@@ -67,7 +73,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         write_file(path, &cyclictest_histogram(&found.readings, false, false))?;
     }
     let extra = (phases.as_deref().and_then(Phases::cost), late.as_ref());
-    let text = render(&found, &options, &facts, extra, json);
+    let text = render(&found, &options, &capabilities, extra, json);
     print(&text)?;
     let explained = late.is_some_and(|late| late.explained > 0);
     Ok(if found.broken.is_some() || explained {
@@ -83,7 +89,7 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
 fn explain_late(
     session: &mut Session,
     explain: &Explain,
-    facts: &Facts,
+    capabilities: &Capabilities,
     (paint, json): (Paint, bool),
 ) -> Result<Late> {
     let mut printer = explained::printer(explain, paint);
@@ -95,18 +101,18 @@ fn explain_late(
         samples.push(hit_value(report));
         Ok(())
     };
-    let late = explained::watch(session, explain, facts, &mut hit)?;
+    let late = explained::watch(session, explain, capabilities, &mut hit)?;
     Ok(Late { samples, ..late })
 }
 
 fn render(
     found: &Found,
     options: &CyclicOptions,
-    facts: &Facts,
+    capabilities: &Capabilities,
     (phases_cost, late): (Option<Duration>, Option<&Late>),
     json: bool,
 ) -> String {
-    let mut warnings = warnings(facts);
+    let mut warnings = warnings(capabilities);
     warnings.extend(found.disturbances());
     let cyclic = Cyclic {
         readings: &found.readings,
@@ -114,8 +120,8 @@ fn render(
         elapsed: found.elapsed,
         cpu_time: Duration::from_ns(task::process_cpu_ns().cast_signed()),
         broken: found.broken,
-        kernel: &facts.machine.kernel_release,
-        preemption: facts.scheduler.preemption.name(),
+        kernel: &capabilities.machine.kernel_release,
+        preemption: capabilities.scheduler.preemption.name(),
         complete: found.complete,
         phases_cost,
         late,
@@ -129,8 +135,8 @@ fn render(
 }
 
 /// What makes figures of this machine doubtful, a line each.
-pub(super) fn warnings(facts: &Facts) -> Vec<String> {
-    facts.doubts().iter().map(warning).collect()
+pub(super) fn warnings(capabilities: &Capabilities) -> Vec<String> {
+    capabilities.doubts().iter().map(warning).collect()
 }
 
 /// A doubt as one line.

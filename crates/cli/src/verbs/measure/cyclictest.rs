@@ -1,9 +1,9 @@
 //! The same measurement under cyclictest's name: its options, its output, so that scripts go on.
 
-use capture::facts;
+use capture::capabilities;
 use clap::Parser;
 use event::{Error, ErrorKind, Result};
-use host::facts::{Facts, Preemption, Verb};
+use host::capabilities::{Capabilities, Preemption, Verb};
 use report::{CyclictestFacts, cyclictest_histogram, cyclictest_json, cyclictest_status};
 
 use super::session::{Found, Session};
@@ -29,16 +29,16 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
                 .fix("rtscope measure cyclic --cyclictest --help"));
         }
     };
-    let facts = facts::gather();
+    let capabilities = capabilities::gather();
     let command_line = format!("cyclictest {}", words.join(" "));
-    let machine = &facts.machine;
+    let machine = &capabilities.machine;
     let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
     let options = CyclicOptions::cyclictest(&typed, command_line, online, allowed)?;
     let CyclicOutput::Cyclictest(output) = &options.output else {
         unreachable!("cyclictest's options ask for its output");
     };
     if options.is_urgent() {
-        facts.require(Verb::Measure)?;
+        capabilities.require(Verb::Measure)?;
     }
     // Nobody waits for hours to learn that a file has no place.
     for path in output.histogram_file.iter().chain(&output.json_file) {
@@ -53,7 +53,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
         eprintln!("# /dev/cpu_dma_latency {dma}");
     }
     let start_time = date();
-    let mut session = Session::start(&options, &facts)?;
+    let mut session = Session::start(&options, &capabilities)?;
     let live = Live::new(!output.quiet);
     session.until_over(|session| {
         live.table(|_| cyclictest_status(&session.run.read(), output.in_ns));
@@ -66,7 +66,7 @@ pub(super) fn run_as(words: &[String]) -> Result<Outcome> {
         eprintln!("# {line}");
     }
     if let Some(path) = &output.json_file {
-        let about = about(output, &facts, start_time);
+        let about = about(output, &capabilities, start_time);
         let json = cyclictest_json(&found.readings, &about, output.in_ns);
         write_file(path, &format!("{json:#}\n"))?;
     }
@@ -114,7 +114,11 @@ fn print_found(found: &Found, output: &CyclictestOutput) -> Result<()> {
     exit::print(&text)
 }
 
-fn about(output: &CyclictestOutput, facts: &Facts, start_time: String) -> CyclictestFacts {
+fn about(
+    output: &CyclictestOutput,
+    capabilities: &Capabilities,
+    start_time: String,
+) -> CyclictestFacts {
     let uname = rustix::system::uname();
     let parts = [
         uname.sysname(),
@@ -129,7 +133,7 @@ fn about(output: &CyclictestOutput, facts: &Facts, start_time: String) -> Cyclic
         end_time: date(),
         return_code: 0,
         uname: parts.map(|part| part.to_string_lossy().into_owned()),
-        realtime: facts.scheduler.preemption == Preemption::Rt,
+        realtime: capabilities.scheduler.preemption == Preemption::Rt,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use capture::{EventSelection, RecordConfig, RecordSummary, own_command_line};
 use event::{Error, Result};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 
 /// How often we look whether the recording has begun.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -18,7 +18,7 @@ const EVENTS: [&str; 4] = ["irq", "nmi", "irq:softirq_*", "sched:sched_switch"];
 /// then.
 pub(super) fn recorded<T>(
     output: &Path,
-    facts: &Facts,
+    capabilities: &Capabilities,
     measure: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let config = RecordConfig {
@@ -26,7 +26,7 @@ pub(super) fn recorded<T>(
         ..RecordConfig::new(output)
     };
     let (stop, recording) = (config.stop.clone(), config.recording.clone());
-    let record = || capture::record(&config, facts, &own_command_line());
+    let record = || capture::record(&config, capabilities, &own_command_line());
     std::thread::scope(|scope| {
         let recorder = scope.spawn(record);
         while !recording.load(Ordering::Acquire) && !recorder.is_finished() {

@@ -1,13 +1,13 @@
-//! `rtscope measure eval`: facts, loads, both measurements in turn, one report.
+//! `rtscope measure eval`: capabilities, loads, both measurements in turn, one report.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use capture::facts;
+use capture::capabilities;
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
-use host::facts::{Facts, Verb};
+use host::capabilities::{Capabilities, Verb};
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
     Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,
@@ -25,7 +25,7 @@ use crate::exit::{Outcome, print, write_file};
 use crate::flags;
 use crate::live::Live;
 use crate::options::EvalOptions;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use crate::verbs::watch::hit_value;
 
 /// What an evaluation's folder holds.
@@ -42,26 +42,26 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     if let Some([a, b]) = typed.compare.as_deref() {
         return compare(a, b, &typed.output);
     }
-    let facts = facts::gather();
-    let machine = &facts.machine;
+    let capabilities = capabilities::gather();
+    let machine = &capabilities.machine;
     let cpus = [
         &machine.cpus_online[..],
         &machine.cpus_allowed,
         &machine.cpus_isolated,
     ];
     let mut options = EvalOptions::new(typed, cpus, machine.clocksource.as_deref())?;
-    facts.require(Verb::Measure)?;
+    capabilities.require(Verb::Measure)?;
     if typed.over.is_some() {
-        facts.require(Verb::Watch)?;
+        capabilities.require(Verb::Watch)?;
     }
-    if facts.stand(Verb::Watch).rung.is_none() && options.over.take().is_some() {
+    if capabilities.stand(Verb::Watch).rung.is_none() && options.over.take().is_some() {
         eprintln!("samples over the budget will not be explained: rtscope doctor says why");
     }
     // Nobody waits for minutes to learn that the report has no place.
     make_folder(&typed.output)?;
     let began = cyclictest::date();
-    let evaluation = evaluate(&options, &facts, &typed.output, &began)?;
-    if signals::wish() == Wish::Discard {
+    let evaluation = evaluate(&options, &capabilities, &typed.output, &began)?;
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
@@ -94,13 +94,20 @@ fn make_folder(folder: &Path) -> Result<()> {
 }
 
 /// Both measurements under their loads.
-fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) -> Result<Value> {
+fn evaluate(
+    options: &EvalOptions,
+    capabilities: &Capabilities,
+    output: &Path,
+    began: &str,
+) -> Result<Value> {
     let mut loads = Loads::start(options)?;
     let plan = options.gaps.as_ref();
-    let mut search = plan.map(|plan| Search::new(plan, facts)).transpose()?;
+    let mut search = plan
+        .map(|plan| Search::new(plan, capabilities))
+        .transpose()?;
     let mut hits = WorstHits::default();
     let beside = (&mut loads, search.as_mut());
-    let (found, series, late) = cyclic(options, facts, output, &mut hits, beside)?;
+    let (found, series, late) = cyclic(options, capabilities, output, &mut hits, beside)?;
     // What follows takes its time.
     let proofs = loads.finish();
     let search = search.filter(Search::has_looked);
@@ -108,7 +115,7 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
     let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
     Ok(eval_json(&Evaluation {
         began,
-        machine: json!({ "facts": facts, "doubts": facts.doubts() }),
+        machine: json!({ "facts": capabilities, "doubts": capabilities.doubts() }),
         loads: &proofs,
         readings: &found.readings,
         series: &series,
@@ -124,17 +131,17 @@ fn evaluate(options: &EvalOptions, facts: &Facts, output: &Path, began: &str) ->
 }
 
 /// What goes on beside the threads that sleep: loads, and the search for gaps, for which they rest.
-type Beside<'a, 'facts> = (&'a mut Loads, Option<&'a mut Search<'facts>>);
+type Beside<'a, 'capabilities> = (&'a mut Loads, Option<&'a mut Search<'capabilities>>);
 
 /// The threads that sleep; late samples are kept in `hits` when that was asked.
 fn cyclic(
     options: &EvalOptions,
-    facts: &Facts,
+    capabilities: &Capabilities,
     output: &Path,
     hits: &mut WorstHits,
     beside: Beside,
 ) -> Result<(Found, Vec<Series>, Option<Late>)> {
-    let mut session = Session::start(&options.cyclic, facts)?;
+    let mut session = Session::start(&options.cyclic, capabilities)?;
     let (reader, pauser) = (session.run.reader(), session.run.pauser());
     let over = AtomicBool::new(false);
     let (watched, sampled) = std::thread::scope(|scope| {
@@ -147,7 +154,7 @@ fn cyclic(
             }
             sampled
         });
-        let watched = until_over(&mut session, options, facts, output, hits);
+        let watched = until_over(&mut session, options, capabilities, output, hits);
         over.store(true, Ordering::Release);
         (watched, sampler.join())
     });
@@ -164,7 +171,7 @@ fn panicked() -> Error {
 fn until_over(
     session: &mut Session,
     options: &EvalOptions,
-    facts: &Facts,
+    capabilities: &Capabilities,
     output: &Path,
     hits: &mut WorstHits,
 ) -> Result<Option<Late>> {
@@ -181,7 +188,7 @@ fn until_over(
         output: output.join("snapshots"),
         worst: Some(WORST_MAX),
     };
-    explained::watch(session, &explain, facts, &mut keep).map(Some)
+    explained::watch(session, &explain, capabilities, &mut keep).map(Some)
 }
 
 /// Looks at the figures at the end of each stretch, and for gaps when it is time, until it is over.

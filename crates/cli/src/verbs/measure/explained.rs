@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use report::Late;
 
 use super::session::Session;
@@ -32,13 +32,13 @@ pub(super) struct Explain {
 pub(super) fn watch(
     session: &mut Session,
     explain: &Explain,
-    facts: &Facts,
+    capabilities: &Capabilities,
     hit: &mut dyn FnMut(&HitReport) -> Result<()>,
 ) -> Result<Late> {
     let mut observer = Explainer { session, hit };
     let command_line = capture::own_command_line();
     let watched = watch::session(&options(explain))?;
-    let status = capture::watch::run(&watched, facts, &command_line, &mut observer)?;
+    let status = capture::watch::run(&watched, capabilities, &command_line, &mut observer)?;
     Ok(Late {
         over: explain.over,
         explained: status.hits,

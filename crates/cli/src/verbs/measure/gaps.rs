@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use capture::facts;
+use capture::capabilities;
 use diagnosis::{ExplainedGap, Gap, explain_gaps};
 use event::{Cpu, Duration, Error, Result};
-use host::facts::{Facts, Verb};
+use host::capabilities::{Capabilities, Verb};
 use host::steal;
 use measure::gaps::{Reading, Run};
 use report::{Gaps, gaps_json, gaps_text};
@@ -19,23 +19,23 @@ use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
 use crate::options::GapOptions;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 /// How often we look whether it is over.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
-    let facts = facts::gather();
-    let machine = &facts.machine;
+    let capabilities = capabilities::gather();
+    let machine = &capabilities.machine;
     let clocksource = machine.clocksource.as_deref();
     let (online, allowed) = (&machine.cpus_online, &machine.cpus_allowed);
     let options = GapOptions::new(typed, online, allowed, clocksource)?;
     if typed.prio > 0 {
-        facts.require(Verb::Measure)?;
+        capabilities.require(Verb::Measure)?;
     }
     signals::take_over()?;
-    let mut search = Search::new(&options, &facts)?;
+    let mut search = Search::new(&options, &capabilities)?;
     search.look(options.run_for)?;
     let (text, lost_cpu) = search.finish(|gaps| {
         let text = match options.json {
@@ -44,7 +44,7 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
         };
         (text, gaps.readings.iter().any(|reading| reading.lost_cpu))
     })?;
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
@@ -58,7 +58,7 @@ pub(super) fn run(typed: &flags::Hw) -> Result<Outcome> {
 /// A search for gaps, in one go or in several with other work between them.
 pub(super) struct Search<'a> {
     options: &'a GapOptions,
-    facts: &'a Facts,
+    capabilities: &'a Capabilities,
     /// Where the recordings are, until the gaps are explained.
     folder: tempfile::TempDir,
     goes: Vec<Go>,
@@ -74,14 +74,19 @@ struct Go {
 
 impl<'a> Search<'a> {
     /// Before the first go.
-    pub(super) fn new(options: &'a GapOptions, facts: &'a Facts) -> Result<Search<'a>> {
+    pub(super) fn new(
+        options: &'a GapOptions,
+        capabilities: &'a Capabilities,
+    ) -> Result<Search<'a>> {
         if options.events.is_some() {
-            facts.require(Verb::Record).map_err(or_without_events)?;
+            capabilities
+                .require(Verb::Record)
+                .map_err(or_without_events)?;
         }
         let cannot = |error| Error::io("cannot make a folder for the recording", error);
         Ok(Search {
             options,
-            facts,
+            capabilities,
             folder: tempfile::tempdir().map_err(cannot)?,
             goes: Vec::new(),
             steal: Vec::new(),
@@ -103,7 +108,7 @@ impl<'a> Search<'a> {
                 let output = kept.clone().unwrap_or_else(own);
                 let looked = || look(self.options, run_for);
                 Go {
-                    readings: disturbers::recorded(&output, self.facts, looked)?,
+                    readings: disturbers::recorded(&output, self.capabilities, looked)?,
                     recording: Some(output),
                 }
             }
@@ -126,10 +131,10 @@ impl<'a> Search<'a> {
     pub(super) fn finish<T>(self, show: impl FnOnce(&Gaps) -> T) -> Result<T> {
         let explained = self.explained()?;
         let plan = &self.options.plan;
-        let mut warnings = warnings(self.facts);
+        let mut warnings = warnings(self.capabilities);
         let share = plan.width.share_of(plan.window);
         let throttled = (plan.policy.prio() > 0)
-            .then(|| self.facts.throttling_doubt(share))
+            .then(|| self.capabilities.throttling_doubt(share))
             .flatten();
         warnings.extend(throttled.as_ref().map(warning));
         let readings = Reading::joined(self.goes.into_iter().flat_map(|go| go.readings));
@@ -146,9 +151,9 @@ impl<'a> Search<'a> {
             counter: plan.counter,
             threshold: plan.threshold,
             elapsed: self.elapsed,
-            complete: lost.is_empty() && signals::wish() == Wish::GoOn,
-            kernel: &self.facts.machine.kernel_release,
-            preemption: self.facts.scheduler.preemption.name(),
+            complete: lost.is_empty() && signals::request() == Request::GoOn,
+            kernel: &self.capabilities.machine.kernel_release,
+            preemption: self.capabilities.scheduler.preemption.name(),
             warnings: &warnings,
         };
         Ok(show(&gaps))
@@ -188,7 +193,7 @@ fn look(options: &GapOptions, run_for: Duration) -> Result<Vec<Reading>> {
     let live = Live::new(!options.json);
     let begin = Instant::now();
     let whole = std::time::Duration::from_nanos(run_for.as_ns_unsigned());
-    while begin.elapsed() < whole && !run.is_over() && signals::wish() == Wish::GoOn {
+    while begin.elapsed() < whole && !run.is_over() && signals::request() == Request::GoOn {
         let seconds = begin.elapsed().as_secs_f64();
         live.line(&format!("looking for gaps: {seconds:.0} s of {run_for}"));
         std::thread::sleep(LOOK_INTERVAL.min(whole - begin.elapsed().min(whole)));

@@ -1,9 +1,9 @@
 //! `rtscope measure loop`: npt, a loop that shows what the machine and an event do to it.
 
 use bpf_host::Interruptions;
-use capture::facts;
+use capture::capabilities;
 use event::{Cpu, Error, ErrorKind, Result};
-use host::facts::Facts;
+use host::capabilities::Capabilities;
 use host::task::{self, Policy};
 use measure::looping::lttng::{Daemon, Library};
 use measure::looping::{self, LoopEvent, LoopPlan, LoopTracer};
@@ -13,7 +13,7 @@ use super::session::lost_cpu;
 use crate::exit::{Outcome, print, write_file};
 use crate::flags::{self, Loop, Tracer};
 use crate::options::known_cpu;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 /// Says which events are wanted; whoever sets it wants to keep them.
 const EVENTS: &str = "RTSCOPE_EVENTS";
@@ -23,12 +23,12 @@ const LTTNG_SUBBUFFER: &str = "1M";
 /// Runs the verb.
 pub(super) fn run(typed: &Loop) -> Result<Outcome> {
     let stop = signals::take_over()?;
-    let facts = facts::gather();
+    let capabilities = capabilities::gather();
     if typed.prio.is_some() {
         task::lock_memory()?;
     }
     let interruptions = typed.net_of_irqs.then(Interruptions::start).transpose()?;
-    let cpu = cpu(typed, &facts)?;
+    let cpu = cpu(typed, &capabilities)?;
     let (found, lost) = traced(typed, |tracer| {
         let mut plan = plan(typed, cpu, tracer);
         plan.interruptions = match &interruptions {
@@ -37,7 +37,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         };
         looping::run(&plan, &stop)
     })?;
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
@@ -46,7 +46,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
         tracer: typed.tracer.name(),
         run: &found,
         lost,
-        complete: !found.lost_cpu && signals::wish() == Wish::GoOn,
+        complete: !found.lost_cpu && signals::request() == Request::GoOn,
         warnings: &warnings,
     };
     if let Some(path) = &typed.output {
@@ -97,8 +97,8 @@ fn traced<T>(
     Ok((found, Some(lost)))
 }
 
-fn cpu(typed: &Loop, facts: &Facts) -> Result<Cpu> {
-    let machine = &facts.machine;
+fn cpu(typed: &Loop, capabilities: &Capabilities) -> Result<Cpu> {
+    let machine = &capabilities.machine;
     match typed.cpu {
         Some(cpu) => known_cpu(Cpu(cpu), &machine.cpus_online),
         None => machine.cpus_allowed.last().copied().ok_or_else(|| {

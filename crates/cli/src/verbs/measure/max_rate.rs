@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Loop, Tracer};
 use crate::live::Live;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 /// Where the search begins, in events per second.
 const FIRST: u64 = 100_000;
@@ -56,7 +56,7 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
             rates.push(search(typed, Some(events))?);
         }
     }
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
@@ -79,7 +79,7 @@ fn search(typed: &Loop, kernel: Option<&'static str>) -> Result<LossFreeRate> {
         lossy_per_second: None,
     };
     let (mut rate, mut slow) = (FIRST, 0);
-    while rate < LAST && signals::wish() == Wish::GoOn {
+    while rate < LAST && signals::request() == Request::GoOn {
         live.line(&format!("looking for losses at {rate} events per second"));
         match attempt(typed, kernel, rate)? {
             Attempt::Whole(reached) => found.per_second = found.per_second.max(reached),

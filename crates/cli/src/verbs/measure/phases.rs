@@ -1,4 +1,4 @@
-//! The phases of a cyclic measurement: the kernel's side of it, from the room that drives BPF.
+//! The phases of a cyclic measurement: the kernel's side of it, from the crate that drives BPF.
 
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use capture::facts;
+use capture::capabilities;
 use event::{Cpu, Duration, ErrorKind, Result};
-use host::facts::{Machine, Verb};
+use host::capabilities::{Machine, Verb};
 use host::task;
 use measure::preempt::messages::Mechanism;
 use measure::preempt::{Findings, chain, inheritance, messages};
@@ -18,32 +18,32 @@ use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::live::Live;
 use crate::options::PreemptOptions;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Preempt) -> Result<Outcome> {
-    let facts = facts::gather();
-    let machine = &facts.machine;
+    let capabilities = capabilities::gather();
+    let machine = &capabilities.machine;
     let options = PreemptOptions::new(typed, &machine.cpus_online, &machine.cpus_allowed)?;
-    facts.require(Verb::Measure)?;
+    capabilities.require(Verb::Measure)?;
     let stop = signals::take_over()?;
     task::lock_memory()?;
     let begin = Instant::now();
     let findings = experiments(&options, machine, &stop)?;
-    if signals::wish() == Wish::Discard {
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
     let lost_cpus = findings.lost_cpus();
-    let mut warnings = warnings(&facts);
+    let mut warnings = warnings(&capabilities);
     warnings.extend(lost_cpus.iter().copied().map(lost_cpu));
     let preempt = Preempt {
         findings: &findings,
-        complete: lost_cpus.is_empty() && signals::wish() == Wish::GoOn,
+        complete: lost_cpus.is_empty() && signals::request() == Request::GoOn,
         over: options.over,
         elapsed: Duration::from_ns(begin.elapsed().as_nanos() as i64),
-        kernel: &facts.machine.kernel_release,
-        preemption: facts.scheduler.preemption.name(),
+        kernel: &capabilities.machine.kernel_release,
+        preemption: capabilities.scheduler.preemption.name(),
         warnings: &warnings,
     };
     let text = if options.json {
@@ -69,7 +69,7 @@ fn experiments(
 ) -> Result<Findings> {
     let live = Live::new(!options.json);
     let mut findings = Findings::default();
-    let goes_on = || signals::wish() == Wish::GoOn;
+    let goes_on = || signals::request() == Request::GoOn;
     for plan in options.chains.iter().take_while(|_| goes_on()) {
         if has_all(&mut findings, machine, &[plan.cpu]) {
             live.line(&format!("a chain of wake-ups on {}", plan.cpu));
@@ -106,7 +106,7 @@ fn experiments(
 /// Whether none of `cpus` was taken from us since we began; those that were are among the findings
 /// from now on.
 fn has_all(findings: &mut Findings, machine: &Machine, cpus: &[Cpu]) -> bool {
-    let left = host::facts::gather_cpus().machine.cpus_allowed;
+    let left = host::capabilities::gather_cpus().machine.cpus_allowed;
     let is_gone = |cpu: &&Cpu| machine.cpus_allowed.contains(cpu) && !left.contains(cpu);
     findings.gone.extend(cpus.iter().filter(is_gone));
     let lost = findings.lost_cpus();

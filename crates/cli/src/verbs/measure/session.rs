@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use event::{Cpu, Duration, Result};
+use host::capabilities::Capabilities;
 use host::clock::{Clock, StepWatch};
-use host::facts::Facts;
 use host::power::WakeLatency;
 use host::task;
 use measure::cyclic::{Break, Reading, Run};
 use report::{Cyclic, cyclic_text};
 
 use crate::options::CyclicOptions;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 /// How often the figures are looked at.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
@@ -74,7 +74,7 @@ pub(super) fn lost_cpu(cpu: Cpu) -> String {
 
 impl Session {
     /// Starts what `options` ask for.
-    pub(super) fn start(options: &CyclicOptions, facts: &Facts) -> Result<Session> {
+    pub(super) fn start(options: &CyclicOptions, capabilities: &Capabilities) -> Result<Session> {
         signals::take_over()?;
         if options.lock_memory
             && let Err(error) = task::lock_memory()
@@ -85,7 +85,8 @@ impl Session {
         let run = Run::start(&options.plan)?;
         // Once they are there: a thread without a CPU of its own would come along.
         let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
-        let aside = capture::housekeeping_cpus(&facts.machine, Some(&measured.collect::<Vec<_>>()));
+        let aside =
+            capture::housekeeping_cpus(&capabilities.machine, Some(&measured.collect::<Vec<_>>()));
         task::stay_within(options.own_cpus.as_ref().unwrap_or(&aside))?;
         Ok(Session {
             run,
@@ -105,7 +106,7 @@ impl Session {
     /// Whether it has ended, or was asked to.
     pub(super) fn is_over(&self) -> bool {
         let late = self.run_for.is_some_and(|limit| self.elapsed() >= limit);
-        late || self.run.is_over() || signals::wish() != Wish::GoOn
+        late || self.run.is_over() || signals::request() != Request::GoOn
     }
 
     /// Waits until it is over, and calls `look` meanwhile.
@@ -129,7 +130,7 @@ impl Session {
     }
 
     /// The table as it stands, without what makes it doubtful.
-    pub(super) fn text(&self, facts: &Facts, columns: usize) -> String {
+    pub(super) fn text(&self, capabilities: &Capabilities, columns: usize) -> String {
         let readings = self.run.read();
         let elapsed = self.elapsed();
         let left_s = |limit: Duration| (limit.as_ns() - elapsed.as_ns()).max(0) / 1_000_000_000;
@@ -142,8 +143,8 @@ impl Session {
             elapsed,
             cpu_time: Duration::from_ns(task::process_cpu_ns().cast_signed()),
             broken: self.run.broken(),
-            kernel: &facts.machine.kernel_release,
-            preemption: facts.scheduler.preemption.name(),
+            kernel: &capabilities.machine.kernel_release,
+            preemption: capabilities.scheduler.preemption.name(),
             complete: true,
             phases_cost: None,
             late: None,
@@ -164,7 +165,7 @@ impl Session {
         let readings = self.run.finish();
         let lost_cpu = readings.iter().any(|reading| reading.lost_cpu);
         Found {
-            complete: !lost_cpu && (signals::wish() == Wish::GoOn || !self.is_limited),
+            complete: !lost_cpu && (signals::request() == Request::GoOn || !self.is_limited),
             stepped: self.clock.stepped(),
             readings,
             broken,

@@ -7,10 +7,10 @@ mod text;
 
 use bpf_host::Targets;
 use bpf_host::trackers::{TrackerConfig, stands};
-use capture::facts;
+use capture::capabilities;
 use capture::watch::{TrackersOptions, TrackersStatus, keys_named, run_trackers};
 use event::Result;
-use host::facts::Verb;
+use host::capabilities::Verb;
 use trace::Symbols;
 
 use super::watch::{meant, session};
@@ -18,7 +18,7 @@ use crate::exit::{Outcome, print};
 use crate::flags::Watch;
 use crate::options::{TRACKER_LIST, TrackerOptions};
 use crate::paint::Paint;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use observer::Observer;
 
 /// Runs the trackers that were typed.
@@ -27,11 +27,11 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         print(&text::list(&stands()))?;
         return Ok(Outcome::Fine);
     }
-    let facts = facts::gather();
-    let mut options = TrackerOptions::new(typed, &facts.machine.cpus_online)?;
-    facts.require(Verb::Watch)?;
+    let capabilities = capabilities::gather();
+    let mut options = TrackerOptions::new(typed, &capabilities.machine.cpus_online)?;
+    capabilities.require(Verb::Watch)?;
     if options.watch.snapshot.is_some() {
-        facts.require(Verb::Record)?;
+        capabilities.require(Verb::Record)?;
     }
     if !options.every_task {
         meant(&mut options.watch.target);
@@ -41,8 +41,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint)?;
     let command_line = capture::own_command_line();
-    let status = run_trackers(&asked, &facts, symbols, &command_line, &mut observer)?;
-    if signals::wish() == Wish::Discard {
+    let status = run_trackers(&asked, &capabilities, symbols, &command_line, &mut observer)?;
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }

@@ -12,7 +12,7 @@ use crate::exit::{print, stdout_error, write_error};
 use crate::live::Live;
 use crate::options::{Target, TrackerOptions};
 use crate::paint::Paint;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use crate::verbs::watch::Running;
 
 /// Prints what the trackers see.
@@ -125,7 +125,7 @@ impl TrackersObserver for Observer {
 
     fn hit(&mut self, report: &TrackerReport) -> Result<()> {
         self.live.clear();
-        if signals::wish() == Wish::Discard {
+        if signals::request() == Request::Discard {
             return Ok(());
         }
         let line = self.numbered(json::hit(report));
@@ -144,6 +144,6 @@ impl TrackersObserver for Observer {
     fn status(&mut self, status: &TrackersStatus) -> Result<bool> {
         self.running.reap();
         self.live.line(&text::live(status));
-        Ok(signals::wish() == Wish::GoOn)
+        Ok(signals::request() == Request::GoOn)
     }
 }

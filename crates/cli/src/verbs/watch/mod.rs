@@ -12,16 +12,16 @@ mod scope;
 mod targets;
 
 use bpf_host::Statistics;
-use capture::facts;
+use capture::capabilities;
 use capture::watch::Status;
 use event::{Result, TaskPattern};
-use host::facts::Verb;
+use host::capabilities::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 
 use command::Command;
 pub use config::session;
@@ -34,12 +34,12 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     if !typed.tracker.is_empty() {
         return super::trackers::run(typed, paint);
     }
-    let facts = facts::gather();
-    let mut options = WatchOptions::new(typed, &facts.machine.cpus_online)?;
-    facts.require(Verb::Watch)?;
+    let capabilities = capabilities::gather();
+    let mut options = WatchOptions::new(typed, &capabilities.machine.cpus_online)?;
+    capabilities.require(Verb::Watch)?;
     if options.snapshot.is_some() {
         // Without --no-snapshot a snapshot is part of what was asked.
-        facts.require(Verb::Record)?;
+        capabilities.require(Verb::Record)?;
     }
     let command = (!options.command.is_empty()).then(|| Command::hold(&options.command));
     let command = command.transpose()?;
@@ -53,8 +53,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     observer.waits_for(matched.is_nobody().then(|| options.target.clone()));
     observer.runs(command);
     let command_line = capture::own_command_line();
-    let status = capture::watch::run(&session, &facts, &command_line, &mut observer)?;
-    if signals::wish() == Wish::Discard {
+    let status = capture::watch::run(&session, &capabilities, &command_line, &mut observer)?;
+    if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }

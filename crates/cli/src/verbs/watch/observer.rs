@@ -21,7 +21,7 @@ use crate::exit::stdout_error;
 use crate::live::{Live, short};
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Request};
 use crate::verbs::diagnose::text;
 
 /// The schema of `--json` lines.
@@ -200,7 +200,7 @@ impl WatchObserver for Observer {
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
         self.live.clear();
-        if signals::wish() == Wish::Discard {
+        if signals::request() == Request::Discard {
             return Ok(());
         }
         let diagnosis = diagnosis(report);
@@ -230,7 +230,7 @@ impl WatchObserver for Observer {
         self.nobody_still(status);
         self.live.line(&live_text(status));
         let is_over = self.command.as_mut().is_some_and(Command::has_ended);
-        Ok(signals::wish() == Wish::GoOn && !is_over)
+        Ok(signals::request() == Request::GoOn && !is_over)
     }
 }
 

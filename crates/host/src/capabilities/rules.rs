@@ -1,9 +1,9 @@
-//! The rules: plain facts → what each verb can do here, and what would fix each lack.
+//! The rules: plain capabilities → what each verb can do here, and what would fix each lack.
 
 use event::{Error, ErrorKind, Result};
 use serde::Serialize;
 
-use super::Facts;
+use super::Capabilities;
 
 /// What a person wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -125,7 +125,7 @@ pub struct Stand {
     pub lacks: Vec<Lack>,
 }
 
-impl Facts {
+impl Capabilities {
     /// What `verb` can do here.
     pub fn stand(&self, verb: Verb) -> Stand {
         let mut lacks = Vec::new();

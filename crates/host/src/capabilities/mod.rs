@@ -1,9 +1,9 @@
 //! What this kernel, these privileges and this machine allow, verb by verb.
 //!
-//! Three steps, the outer two testable without a system: [`parse`](self) reads texts of `/proc`
-//! and `/sys`, [`gather`] does the I/O and fills plain [`Facts`], [`Facts::stand`] judges them.
-//! Every error about a privilege or a kernel feature comes from [`Facts::require`], so that a verb
-//! refuses with the words that `rtscope doctor` prints.
+//! Three steps, the outer two testable without a system: [`parse`](self) reads texts of `/proc` and
+//! `/sys`, [`gather`] does the I/O and fills plain [`Capabilities`], [`Capabilities::stand`] judges
+//! them. Every error about a privilege or a kernel feature comes from [`Capabilities::require`], so
+//! that a verb refuses with the words that `rtscope doctor` prints.
 //!
 //! # Design constraints
 //! - A feature is probed, never derived from a version number.
@@ -25,9 +25,9 @@ pub use gather::{gather, gather_cpus};
 pub use hypervisor::StealReport;
 pub use rules::{Effect, Lack, Rung, Stand, Verb};
 
-/// All facts that the rules judge.
+/// All capabilities that the rules judge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Facts {
+pub struct Capabilities {
     /// Who we are.
     pub privileges: Privileges,
     /// The kernel's event tracer.

@@ -5,8 +5,8 @@ use event::{Cpu, ErrorKind};
 use super::*;
 
 /// A machine that lacks nothing.
-fn able() -> Facts {
-    Facts {
+fn able() -> Capabilities {
+    Capabilities {
         privileges: Privileges {
             sys_admin: true,
             bpf: true,
@@ -42,10 +42,10 @@ fn able() -> Facts {
     }
 }
 
-fn check(change: impl Fn(&mut Facts), verb: Verb, expect: Option<(ErrorKind, &str, &str)>) {
-    let mut facts = able();
-    change(&mut facts);
-    let error = facts.require(verb).err();
+fn check(change: impl Fn(&mut Capabilities), verb: Verb, expect: Option<(ErrorKind, &str, &str)>) {
+    let mut capabilities = able();
+    change(&mut capabilities);
+    let error = capabilities.require(verb).err();
     let parts = error.as_ref().map(|error| {
         (
             error.kind(),
@@ -70,13 +70,13 @@ fn a_machine_that_lacks_nothing_runs_every_verb_on_its_highest_rung() {
 
 #[test]
 fn a_user_without_privileges_is_told_what_to_type() {
-    let nobody = |facts: &mut Facts| {
-        facts.privileges = Privileges {
+    let nobody = |capabilities: &mut Capabilities| {
+        capabilities.privileges = Privileges {
             uid: 1000,
             ..Default::default()
         };
-        facts.bpf.refused = Some("cannot load".into());
-        facts.tracefs.writable = false;
+        capabilities.bpf.refused = Some("cannot load".into());
+        capabilities.tracefs.writable = false;
     };
     let found = "uid 1000 without CAP_BPF";
     let denied = ErrorKind::PermissionDenied;
@@ -103,31 +103,34 @@ fn a_user_without_privileges_is_told_what_to_type() {
 
 #[test]
 fn without_programs_in_the_kernel_a_measurement_has_its_figures_and_no_culprits() {
-    let mut facts = able();
-    assert_eq!(facts.stand(Verb::Measure).rung, Some(Rung::Bpf));
-    facts.bpf.btf = false;
-    let stand = facts.stand(Verb::Measure);
+    let mut capabilities = able();
+    assert_eq!(capabilities.stand(Verb::Measure).rung, Some(Rung::Bpf));
+    capabilities.bpf.btf = false;
+    let stand = capabilities.stand(Verb::Measure);
     assert_eq!(stand.rung, Some(Rung::UserSpace));
     assert_eq!(stand.lacks[0].effect, Effect::Degrades);
 }
 
 #[test]
 fn a_tracefs_that_is_not_mounted_stops_a_recording_and_degrades_a_watch() {
-    let unmounted = |facts: &mut Facts| facts.tracefs.mountpoint = None;
+    let unmounted = |capabilities: &mut Capabilities| capabilities.tracefs.mountpoint = None;
     let fix = "sudo mount -t tracefs nodev /sys/kernel/tracing";
     let expect = (ErrorKind::Unsupported, "no tracefs in /proc/mounts", fix);
     check(unmounted, Verb::Record, Some(expect));
     check(unmounted, Verb::Watch, None);
-    let mut facts = able();
-    unmounted(&mut facts);
-    assert_eq!(facts.stand(Verb::Watch).lacks[0].effect, Effect::Degrades);
+    let mut capabilities = able();
+    unmounted(&mut capabilities);
+    assert_eq!(
+        capabilities.stand(Verb::Watch).lacks[0].effect,
+        Effect::Degrades
+    );
 }
 
 #[test]
 fn a_kernel_without_btf_names_the_lower_rung() {
-    let mut facts = able();
-    facts.bpf.btf = false;
-    let error = facts.require(Verb::Watch).expect_err("no BTF");
+    let mut capabilities = able();
+    capabilities.bpf.btf = false;
+    let error = capabilities.require(Verb::Watch).expect_err("no BTF");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(
         error
@@ -138,13 +141,13 @@ fn a_kernel_without_btf_names_the_lower_rung() {
 
 #[test]
 fn what_the_kernel_lacks_degrades_a_watch_and_stops_none() {
-    let mut facts = able();
-    facts.bpf.absent = vec![AbsentTracepoint {
+    let mut capabilities = able();
+    capabilities.bpf.absent = vec![AbsentTracepoint {
         name: "nmi_handler".into(),
         without: "NMIs are not seen".into(),
     }];
-    facts.bpf.statistics = false;
-    let stand = facts.stand(Verb::Watch);
+    capabilities.bpf.statistics = false;
+    let stand = capabilities.stand(Verb::Watch);
     let lacks: Vec<_> = stand
         .lacks
         .iter()
@@ -158,17 +161,17 @@ fn what_the_kernel_lacks_degrades_a_watch_and_stops_none() {
     assert_eq!(lacks, expect);
     assert_eq!(stand.rung, Some(Rung::Bpf));
     // A program that cannot be attached for another reason than a privilege stops it.
-    facts.bpf.refused = Some("cannot attach".into());
-    let error = facts.require(Verb::Watch).expect_err("refused");
+    capabilities.bpf.refused = Some("cannot attach".into());
+    let error = capabilities.require(Verb::Watch).expect_err("refused");
     assert_eq!(error.value_found(), Some("cannot attach"));
 }
 
 #[test]
 fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
     check(
-        |facts| {
-            facts.scheduler.cgroup = Some("/sys/fs/cgroup/cpu/a".into());
-            facts.scheduler.cgroup_rt_runtime_us = Some(0);
+        |capabilities| {
+            capabilities.scheduler.cgroup = Some("/sys/fs/cgroup/cpu/a".into());
+            capabilities.scheduler.cgroup_rt_runtime_us = Some(0);
         },
         Verb::Demo,
         Some((
@@ -177,7 +180,7 @@ fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
             "echo 500000 | sudo tee /sys/fs/cgroup/cpu/a/cpu.rt_runtime_us",
         )),
     );
-    let alone = |facts: &mut Facts| facts.machine.cpus_allowed = vec![Cpu(0)];
+    let alone = |capabilities: &mut Capabilities| capabilities.machine.cpus_allowed = vec![Cpu(0)];
     let fix = "run it where two CPUs are allowed: taskset -p $$ shows them";
     check(
         alone,
@@ -189,7 +192,7 @@ fn a_demo_needs_a_real_time_budget_and_a_second_cpu() {
 
 #[test]
 fn a_missing_jackd_points_to_the_other_demo() {
-    let without = |facts: &mut Facts| facts.jackd_path = None;
+    let without = |capabilities: &mut Capabilities| capabilities.jackd_path = None;
     let fix = "sudo apt install jackd2; without it: sudo rtscope demo hog";
     check(
         without,
@@ -201,12 +204,12 @@ fn a_missing_jackd_points_to_the_other_demo() {
 
 #[test]
 fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
-    let mut facts = able();
-    facts.machine.virtualised = true;
-    facts.machine.steal = StealReport::NotReported;
-    facts.machine.governors = vec!["powersave".into()];
-    facts.scheduler.preemption = Preemption::None;
-    let found: Vec<String> = facts
+    let mut capabilities = able();
+    capabilities.machine.virtualised = true;
+    capabilities.machine.steal = StealReport::NotReported;
+    capabilities.machine.governors = vec!["powersave".into()];
+    capabilities.scheduler.preemption = Preemption::None;
+    let found: Vec<String> = capabilities
         .doubts()
         .into_iter()
         .map(|doubt| doubt.found)
@@ -222,9 +225,9 @@ fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
 #[test]
 fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
     let check = |change: fn(&mut Machine), expect: Option<(&str, &str)>| {
-        let mut facts = able();
-        change(&mut facts.machine);
-        let doubts = facts.doubts();
+        let mut capabilities = able();
+        change(&mut capabilities.machine);
+        let doubts = capabilities.doubts();
         let parts = doubts
             .first()
             .map(|one| (one.found.as_str(), one.fix.as_str()));
@@ -270,11 +273,11 @@ fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
 #[test]
 fn throttling_is_in_the_way_of_whoever_wants_more_than_it_grants() {
     let check = |runtime_us: Option<i64>, share: f64, expect: bool| {
-        let mut facts = able();
-        facts.scheduler.rt_runtime_us = runtime_us;
-        facts.scheduler.rt_period_us = Some(1_000_000);
+        let mut capabilities = able();
+        capabilities.scheduler.rt_runtime_us = runtime_us;
+        capabilities.scheduler.rt_period_us = Some(1_000_000);
         assert_eq!(
-            facts.throttling_doubt(share).is_some(),
+            capabilities.throttling_doubt(share).is_some(),
             expect,
             "{runtime_us:?} {share}"
         );

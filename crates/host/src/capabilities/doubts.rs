@@ -1,8 +1,8 @@
-//! What makes this machine's figures doubtful: plain facts → doubts, each with its remedy.
+//! What makes this machine's figures doubtful: plain capabilities → doubts, each with its remedy.
 
 use event::ErrorKind;
 
-use super::{Effect, Facts, Lack, Preemption};
+use super::{Capabilities, Effect, Lack, Preemption};
 
 /// An idle state that takes longer to leave makes tasks late.
 const IDLE_EXIT_US_FINE: i64 = 20;
@@ -13,7 +13,7 @@ fn doubt(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Lack {
     Lack::new(Effect::Doubts, ErrorKind::Unsupported, what, found, fix)
 }
 
-impl Facts {
+impl Capabilities {
     /// What makes results of this machine doubtful, whatever the verb.
     pub fn doubts(&self) -> Vec<Lack> {
         let doubts = [

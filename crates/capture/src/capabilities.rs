@@ -1,10 +1,10 @@
-//! The facts of this machine, with those that only `bpf-host` can find out.
+//! The capabilities of this machine, with those that only `bpf-host` can find out.
 
-use host::facts::{AbsentTracepoint, Bpf, Facts};
+use host::capabilities::{AbsentTracepoint, Bpf, Capabilities};
 
-/// The facts of this machine, now, for this process.
-pub fn gather() -> Facts {
-    host::facts::gather(bpf())
+/// The capabilities of this machine, now, for this process.
+pub fn gather() -> Capabilities {
+    host::capabilities::gather(bpf())
 }
 
 fn bpf() -> Bpf {

@@ -1,4 +1,4 @@
-//! The I/O: fills [`Facts`] from this machine. Needs no privilege and leaves nothing behind.
+//! The I/O: fills [`Capabilities`] from this machine. Needs no privilege and leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use rustix::process::{Resource, getrlimit};
 
 use super::hypervisor;
 use super::parse::{self, PreemptionSources};
-use super::{Bpf, Facts, Machine, Preemption, Privileges, Scheduler, Tracefs};
+use super::{Bpf, Capabilities, Machine, Preemption, Privileges, Scheduler, Tracefs};
 
-/// The facts of this machine, now, for this process. What the kernel does with programs is found
-/// out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
-pub fn gather(bpf: Bpf) -> Facts {
+/// The capabilities of this machine, now, for this process. What the kernel does with programs is
+/// found out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
+pub fn gather(bpf: Bpf) -> Capabilities {
     let mounts = text("/proc/mounts");
-    Facts {
+    Capabilities {
         privileges: privileges(),
         tracefs: tracefs(&mounts),
         machine: machine(bpf.steal),
@@ -29,12 +29,12 @@ pub fn gather(bpf: Bpf) -> Facts {
     }
 }
 
-/// Which CPUs there are, and which are ours; of all else the facts say nothing. What asks the
-/// kernel no more begins at once: to read its types (BTF) takes milliseconds.
-pub fn gather_cpus() -> Facts {
-    Facts {
+/// Which CPUs there are, and which are ours; of all else the capabilities say nothing. What asks
+/// the kernel no more begins at once: to read its types (BTF) takes milliseconds.
+pub fn gather_cpus() -> Capabilities {
+    Capabilities {
         machine: cpus(),
-        ..Facts::default()
+        ..Capabilities::default()
     }
 }
 
