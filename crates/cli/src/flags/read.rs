@@ -13,7 +13,7 @@ pub struct Window {
     /// clock (12:30:05.25, '2026-01-30 12:30:05').
     #[arg(long, value_name = "TIME")]
     pub begin: Option<String>,
-    /// Up to and with here
+    /// Stop at this time, inclusive
     #[arg(long, value_name = "TIME")]
     pub end: Option<String>,
     /// Only these CPUs, as in 0-3,8
