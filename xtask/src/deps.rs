@@ -36,6 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "host",
             "measure",
             "symbols",
+            "timeline",
         ],
     ),
     ("export", &["event", "ctf", "trace"]),

@@ -157,10 +157,8 @@ fn a_diagnosis_names_the_mutex_that_the_late_task_waited_for() {
     diagnosis
         .name_mutexes(|tid, at, address| symbols.object(symbols.process_of(tid.0), at, address));
     let style = TextStyle {
-        verbose: false,
-        color: false,
-        trace: None,
-        columns: None,
+        verbose: true,
+        ..TextStyle::default()
     };
     let text = diagnosis_text(&diagnosis, &style);
     let expect = format!("the mutex that victim waited for: work_queue+0x10 ({lock:#x})\n");

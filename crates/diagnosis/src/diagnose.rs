@@ -245,8 +245,9 @@ fn from_candidate(
     })
 }
 
-/// Late activations of one cause together, the cause with the most late time first; behind all
-/// others, where no task was named, what tasks worked themselves.
+/// Late activations of one cause together, the cause with the most late time first. Where no task
+/// was named, the longest one comes first, behind the others what tasks worked themselves, and last
+/// what only the kernel's own threads waited for.
 fn group(
     model: &Model,
     info: &TraceInfo,
@@ -260,24 +261,35 @@ fn group(
             .or_default()
             .push(place);
     }
-    let late_time = |members: &[usize]| -> Duration {
-        members
-            .iter()
-            .map(|member| activations[*member].latency())
-            .sum()
-    };
+    let is_open = !query.tasks.is_explicit();
+    let is_kernels = |member: usize| model.tasks.is_kernels_task(&activations[member].task);
+    let latency = |member: &usize| activations[*member].latency();
     let mut causes: Vec<_> = by_cause.into_iter().collect();
-    // Where no task was named, the work of one that always works for long is no news.
-    let is_last = |signature: &str| !query.tasks.is_explicit() && signature == verdict::OWN_WORK;
-    causes.sort_by_key(|(signature, members)| (is_last(signature), -late_time(members).as_ns()));
+    if is_open {
+        for (_, members) in &mut causes {
+            members.sort_by_key(|member| is_kernels(*member));
+        }
+    }
+    causes.sort_by_key(|(signature, members)| {
+        let first = members.first().filter(|_| is_open);
+        let by = match first {
+            Some(first) => latency(first),
+            None => members.iter().map(latency).sum(),
+        };
+        (
+            first.is_some_and(|first| is_kernels(*first)),
+            // Where no task was named, the work of one that always works for long is no news.
+            is_open && signature == verdict::OWN_WORK,
+            -by.as_ns(),
+        )
+    });
     let group = |(signature, members): (String, Vec<usize>)| {
-        let worst = activations.get(*members.first()?)?;
-        let verdict = verdict::verdict(model, info, worst);
+        let first = activations.get(*members.first()?)?;
         Some(Group {
             signature,
+            worst: members.iter().map(latency).max()?,
+            verdict: verdict::verdict(model, info, first),
             members,
-            worst: worst.latency(),
-            verdict,
         })
     };
     causes.into_iter().filter_map(group).collect()

@@ -223,6 +223,20 @@ pub struct WaitedMutex {
 }
 
 impl Diagnosis {
+    /// Replaces the command that shows whether an advice helped by that of whoever knows what was
+    /// asked for: `check` is given the activation that the advice is about.
+    pub fn check_with(&mut self, mut check: impl FnMut(&LateActivation) -> String) {
+        for group in &mut self.groups {
+            let first = group.members.first();
+            let Some(late) = first.and_then(|first| self.activations.get(*first)) else {
+                continue;
+            };
+            for advice in &mut group.verdict.advice {
+                advice.then_check = check(late);
+            }
+        }
+    }
+
     /// Names the mutexes that tasks waited for by whoever can open programs' files: `name` is asked
     /// for the object at an address of a thread's process at an instant.
     pub fn name_mutexes(&mut self, mut name: impl FnMut(Tid, Instant, u64) -> Option<String>) {
@@ -242,11 +256,12 @@ pub struct Group {
     /// The cause, without ids that change from run to run; by it the watch of one day and that of
     /// another, or of another kernel, find the same cause again. `docs/ledger.md` has its rules.
     pub signature: String,
-    /// Indices into [`Diagnosis::activations`], the worst first.
+    /// Indices into [`Diagnosis::activations`], the worst first; where no task was named, those of
+    /// the kernel's own threads behind the others.
     pub members: Vec<usize>,
     /// The worst latency.
     pub worst: Duration,
-    /// The verdict on the worst.
+    /// The verdict on the first member.
     pub verdict: Verdict,
 }
 
@@ -299,7 +314,8 @@ pub struct Basis {
 pub struct Diagnosis {
     /// The late activations, the worst first.
     pub activations: Vec<LateActivation>,
-    /// By cause, the cause with the most late time first.
+    /// By cause, the cause with the most late time first; where no task was named, the user's tasks
+    /// first and the longest one first.
     pub groups: Vec<Group>,
     /// What makes the result doubtful.
     pub warnings: Vec<Warning>,
@@ -308,7 +324,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// The verdict on the cause with the most late time; none when nothing was late.
+    /// The verdict on the first cause; none when nothing was late.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.groups.first().map(|group| &group.verdict)
     }

@@ -32,6 +32,7 @@ mod term;
 mod verdict;
 mod waits;
 
+pub use advice::{check_threshold, quoted};
 pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};
 pub use diagnose::diagnose;
 pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};

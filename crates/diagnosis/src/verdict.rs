@@ -202,10 +202,11 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     {
         sentence += UNWITNESSED;
     }
-    let advice = if conclusive {
-        advice::advise(model, info, late, &culprits)
-    } else {
-        vec![]
+    let mutexes = mutexes(model, late);
+    let advice = match (conclusive, own) {
+        (true, _) => advice::advise(model, info, late, &culprits),
+        (false, true) => advice::own_work(late, &mutexes),
+        (false, false) => vec![],
     };
     let carried = culprits.first().filter(|_| conclusive);
     let excluded = carried.map(|first| excluded(model, info, late, first));
@@ -214,7 +215,6 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
         end: late.end,
     };
     let stacks = stacks(model, late, &culprits);
-    let mutexes = mutexes(model, late);
     Verdict {
         sentence,
         culprits,

@@ -64,6 +64,25 @@ pub fn is_stop_class(comm: &[u8]) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
+/// What the names of further kernel threads begin with that are real-time tasks: `kernel/rcu/`,
+/// `kernel/watchdog.c`, `kernel/time/posix-cpu-timers.c`, `kernel/sched/`, `drivers/gpu/drm/`.
+const FURTHER: [&str; 8] = [
+    "rcu",
+    "watchdog",
+    "posixcputmr/",
+    "psimon",
+    "sugov:",
+    "kthreadd",
+    "card0-crtc",
+    "card1-crtc",
+];
+
+/// Whether the kernel gives this name to a thread of its own; a program may take it too.
+pub fn is_kernels_name(comm: &[u8]) -> bool {
+    let mut further = FURTHER.iter();
+    of(comm).is_some() || further.any(|prefix| comm.starts_with(prefix.as_bytes()))
+}
+
 /// The interrupt whose handler's thread has this name: `irq/N-…`, `irq/N-s-…`.
 pub fn irq_of_thread(comm: &[u8]) -> Option<i32> {
     let rest = comm.strip_prefix(b"irq/")?;
@@ -91,6 +110,19 @@ mod tests {
         check("jackd", false, false);
         check("ksoftirqd", false, false);
         check("", false, false);
+    }
+
+    #[test]
+    fn a_thread_with_a_name_of_the_kernels_is_told_from_the_users() {
+        let check = |comm: &str, expect: bool| {
+            assert_eq!(is_kernels_name(comm.as_bytes()), expect, "{comm}");
+        };
+        check("rcub/0", true);
+        check("irq/24-snd", true);
+        check("migration/1", true);
+        check("posixcputmr/0", true);
+        check("jackd", false);
+        check("recorder", false);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod eval;
 mod events_text;
 mod gaps;
 mod hit_json;
+mod incident;
 mod loop_picture;
 mod looping;
 mod preempt;
@@ -38,6 +39,7 @@ pub use events_text::{
 };
 pub use gaps::{Gaps, gaps_json, gaps_text};
 pub use hit_json::hit_json;
+pub use incident::{Incident, incident_html};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{
     LoopFacts, LossFreeRate, loop_file, loop_json, loop_plot, loop_text, rates_json, rates_text,

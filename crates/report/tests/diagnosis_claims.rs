@@ -22,12 +22,93 @@ fn late_behind_a_hog() -> Diagnosis {
 }
 
 #[test]
+fn the_short_answer_says_when_what_who_what_to_do_and_where_to_look() {
+    let style = TextStyle {
+        more: Some("rtscope diagnose snapshot -v".into()),
+        wall_offset: Some(Duration::from_ns(1_795_165_638_000_000_000)),
+        utc: true,
+        ..TextStyle::default()
+    };
+    let text = diagnosis_text(&late_behind_a_hog(), &style);
+    let expect = "\
+2026-11-20 09:07:18.009  victim (tid 100, rt 50) was late by 8.000 ms on CPU 0: \
+burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
+  do:    taskset -pc 1 200   # burner shares CPU 0 with victim
+  or:    chrt -r -p 49 200   # burner has rt 60, victim has rt 50
+  check: rtscope watch --task victim --over 4ms
+  look:  rtscope diagnose snapshot -v   # every step, ledger, stacks
+";
+    assert!(text.starts_with(expect), "{text}");
+    assert!(text.lines().count() <= 10, "{text}");
+}
+
+#[test]
+fn on_a_terminal_no_line_of_the_short_answer_is_longer_than_it() {
+    for columns in [80, 60] {
+        let style = TextStyle {
+            more: Some("rtscope diagnose snapshot -v".into()),
+            wall_offset: Some(Duration::from_ns(1_795_165_638_000_000_000)),
+            columns: Some(columns),
+            ..TextStyle::default()
+        };
+        let text = diagnosis_text(&late_behind_a_hog(), &style);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(columns), "{text}");
+    }
+}
+
+#[test]
+fn without_a_task_the_users_longest_miss_comes_before_what_the_kernels_threads_waited_for() {
+    let rcub = Task::rt(20, "rcub/0", 1);
+    let user = Task::rt(100, "player", 50);
+    let mut trace = SyntheticTrace::new().at(20).block(rcub, Task::IDLE);
+    // The kernel's thread waits more often, and for longer.
+    for turn in 0..3 {
+        let trace_at = 1_000 + turn * 30_000;
+        trace = trace
+            .at(trace_at)
+            .irq(9, "eth0")
+            .after(2)
+            .wake(HOG)
+            .after(1)
+            .irq_end(9);
+        trace = trace
+            .after(1)
+            .block(Task::IDLE, HOG)
+            .after(1)
+            .irq(9, "eth0");
+        trace = trace.wake(rcub).after(1).irq_end(9);
+        trace = trace
+            .after(20_000)
+            .block(HOG, rcub)
+            .after(5)
+            .block(rcub, Task::IDLE);
+    }
+    trace = trace
+        .at(100_000)
+        .irq(9, "eth0")
+        .wake(HOG)
+        .after(1)
+        .irq_end(9);
+    trace = trace.after(1).block(Task::IDLE, HOG).after(1).irq(8, "snd");
+    trace = trace.wake(user).after(1).irq_end(8);
+    let trace = trace
+        .after(9_000)
+        .block(HOG, user)
+        .after(5)
+        .block(user, Task::IDLE);
+    let found = diagnose(&trace.build(), &Query::default()).expect("a diagnosis");
+    let first = found.groups.first().expect("a cause");
+    let late = &found.activations[first.members[0]];
+    assert_eq!(late.task.comm, "player", "{}", first.verdict.sentence);
+}
+
+#[test]
 fn the_text_holds_verdict_steps_ledger_advice_and_the_next_command() {
     let style = TextStyle {
-        verbose: false,
-        color: false,
+        verbose: true,
         trace: Some("snapshot".into()),
-        columns: None,
+        ..TextStyle::default()
     };
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let expect = "\
@@ -43,6 +124,12 @@ burner (tid 200, rt 60) ran ahead of it for 7.995 ms (99.9 %).
   run-queue wait behind burner (tid 200, rt 60)   7 995 000 ns   99.9%  ████████████████████████
   interrupt 9 eth0                                    4 000 ns    0.1%
   wake-up delivery                                    1 000 ns    0.0%
+
+  why not the host?           nothing says that the machine is virtual
+  why not an interrupt?       those that were recorded took 4.000 us of it, softirqs among them
+  why not a limit or a quota? none was seen at work
+  why not itself?             it did not run in it
+  why not what was not seen?  its evidence is complete, and all of it is explained
 
   what to change (any one of these):
     taskset -pc 1 200
@@ -65,9 +152,7 @@ fn what_speaks_against_other_causes_is_told_when_asked_for_and_always_in_json() 
     let text = |verbose: bool| {
         let style = TextStyle {
             verbose,
-            color: false,
-            trace: None,
-            columns: None,
+            ..TextStyle::default()
         };
         diagnosis_text(&late_behind_a_hog(), &style)
     };
@@ -100,26 +185,28 @@ fn advice_says_whether_one_of_it_is_enough() {
     let steps = [(1_000_000, 3, 0, 9), (1_002_000, 7, 0, VICTIM.tid)];
     let trace = trace.block(second, VICTIM).hit(1, VICTIM, second, &steps);
     let diagnosis = diagnose(&trace.build(), &Query::default()).expect("a diagnosis");
-    let style = TextStyle {
-        verbose: false,
-        color: false,
-        trace: None,
-        columns: None,
+    let text = |verbose: bool| {
+        let style = TextStyle {
+            verbose,
+            ..TextStyle::default()
+        };
+        diagnosis_text(&diagnosis, &style)
     };
-    let text = diagnosis_text(&diagnosis, &style);
+    let long = text(true);
     assert!(
-        text.contains("what to change (one for each cause):"),
-        "{text}"
+        long.contains("what to change (one for each cause):"),
+        "{long}"
     );
+    let short = text(false);
+    assert!(short.contains("\n  and:   "), "{short}");
 }
 
 #[test]
 fn colour_marks_the_culprit_only_when_asked_for() {
     let style = TextStyle {
-        verbose: false,
+        verbose: true,
         color: true,
-        trace: None,
-        columns: None,
+        ..TextStyle::default()
     };
     let text = diagnosis_text(&late_behind_a_hog(), &style);
     let red: Vec<_> = text
@@ -134,7 +221,7 @@ fn colour_marks_the_culprit_only_when_asked_for() {
 fn a_narrow_terminal_cuts_bars_first_and_then_names() {
     let check = |columns: usize, expect: &str| {
         let style = TextStyle {
-            verbose: false,
+            verbose: true,
             columns: Some(columns),
             ..TextStyle::default()
         };

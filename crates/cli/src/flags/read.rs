@@ -73,9 +73,12 @@ pub struct Diagnose {
     /// The part to look at.
     #[command(flatten)]
     pub window: Window,
-    /// Why not the host, an interrupt, a limit: what speaks against them
+    /// All of it: every step, ledger, stacks, all advice, what speaks against other causes
     #[arg(short, long)]
     pub verbose: bool,
+    /// One page for a ticket, into FILE: answer, picture, evidence, machine
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// JSON, schema rtscope.diagnosis version 1
     #[arg(long)]
     pub json: bool,
@@ -105,6 +108,9 @@ pub struct Info {
 const DIAGNOSE_EXAMPLES: &str = "\
 Examples:
   rtscope diagnose SNAPSHOT              the answer of the watch again
+  rtscope diagnose SNAPSHOT -v           every step, the ledger, stacks
+  rtscope diagnose SNAPSHOT --html late.html
+                                         one file for the ticket, which opens anywhere
   rtscope diagnose TRACE --task npt --over 100us --begin +1.5s";
 
 const INFO_EXAMPLES: &str = "\

@@ -119,6 +119,19 @@ pub struct Watch {
     /// Where snapshots go (default: rtscope-snapshots)
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub output: Option<PathBuf>,
+    /// All that is known of each hit: every step, ledger, stacks
+    #[arg(short, long, help_heading = "Output")]
+    #[arg(hide_short_help = true)]
+    pub verbose: bool,
+    /// The worst hit so far as one page for a ticket, into FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "no_snapshot",
+        hide_short_help = true,
+        help_heading = "Output"
+    )]
+    pub html: Option<PathBuf>,
     /// Snapshots that stay of each cause, the worst ones: N, SIZE or N/SIZE
     #[arg(
         long,

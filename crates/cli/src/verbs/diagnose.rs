@@ -4,17 +4,17 @@ use std::io::Write;
 use std::path::Path;
 
 use diagnosis::{Diagnosis, Grade, Query, diagnose};
-use event::Result;
+use event::{Duration, Result};
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;
-use trace::Trace;
+use trace::{Trace, TraceInfo};
 
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Diagnose;
 use crate::live;
 use crate::options::DiagnoseOptions;
 use crate::paint::Paint;
-use crate::verbs::{opened, window};
+use crate::verbs::{again, opened, page, window};
 
 /// Runs the verb.
 pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
@@ -22,10 +22,20 @@ pub fn run(typed: &Diagnose, paint: Paint) -> Result<Outcome> {
     let trace = opened::open(&options.trace)?;
     let mut diagnosis = diagnose(&trace, &query(&options, &trace)?)?;
     name_mutexes(&mut diagnosis, &trace)?;
+    again::check_as_asked(&mut diagnosis, typed);
+    if let Some(file) = &typed.html {
+        page::write(file, &trace, &options.trace, &diagnosis)?;
+    }
     let text = if options.json {
         format!("{:#}\n", diagnosis_json(&diagnosis))
     } else {
-        text(&diagnosis, &options.trace, paint, typed.verbose)
+        let telling = Telling {
+            trace: &options.trace,
+            more: again::with_all(again::own_words()),
+            info: trace.info(),
+            verbose: typed.verbose,
+        };
+        text(&diagnosis, &telling, paint)
     };
     std::io::stdout()
         .lock()
@@ -51,18 +61,31 @@ fn name_mutexes(diagnosis: &mut Diagnosis, trace: &Trace) -> Result<()> {
     Ok(())
 }
 
-/// The diagnosis as people read it; `trace` is named in the commands that come next.
-pub fn text(diagnosis: &Diagnosis, trace: &Path, paint: Paint, verbose: bool) -> String {
-    let trace = Some(trace.display().to_string());
-    diagnosis_text(
-        diagnosis,
-        &TextStyle {
-            color: paint.is_on(),
-            trace,
-            verbose,
-            columns: live::stdout_columns(),
-        },
-    )
+/// What a text is told with besides its findings.
+pub struct Telling<'a> {
+    /// Named in the commands that come next.
+    pub trace: &'a Path,
+    /// The command that shows all of it.
+    pub more: String,
+    /// Facts of the trace.
+    pub info: &'a TraceInfo,
+    /// All of it, now.
+    pub verbose: bool,
+}
+
+/// The diagnosis as people read it.
+pub fn text(diagnosis: &Diagnosis, telling: &Telling<'_>, paint: Paint) -> String {
+    let offset = telling.info.wall_offset;
+    let style = TextStyle {
+        color: paint.is_on(),
+        trace: Some(telling.trace.display().to_string()),
+        verbose: telling.verbose,
+        more: Some(telling.more.clone()),
+        wall_offset: (offset != Duration::ZERO).then_some(offset),
+        utc: false,
+        columns: live::stdout_columns(),
+    };
+    diagnosis_text(diagnosis, &style)
 }
 
 fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {

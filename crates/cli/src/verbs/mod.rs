@@ -1,5 +1,6 @@
 //! One module for each verb: options in, output and outcome out.
 
+mod again;
 mod ahead;
 pub mod cat;
 pub mod check;
@@ -12,6 +13,7 @@ mod follow;
 pub mod info;
 pub mod measure;
 mod opened;
+mod page;
 mod passing;
 mod progress;
 pub mod record;

@@ -3,7 +3,10 @@
 //! takes it.
 
 mod machine;
+mod own_work;
 mod tasks;
+
+pub(crate) use own_work::own_work;
 
 use event::{Cpu, Duration, Tid};
 use trace::TraceInfo;
@@ -62,14 +65,8 @@ pub(crate) fn advise(
     late: &LateActivation,
     culprits: &[Culprit],
 ) -> Vec<Advice> {
-    // A watch that did not tell its threshold: half of what was seen.
-    let half = Duration::from_ns(late.latency().as_ns() / 2);
-    let threshold = late.hit.as_ref().map_or(half, |hit| hit.threshold);
-    let then_check = format!(
-        "rtscope watch --task {} --over {:#}",
-        quoted(&late.task.comm),
-        rounded(threshold)
-    );
+    let threshold = threshold(late);
+    let then_check = then_check(late, check_threshold(late));
     let is_enough = |culprit: &Culprit| late.latency() - culprit.duration <= threshold;
     let alone = culprits.iter().any(is_enough);
     let mut advice: Vec<Advice> = Vec::new();
@@ -96,6 +93,23 @@ pub(crate) fn advise(
         }
     }
     advice
+}
+
+/// What counts as late: a watch that did not tell means half of what was seen.
+fn threshold(late: &LateActivation) -> Duration {
+    let half = Duration::from_ns(late.latency().as_ns() / 2);
+    late.hit.as_ref().map_or(half, |hit| hit.threshold)
+}
+
+/// The threshold of the watch that shows whether the advice helped, as people would type it.
+pub fn check_threshold(late: &LateActivation) -> Duration {
+    rounded(threshold(late))
+}
+
+/// The watch that shows whether the advice helped.
+fn then_check(late: &LateActivation, threshold: Duration) -> String {
+    let task = quoted(&late.task.comm);
+    format!("rtscope watch --task {task} --over {threshold:#}")
 }
 
 impl Case<'_> {
@@ -156,7 +170,7 @@ fn for_culprit(case: &Case<'_>, task: &TaskRef, command: &str) -> String {
 }
 
 /// A name as a shell takes it.
-fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
     if !name.is_empty() && name.chars().all(plain) {
         return name.to_owned();

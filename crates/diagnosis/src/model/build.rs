@@ -477,7 +477,7 @@ impl Builder {
             return;
         };
         let latency_ns = end_ns.saturating_sub(first.origin_ns);
-        self.candidates.offer(Candidate {
+        let candidate = Candidate {
             latency_ns,
             others_ns: latency_ns.saturating_sub(own_ns),
             node,
@@ -486,7 +486,9 @@ impl Builder {
             version,
             end,
             doubtful,
-        });
+        };
+        let is_kernels = self.tasks.is_kernels(version);
+        self.candidates.offer(candidate, is_kernels);
     }
 
     /// Nobody knows how long a task has waited: an activation that is asked for may have been late.

@@ -74,11 +74,13 @@ impl Ranking {
 /// Keeps as many candidates as the query wants, the worst ones.
 ///
 /// Where no task was named, the longest activations may all be those of a task that works for long
-/// each time: as many are kept of which others took most.
+/// each time: as many are kept of which others took most. The kernel's own threads are ranked by
+/// themselves then, so that they take no place from the user's tasks.
 pub(super) struct Candidates {
     query: Query,
     by_latency: Ranking,
     by_others: Option<Ranking>,
+    of_kernel: Option<Ranking>,
     /// Activations that the query asks for, late or not.
     pub seen: u64,
     /// The same, by the thread's id.
@@ -87,10 +89,12 @@ pub(super) struct Candidates {
 
 impl Candidates {
     pub fn new(query: Query) -> Self {
-        let is_open = !query.tasks.is_explicit() && query.until == Until::Block;
+        let is_open = !query.tasks.is_explicit() && query.worst > 0;
+        let is_block = query.until == Until::Block;
         Candidates {
             by_latency: Ranking::default(),
-            by_others: (is_open && query.worst > 0).then(Ranking::default),
+            by_others: (is_open && is_block).then(Ranking::default),
+            of_kernel: is_open.then(Ranking::default),
             query,
             seen: 0,
             judged: HashMap::new(),
@@ -98,7 +102,8 @@ impl Candidates {
     }
 
     /// Keeps an activation if it lies where the query asks and is late enough.
-    pub fn offer(&mut self, candidate: Candidate) {
+    /// Its task may be one of the kernel's own threads.
+    pub fn offer(&mut self, candidate: Candidate, is_kernels: bool) {
         let query = &self.query;
         let here = query.cpus.is_empty() || query.cpus.contains(&Cpu(candidate.cpu));
         if !here || !query.range.contains(Instant::from_ns(candidate.end_ns)) {
@@ -112,6 +117,9 @@ impl Candidates {
             .is_some_and(|threshold| latency_ns < threshold.as_ns())
         {
             return;
+        }
+        if let Some(ranking) = self.of_kernel.as_mut().filter(|_| is_kernels) {
+            return ranking.offer(latency_ns, candidate, query.worst);
         }
         self.by_latency.offer(latency_ns, candidate, query.worst);
         if let Some(ranking) = &mut self.by_others {
@@ -138,7 +146,8 @@ impl Candidates {
     }
 
     fn rankings(&self) -> impl Iterator<Item = &Ranking> {
-        std::iter::once(&self.by_latency).chain(&self.by_others)
+        let further = self.by_others.iter().chain(&self.of_kernel);
+        std::iter::once(&self.by_latency).chain(further)
     }
 
     /// Whether an activation that lasts for so long is one that the query asks for.
@@ -154,10 +163,8 @@ impl Candidates {
 
     /// The same, to number their nodes anew.
     pub fn kept_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
-        let others = self.by_others.as_mut();
-        let others = others
-            .into_iter()
-            .flat_map(|ranking| ranking.kept.values_mut());
+        let others = self.by_others.iter_mut().chain(&mut self.of_kernel);
+        let others = others.flat_map(|ranking| ranking.kept.values_mut());
         self.by_latency.kept.values_mut().chain(others)
     }
 

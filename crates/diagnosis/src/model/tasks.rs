@@ -380,6 +380,17 @@ impl Tasks {
         belongs.is_some_and(|belongs| belongs.is_program)
     }
 
+    /// Whether a task passes for one of the kernel's own threads.
+    pub fn is_kernels(&self, version: VersionId) -> bool {
+        let version = self.version(version);
+        version.is_some_and(|version| self.is_kernels_task(&version.task_ref()))
+    }
+
+    /// The same of a task of which only this is known.
+    pub fn is_kernels_task(&self, task: &TaskRef) -> bool {
+        event::kernel_threads::is_kernels_name(task.comm.as_bytes()) && !self.is_program(task.tid)
+    }
+
     /// Whether it is a thread of the stop class.
     pub fn is_stop(&self, version: &Version) -> bool {
         version.stop && !self.is_program(version.tid)

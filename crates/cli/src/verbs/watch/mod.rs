@@ -50,6 +50,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let session = session(&options)?;
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
+    observer.tells(typed);
     observer.waits_for(matched.is_nobody().then(|| options.target.clone()));
     observer.runs(command);
     let command_line = capture::own_command_line();

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use bpf_host::ProgramCost;
 use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
-use diagnosis::{Diagnosis, Query, diagnose};
+use diagnosis::{Diagnosis, Query, diagnose, quoted};
 use event::evidence::LateOne;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use report::{TextStyle, diagnosis_json, hit_json, hit_text};
@@ -18,11 +19,12 @@ use super::exec::Running;
 use super::scope::Scope;
 use super::targets::Matched;
 use crate::exit::stdout_error;
+use crate::flags::Watch;
 use crate::live::{Live, short};
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Request};
-use crate::verbs::diagnose::text;
+use crate::verbs::{again, diagnose as diagnose_verb, page};
 
 /// The schema of `--json` lines.
 const SCHEMA: &str = "rtscope.watch";
@@ -44,6 +46,20 @@ pub struct Observer {
     waits_for: Option<Target>,
     /// Of whom, and to where.
     scope: Scope,
+    telling: Telling,
+}
+
+/// How hits are told.
+#[derive(Default)]
+struct Telling {
+    /// All that is known of each.
+    verbose: bool,
+    /// The watch that shows whether an advice helped; none: that of the diagnosis.
+    check: Option<String>,
+    /// Where the page of the worst one goes.
+    html: Option<PathBuf>,
+    /// The worst one that has its page.
+    worst: Duration,
 }
 
 /// The tasks that a pattern means, in words.
@@ -97,7 +113,18 @@ impl Observer {
             command: None,
             waits_for: None,
             scope,
+            telling: Telling::default(),
         }
+    }
+
+    /// Tells hits as was typed, and lets the same watch check what is advised.
+    pub(super) fn tells(&mut self, typed: &Watch) {
+        self.telling = Telling {
+            verbose: typed.verbose,
+            check: Some(again::same_watch(again::own_words())),
+            html: typed.html.clone(),
+            worst: Duration::ZERO,
+        };
     }
 
     /// Lets this command run when the watch is armed, and ends with it.
@@ -203,7 +230,11 @@ impl WatchObserver for Observer {
         if signals::request() == Request::Discard {
             return Ok(());
         }
-        let diagnosis = diagnosis(report);
+        let mut diagnosis = diagnosis(report);
+        if let (Ok(diagnosis), Some(check)) = (&mut diagnosis, &self.telling.check) {
+            diagnosis.check_with(|_| check.clone());
+        }
+        self.page(report, &diagnosis)?;
         let line = hit_line(report, diagnosis.as_ref().ok());
         self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {
@@ -256,6 +287,22 @@ impl Observer {
         }
     }
 
+    /// Writes the page of a hit that is worse than those before.
+    fn page(&mut self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> Result<()> {
+        let Telling { html, worst, .. } = &mut self.telling;
+        let latency = report.hit.latency();
+        let (Some(file), Some(snapshot), Ok(diagnosis)) = (html, &report.snapshot, diagnosis)
+        else {
+            return Ok(());
+        };
+        if latency <= *worst {
+            return Ok(());
+        }
+        *worst = latency;
+        let trace = Trace::open(&snapshot.path)?;
+        page::write(file, &trace, &snapshot.path, diagnosis)
+    }
+
     fn hit_text(&self, report: &HitReport, diagnosis: &Result<Diagnosis>) -> String {
         let hit = &report.hit;
         let before = match report.replaces {
@@ -264,20 +311,33 @@ impl Observer {
         };
         let text = match (diagnosis, &report.snapshot) {
             (Ok(diagnosis), Some(snapshot)) => {
-                format!("\n{}", text(diagnosis, &snapshot.path, self.paint, false))
+                format!("\n{}", self.explained(diagnosis, &snapshot.path))
             }
             (Ok(_), None) => String::new(),
             (Err(error), _) => {
                 let style = TextStyle {
-                    verbose: false,
                     color: self.paint.is_on(),
-                    trace: None,
-                    columns: None,
+                    ..TextStyle::default()
                 };
                 format!("\n{}{error:#}\n", hit_text(hit, &style))
             }
         };
         before + &text
+    }
+}
+
+impl Observer {
+    fn explained(&self, diagnosis: &Diagnosis, snapshot: &Path) -> String {
+        // The diagnosis rests on it: it was opened a moment ago.
+        let info = Trace::open(snapshot).map(|trace| trace.info().clone());
+        let path = quoted(&snapshot.display().to_string());
+        let telling = diagnose_verb::Telling {
+            trace: snapshot,
+            more: format!("rtscope diagnose {path} -v"),
+            info: &info.unwrap_or_default(),
+            verbose: self.telling.verbose,
+        };
+        diagnose_verb::text(diagnosis, &telling, self.paint)
     }
 }
 

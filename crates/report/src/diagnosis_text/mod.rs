@@ -1,4 +1,7 @@
-//! A diagnosis for the terminal: verdict, steps, ledger, advice, the next command.
+//! A diagnosis for the terminal: in ten lines, or with steps, ledger, stacks and all advice.
+
+mod lines;
+mod short;
 
 use std::fmt::Write;
 
@@ -9,6 +12,7 @@ use diagnosis::{
 use event::{Duration, Instant};
 
 use crate::count::counted;
+pub(crate) use short::wall_text;
 
 /// How a text is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +21,14 @@ pub struct TextStyle {
     pub color: bool,
     /// The trace as the user named it, for the commands that come next.
     pub trace: Option<String>,
-    /// With what speaks against other causes.
+    /// All of it: steps, ledger, stacks, all advice, what speaks against other causes.
     pub verbose: bool,
+    /// The command that shows all of it, for the short answer.
+    pub more: Option<String>,
+    /// Wall clock minus the trace's clock, where the trace knows it.
+    pub wall_offset: Option<Duration>,
+    /// Times of day in UTC, not in the zone of this machine.
+    pub utc: bool,
     /// Columns of the terminal, where there is one: tables are cut to it, sentences are not.
     pub columns: Option<usize>,
 }
@@ -121,11 +131,15 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, style: &TextStyle) -> String {
             _ => nothing_late(diagnosis),
         });
     }
-    for group in &diagnosis.groups {
-        group_text(diagnosis, group, style, &mut lines);
+    if style.verbose {
+        for group in &diagnosis.groups {
+            group_text(diagnosis, group, style, &mut lines);
+        }
+    } else {
+        short::groups_text(diagnosis, style, &mut lines);
     }
     warnings_text(diagnosis, style, &mut lines);
-    lines.push(basis_text(diagnosis));
+    lines.push(lines::folded(&basis_text(diagnosis), 2, style.columns));
     let mut text = lines.join("\n");
     text.push('\n');
     text
@@ -145,11 +159,17 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
         Meaning::Doubt
     };
     lines.push(style.paint(meaning, &group.verdict.sentence));
+    if let Some(offset) = style.wall_offset {
+        let at = wall_text((late.end + offset).as_ns(), style.utc);
+        lines.push(format!("  at {at}"));
+    }
     parts_text(late, lines);
     if group.members.len() > 1 {
         let (count, all) = (group.members.len(), diagnosis.activations.len());
+        let is_worst = late.latency() == group.worst;
+        let this = if is_worst { "; this is the worst" } else { "" };
         lines.push(format!(
-            "{count} of {all} late activations have this cause; this is the worst."
+            "{count} of {all} late activations have this cause{this}."
         ));
     }
     lines.push(String::new());
@@ -162,9 +182,7 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     );
     lines.push(String::new());
     ledger_text(late, &group.verdict, style, lines);
-    if style.verbose {
-        excluded_text(&group.verdict, lines);
-    }
+    excluded_text(&group.verdict, lines);
     mutexes_text(&group.verdict, lines);
     stacks_text(&group.verdict, lines);
     advice_text(&group.verdict, lines);
@@ -232,7 +250,7 @@ fn steps_text(
 }
 
 /// `1_234_567 ns` with thin groups, so that digits can be compared down a column.
-fn nanoseconds(length: Duration) -> String {
+pub(crate) fn nanoseconds(length: Duration) -> String {
     let digits = length.as_ns().unsigned_abs().to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -245,7 +263,7 @@ fn nanoseconds(length: Duration) -> String {
     format!("{sign}{grouped} ns")
 }
 
-fn step_name(step: &Step) -> String {
+pub(crate) fn step_name(step: &Step) -> String {
     let task = || format!("{} (tid {}, {})", step.comm, step.id, step.prio);
     match step.kind {
         StepKind::TimerExpiry => "a timer expires".to_owned(),
@@ -422,6 +440,11 @@ fn next_text(verdict: &Verdict, style: &TextStyle, lines: &mut Vec<String>) {
 
 fn warnings_text(diagnosis: &Diagnosis, style: &TextStyle, lines: &mut Vec<String>) {
     for warning in &diagnosis.warnings {
+        if !style.verbose {
+            let text = format!("warning: {}: {}", warning.what, warning.remedy);
+            lines.push(style.paint(Meaning::Doubt, &lines::folded(&text, 2, style.columns)));
+            continue;
+        }
         lines.push(style.paint(Meaning::Doubt, &format!("warning: {}", warning.what)));
         lines.push(format!("  {}", warning.remedy));
     }
