@@ -47,7 +47,10 @@ pub fn incident_html(incident: &Incident<'_>) -> String {
         let place = group.members.first()?;
         Some((group, incident.diagnosis.activations.get(*place)?))
     });
-    let title = found.map_or_else(|| "Nothing was late".to_owned(), |(_, late)| title(late));
+    let title = found.map_or_else(
+        || "No late activation was found".to_owned(),
+        |(_, late)| title(late),
+    );
     let mut body = String::new();
     match found {
         Some((group, late)) => {
@@ -85,7 +88,10 @@ fn title(late: &LateActivation) -> String {
 fn nothing(incident: &Incident<'_>) -> String {
     let text = diagnosis_text(incident.diagnosis, &TextStyle::default());
     let first = text.lines().next().unwrap_or_default();
-    format!("<h1>Nothing was late</h1>\n<p>{}</p>\n", escaped(first))
+    format!(
+        "<h1>No late activation was found</h1>\n<p>{}</p>\n",
+        escaped(first)
+    )
 }
 
 fn head(incident: &Incident<'_>, group: &Group, late: &LateActivation) -> String {
