@@ -5,7 +5,7 @@ RTSCOPE := $(TARGET_DIR)/release/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build ui demo test test-vm test-all check bench install install-library wheel clean deps
+.PHONY: build ui demo test test-vm test-all check bench install install-library packages wheel clean deps
 
 build: deps ui
 	cargo build --release --package cli
@@ -85,6 +85,15 @@ install-library: deps
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include \
 	    crates/capi/include/rtscope.h crates/capi/include/rtscope.hpp
 	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
+
+# Packages of all that is installed: .deb files and a tarball, into target/packages.
+packages:
+	rm -rf $(TARGET_DIR)/stage
+	$(MAKE) install install-library DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
+	$(MAKE) -C probe install OUT=$(abspath $(TARGET_DIR))/probe-build \
+	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
+	@packaging/deps.sh packages
+	packaging/packages.py $(TARGET_DIR)/stage $(TARGET_DIR)/packages
 
 # The trace engine for Python, one wheel for all versions.
 wheel: deps

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing to build, to test and to run the demo; asks nothing and changes nothing
-# that is there. usage: packaging/deps.sh build|demo|test|vm|bench
+# that is there. usage: packaging/deps.sh build|demo|test|vm|bench|packages
 set -eu
 
 wanted=${1:-build}
@@ -87,6 +87,17 @@ vm_needs() {
 NEEDS
 }
 
+packages_needs() {
+    cat <<'NEEDS'
+^dpkg-dev$ command -v dpkg-shlibdeps
+^binutils$ command -v objcopy
+^git$ command -v git
+^lintian$ command -v lintian
+^debootstrap$ command -v debootstrap
+^python3$ python3 -c 'import tomllib'
+NEEDS
+}
+
 jack_need() {
     echo '^jackd2$ command -v jackd'
 }
@@ -123,6 +134,7 @@ lacks=$(build_needs | missing)
 [ "$wanted" != test ] || lacks="$lacks $(test_needs | missing)"
 [ "$wanted" != bench ] || lacks="$lacks $(bench_needs | missing)"
 [ "$wanted" != vm ] || lacks="$lacks $(vm_needs | missing)"
+[ "$wanted" != packages ] || lacks="$lacks $(packages_needs | missing)"
 # shellcheck disable=SC2086 # one word for each package
 [ -z "${lacks# }" ] || install $lacks
 if [ "$wanted" = demo ] || [ "$wanted" = test ] || [ "$wanted" = vm ]; then

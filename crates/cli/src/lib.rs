@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
     if let Some(kind) = arguments.generate {
-        return generate::run(kind);
+        return generate::run(kind, arguments.of.as_deref());
     }
     let paint = paint::Paint::choose(arguments.color);
     match arguments.command {

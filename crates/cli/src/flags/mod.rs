@@ -81,6 +81,9 @@ pub struct Arguments {
     /// Write the man page or a shell's completions to stdout
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub generate: Option<Generated>,
+    /// The man page of this verb alone
+    #[arg(long, value_name = "VERB", requires = "generate", hide_short_help = true)]
+    pub of: Option<String>,
     /// The verb.
     #[command(subcommand)]
     pub command: Option<Command>,

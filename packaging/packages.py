@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Makes packages of an installation: .deb, .rpm and a tarball, the same bytes from the same commit.
+
+usage: packages.py STAGE OUTPUT
+
+STAGE is what `make install install-library` and `make -C probe install` put below DESTDIR with the
+prefix /usr. packages.toml says which package holds what.
+"""
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import textwrap
+import tomllib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+def fail(what, found, fix):
+    sys.exit(f"error: {what}\n  found: {found}\n  fix:  {fix}")
+
+
+def run(*command, **more):
+    """Runs a command; what it prints."""
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True, **more)
+    except FileNotFoundError:
+        fail("a program is missing", command[0], "packaging/deps.sh packages")
+    except subprocess.CalledProcessError as error:
+        fail(f"{command[0]} failed", error.stderr.strip() or error.returncode, "see above")
+    return done.stdout
+
+
+def version():
+    with open(ROOT / "Cargo.toml", "rb") as file:
+        return tomllib.load(file)["workspace"]["package"]["version"]
+
+
+def epoch():
+    """When the commit was made: every time in a package, so that it can be built again."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return int(given or run("git", "-C", str(ROOT), "log", "-1", "--format=%ct"))
+
+
+def maintainer():
+    name = os.environ.get("DEBFULLNAME", "rtscope")
+    return f"{name} <{os.environ.get('DEBEMAIL', 'packages@example.org')}>"
+
+
+class Package:
+    """One package's own tree."""
+
+    def __init__(self, described, project, stage, folder, libraries):
+        self.name = described["name"]
+        self.described, self.project = described, project
+        self.tree = folder / self.name
+        for pattern in described["files"]:
+            source = stage / "usr" / pattern.replace("LIB", "lib", 1)
+            if not source.exists():
+                fail("an installation lacks a file", source, "make packages")
+            target = self.tree / "usr" / pattern.replace("LIB", libraries, 1)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True)
+            else:
+                shutil.copy2(source, target, follow_symlinks=False)
+
+    def documents(self):
+        """Licences and what changed, where Debian's readers look for them."""
+        folder = self.tree / "usr/share/doc" / self.name
+        folder.mkdir(parents=True)
+        parts = [
+            "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
+            "Upstream-Name: rtscope\n\nFiles: *\nCopyright: The rtscope authors\n"
+            "License: MIT or Apache-2.0\n\nFiles: bpf/*\nCopyright: The rtscope authors\n"
+            "License: GPL-2.0-only or BSD-2-Clause\n"
+        ]
+        for licence, file in (("MIT", "LICENSE-MIT"), ("BSD-2-Clause", "bpf/LICENSE-BSD")):
+            text = (ROOT / file).read_text().strip().splitlines()
+            lines = "".join(f" {line.strip() or '.'}\n" for line in text)
+            parts.append(f"License: {licence}\n{lines}")
+        for licence, file in (("Apache-2.0", "Apache-2.0"), ("GPL-2.0-only", "GPL-2")):
+            text = f" The text is in /usr/share/common-licenses/{file}.\n"
+            parts.append(f"License: {licence}\n{text}")
+        (folder / "copyright").write_text("\n".join(parts))
+        when = run("date", "-uRd", f"@{epoch()}").strip()
+        changes = (
+            f"rtscope ({version()}) unstable; urgency=medium\n\n"
+            f"  * What each verb does: see the project's CHANGELOG.md.\n\n"
+            f" -- {maintainer()}  {when}\n"
+        )
+        squeeze(folder / "changelog.gz", changes.encode())
+
+    def strip(self, debug):
+        """Programs and libraries without debug information, which goes to `debug` by build id."""
+        for path in sorted(self.tree.rglob("*")):
+            if path.is_symlink() or not path.is_file() or path.read_bytes()[:4] != b"\x7fELF":
+                continue
+            identity = build_id(path)
+            apart = debug / "usr/lib/debug/.build-id" / identity[:2] / f"{identity[2:]}.debug"
+            apart.parent.mkdir(parents=True, exist_ok=True)
+            run("objcopy", "--only-keep-debug", "--compress-debug-sections", path, apart)
+            kind = "--strip-all" if "/bin/" in str(path) else "--strip-unneeded"
+            run("strip", kind, "--remove-section=.comment", "--remove-section=.note", path)
+            os.chmod(apart, 0o644)
+
+    def same_times(self):
+        for path in [self.tree, *self.tree.rglob("*")]:
+            os.utime(path, (epoch(), epoch()), follow_symlinks=False)
+            if not path.is_symlink():
+                is_open = path.is_dir() or "/bin/" in str(path)
+                os.chmod(path, 0o755 if is_open else 0o644)
+
+    def libraries(self):
+        """The shared libraries of its own."""
+        return sorted(p for p in self.tree.rglob("*.so*") if p.is_file() and not p.is_symlink())
+
+
+def squeeze(path, data):
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        packed.write(data)
+
+
+def build_id(path):
+    for line in run("readelf", "-n", str(path)).splitlines():
+        if "Build ID:" in line:
+            return line.split()[-1]
+    fail("a program has no build id", path, "link it with -Wl,--build-id")
+
+
+def manuals(stage):
+    """A page for each verb beside the program's, all of them packed."""
+    folder = stage / "usr/share/man/man1"
+    program = stage / "usr/bin/rtscope"
+    text = run(str(program), "--help")
+    verbs = text.split("Commands:")[1].split("\n\n")[0].splitlines()
+    names = [line.split()[0] for line in verbs if line.startswith("  ") and line[2] != " "]
+    for verb in (name for name in names if name != "help"):
+        page = run(str(program), "--generate", "man", "--of", verb)
+        (folder / f"rtscope-{verb}.1").write_text(page)
+    for page in sorted(folder.glob("*.1")):
+        squeeze(page.with_name(page.name + ".gz"), page.read_bytes())
+        page.unlink()
+
+
+def depends(package, folder):
+    """The packages whose libraries it was linked with, by Debian's own records."""
+    files = [p for p in package.tree.rglob("*") if p.is_file() and not p.is_symlink()]
+    linked = [str(p) for p in files if p.read_bytes()[:4] == b"\x7fELF"]
+    found = [f"{need} (= {version()})" for need in package.described.get("needs", [])]
+    if linked:
+        (folder / "debian").mkdir(exist_ok=True)
+        (folder / "debian/control").write_text("Source: rtscope\n\nPackage: rtscope\n")
+        where = f"-l{folder / 'librtscope-probe1/usr/lib'}"
+        printed = run(
+            "dpkg-shlibdeps", "-O", "--ignore-missing-info", where, *linked, cwd=folder
+        )
+        found.append(printed.strip().removeprefix("shlibs:Depends="))
+    return ", ".join(part for part in found if part)
+
+
+def deb(package, folder, output, architecture):
+    control = package.tree / "DEBIAN"
+    control.mkdir()
+    files = [p for p in package.tree.rglob("*") if p.is_file() and control not in p.parents]
+    size = sum(-(-p.stat().st_size // 1024) for p in files if not p.is_symlink())
+    text = "\n".join(textwrap.wrap(package.described["text"].strip(), 78))
+    lines = [
+        f"Package: {package.name}",
+        "Source: rtscope",
+        f"Version: {version()}",
+        f"Architecture: {architecture}",
+        f"Maintainer: {maintainer()}",
+        f"Installed-Size: {size}",
+    ]
+    needs = depends(package, folder)
+    if needs:
+        lines.append(f"Depends: {needs}")
+    lines += [
+        f"Section: {package.described['section']}",
+        "Priority: optional",
+        "Multi-Arch: same" if package.described["section"].startswith("lib") else "Multi-Arch: no",
+        f"Homepage: {package.project['homepage']}",
+        f"Description: {package.described['summary']}",
+        textwrap.indent(text, " "),
+    ]
+    (control / "control").write_text("\n".join(lines) + "\n")
+    sums = sorted(files, key=lambda path: str(path))
+    (control / "md5sums").write_text("".join(
+        f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(package.tree)}\n"
+        for p in sums if not p.is_symlink()
+    ))
+    if package.name.endswith("1"):
+        shlibs(package, control)
+    package.same_times()
+    for path in control.iterdir():
+        os.utime(path, (epoch(), epoch()))
+    os.utime(control, (epoch(), epoch()))
+    name = output / f"{package.name}_{version()}_{architecture}.deb"
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+    run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", package.tree, name, env=environment)
+    shutil.rmtree(control)
+    return name
+
+
+def shlibs(package, control):
+    """Which package has which library, and that the loader must look again."""
+    lines = []
+    for path in package.libraries():
+        name, dot, major = path.name.rpartition(".so.")
+        if dot:
+            lines.append(f"{name} {major} {package.name} (>= {version()})\n")
+    (control / "shlibs").write_text("".join(lines))
+    (control / "triggers").write_text("activate-noawait ldconfig\n")
+
+
+def tarball(trees, output, architecture):
+    """The program as it is: unpacked anywhere, it runs."""
+    top = f"rtscope-{version()}-{architecture}"
+    name = output / f"{top}.tar.gz"
+
+    def plain(member):
+        member.uid = member.gid = 0
+        member.uname = member.gname = "root"
+        member.mtime = epoch()
+        return member
+
+    with tempfile.TemporaryFile() as whole:
+        with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for tree in trees:
+                for path in sorted((tree / "usr").rglob("*")):
+                    place = f"{top}/{path.relative_to(tree / 'usr')}"
+                    archive.add(path, place, recursive=False, filter=plain)
+            for licence in ("LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"):
+                archive.add(ROOT / licence, f"{top}/{licence}", filter=plain)
+        whole.seek(0)
+        squeeze(name, whole.read())
+    return name
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    stage, output = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    with open(HERE / "packages.toml", "rb") as file:
+        description = tomllib.load(file)
+    architecture = run("dpkg", "--print-architecture").strip()
+    triplet = run("cc", "-dumpmachine").strip()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        staged = folder / "stage"
+        shutil.copytree(stage, staged, symlinks=True)
+        manuals(staged)
+        project, debug = description["project"], folder / "rtscope-dbgsym"
+        packages = [
+            Package(described, project, staged, folder, f"lib/{triplet}")
+            for described in description["package"]
+        ]
+        for package in packages:
+            package.strip(debug)
+            package.documents()
+        made = [deb(package, folder, output, architecture) for package in packages]
+        made.append(tarball([package.tree for package in packages], output, architecture))
+        apart = output / f"rtscope-{version()}-{architecture}-debug.tar.gz"
+        shutil.move(tarball([debug], folder, architecture), apart)
+        made.append(apart)
+    for path in made:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        print(f"{digest}  {path.stat().st_size:>10}  {path.name}")
+
+
+main()
