@@ -1,4 +1,4 @@
-//! Handles: given, taken back, asked; panics are caught, pointers are checked, texts end with a zero.
+//! Handles: given, asked, taken back. Panics are caught, pointers are checked, texts are ended.
 
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
