@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int};
 
 use event::{Error, ErrorKind};
 
-use crate::border::{ask, c_string, drop_handle, give_handle, handle};
+use crate::handle::{ask, c_string, drop_handle, give_handle, handle};
 
 /// Raised when a program that was built against an older header could misread this library.
 pub const ABI_VERSION: c_int = 1;

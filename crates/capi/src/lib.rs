@@ -9,6 +9,7 @@
 
 pub mod border;
 pub mod error;
+mod handle;
 pub mod table;
 pub mod trace;
 pub mod walk;

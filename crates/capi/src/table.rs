@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use event::Result;
 use face::table::{ArrowArray, ArrowArrayStream, ArrowSchema, Batches, export_stream};
 
-use crate::border::{ask, call, drop_handle, give_handle, handle, list, null_pointer, text};
+use crate::border::{call, list, text};
 use crate::error::CError;
+use crate::handle::{ask, drop_handle, give_handle, handle, null_pointer};
 use crate::trace::{CTrace, shared};
 use crate::walk::{Select, selection};
 

@@ -8,10 +8,9 @@ use event::{ClassId, Duration, EventClass, FieldId, Instant, Result, Scope, Time
 use face::{Accessor, Kind};
 use trace::{Root, Trace};
 
-use crate::border::{
-    ask, c_string, call, drop_handle, give_handle, handle, list, null_pointer, text,
-};
+use crate::border::{call, list, text};
 use crate::error::CError;
+use crate::handle::{ask, c_string, drop_handle, give_handle, handle, null_pointer};
 
 /// How to open a trace; the header's `struct rtscope_open_options`.
 #[repr(C)]

@@ -7,10 +7,9 @@ use expr::Expr;
 use face::{Selection, Step, Walk};
 use trace::{EventView, LossCause, Lost};
 
-use crate::border::{
-    Bytes, ask, c_string, call, drop_handle, give_handle, handle, handle_mut, list, text,
-};
+use crate::border::{Bytes, call, list, text};
 use crate::error::{CError, wrong_size};
+use crate::handle::{ask, c_string, drop_handle, give_handle, handle, handle_mut};
 use crate::trace::{CField, CTrace, shared};
 
 /// The part of a trace that is asked for; the header's `struct rtscope_select`.

@@ -6,8 +6,9 @@ use std::path::Path;
 use event::{Cpu, Error, ErrorKind, Instant, Result};
 use face::{Given, Writer};
 
-use crate::border::{call, drop_handle, give_handle, handle_mut, list, text};
+use crate::border::{call, list, text};
 use crate::error::CError;
+use crate::handle::{drop_handle, give_handle, handle_mut};
 
 /// A writer behind the border; empty once it was finished.
 pub struct CWriter(Option<Writer>);

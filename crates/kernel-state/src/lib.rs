@@ -23,6 +23,7 @@ mod task_filter;
 mod tid_map;
 mod vectors;
 mod waker;
+mod wakeup;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub use syscalls::Request;
 pub use task_filter::TaskFilter;
 pub use vectors::{Unlisted, softirq_name, vector_name};
 pub use waker::{CpuWhat, Waker};
+pub use wakeup::Wakee;
 
 /// The kernel can be built for fewer; bounds what a hostile trace makes us keep.
 const CPUS_MAX: u32 = 8192;
@@ -83,7 +85,7 @@ pub struct Follow {
     /// Who had the CPU while a task waited for it: [`Change::Waited`].
     pub queues: bool,
     /// Names as lttng-analyses takes them: only from who is scheduled in, not from who leaves a
-    /// CPU or runs another program.
+    /// CPU or runs another program. A wake-up is one whatever its task did, as it takes them too.
     pub stale_names: bool,
 }
 
@@ -102,7 +104,9 @@ pub struct Kernel {
     unknown: Arc<str>,
     irq_names: HashMap<i64, String>,
     symbols: Option<Symbols>,
-    /// Wake-ups come in two events: one that wakes, one when the task is on a run queue.
+    /// Wake-ups come in two events: one that wakes, one when the task is on a run queue. Which of
+    /// them there are.
+    has_waking: bool,
     has_wakeup: bool,
     /// Interrupts of timers are shown, or their expiries.
     sees_timers: bool,
@@ -113,6 +117,8 @@ pub struct Kernel {
     lost_from_ns: i64,
     /// Tasks left CPUs that, by the events, others had.
     contradictions: u64,
+    /// What the last wake-up found its task doing.
+    wakee: Wakee,
     /// The first event.
     first_ns: i64,
     /// CPUs that the trace has streams of: as many as the greatest number and one.
@@ -131,6 +137,7 @@ impl Kernel {
         let families = binding.families(trace);
         Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
+            has_waking: families.waking,
             has_wakeup: families.wakeup,
             sees_timers: families.vector || families.timer,
             binding,
@@ -139,6 +146,7 @@ impl Kernel {
             lost_until_ns: i64::MIN,
             lost_from_ns: i64::MIN,
             contradictions: 0,
+            wakee: Wakee::default(),
             first_ns: i64::MAX,
             cpus_of_trace: cpus_of(trace),
             now_ns: 0,

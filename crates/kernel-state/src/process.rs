@@ -115,6 +115,8 @@ pub struct Process {
     pub call: Option<Call>,
     /// When it was woken, until it runs.
     pub woken_ns: Option<i64>,
+    /// The second event of that wake-up was seen: it is on a run queue.
+    pub is_delivered: bool,
     /// Who woke it.
     pub waker: Option<i32>,
     /// Since when it waits for something, as far as events say; the idle task never does.
@@ -128,7 +130,18 @@ pub struct Process {
     /// The CPU on whose run queue it waits, where queues are followed.
     pub queued_on: Option<u32>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
-    pub pending: Option<Waker>,
+    pub pending: Option<Pending>,
+}
+
+/// A wake-up of a task that had not left its CPU yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// When.
+    pub at_ns: i64,
+    /// What woke it.
+    pub by: Waker,
+    /// The thread that had the waker's CPU.
+    pub waker: Option<i32>,
 }
 
 /// All threads that were seen.

@@ -258,7 +258,7 @@ impl Kernel {
             }
         }
         self.run_is_over(cpu, (process, None), sink);
-        if self.waits(process) {
+        if self.was_woken(process) || self.waits(process) {
             self.scheduled_in_by(cpu, process, sink);
         }
         let task = self.processes.get_mut(process);

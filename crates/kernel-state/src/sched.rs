@@ -1,4 +1,4 @@
-//! Switches, wake-ups, migrations, priorities, forks and execs.
+//! Switches, migrations, priorities, forks and execs.
 
 use indexmap::IndexMap;
 use trace::EventView;
@@ -6,7 +6,7 @@ use trace::EventView;
 use super::process::{Arrival, Comm, Process};
 use super::waker::{Handlers, Waker};
 use super::{CPUS_MAX, Change, Kernel, ProcId, Sink};
-use crate::bind::{Life, Sched, SwitchFields, TaskFields, WakeKind};
+use crate::bind::{Life, Sched, SwitchFields};
 
 /// A wait for a CPU that is over.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +90,13 @@ impl Kernel {
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
         // It ran: a wake-up before that led here, whether or not its switch was recorded.
-        if self.waits(prev) {
+        let is_seen_there = self.current(cpu) == Some(prev);
+        if !is_seen_there && self.was_woken(prev) {
             self.scheduled_in_by(cpu, prev, sink);
+        } else if self.waits(prev) {
+            let pending = self.woken_on_cpu(prev);
+            self.scheduled_in_by(cpu, prev, sink);
+            self.processes.get_mut(prev).pending = pending;
         }
         let prev_comm = fields.prev.comm(event);
         if !self.follows.stale_names {
@@ -162,6 +167,7 @@ impl Kernel {
             self.woken(id, Waker::Unknown, sink);
         }
         let lost_until_ns = self.lost_until_ns;
+        self.was_woken(id);
         let task = self.processes.get_mut(id);
         task.arrived = None;
         let doubtful = std::mem::take(&mut task.doubtful);
@@ -210,11 +216,12 @@ impl Kernel {
     /// A task has left its CPU.
     fn leave<S: Sink>(&mut self, cpu: u32, id: ProcId, runnable: bool, sink: &mut S) {
         let (now_ns, has_wakeup) = (self.now_ns, self.has_wakeup);
+        let stale = self.follows.stale_names;
         let process = self.processes.get_mut(id);
         if process.tid == 0 {
             return;
         }
-        let pending = process.pending.take().filter(|_| has_wakeup);
+        let pending = process.pending.take().filter(|_| !runnable);
         process.blocked_since_ns = (!runnable).then_some(now_ns);
         process.runnable_since_ns = runnable.then_some(now_ns);
         process.arrived = runnable.then_some(Arrival {
@@ -222,9 +229,21 @@ impl Kernel {
             at_ns: now_ns,
             under_way: false,
         });
-        // Woken between its decision to block and this switch.
-        if let Some(by) = pending.filter(|_| !runnable) {
-            self.woken(id, by, sink);
+        match pending {
+            // Woken between its decision to block and this switch.
+            Some(pending) if has_wakeup => {
+                if !stale {
+                    process.woken_ns = Some(pending.at_ns);
+                    process.waker = pending.waker;
+                }
+                self.woken(id, pending.by, sink);
+            }
+            // That, or it went on and sleeps now: the next event of it tells.
+            Some(_) if !stale => {
+                process.pending = pending;
+                process.blocked_since_ns = None;
+            }
+            _ => {}
         }
         if self.processes.get(id).runnable_since_ns.is_some() {
             self.queue(id, cpu);
@@ -232,132 +251,13 @@ impl Kernel {
     }
 
     /// The idle tasks share one number, so that their priority says nothing.
-    fn prio<S: Sink>(&mut self, id: ProcId, prio: i32, sink: &mut S) {
+    pub(super) fn prio<S: Sink>(&mut self, id: ProcId, prio: i32, sink: &mut S) {
         let process = self.processes.get_mut(id);
         if process.tid == 0 || process.prio == Some(prio) {
             return;
         }
         process.prio = Some(prio);
         sink.change(self, &Change::Prio { process: id, prio });
-    }
-
-    fn wake<S: Sink>(
-        &mut self,
-        event: &EventView<'_>,
-        cpu: u32,
-        kind: WakeKind,
-        fields: &TaskFields,
-        sink: &mut S,
-    ) {
-        let target = fields.cpu(event);
-        if let Some(target) = target {
-            self.cpu(target);
-        }
-        let tid = fields.tid(event);
-        let by = self.waker(cpu, fields.comm(event));
-        let waker = self.cpu(cpu).and_then(|state| state.current);
-        let known = self.processes.find(tid);
-        // Who runs is not woken: the wake-up came before the switch was done.
-        let mut running = self.cpus.iter_mut();
-        if let Some(known) = known
-            && let Some(state) = running.find(|state| state.current == Some(known))
-        {
-            state.wakes_itself();
-            self.processes.get_mut(known).pending = (kind == WakeKind::Waking).then_some(by);
-            return;
-        }
-        let id = match known {
-            Some(id) => id,
-            None => self.processes.add(Process {
-                tid,
-                woken_as: Comm::new(fields.comm(event)),
-                ..Process::default()
-            }),
-        };
-        self.prio(id, fields.prio(event), sink);
-        self.wake_again(id, kind, sink);
-        let waker = waker.map(|waker| self.processes.get(waker).tid);
-        let process = self.processes.get_mut(id);
-        // Only the first of several wake-ups counts.
-        if process.woken_ns.is_none() {
-            process.woken_ns = Some(self.now_ns);
-            process.waker = waker.or(process.waker);
-        }
-        self.woken(id, by, sink);
-        self.arrive(id, target.unwrap_or(cpu), kind == WakeKind::Waking);
-    }
-
-    /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
-    /// that seems to wait for a CPU since its last wake-up has run meanwhile.
-    fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
-        let process = self.processes.get(id);
-        let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
-        let since_ns = process.woken_ns.or(process.runnable_since_ns);
-        let lost = since_ns.is_some_and(|since_ns| self.has_lost_since(since_ns));
-        if !(ran || lost) || self.follows.stale_names {
-            return;
-        }
-        let arrived = process.arrived;
-        if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
-            // Whoever seemed to have that CPU had it up to then at most.
-            self.doubt_run(cpu, at_ns);
-        }
-        sink.change(self, &Change::RanUnseen { process: id });
-        let cpu = arrived.map_or(0, |arrival| arrival.cpu);
-        self.scheduled_in_by(cpu, id, sink);
-    }
-
-    /// A task comes on the run queue of a CPU.
-    fn arrive(&mut self, id: ProcId, cpu: u32, under_way: bool) {
-        let at_ns = self.now_ns;
-        let process = self.processes.get_mut(id);
-        if process.runnable_since_ns.is_none() {
-            return;
-        }
-        // It may run there unseen.
-        let unseen = self
-            .cpus
-            .get(cpu as usize)
-            .is_none_or(|state| state.is_unseen());
-        let process = self.processes.get_mut(id);
-        process.doubtful |= unseen;
-        let is_there = |arrival: Arrival| arrival.cpu == cpu && (!arrival.under_way || under_way);
-        if !process.arrived.is_some_and(is_there) {
-            process.arrived = Some(Arrival {
-                cpu,
-                at_ns,
-                under_way,
-            });
-            self.queue(id, cpu);
-        }
-    }
-
-    /// Who waits for a CPU that seems to idle may have run there unseen.
-    pub(super) fn doubt_waits_on(&mut self, cpu: u32) {
-        let now_ns = self.now_ns;
-        for process in self.processes.iter_mut() {
-            let is_here = |arrival: Arrival| arrival.cpu == cpu && arrival.at_ns < now_ns;
-            process.doubtful |= process.arrived.is_some_and(is_here);
-        }
-    }
-
-    /// A task waits for something no more; it waits for a CPU instead.
-    fn woken<S: Sink>(&mut self, id: ProcId, by: Waker, sink: &mut S) {
-        let now_ns = self.now_ns;
-        let process = self.processes.get_mut(id);
-        if process.tid == 0 || process.runnable_since_ns.is_some() {
-            return;
-        }
-        process.runnable_since_ns = Some(now_ns);
-        let lost_until_ns = self.lost_until_ns;
-        let process = self.processes.get_mut(id);
-        let blocked_since_ns = process.blocked_since_ns.take();
-        let change = Change::Woken {
-            process: id,
-            by,
-            blocked_since_ns: blocked_since_ns.filter(|since_ns| *since_ns > lost_until_ns),
-        };
-        sink.change(self, &change);
     }
 
     fn fork<S: Sink>(&mut self, event: &EventView<'_>, life: Life, sink: &mut S) {

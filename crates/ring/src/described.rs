@@ -6,8 +6,8 @@ use std::sync::Arc;
 use abi::rings::{self, Entry};
 use event::IntegerMapping;
 
+use crate::description::{EventDescription, FieldDescription, FieldKind, Note, Number};
 use crate::layout::shown;
-use crate::table::{EventDescription, FieldDescription, FieldKind, Note, Number};
 
 /// No event has more fields; the macro that makes descriptions allows fewer.
 const FIELDS_MAX: usize = 64;

@@ -11,6 +11,7 @@
 //! - Every event that was offered is a record, a counted loss, or a counted malformed stretch.
 
 mod described;
+mod description;
 mod directory;
 mod file;
 mod layout;
@@ -20,12 +21,13 @@ mod records;
 mod table;
 mod window;
 
+pub use description::{EventDescription, FieldDescription, FieldKind, Note, Number};
 pub use directory::{Directory, RecorderLock, Seen, WithoutRings};
 pub use file::{Liveness, RingFile, Switch};
 pub use layout::{ClockKind, Layout, Mode};
 pub use objects::{LoadedObject, objects};
 pub use records::{Alike, Record, Records};
-pub use table::{EventDescription, FieldDescription, FieldKind, Note, Number, Table, TableProblem};
+pub use table::{Table, TableProblem};
 pub use window::{Window, overwritten_before, readable};
 
 /// The causes of losses, in the order of their counters.

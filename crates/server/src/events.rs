@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use timeline::Index;
 use trace::{Cursor, EventView, Item};
 
+use crate::matches::Matches;
 use crate::view::View;
 
 /// Rows of one answer.
@@ -19,13 +20,6 @@ const FILTER_BYTES_MAX: usize = 4096;
 const TEXT_BYTES_MAX: usize = 2048;
 /// From one match to the next this far: walk on; farther: seek.
 const WALK_ON_EVENTS: u64 = 16_384;
-
-/// The rows, among all, of the events that match a filter.
-pub(crate) struct Matches {
-    rows: Vec<u32>,
-    /// There are more.
-    cut: bool,
-}
 
 /// Rows that are asked for: all events, or those that match.
 enum Rows<'a> {

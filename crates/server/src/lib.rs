@@ -14,6 +14,7 @@ mod cache;
 mod events;
 mod http;
 mod ledger;
+mod matches;
 mod page;
 mod question;
 mod reports;

@@ -12,7 +12,7 @@ use timeline::{Builder, Index};
 use trace::{Item, OpenOptions, Root, Trace};
 
 use crate::cache;
-use crate::events::Matches;
+use crate::matches::Matches;
 
 /// Pages look at what is known so far this often, at most.
 const PUBLISH_EVERY: Duration = Duration::from_millis(400);

@@ -103,6 +103,31 @@ fn a_wait_that_ended_in_a_switch_that_was_not_recorded_is_not_judged() {
 }
 
 #[test]
+fn a_wait_whose_end_is_inferred_is_no_sample_even_where_it_could_be_at_one_instant_only() {
+    let trace = SyntheticTrace::new().at(0).cpu(1).block(HOG, Task::IDLE);
+    let trace = trace.at(10).cpu(0).waking(WORK, 1).after(1).wakeup(WORK, 1);
+    // The CPU still idles at 20 us, and at 20 us the task leaves it.
+    let trace = trace.at(20).cpu(1).in_task(Some(0)).timer_irq();
+    let trace = trace.timer_irq_end().in_task(None);
+    let trace = trace.block(WORK, Task::IDLE).at(30).run(HOG);
+    check_inferred(trace.block(WORK, Task::IDLE).at(30).run(HOG));
+    // A CPU hides where it stops to idle, and the last event of all is a wake-up there.
+    let trace = SyntheticTrace::new().at(0).cpu(1).block(HOG, Task::IDLE);
+    let trace = trace.at(10).cpu(0).waking(HOG, 1).after(1).wakeup(HOG, 1);
+    let trace = trace.at(20).cpu(1).block(HOG, Task::IDLE);
+    check_inferred(trace.at(30).cpu(0).waking(WORK, 1));
+}
+
+/// The wait of `work` is known to have been short, and not how short.
+#[track_caller]
+fn check_inferred(trace: SyntheticTrace) {
+    let rules = Rules::parse("wake-up of work within 50us").expect("a rule");
+    let checked = check_budgets(&trace.build(), &rules, TimeRange::ALL).expect("it is read");
+    let finding = &checked.findings[0];
+    assert_eq!((finding.samples, finding.within), (0, 1), "{finding:?}");
+}
+
+#[test]
 fn what_is_lost_forbids_to_say_held_but_not_to_say_broken() {
     let lost = "events are missing in 1 place";
     let trace = || wake_ups(&[5, 60, 5]).lost(31_000, 32_000);

@@ -81,7 +81,7 @@ pub fn no_thread_slept_for_longer_than_in_truth(recording: &Recording) -> Claim 
 pub fn every_wait_that_is_listed_is_a_true_one(recording: &Recording) -> Claim {
     let answers = Answers::of(&recording.trace())?;
     answers.waits.iter().try_for_each(|wait| {
-        let mut waits = recording.true_waits();
+        let mut waits = recording.apparent_waits();
         let is_it = waits.any(|(truth, span)| {
             let is_of_it = truth.tid == wait.tid && span.begin_ns == wait.begin_ns;
             let in_time = wait.end_ns <= span.end_ns;

@@ -2,7 +2,8 @@
 //!
 //! It keeps the kernel's rules: a CPU has one task, handlers nest, a task is switched out only
 //! outside of handlers, an idle CPU takes the first runnable task within 30 µs. When a task is
-//! preempted is drawn, so that tasks of a lower priority keep the CPU for long at times.
+//! preempted is drawn, so that tasks of a lower priority keep the CPU for long at times. A task may
+//! be woken before it has left its CPU, or where it was preempted on its way to sleep.
 
 use testkit::Task;
 
@@ -50,6 +51,8 @@ struct Thread {
     arrived_ns: i64,
     /// Index into the truth's waits, from its wake-up to its switch-in.
     wait: Option<usize>,
+    /// It was preempted, and may have been on its way to sleep.
+    may_have_slept: bool,
 }
 
 #[derive(Default)]
@@ -79,6 +82,7 @@ impl Machine {
             call: None,
             arrived_ns: 0,
             wait: None,
+            may_have_slept: false,
         };
         let mut machine = Machine {
             now_ns: 1_000,
@@ -219,6 +223,7 @@ impl Machine {
         if let Some(prev) = prev.filter(|prev| self.threads[*prev].state == State::Running) {
             self.threads[prev].state = State::Queued;
             self.threads[prev].arrived_ns = self.now_ns;
+            self.threads[prev].may_have_slept = true;
             self.cpus[cpu].queue.push(prev);
         }
         self.cpus[cpu].current = next;
@@ -226,6 +231,7 @@ impl Machine {
         if let Some(next) = next {
             let thread = &mut self.threads[next];
             thread.state = State::Running;
+            thread.may_have_slept = false;
             thread.cpu = cpu;
             arrived_ns = thread.arrived_ns;
             if let Some(wait) = thread.wait.take() {
@@ -260,40 +266,28 @@ impl Machine {
         let thread = who % self.threads.len();
         let state = self.threads[thread].state;
         let itself = self.acting(cpu) == Some(thread);
-        if itself || !matches!(state, State::Blocked | State::Running) {
+        let preempted = state == State::Queued && self.threads[thread].may_have_slept;
+        if itself || !(preempted || matches!(state, State::Blocked | State::Running)) {
             return;
         }
-        // The idle task wakes nobody: an interrupt does.
-        let by_interrupt = self.acting(cpu).is_none() && !self.is_in_handler(cpu);
-        if by_interrupt {
-            self.begin_handler(cpu, Handler::Irq(DEVICE));
-            self.pass(700);
-        }
-        let task = self.threads[thread].task;
-        let old = self.threads[thread].cpu;
-        if state == State::Running {
-            // It had not slept yet: it only stays runnable.
-            self.emit(
-                cpu,
-                Happening::Waking {
-                    task,
-                    target: old as u32,
-                },
-            );
-            self.pass(300);
-            self.emit(
-                cpu,
-                Happening::Wakeup {
-                    task,
-                    target: old as u32,
-                },
-            );
-        } else {
+        let by_interrupt = self.begin_waker(cpu);
+        if state == State::Blocked {
+            let old = self.threads[thread].cpu;
             let target = match who / self.threads.len() % 3 {
                 0 => (old + 1 + who) % self.cpus.len(),
                 _ => old,
             };
             self.wake_blocked(cpu, thread, target);
+        } else {
+            // It has not slept yet: it only stays runnable.
+            let waking_ns = self.now_ns;
+            self.emit_waking(cpu, thread);
+            self.pass(300);
+            if preempted {
+                self.threads[thread].may_have_slept = false;
+                self.begin_wait(thread, waking_ns, false);
+            }
+            self.emit_wakeup(cpu, thread);
         }
         if by_interrupt {
             self.pass(500);
@@ -301,23 +295,51 @@ impl Machine {
         }
     }
 
+    /// The idle task wakes nobody: an interrupt does. Whether it took one.
+    fn begin_waker(&mut self, cpu: usize) -> bool {
+        let by_interrupt = self.acting(cpu).is_none() && !self.is_in_handler(cpu);
+        if by_interrupt {
+            self.begin_handler(cpu, Handler::Irq(DEVICE));
+            self.pass(700);
+        }
+        by_interrupt
+    }
+
+    /// A task is to be woken, where it is.
+    fn emit_waking(&mut self, cpu: usize, thread: usize) {
+        let Thread { task, cpu: at, .. } = self.threads[thread];
+        let target = at as u32;
+        self.emit(cpu, Happening::Waking { task, target });
+    }
+
+    /// It is on the run queue where it is.
+    fn emit_wakeup(&mut self, cpu: usize, thread: usize) {
+        let Thread { task, cpu: at, .. } = self.threads[thread];
+        let target = at as u32;
+        self.emit(cpu, Happening::Wakeup { task, target });
+    }
+
     fn wake_blocked(&mut self, cpu: usize, thread: usize, target: usize) {
-        let task = self.threads[thread].task;
-        let old = self.threads[thread].cpu;
         let waking_ns = self.now_ns;
-        self.enqueue(thread, old);
-        self.emit(
-            cpu,
-            Happening::Waking {
-                task,
-                target: old as u32,
-            },
-        );
+        self.enqueue(thread, self.threads[thread].cpu);
+        self.emit_waking(cpu, thread);
         self.pass(400);
-        if target != old {
+        self.deliver(cpu, thread, target, waking_ns);
+    }
+
+    /// The second half of a wake-up.
+    fn deliver(&mut self, cpu: usize, thread: usize, target: usize, waking_ns: i64) {
+        if target != self.threads[thread].cpu {
             self.emit_migration(cpu, thread, target);
             self.pass(200);
         }
+        self.begin_wait(thread, waking_ns, true);
+        self.emit_wakeup(cpu, thread);
+    }
+
+    /// A task waits for a CPU from its wake-up on, which is over now.
+    fn begin_wait(&mut self, thread: usize, waking_ns: i64, slept: bool) {
+        let task = self.threads[thread].task;
         self.threads[thread].wait = Some(self.truth.waits.len());
         self.truth.waits.push(TrueWait {
             tid: task.tid,
@@ -325,14 +347,8 @@ impl Machine {
             waking_ns,
             wakeup_ns: self.now_ns,
             switch_ns: None,
+            slept,
         });
-        self.emit(
-            cpu,
-            Happening::Wakeup {
-                task,
-                target: target as u32,
-            },
-        );
     }
 
     fn enqueue(&mut self, thread: usize, cpu: usize) {
@@ -355,8 +371,28 @@ impl Machine {
         let Some(thread) = self.acting(cpu) else {
             return;
         };
+        let by = (cpu + 1) % self.cpus.len();
+        let is_woken = who % 16 == 9 && by != cpu;
+        let by_interrupt = is_woken && self.begin_waker(by);
+        let waking_ns = self.now_ns;
+        if is_woken {
+            // It has decided to sleep; the waker waits until it has left its CPU.
+            self.emit_waking(by, thread);
+            self.pass(250);
+        }
         self.threads[thread].state = State::Blocked;
         self.switch(cpu, 1 + (who % 2) as i64);
+        if is_woken {
+            self.enqueue(thread, cpu);
+            self.note();
+            self.pass(350);
+            let target = (cpu + who / 16) % self.cpus.len();
+            self.deliver(by, thread, target, waking_ns);
+        }
+        if by_interrupt {
+            self.pass(500);
+            self.end_handler(by);
+        }
     }
 
     fn preempt(&mut self, cpu: usize) {
@@ -491,14 +527,7 @@ impl Machine {
         self.pass(2_000);
         let target = who % self.cpus.len();
         self.enqueue(free, target);
-        self.threads[free].wait = Some(self.truth.waits.len());
-        self.truth.waits.push(TrueWait {
-            tid: child.tid,
-            comm: child.comm,
-            waking_ns: self.now_ns,
-            wakeup_ns: self.now_ns,
-            switch_ns: None,
-        });
+        self.begin_wait(free, self.now_ns, true);
         let target = target as u32;
         self.emit(
             cpu,

@@ -277,12 +277,26 @@ impl Recording {
 
     /// From the events on, true waits that ended inside of the window.
     pub fn true_waits(&self) -> impl Iterator<Item = (&TrueWait, Window)> {
+        self.waits_of(|wait| wait.slept)
+    }
+
+    /// Those too that nobody can tell from them: where events are missing, a task may have slept
+    /// that was preempted before.
+    pub fn apparent_waits(&self) -> impl Iterator<Item = (&TrueWait, Window)> {
+        let is_complete = self.is_complete();
+        self.waits_of(move |wait| wait.slept || !is_complete)
+    }
+
+    fn waits_of(
+        &self,
+        is: impl Fn(&TrueWait) -> bool,
+    ) -> impl Iterator<Item = (&TrueWait, Window)> {
         let window = self.window();
         let span = |wait: &'_ TrueWait| wait.span(self.wakes != Wakes::OnlyWakeup);
         let inside = move |span: &Window| {
             window.is_some_and(|all| all.begin_ns <= span.begin_ns && span.end_ns <= all.end_ns)
         };
-        let waits = self.truth.waits.iter();
+        let waits = self.truth.waits.iter().filter(move |wait| is(wait));
         let spans = waits.filter_map(move |wait| Some((wait, span(wait)?)));
         spans.filter(move |(_, span)| inside(span))
     }
@@ -309,7 +323,8 @@ impl Recording {
     /// Whether the task was switched in at this instant, or between it and its arrival on a CPU
     /// that is seen to have left idle only later.
     pub fn may_end_a_wait(&self, tid: i32, at_ns: i64) -> bool {
-        let of_it = |wait: &&TrueWait| wait.tid == tid;
+        let is_complete = self.is_complete();
+        let of_it = |wait: &&TrueWait| wait.tid == tid && (wait.slept || !is_complete);
         let mut waits = self.truth.waits.iter().filter(of_it);
         let ends = |record: &Record| match record.what {
             Happening::Switch {

@@ -35,7 +35,7 @@ pub enum Doing {
     },
 }
 
-/// A wake-up of a task that slept, and when it was switched in.
+/// A wake-up of a task that waits for a CPU, and when it was switched in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrueWait {
     pub tid: i32,
@@ -45,6 +45,8 @@ pub struct TrueWait {
     pub wakeup_ns: i64,
     /// None when it never was.
     pub switch_ns: Option<i64>,
+    /// It slept, or was on its way to; else it was preempted there, and has not left its run queue.
+    pub slept: bool,
 }
 
 /// A stretch of time, to its end exclusive.

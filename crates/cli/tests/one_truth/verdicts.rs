@@ -216,7 +216,11 @@ pub fn a_budget_is_held_or_broken_only_where_it_was(recording: &Recording) -> Cl
             Judgement::Broken => {
                 let range = finding.worst.ok_or("broken without a worst")?;
                 let (begin_ns, end_ns) = (range.begin.as_ns(), range.end.as_ns());
+                let is_complete = recording.is_complete();
                 let is_it = |wait: &TrueWait| {
+                    if !wait.slept && is_complete {
+                        return false;
+                    }
                     let span = wait.span(recording.wakes != crate::recording::Wakes::OnlyWakeup);
                     span.is_some_and(|span| span.begin_ns == begin_ns && span.end_ns >= end_ns)
                 };

@@ -4,7 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::packet::{self, Packet, PacketFacts, Refusal};
+use super::packet::{self, Packet, Refusal};
+use super::packet_facts::PacketFacts;
 use super::resume;
 use super::scale::TimeScale;
 use super::schema::Schema;

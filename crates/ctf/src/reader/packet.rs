@@ -2,6 +2,7 @@
 
 use super::bits::align_up;
 use super::layout::{Node, NodeKind, StreamLayout};
+use super::packet_facts::PacketFacts;
 use super::schema::Schema;
 use super::walk::{Content, State, Stop};
 
@@ -19,25 +20,6 @@ pub(crate) struct Packet<'a> {
     pub facts: PacketFacts,
     /// Where the first event begins.
     pub events_at_bits: u64,
-}
-
-/// What a packet's header and context say, times in the clock's ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PacketFacts {
-    /// With the high bits that its field may lack.
-    pub begin: Option<u64>,
-    /// With the high bits that its field may lack.
-    pub end: Option<u64>,
-    /// The counter of discarded events, and the mask of its width.
-    pub discarded: Option<(u64, u64)>,
-    pub sequence: Option<u64>,
-    pub cpu: Option<u32>,
-    pub magic: Option<u64>,
-    pub stream_class: Option<u64>,
-    /// Of several streams of one class.
-    pub stream: Option<u64>,
-    pub content_bits: Option<u64>,
-    pub packet_bits: Option<u64>,
 }
 
 /// Why a packet cannot be opened.

@@ -5,7 +5,7 @@ use event::{Value, WideEncoding};
 use super::bits::{IntLoad, LEB128_BYTES_MAX, Order, align_up, first_zero, lossy, until_zero};
 use super::float;
 use super::layout::{IntNode, MemberNode, Node, NodeKind, Role, Shows, Span};
-use super::packet::PacketFacts;
+use super::packet_facts::PacketFacts;
 use super::schema::Schema;
 use super::types::Range;
 

@@ -16,8 +16,8 @@ use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
-use kernel_state::Kernel;
 use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched, TaskFields, WakeKind};
+use kernel_state::{Kernel, Wakee};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +176,9 @@ impl Builder {
             kernel.take_in(known, cpu, event, self);
         }
         match known {
-            Known::Sched(sched) => self.scheduling(sched, cpu, time_ns, event),
+            Known::Sched(sched) => {
+                self.scheduling(sched, cpu, time_ns, event, kernel.wakee());
+            }
             Known::Handler(handler) => {
                 let unpaired = self.basis.unpaired;
                 self.handler(handler, cpu, time_ns, event);
@@ -194,14 +196,23 @@ impl Builder {
         self.forget_the_unreachable(time_ns);
     }
 
-    fn scheduling(&mut self, sched: Sched, cpu: u32, time_ns: i64, event: &EventView<'_>) {
+    fn scheduling(
+        &mut self,
+        sched: Sched,
+        cpu: u32,
+        time_ns: i64,
+        event: &EventView<'_>,
+        wakee: Wakee,
+    ) {
         match sched {
             // The kernel's state told who comes and who leaves.
             Sched::Switch(_) => {}
-            Sched::Wake(WakeKind::Waking, fields) => self.waking(cpu, time_ns, event, &fields),
+            Sched::Wake(WakeKind::Waking, fields) => {
+                self.waking(cpu, time_ns, event, (&fields, wakee));
+            }
             Sched::Wake(kind, fields) => {
                 let new = kind == WakeKind::WakeupNew;
-                self.wakeup(cpu, time_ns, event, &fields, new);
+                self.wakeup(cpu, time_ns, event, (&fields, wakee), new);
             }
             Sched::Migrate(fields) => {
                 let task = self.tasks.find(fields.tid(event), cpu);
@@ -383,6 +394,8 @@ impl Builder {
             state.run = Run::Blocked;
             state.blocked_ns = now_ns;
             state.leave_chain(NodeId::NONE);
+            // Where it comes back without another wake-up, that one led there.
+            state.pending = pending;
         }
         self.log(task, now_ns, cpu, kind);
     }
@@ -390,9 +403,13 @@ impl Builder {
     /// `task` is scheduled in; where the switch was not recorded, it came then at the earliest.
     pub(super) fn enter_at(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, end: End) {
         let state = self.tasks.state(task);
-        let was = std::mem::replace(&mut state.run, Run::On(cpu));
+        let mut was = std::mem::replace(&mut state.run, Run::On(cpu));
+        let pending = std::mem::replace(&mut state.pending, NodeId::NONE);
+        if was == Run::Blocked && !pending.is_none() {
+            was = Run::Woken;
+            state.leave_chain(pending);
+        }
         let (chain, version) = (state.chain, state.version);
-        state.pending = NodeId::NONE;
         let goes_on = self.work_resumes(cpu, now_ns, (task, end), was);
         match was {
             Run::Woken if goes_on => {}

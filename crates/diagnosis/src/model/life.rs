@@ -153,13 +153,18 @@ impl Builder {
         self.arena.wait_since(woken, since_ns)
     }
 
-    /// The same for a task that was woken on its way to sleep: of what happened since it had
-    /// decided to, all counts.
+    /// The same for a task that was woken on its way to sleep. It had decided to before it was
+    /// woken, but not long before: of what led to that, as much counts as fits there.
     pub(super) fn wait_since_late_block(&mut self, task: TaskIndex, now_ns: i64) {
         let pending = self.tasks.states[task.0 as usize].chain;
-        let origin_ns = self.arena.get(pending).map(|node| node.origin_ns);
-        if origin_ns.is_some_and(|origin_ns| now_ns - origin_ns > DECISION_NS_MAX) {
+        let woken = self.arena.get(pending);
+        let Some((origin_ns, woken_ns)) = woken.map(|node| (node.origin_ns, node.time_ns)) else {
+            return;
+        };
+        if now_ns - origin_ns > DECISION_NS_MAX {
+            self.tasks.state(task).blocked_ns = woken_ns;
             self.tasks.state(task).chain = self.wait_since_block(task, pending, pending);
+            self.tasks.state(task).blocked_ns = now_ns;
         }
     }
 

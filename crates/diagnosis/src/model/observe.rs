@@ -6,7 +6,7 @@ use kernel_state::{Change, Holder, Kernel, ProcId, Sink};
 use super::build::{Builder, VECTORS_MAX};
 use super::candidates::End;
 use super::chain::NodeId;
-use super::tasks::{TaskIndex, VersionId};
+use super::tasks::{Run, TaskIndex, VersionId};
 
 /// Of the idle tasks, on LTTng's scale: their priority says nothing.
 const IDLE_PRIO: i32 = 20;
@@ -25,8 +25,12 @@ impl Sink for Builder {
                 doubtful,
                 ..
             } => {
+                let was_woken_there = kernel.process(prev).pending.is_some();
                 let (prev, before) = self.named_task(kernel, prev, cpu, prev_comm);
                 self.rename_run(cpu, prev, before);
+                if was_woken_there {
+                    self.woken_on_cpu(cpu, prev);
+                }
                 let next_comm = &kernel.process(next).comm;
                 let (next, _) = self.named_task(kernel, next, cpu, next_comm.bytes());
                 let end = match doubtful {
@@ -90,6 +94,15 @@ impl Builder {
         let prio = Prio::from_lttng(process.prio.unwrap_or(IDLE_PRIO));
         self.tasks.name(task, process.tid, comm, prio);
         (task, before)
+    }
+
+    /// A task leaves a CPU on which it was woken, though it seemed to sleep then.
+    fn woken_on_cpu(&mut self, cpu: u32, task: TaskIndex) {
+        let state = self.tasks.state(task);
+        if state.run == Run::Woken && !state.work.inside {
+            state.run = Run::On(cpu);
+            state.pending = std::mem::replace(&mut state.chain, NodeId::NONE);
+        }
     }
 
     /// Somebody had a CPU who did not seem to, or nobody knows who.

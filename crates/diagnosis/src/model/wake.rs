@@ -1,5 +1,7 @@
-//! The pass over the events: who wakes whom, and where a chain goes on.
+//! The pass over the events: who wakes whom, and where a chain goes on. What the task did that is
+//! woken, the kernel's state says.
 
+use kernel_state::Wakee;
 use kernel_state::bind::TaskFields;
 use trace::EventView;
 
@@ -40,21 +42,31 @@ impl Builder {
         cpu: u32,
         now_ns: i64,
         event: &EventView<'_>,
-        fields: &TaskFields,
+        (fields, wakee): (&TaskFields, Wakee),
     ) {
         let task = self.see_woken(cpu, now_ns, event, fields);
         let target = fields.cpu(event).unwrap_or(cpu);
         let hard = fields.in_hard_interrupt(event);
-        self.wake(cpu, now_ns, task, target, hard);
+        self.wake(cpu, now_ns, (task, wakee), target, hard);
     }
 
     /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
     /// it.
-    fn wake(&mut self, cpu: u32, now_ns: i64, task: TaskIndex, target: u32, hard: bool) {
+    fn wake(
+        &mut self,
+        cpu: u32,
+        now_ns: i64,
+        (task, wakee): (TaskIndex, Wakee),
+        target: u32,
+        hard: bool,
+    ) {
         let state = self.tasks.state(task);
-        if matches!(state.run, Run::Woken | Run::Preempted) {
+        if matches!(wakee, Wakee::Waited | Wakee::Preempted) {
             // While it is runnable, the first origin stays.
             return;
+        }
+        if wakee == Wakee::Slept {
+            state.pending = NodeId::NONE;
         }
         if state.work.inside {
             // What it slept for inside its work is over: the activation goes on.
@@ -63,7 +75,7 @@ impl Builder {
             self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
             return;
         }
-        let (run, pending, version) = (state.run, state.pending, state.version);
+        let (pending, version) = (state.pending, state.version);
         let id = self
             .tasks
             .version(version)
@@ -80,7 +92,7 @@ impl Builder {
             id,
             version,
         };
-        if matches!(run, Run::On(_)) {
+        if wakee == Wakee::Ran {
             if pending.is_none() {
                 let node = self.arena.add(parent, step);
                 self.tasks.state(task).pending = node;
@@ -105,7 +117,7 @@ impl Builder {
         cpu: u32,
         now_ns: i64,
         event: &EventView<'_>,
-        fields: &TaskFields,
+        (fields, wakee): (&TaskFields, Wakee),
         new: bool,
     ) {
         let task = self.see_woken(cpu, now_ns, event, fields);
@@ -116,12 +128,12 @@ impl Builder {
             self.tasks.state(task).work.forked = true;
         }
         if new || !self.families.waking {
-            self.wake(cpu, now_ns, task, target, fields.in_hard_interrupt(event));
+            let hard = fields.in_hard_interrupt(event);
+            self.wake(cpu, now_ns, (task, wakee), target, hard);
         }
-        let state = self.tasks.state(task);
-        if matches!(state.run, Run::On(_)) {
+        if wakee == Wakee::Ran {
             // It never left the run queue: no activation begins.
-            state.pending = NodeId::NONE;
+            self.tasks.state(task).pending = NodeId::NONE;
         }
         self.log(task, now_ns, target, MomentKind::Wakeup);
     }

@@ -1,10 +1,10 @@
 //! A target that blocks inside its activation, and what for.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, label_part, record};
 use super::stack::Stack;
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 
 /// What a task waits for. The values are those of `docs/format/evidence.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,29 +2,12 @@
 
 use super::record::{self, Part, Place, Record, Source, label_part};
 use super::stack::{Stack, symbolise};
-use crate::{Cpu, Duration, Field, Instant, Prio, Tid, Value};
+use super::task::TaskRef;
+use crate::{Cpu, Duration, Field, Instant, Prio, Value};
 
 /// Bits of a hit's `flags` in a trace.
 const FLAG_STALE: u32 = 1 << 0;
 const FLAG_REPAIRED: u32 = 1 << 1;
-
-/// A task as it was at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskRef {
-    /// Its thread id.
-    pub tid: Tid,
-    /// Its name; bytes that are not UTF-8 were replaced.
-    pub comm: String,
-    /// Its priority.
-    pub prio: Prio,
-}
-
-/// `hog (tid 4242, rt 60)`.
-impl std::fmt::Display for TaskRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (tid {}, {})", self.comm, self.tid, self.prio)
-    }
-}
 
 /// Numbers of interrupts that the programs of the watch know by themselves, in a step's `id`; all
 /// of them are in [`crate::vectors::VECTORS`].

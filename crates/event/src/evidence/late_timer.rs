@@ -1,10 +1,10 @@
 //! A timer handler that ran late because its interrupt came late: what had interrupts off.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, label_part, record};
 use super::stack::{Stack, unnamed};
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 use crate::{Duration, Instant};
 
 /// What a late timer interrupted.

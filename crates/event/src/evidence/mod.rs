@@ -7,10 +7,12 @@
 //! `docs/format/evidence.md`.
 
 mod blocked;
+mod from_kernel;
 mod hit;
 mod late;
 mod late_timer;
 mod moment;
+mod preemption_model;
 mod preemption_off;
 pub mod raw;
 mod record;
@@ -18,42 +20,30 @@ mod released;
 mod stack;
 mod steal;
 mod stopped;
+mod task;
 mod throttled;
 pub mod tracked;
 
 use crate::{ClassId, Cpu, EventClass, Instant};
+use from_kernel::FromKernel;
 use raw::Plain;
 use record::Record;
 
 pub use blocked::{Blocked, BlockedOn};
-pub use hit::{EndKind, Hit, Step, StepKind, TaskRef, irq};
+pub use from_kernel::Machine;
+pub use hit::{EndKind, Hit, Step, StepKind, irq};
 pub use late::LateOne;
 pub use late_timer::{LateTimer, Mode};
 pub use moment::{Moment, Role};
-pub use preemption_off::{PreemptionModel, PreemptionOff};
+pub use preemption_model::PreemptionModel;
+pub use preemption_off::PreemptionOff;
 pub use record::{Place, Source};
 pub use released::{ReleaseKind, Released};
 pub use stack::{Frame, Stack, unnamed};
 pub use steal::Steal;
 pub use stopped::{StopKind, Stopped};
+pub use task::TaskRef;
 pub use throttled::Throttled;
-
-/// What the machine says for all records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// The preemption model in force.
-    pub model: PreemptionModel,
-}
-
-/// A kind of records that the kernel's watch sends.
-trait FromKernel: Sized {
-    /// The kernel's bytes.
-    type Raw: Plain;
-    /// What they say; none when they make no sense.
-    fn from_kernel(place: Place, raw: &Self::Raw, machine: &Machine) -> Option<Self>;
-    /// Names the functions of its stack, if it has one.
-    fn symbolise(&mut self, _name: &dyn Fn(u64) -> String) {}
-}
 
 /// All kinds: each a variant, the place for its records, its number in `bpf/event.h`.
 macro_rules! kinds {

@@ -1,9 +1,9 @@
 //! A task of a hit as it was at a moment: priorities, policies and names may be others later.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, label_part, record};
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 use crate::Prio;
 
 /// Whose moment it is. The values are those of `docs/format/evidence.md`.

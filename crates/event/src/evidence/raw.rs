@@ -3,8 +3,8 @@
 //! Each kind of records declares its own beside what it means. Fields are read one behind the
 //! other, so that padding is spelt out; `abi`'s test compares each offset with a C compiler's.
 
-use super::hit::TaskRef;
 use super::stack::{Stack as Frames, unnamed};
+use super::task::TaskRef;
 use crate::{Prio, Tid};
 
 /// `RTS_COMM_LENGTH`.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::hit::TaskRef;
 use super::stack::{Frame, Stack};
+use super::task::TaskRef;
 use crate::{Cpu, Duration, Field, FieldType, Instant, Integer, IntegerMapping, Prio, Tid, Value};
 
 /// The place of a record in its trace.
@@ -350,7 +350,8 @@ pub(super) use record;
 pub(super) mod testing {
     //! Reads bytes back by the fields of a class, as a reader of traces does.
 
-    use super::*;
+    use crate::evidence::record::{Record, Value};
+    use crate::{Field, FieldType};
 
     /// Check that a record comes back from its bytes as it was.
     pub(in super::super) fn check_round_trip<R: Record + PartialEq + std::fmt::Debug>(record: &R) {

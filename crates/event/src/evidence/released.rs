@@ -1,10 +1,10 @@
 //! A moment from which on a target was due, though its timer was served later: the target was busy,
 //! or it had allowed that much slack.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, label_part, record};
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 use crate::{Duration, Instant};
 
 /// Why a target's timer was served after its release. The values are those of

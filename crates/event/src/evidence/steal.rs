@@ -1,8 +1,8 @@
 //! What the hypervisor took from a CPU, as it says itself; read on every CPU at a hit.
 
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::mirror;
 use super::record::{Place, record};
-use super::{FromKernel, Machine};
 use crate::{Duration, Instant};
 
 record! {

@@ -1,9 +1,9 @@
 //! A target that was stopped, traced or frozen: nobody had its CPU, and it could not run.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, label_part, record};
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 
 /// How a task was stopped. The values are those of `docs/format/evidence.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! A target that the quota of its control group keeps from running.
 
-use super::hit::TaskRef;
+use super::from_kernel::{FromKernel, Machine};
 use super::raw::{self, mirror};
 use super::record::{Place, record};
-use super::{FromKernel, Machine};
+use super::task::TaskRef;
 use crate::Instant;
 
 record! {

@@ -200,6 +200,17 @@ impl Tally {
     }
 }
 
+/// When something was over.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// At this instant.
+    Seen(i64),
+    /// Its end was not recorded; it came no later than this.
+    NotAfter(i64),
+    /// Nobody knows.
+    Unknown,
+}
+
 struct Checker<'a> {
     rules: &'a Rules,
     matcher: Option<Matcher>,
@@ -247,27 +258,23 @@ impl<'a> Checker<'a> {
     fn period(&mut self, def: usize, begin_ns: i64) {
         let name = self.rules.periods.list()[def].name.clone();
         let is_it = |subject: &Subject| is_period(subject, name.as_deref());
-        self.sample(is_it, begin_ns, Some((self.now_ns, self.now_ns)));
+        self.sample(is_it, begin_ns, End::Seen(self.now_ns));
     }
 
-    /// Something lasted from an instant to one between two others; none: nobody knows for how long.
-    fn sample(
-        &mut self,
-        is_it: impl Fn(&Subject) -> bool,
-        begin_ns: i64,
-        end_ns: Option<(i64, i64)>,
-    ) {
-        let known = end_ns.filter(|_| begin_ns > self.hole_end_ns);
+    /// Something lasted from an instant to its end.
+    fn sample(&mut self, is_it: impl Fn(&Subject) -> bool, begin_ns: i64, end: End) {
+        let end = match begin_ns > self.hole_end_ns {
+            true => end,
+            false => End::Unknown,
+        };
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if !is_it(&budget.subject) {
                 continue;
             }
             let limit_ns = budget.limit.as_ns();
-            match known {
-                Some((least_ns, most_ns)) if least_ns == most_ns => {
-                    tally.add(begin_ns, most_ns, limit_ns);
-                }
-                Some((_, most_ns)) if most_ns - begin_ns <= limit_ns => tally.within += 1,
+            match end {
+                End::Seen(end_ns) => tally.add(begin_ns, end_ns, limit_ns),
+                End::NotAfter(most_ns) if most_ns - begin_ns <= limit_ns => tally.within += 1,
                 _ => tally.unsure += 1,
             }
         }
@@ -306,10 +313,13 @@ impl<'a> Checker<'a> {
         };
         let lossy = lossy || woken_ns <= self.hole_end_ns;
         let now_ns = self.now_ns;
-        let end_ns = (!lossy).then_some((now_ns, now_ns));
-        self.sample(|subject| is_response_of(subject, &task), woken_ns, end_ns);
+        let end = match lossy {
+            true => End::Unknown,
+            false => End::Seen(now_ns),
+        };
+        self.sample(|subject| is_response_of(subject, &task), woken_ns, end);
         let begin_ns = now_ns - own_ns;
-        self.sample(|subject| is_work_of(subject, &task), begin_ns, end_ns);
+        self.sample(|subject| is_work_of(subject, &task), begin_ns, end);
         self.seen(
             |subject| is_response_of(subject, &task) || is_work_of(subject, &task),
             &task,
@@ -421,11 +431,12 @@ impl Sink for Checker<'_> {
             } => {
                 let task = kernel.named(kernel.process(process));
                 let is_it = |subject: &Subject| is_wake_up_of(subject, &task);
-                let end_ns = match lossy {
-                    true => within_ns,
-                    false => Some((at_ns, at_ns)),
+                let end = match within_ns {
+                    _ if !lossy => End::Seen(at_ns),
+                    Some((_, until_ns)) => End::NotAfter(until_ns),
+                    None => End::Unknown,
                 };
-                self.sample(is_it, woken_ns, end_ns);
+                self.sample(is_it, woken_ns, end);
                 self.seen(is_it, &task);
             }
             Change::Lost { until_ns, .. } => {

@@ -13,7 +13,8 @@ use event::Result;
 use host::capabilities::Verb;
 use trace::Symbols;
 
-use super::watch::{meant, session};
+use super::watch::session;
+use super::watch::targets::meant;
 use crate::exit::{Outcome, print};
 use crate::flags::Watch;
 use crate::options::{TRACKER_LIST, TrackerOptions};

@@ -9,7 +9,7 @@ mod keep;
 mod log;
 mod observer;
 mod scope;
-mod targets;
+pub(super) mod targets;
 
 use bpf_host::Statistics;
 use capture::capabilities;
@@ -19,7 +19,7 @@ use host::capabilities::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
-use crate::options::{Target, WatchOptions};
+use crate::options::WatchOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Request};
 
@@ -27,7 +27,7 @@ use command::Command;
 pub use config::session;
 pub(super) use exec::Running;
 pub use observer::{Observer, hit_value};
-use targets::Matched;
+use targets::meant;
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
@@ -61,16 +61,6 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     observer.end(&status)?;
     Ok(outcome(&status, has_budget(&options)))
-}
-
-/// Says whom a target means now; adds the processes that are called so by their program alone.
-pub(super) fn meant(target: &mut Target) -> Matched {
-    let mut matched = Matched::find(target);
-    let processes = matched.by_program().into_iter();
-    processes.for_each(|process| target.add(process));
-    matched.target = target.clone();
-    eprint!("{}", matched.text());
-    matched
 }
 
 /// Whether each hit breaks what was asked: a new worst by itself does not.

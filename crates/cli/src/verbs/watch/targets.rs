@@ -298,6 +298,16 @@ fn class_of(stat: &str) -> Option<(Prio, String, bool)> {
     Some((prio, class, flags as u64 & KERNEL_THREAD == 0))
 }
 
+/// Says whom a target means now; adds the processes that are called so by their program alone.
+pub(in crate::verbs) fn meant(target: &mut Target) -> Matched {
+    let mut matched = Matched::find(target);
+    let processes = matched.by_program().into_iter();
+    processes.for_each(|process| target.add(process));
+    matched.target = target.clone();
+    eprint!("{}", matched.text());
+    matched
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,206 @@
+//! Wake-ups: what a woken task did, and since when it waits for a CPU.
+
+use trace::EventView;
+
+use super::process::{Arrival, Comm, Pending, Process};
+use super::waker::Waker;
+use super::{Change, Kernel, ProcId, Sink};
+use crate::bind::{TaskFields, WakeKind};
+
+/// What a wake-up found its task doing. The kernel looks at a task's state alone
+/// (`try_to_wake_up`), and a task sets that before it leaves its CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wakee {
+    /// It slept, and waits for a CPU from now on.
+    #[default]
+    Slept,
+    /// It had a CPU, about to sleep. It goes on, and the wake-up was none; or it is switched out
+    /// before the wake-up's second event, and waits for a CPU from that switch on.
+    Ran,
+    /// It was preempted, about to sleep. It goes on waiting as one that never slept.
+    Preempted,
+    /// It was woken before, and waits for a CPU since.
+    Waited,
+}
+
+impl Kernel {
+    /// A task is woken, or on a run queue.
+    pub(super) fn wake<S: Sink>(
+        &mut self,
+        event: &EventView<'_>,
+        cpu: u32,
+        kind: WakeKind,
+        fields: &TaskFields,
+        sink: &mut S,
+    ) {
+        let target = fields.cpu(event);
+        if let Some(target) = target {
+            self.cpu(target);
+        }
+        let tid = fields.tid(event);
+        let by = self.waker(cpu, fields.comm(event));
+        let waker = self.cpu(cpu).and_then(|state| state.current);
+        let waker = waker.map(|waker| self.processes.get(waker).tid);
+        let known = self.processes.find(tid);
+        let mut running = self.cpus.iter_mut();
+        if let Some(known) = known
+            && let Some(state) = running.find(|state| state.current == Some(known))
+        {
+            state.wakes_itself();
+            self.wakee = Wakee::Ran;
+            let at_ns = self.now_ns;
+            let process = self.processes.get_mut(known);
+            let woken = || Some(Pending { at_ns, by, waker });
+            process.pending = match kind {
+                WakeKind::Waking => process.pending.or_else(woken),
+                _ => None,
+            };
+            return;
+        }
+        let id = match known {
+            Some(id) => id,
+            None => self.processes.add(Process {
+                tid,
+                woken_as: Comm::new(fields.comm(event)),
+                ..Process::default()
+            }),
+        };
+        self.prio(id, fields.prio(event), sink);
+        self.wake_again(id, kind, sink);
+        let process = self.processes.get_mut(id);
+        self.wakee = match (process.woken_ns, process.runnable_since_ns) {
+            (Some(_), _) => Wakee::Waited,
+            (None, Some(_)) => Wakee::Preempted,
+            (None, None) => Wakee::Slept,
+        };
+        if self.wakee == Wakee::Preempted && !self.follows.stale_names {
+            return;
+        }
+        process.pending = None;
+        let is_second = kind == WakeKind::Wakeup && self.has_waking;
+        // Where the first of its two events was not seen, nobody knows since when it waits.
+        process.doubtful |= is_second && self.wakee == Wakee::Slept;
+        process.is_delivered = kind != WakeKind::Waking;
+        // Only the first of several wake-ups counts.
+        if process.woken_ns.is_none() {
+            process.woken_ns = Some(self.now_ns);
+            process.waker = waker.or(process.waker);
+        }
+        self.woken(id, by, sink);
+        self.arrive(id, target.unwrap_or(cpu), kind == WakeKind::Waking);
+    }
+
+    /// What the last wake-up found its task doing.
+    #[inline]
+    pub fn wakee(&self) -> Wakee {
+        self.wakee
+    }
+
+    /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
+    /// that seems to wait for a CPU since its last wake-up has run meanwhile.
+    fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
+        let process = self.processes.get(id);
+        let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
+        let since_ns = process.woken_ns.or(process.runnable_since_ns);
+        let lost = since_ns.is_some_and(|since_ns| self.has_lost_since(since_ns));
+        if !(ran || lost) || self.follows.stale_names {
+            return;
+        }
+        let arrived = process.arrived;
+        if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
+            // Whoever seemed to have that CPU had it up to then at most.
+            self.doubt_run(cpu, at_ns);
+        }
+        sink.change(self, &Change::RanUnseen { process: id });
+        let cpu = arrived.map_or(0, |arrival| arrival.cpu);
+        self.scheduled_in_by(cpu, id, sink);
+    }
+
+    /// A task comes on the run queue of a CPU.
+    pub(super) fn arrive(&mut self, id: ProcId, cpu: u32, under_way: bool) {
+        let at_ns = self.now_ns;
+        let process = self.processes.get_mut(id);
+        if process.runnable_since_ns.is_none() {
+            return;
+        }
+        // It may run there unseen.
+        let unseen = self
+            .cpus
+            .get(cpu as usize)
+            .is_none_or(|state| state.is_unseen());
+        let process = self.processes.get_mut(id);
+        process.doubtful |= unseen;
+        let is_there = |arrival: Arrival| arrival.cpu == cpu && (!arrival.under_way || under_way);
+        if !process.arrived.is_some_and(is_there) {
+            process.arrived = Some(Arrival {
+                cpu,
+                at_ns,
+                under_way,
+            });
+            self.queue(id, cpu);
+        }
+    }
+
+    /// Who waits for a CPU that seems to idle may have run there unseen.
+    pub(super) fn doubt_waits_on(&mut self, cpu: u32) {
+        let now_ns = self.now_ns;
+        for process in self.processes.iter_mut() {
+            let is_here = |arrival: Arrival| arrival.cpu == cpu && arrival.at_ns < now_ns;
+            process.doubtful |= process.arrived.is_some_and(is_here);
+        }
+    }
+
+    /// A task waits for something no more; it waits for a CPU instead.
+    pub(super) fn woken<S: Sink>(&mut self, id: ProcId, by: Waker, sink: &mut S) {
+        let now_ns = self.now_ns;
+        let process = self.processes.get_mut(id);
+        if process.tid == 0 || process.runnable_since_ns.is_some() {
+            return;
+        }
+        process.runnable_since_ns = Some(now_ns);
+        let lost_until_ns = self.lost_until_ns;
+        let process = self.processes.get_mut(id);
+        let blocked_since_ns = process.blocked_since_ns.take();
+        let change = Change::Woken {
+            process: id,
+            by,
+            blocked_since_ns: blocked_since_ns.filter(|since_ns| *since_ns > lost_until_ns),
+        };
+        sink.change(self, &change);
+    }
+
+    /// Whether a task that has a CPU again was woken as it left the last one, of which the second
+    /// event of a wake-up would have told: no other wake-up led here.
+    pub(super) fn was_woken(&mut self, id: ProcId) -> bool {
+        let has_wakeup = self.has_wakeup;
+        let task = self.processes.get_mut(id);
+        let Some(pending) = task.pending.take().filter(|_| !has_wakeup) else {
+            return false;
+        };
+        task.woken_ns = task.woken_ns.or(Some(pending.at_ns));
+        task.waker = task.waker.or(pending.waker);
+        true
+    }
+
+    /// A task that seemed to sleep when it was woken leaves a CPU. It comes on none before the
+    /// second event of its wake-up: where that was not seen yet, it had the CPU all the time.
+    pub(super) fn woken_on_cpu(&mut self, id: ProcId) -> Option<Pending> {
+        let has_wakeup = self.has_wakeup;
+        let process = self.processes.get(id);
+        let at_ns = process
+            .woken_ns
+            .filter(|at_ns| self.is_known_since(*at_ns))?;
+        if self.follows.stale_names || process.is_delivered {
+            return None;
+        }
+        let process = self.processes.get_mut(id);
+        if has_wakeup {
+            process.woken_ns = None;
+        }
+        Some(Pending {
+            at_ns,
+            by: Waker::Unknown,
+            waker: process.waker,
+        })
+    }
+}
