@@ -12,6 +12,7 @@
 #define RTSCOPE_EVENT_H
 
 typedef __UINT8_TYPE__ rts_u8;
+typedef __UINT16_TYPE__ rts_u16;
 typedef __UINT32_TYPE__ rts_u32;
 typedef __UINT64_TYPE__ rts_u64;
 typedef __INT32_TYPE__ rts_s32;

@@ -12,7 +12,7 @@
 #include "event.h"
 
 typedef rts_u8 __u8;
-typedef __UINT16_TYPE__ __u16;
+typedef rts_u16 __u16;
 typedef rts_u32 __u32;
 typedef rts_u64 __u64;
 typedef __INT8_TYPE__ __s8;
@@ -53,7 +53,9 @@ struct sched_dl_entity {
 } RELOCATED;
 
 struct thread_info {
+	unsigned long flags;
 	__u32 cpu;
+	__u32 status; // of x86
 } RELOCATED;
 
 struct task_struct {
@@ -124,6 +126,12 @@ struct pt_regs {
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
+	unsigned long r10;
+	unsigned long r8;
+	unsigned long r9;
+	unsigned long bx;
+	unsigned long cx;
+	unsigned long bp;
 } RELOCATED;
 #define regs_instruction(regs) BPF_CORE_READ(regs, ip)
 #define regs_user(regs) ((BPF_CORE_READ(regs, cs) & 3) == 3)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs, without `.bpf.c`.
-const OBJECTS: [&str; 4] = ["watch", "phases", "interruptions", "empty"];
+const OBJECTS: [&str; 5] = ["watch", "phases", "interruptions", "syscalls", "empty"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# lttng-analyses 0.6.1 reads a recording of ours: cputop and schedtop run, and their rows are sane.
+# lttng-analyses 0.6.1 reads a recording of ours: cputop and schedtop run, and their rows are sane; of a
+# program whose calls are known, iousagetop, iolatencytop and iolog show names and sizes.
 # Needs root. Prints "skipped: why" and succeeds where the peer cannot be installed.
 #
 # usage: lttng_analyses.sh RTSCOPE [RECORDING]    without RECORDING, one second is recorded
@@ -73,5 +74,30 @@ if [ $# -lt 2 ]; then
     # The load's share is near one CPU; other work on the machine takes some of it.
     share=$(sed -nE 's/.* ([0-9]+)\.[0-9]+ % +busyloop \([0-9]+\).*/\1/p' "$scratch/cputop" | head -n 1)
     [ "${share:-0}" -ge 10 ] || { echo "cputop does not name the load" >&2; exit 1; }
+fi
+if [ $# -lt 2 ]; then
+    # Names and sizes of a program whose calls are known; strace says the same of it.
+    known=$scratch/known-file
+    copy=(dd if=/dev/zero "of=$known" bs=3000 count=7)
+    "$rtscope" record --buffer 64M --events default,syscall -o "$scratch/calls" -- "${copy[@]}" 2>/dev/null
+    for view in iousagetop iolatencytop iolog; do
+        limit=(--limit 100000)
+        [ "$view" = iolog ] && limit=()
+        "lttng-$view" --no-progress "${limit[@]}" "$scratch/calls/kernel" \
+            >"$scratch/$view" 2>"$scratch/$view.err" || {
+            cat "$scratch/$view.err" >&2
+            exit 1
+        }
+        echo "--- lttng-$view"
+        grep -F "$known" "$scratch/$view" || { echo "$view does not name $known" >&2; exit 1; }
+    done
+    # 7 times 3000 bytes.
+    grep -F "$known" "$scratch/iousagetop" | grep -Fq '20.51 KiB'
+    [ "$(grep -F "$known" "$scratch/iolog" | grep -Fc '2.93 KiB')" -eq 7 ]
+    "$rtscope" report iousagetop "$scratch/calls" | grep -F "$known" | grep -Fq '20.51 KiB'
+    if command -v strace >/dev/null; then
+        strace -o "$scratch/strace" -e trace=write -P "$known" "${copy[@]}" 2>/dev/null
+        [ "$(grep -Ec '^write\(.*= 3000$' "$scratch/strace")" -eq 7 ]
+    fi
 fi
 echo "lttng-analyses read $recording"

@@ -14,6 +14,7 @@ mod late;
 pub mod numbers;
 pub mod raw;
 pub mod rings;
+pub mod syscalls;
 pub mod trackers;
 
 /// The version of the layout of `bpf/event.h`, raised with every change of a record.

@@ -23,6 +23,7 @@ mod programs;
 mod ring;
 mod statistics;
 mod steal;
+mod syscalls;
 pub mod trackers;
 mod watch;
 
@@ -39,4 +40,5 @@ pub use programs::{ProgramFunction, newer_program, program_functions};
 pub use ring::HitRing;
 pub use statistics::{ProgramCost, Statistics};
 pub use steal::StealReader;
+pub use syscalls::{SyscallConfig, SyscallCounters, SyscallWatch, UNKNOWN_CALL};
 pub use watch::Watch;

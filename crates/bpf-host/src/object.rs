@@ -15,6 +15,8 @@ pub(crate) const PHASES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/phase
 /// The programs that count what takes a CPU.
 pub(crate) const INTERRUPTIONS: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/interruptions.bpf.o"));
+/// The programs that record system calls.
+pub(crate) const SYSCALLS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/syscalls.bpf.o"));
 /// The empty programs.
 pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctf::writer::{
-    ClockMeta, EnvValue, HeaderKind, StreamMeta, TraceMeta, TraceWriter, random_uuid,
+    ClockMeta, EnvValue, HeaderKind, StreamMeta, StreamWriter, TraceMeta, TraceWriter, random_uuid,
 };
 use event::{Cpu, EventClass, Result, TimeRange};
 
@@ -20,6 +20,9 @@ const CHANNEL_NAME: &str = "channel0";
 /// The file of the state dump: a stream of its own, because events were recorded meanwhile.
 const STATEDUMP_FILE: &str = "statedump_0";
 
+/// How the files of system calls begin.
+const CALLS_FILE: &str = "syscalls";
+
 /// A kernel trace that is being written.
 pub(crate) struct KernelTrace {
     writer: TraceWriter,
@@ -29,10 +32,11 @@ pub(crate) struct KernelTrace {
 }
 
 impl KernelTrace {
-    /// Writes the metadata below `root`.
+    /// Writes the metadata below `root`; `calls` are the classes of system calls that others than
+    /// ftrace record.
     pub(crate) fn create(
         root: &Path,
-        classes: Arc<KernelClasses>,
+        (classes, calls): (Arc<KernelClasses>, &[EventClass]),
         environment: Vec<(String, EnvValue)>,
         wall_offset_ns: i64,
         with_evidence: bool,
@@ -42,9 +46,10 @@ impl KernelTrace {
             .iter()
             .cloned()
             .chain(statedump::classes())
-            .chain([class_of_current()]);
+            .chain([class_of_current()])
+            .chain(calls.iter().cloned());
         let kernel: Vec<EventClass> = kernel.collect();
-        let current_class = kernel.len() as u32 - 1;
+        let current_class = (kernel.len() - calls.len()) as u32 - 1;
         let mut streams = vec![stream(CHANNEL_NAME, kernel)];
         if with_evidence {
             streams.push(stream(
@@ -76,6 +81,17 @@ impl KernelTrace {
             Arc::clone(groups),
             (stream, self.current_class),
         ))
+    }
+
+    /// A stream for the system calls of each of `cpus`, and the number of their first class.
+    pub(crate) fn calls(&mut self, cpus: &[Cpu]) -> Result<(Vec<(Cpu, StreamWriter)>, u32)> {
+        let writer = &mut self.writer;
+        let stream = |cpu: &Cpu| {
+            let name = format!("{CALLS_FILE}_{}", cpu.0);
+            Ok((*cpu, writer.stream_file(KERNEL_STREAM, &name, *cpu)?))
+        };
+        let streams: Result<Vec<_>> = cpus.iter().map(stream).collect();
+        Ok((streams?, self.current_class + 1))
     }
 
     /// Writes the tables of tasks and interrupts; returns how many events they are. The stream

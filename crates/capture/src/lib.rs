@@ -22,12 +22,14 @@ pub mod leftovers;
 mod pages;
 mod progress;
 mod record;
+mod record_config;
 mod recorder;
 mod ring_folders;
 mod select;
 mod sets;
 mod snapshot;
 mod statedump;
+mod syscalls;
 mod unfinished;
 mod user;
 pub mod watch;
@@ -41,12 +43,14 @@ pub use kernel_ctf::{Before, CpuConverter, CpuTotals, KernelClasses, ThreadGroup
 pub use lanes::CpuRecord;
 pub use pages::{CpuPages, History, PageBlock, PageSpan, Pages};
 pub use progress::LiveTrace;
-pub use record::{RecordConfig, RecordSummary, fly, record};
+pub use record::{fly, record};
+pub use record_config::{RecordConfig, RecordSummary};
 pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected};
 pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
 pub use statedump::{InterruptLine, StateDump, TaskState};
+pub use syscalls::{CallsSummary, system_call_classes};
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{
     LookSummary, UserConfig, UserProcess, UserSummary, Whose, left_by_killed_recorders, look,

@@ -1,115 +1,33 @@
 //! `record`: from start to a trace on disk, with reader threads on housekeeping CPUs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use ctf::writer::{EnvValue, StagedDir};
-use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TimeRange};
-use ftrace::{EventName, Instance};
+use event::{Duration, Error, ErrorKind, Instant, Result, TimeRange};
+use ftrace::{EventName, Instance, Tracefs};
 
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, read_lanes, shares};
 use crate::progress::{POLL_PERIOD, Progress, Source};
+use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
-use crate::select::EventSelection;
 use crate::statedump::StateDump;
+use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
 use crate::{clock, environment, housekeeping};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
 const READERS_MAX: usize = 8;
-
-/// What to record, for how long, and where to.
-#[derive(Clone, Debug)]
-pub struct RecordConfig {
-    /// The directory to make.
-    pub output: PathBuf,
-    /// Stop after this time; else when the command ends or the flag is raised.
-    pub duration: Option<Duration>,
-    /// The kernel's events; none when only applications are recorded.
-    pub kernel: bool,
-    /// Which of the kernel's events.
-    pub events: EventSelection,
-    /// Events of applications.
-    pub user: Option<UserConfig>,
-    /// Run this, and stop when it ends.
-    pub command: Option<Vec<OsString>>,
-    /// Kernel filters, each on one event.
-    pub filters: Vec<(EventName, String)>,
-    /// The size of each CPU's ring.
-    pub buffer_bytes_per_cpu: usize,
-    /// Only these CPUs; all when none are named.
-    pub cpus: Option<Vec<Cpu>>,
-    /// Raised by somebody else to stop.
-    pub stop: Arc<AtomicBool>,
-    /// Raised here when the kernel's events are recorded from now on.
-    pub recording: Arc<AtomicBool>,
-    /// Called when all that was asked for is recorded from now on, before the command starts.
-    pub begun: fn(&RecordConfig),
-}
-
-impl RecordConfig {
-    /// The default set of events into `output`, until the flag is raised.
-    pub fn new(output: impl Into<PathBuf>) -> Self {
-        RecordConfig {
-            output: output.into(),
-            duration: None,
-            kernel: true,
-            events: EventSelection::default(),
-            user: None,
-            command: None,
-            filters: Vec::new(),
-            buffer_bytes_per_cpu: 4 << 20,
-            cpus: None,
-            stop: Arc::new(AtomicBool::new(false)),
-            recording: Arc::new(AtomicBool::new(false)),
-            begun: |_| (),
-        }
-    }
-}
-
-/// What a recording holds.
-#[derive(Clone, Debug)]
-pub struct RecordSummary {
-    /// Where it is.
-    pub path: PathBuf,
-    /// How long events were recorded.
-    pub duration: Duration,
-    /// Per CPU: written, and counted by the kernel.
-    pub cpus: Vec<CpuRecord>,
-    /// Events of the state dump.
-    pub dump_events: u64,
-    /// Events of the asked sets that this kernel does not have.
-    pub absent: Vec<String>,
-    /// How the command ended.
-    pub command_status: Option<ExitStatus>,
-    /// What applications gave.
-    pub user: UserSummary,
-}
-
-impl RecordSummary {
-    /// Events of the kernel, on all CPUs.
-    pub fn events(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.written.events).sum()
-    }
-
-    /// Lost events of the kernel, on all CPUs.
-    pub fn lost(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.statistics.lost()).sum()
-    }
-
-    /// Bytes of all streams of the kernel.
-    pub fn size_bytes(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.written.size_bytes).sum()
-    }
-}
 
 /// Records. Blocks until the duration is over, the command has ended, or the flag is raised.
 ///
@@ -147,9 +65,8 @@ pub fn record(
         in_flight: false,
     };
     let user = config.user.as_ref();
-    let user = user
-        .map(|user| UserRecorder::start(user, target))
-        .transpose()?;
+    let user = user.map(|user| UserRecorder::start(user, target));
+    let user = user.transpose()?;
     let recorded = match kernel_source {
         Some(source) => {
             let environment = environment::environment(&name, command_line, capabilities);
@@ -182,6 +99,7 @@ pub fn record(
         path: staged.commit()?,
         duration: Duration::from_ns(duration.as_nanos().min(i64::MAX as u128) as i64),
         cpus: recorded.cpus,
+        calls: recorded.calls,
         dump_events: recorded.dump_events,
         absent: recorded.absent,
         command_status: recorded.command_status,
@@ -272,6 +190,7 @@ fn nothing_recorded(config: &RecordConfig, user: &UserSummary) -> Error {
 /// What was recorded besides applications.
 struct Recorded {
     cpus: Vec<CpuRecord>,
+    calls: CallsSummary,
     dump_events: u64,
     absent: Vec<String>,
     command_status: Option<ExitStatus>,
@@ -284,6 +203,7 @@ fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Rec
     let command_status = wait(config, failed)?;
     Ok(Recorded {
         cpus: Vec::new(),
+        calls: CallsSummary::default(),
         dump_events: 0,
         absent: Vec::new(),
         command_status,
@@ -309,21 +229,20 @@ fn record_kernel(
     (begin, offset): (Instant, i64),
     environment: Vec<(String, EnvValue)>,
 ) -> Result<Recorded> {
-    let mut recorder = Recorder::start(&RecorderConfig {
-        events: config.events.clone(),
-        buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
-        mode: Mode::Stream,
-        stop_trigger_comm: None,
-        cpus: config.cpus.clone(),
-        filters: config.filters.clone(),
-    })?;
+    let (mut recorder, mut calls, refused) = start_recorders(config)?;
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
     let dump = StateDump::collect();
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
     let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
     let staged = written.staged;
+    let of_calls = calls.as_ref().map_or(&[][..], |calls| calls.classes());
+    let classes = (classes, of_calls);
     let mut trace = KernelTrace::create(staged.path(), classes, environment, offset, false)?;
+    if let Some(calls) = &mut calls {
+        let (streams, first_class) = trace.calls(&recorder.cpus())?;
+        calls.write_to(streams, first_class, begin)?;
+    }
     let absent = recorder.selected().absent.clone();
 
     let (instance, pipes) = recorder.parts();
@@ -335,14 +254,17 @@ fn record_kernel(
         .iter_mut()
         .zip(converters?)
         .map(|(pipe, converter)| Lane::new(pipe, converter));
-    let (cpus, command_status, ended) =
-        run(config, instance, lanes.collect(), capabilities, &written)?;
+    let readers = (lanes.collect(), calls);
+    let (ran, command_status, ended) = run(config, instance, readers, capabilities, &written)?;
+    let (cpus, mut calls) = ran;
+    calls.refused = refused.map(|error| format!("{error:#}"));
     let end = clock::monotonic();
     let dump_events = trace.state_dump(&dump, TimeRange { begin, end })?;
     let own = SharedFunctions::default();
     functions::write_functions(staged.path(), &functions::kernel_functions(), &own)?;
     Ok(Recorded {
         cpus,
+        calls,
         dump_events,
         absent,
         command_status,
@@ -355,13 +277,52 @@ fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> 
     Ok(converter)
 }
 
-type Ran = (Vec<CpuRecord>, Option<ExitStatus>, StdInstant);
+type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
+
+/// ftrace's recorder, and that of system calls when any are wanted and this kernel can.
+/// Else also why not.
+fn start_recorders(config: &RecordConfig) -> Result<Started> {
+    let recorder_config = |without| RecorderConfig {
+        events: config.events.clone(),
+        buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
+        mode: Mode::Stream,
+        stop_trigger_comm: None,
+        cpus: config.cpus.clone(),
+        filters: config.filters.clone(),
+        without,
+    };
+    let available = Tracefs::find()?.available_events()?;
+    let selected = config.events.resolve(&available)?;
+    let is_filtered = |event: &EventName| config.filters.iter().any(|(of, _)| of == event);
+    let Some(wanted) = Wanted::of(&selected.events, &available, is_filtered) else {
+        let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
+        return Ok((recorder, None, None));
+    };
+    let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
+    let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
+    match SyscallRecorder::start(wanted, &cpus, bytes, config.own_calls) {
+        Ok(calls) => Ok((recorder, Some(calls), None)),
+        Err(error) if error.kind() == ErrorKind::StorageFull => Err(error),
+        // ftrace has their numbers, and no more.
+        Err(refused) => {
+            drop(recorder);
+            let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
+            Ok((recorder, None, Some(refused)))
+        }
+    }
+}
+
+type Ran = (
+    (Vec<CpuRecord>, CallsSummary),
+    Option<ExitStatus>,
+    StdInstant,
+);
 
 /// Starts readers and command, waits for the end, stops the rings, gathers what was written.
 fn run(
     config: &RecordConfig,
     instance: &Instance,
-    lanes: Vec<Lane<'_>>,
+    (lanes, calls): (Vec<Lane<'_>>, Option<SyscallRecorder>),
     capabilities: &Capabilities,
     written: &Written<'_>,
 ) -> Result<Ran> {
@@ -384,6 +345,18 @@ fn run(
                 })
             })
             .collect();
+        let calls = calls.map(|calls| {
+            let (drained, failed, cpus) = (&drained, written.failed, &cpus);
+            let progress = (written.progress, written.progress.source());
+            scope.spawn(move || {
+                housekeeping::pin(cpus);
+                let result = calls.read_until(drained, progress);
+                if result.is_err() {
+                    failed.store(true, Ordering::Release);
+                }
+                result
+            })
+        });
         written.progress.over(written.source)?;
         let waited = wait(config, written.failed);
         let stopped = instance.stop();
@@ -398,12 +371,17 @@ fn run(
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        let calls = match calls.map(ScopedJoinHandle::join) {
+            None => Ok(CallsSummary::default()),
+            Some(Ok(calls)) => calls,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        };
         if let Some(error) = first_error {
             return Err(error);
         }
         stopped?;
         records.sort_by_key(|record| record.written.cpu);
-        Ok((records, waited?, ended))
+        Ok(((records, calls?), waited?, ended))
     })
 }
 

@@ -1,5 +1,6 @@
 //! The flight recorder: an instance of our own whose rings are drained in one quick copy.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use event::{Cpu, Error, ErrorKind, Result};
@@ -8,6 +9,9 @@ use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, 
 use crate::housekeeping;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
 use crate::select::{EventSelection, Selected};
+
+/// Says who has a CPU.
+const SWITCH: &str = "sched:sched_switch";
 
 /// What a full ring does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct RecorderConfig {
     pub cpus: Option<Vec<Cpu>>,
     /// Kernel filters, each on one event.
     pub filters: Vec<(EventName, String)>,
+    /// Events that somebody else records.
+    pub without: BTreeSet<EventName>,
 }
 
 impl Default for RecorderConfig {
@@ -45,6 +51,7 @@ impl Default for RecorderConfig {
             stop_trigger_comm: None,
             cpus: None,
             filters: Vec::new(),
+            without: BTreeSet::new(),
         }
     }
 }
@@ -69,7 +76,18 @@ impl Recorder {
     /// When tracefs is out of reach, an event does not exist, or the kernel refuses a setting.
     pub fn start(config: &RecorderConfig) -> Result<Recorder> {
         let tracefs = Tracefs::find()?;
-        let selected = config.events.resolve(&tracefs.available_events()?)?;
+        let available = tracefs.available_events()?;
+        let mut selected = config.events.resolve(&available)?;
+        selected
+            .events
+            .retain(|event| !config.without.contains(event));
+        if selected.events.is_empty() && !config.without.is_empty() {
+            // What the others record is a task's, and only switches say whose.
+            let is_switch = |event: &&EventName| event.to_string() == SWITCH;
+            selected
+                .events
+                .extend(available.iter().find(is_switch).cloned());
+        }
         if selected.events.is_empty() {
             return Err(
                 Error::new(ErrorKind::NotFound, "this kernel has none of these events")
@@ -174,6 +192,11 @@ impl Recorder {
     /// The events that are recorded, and those of the asked sets that this kernel does not have.
     pub fn selected(&self) -> &Selected {
         &self.selected
+    }
+
+    /// The CPUs that are recorded.
+    pub fn cpus(&self) -> Vec<Cpu> {
+        self.pipes.iter().map(PagePipe::cpu).collect()
     }
 
     /// The instance, and the pipes of the recorded CPUs.

@@ -142,7 +142,7 @@ pub fn write_snapshot(
     let environment = facts.environment.clone();
     let mut trace = KernelTrace::create(
         staged.path(),
-        classes,
+        (classes, &[]),
         environment,
         facts.wall_offset_ns,
         true,

@@ -1,14 +1,21 @@
-//! Ctrl-C: the first stops and reports, the second discards, the third kills. SIGTERM counts too.
+//! Ctrl-C: the first stops and reports, the second warns, the third discards, the fourth kills.
+//! SIGTERM counts too, and what comes within a second of the first is the same request: timeout(1)
+//! signals its child and then the group, in which the child is again.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::{Error, Result};
+use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
-static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+static REQUESTS: Requests = Requests::new();
+/// So long after the first request another one is the same.
+const SAME_REQUEST_NS: u64 = 1_000_000_000;
+/// Said at the second request.
+const WARNING: &[u8] = b"\nstopping already; once more discards what was gathered\n";
 
 /// What the person wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +26,55 @@ pub enum Request {
     Report,
     /// Stop, and throw away what there is.
     Discard,
+}
+
+/// What to do about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reaction {
+    Nothing,
+    Warn,
+    Die,
+}
+
+/// The requests so far. Handlers of signals count them: atomics alone.
+#[derive(Debug)]
+struct Requests {
+    count: AtomicUsize,
+    /// When the first came; zero before.
+    first_ns: AtomicU64,
+}
+
+impl Requests {
+    const fn new() -> Self {
+        Requests {
+            count: AtomicUsize::new(0),
+            first_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request that comes at `now_ns`, unless it is the first one again.
+    fn add(&self, now_ns: u64) -> Reaction {
+        let now_ns = now_ns.max(1);
+        let first = self
+            .first_ns
+            .compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) < SAME_REQUEST_NS) {
+            return Reaction::Nothing;
+        }
+        match self.count.fetch_add(1, Ordering::Relaxed) {
+            0 | 2 => Reaction::Nothing,
+            1 => Reaction::Warn,
+            _ => Reaction::Die,
+        }
+    }
+
+    fn request(&self) -> Request {
+        match self.count.load(Ordering::Relaxed) {
+            0 => Request::GoOn,
+            1 | 2 => Request::Report,
+            _ => Request::Discard,
+        }
+    }
 }
 
 /// Raised by the first request, once signals are ours.
@@ -36,20 +92,28 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
     }
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        let handler = move || {
-            if REQUESTS.fetch_add(1, Ordering::Relaxed) >= 2 {
+        let handler = move || match REQUESTS.add(now_ns()) {
+            Reaction::Nothing => {}
+            // Who cannot be told is not told.
+            Reaction::Warn => drop(rustix::io::write(std::io::stderr(), WARNING)),
+            Reaction::Die => {
                 crate::live::leave_alternate_screen();
-                // Third: die of it, so that the parent sees why.
+                // Die of it, so that the parent sees why.
                 low_level::emulate_default_handler(signal).ok();
             }
         };
-        // SAFETY: the handler only touches atomics, writes to a file descriptor and calls an
-        // async-signal-safe function.
+        // SAFETY: the handler only touches atomics, reads a clock, writes to a file descriptor and
+        // calls an async-signal-safe function.
         unsafe { low_level::register(signal, handler) }.map_err(refused)?;
         signal_hook::flag::register(signal, asked.clone()).map_err(refused)?;
     }
     *taken = Some(asked.clone());
     Ok(asked)
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000) + now.tv_nsec as u64
 }
 
 fn refused(error: std::io::Error) -> Error {
@@ -58,9 +122,32 @@ fn refused(error: std::io::Error) -> Error {
 
 /// What the person wants now.
 pub fn request() -> Request {
-    match REQUESTS.load(Ordering::Relaxed) {
-        0 => Request::GoOn,
-        1 => Request::Report,
-        _ => Request::Discard,
+    REQUESTS.request()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_within_a_second_is_the_same_request_and_discarding_takes_a_third() {
+        let check = |times_ms: &[u64], request: Request, last: Reaction| {
+            let requests = Requests::new();
+            let reactions: Vec<_> = times_ms
+                .iter()
+                .map(|ms| requests.add(ms * 1_000_000))
+                .collect();
+            assert_eq!(requests.request(), request, "{times_ms:?}");
+            assert_eq!(reactions.last(), Some(&last), "{times_ms:?}");
+        };
+        check(&[0], Request::Report, Reaction::Nothing);
+        check(&[7], Request::Report, Reaction::Nothing);
+        // Of timeout(1), and of one inside of another.
+        check(&[7, 7], Request::Report, Reaction::Nothing);
+        check(&[7, 8, 9, 1006], Request::Report, Reaction::Nothing);
+        check(&[7, 1007], Request::Report, Reaction::Warn);
+        check(&[7, 8, 1007], Request::Report, Reaction::Warn);
+        check(&[7, 2000, 2001], Request::Discard, Reaction::Nothing);
+        check(&[7, 2000, 2001, 2002], Request::Discard, Reaction::Die);
     }
 }

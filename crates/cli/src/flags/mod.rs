@@ -174,7 +174,8 @@ nanoseconds. Durations are typed with their unit: 40us, 2.5ms, 10s.
 Exit codes: 0 fine, 1 error, 2 threshold exceeded or budget broken, 3 inconclusive: losses forbid a
 statement. A closed pipe is fine.
 
-Signals: the first Ctrl-C (or SIGTERM) stops and reports, the second discards, the third kills.";
+Signals: the first Ctrl-C (or SIGTERM) stops and reports, and what comes within a second is the same
+request; then one warns, the next discards, one more kills.";
 
 /// What `--version` says beyond the number: which build this is and what it speaks.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {

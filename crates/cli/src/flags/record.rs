@@ -47,6 +47,11 @@ pub struct Record {
     /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// Record the system calls of rtscope itself too
+    ///
+    /// Without it they are left out in the kernel, and counted.
+    #[arg(long = "self", hide_short_help = true)]
+    pub own_calls: bool,
     /// Whose worst delay is told at the end (default: rt)
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;

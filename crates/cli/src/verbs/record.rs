@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use capture::capabilities;
-use capture::{EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
+use capture::{CallsSummary, EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
 use event::{Error, ErrorKind, Result};
 use ftrace::{EventName, Tracefs};
@@ -140,6 +140,7 @@ fn config(options: RecordOptions) -> Result<RecordConfig> {
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters.collect::<Result<_>>()?,
+        own_calls: options.own_calls,
         buffer_bytes_per_cpu: bytes,
         stop: signals::take_over()?,
         ..RecordConfig::new(options.output)
@@ -185,6 +186,7 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: &Query) -> S
             summary.size_bytes() as f64 / 1e6
         );
     }
+    calls(&mut text, &summary.calls);
     applications(&mut text, summary, config);
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
@@ -210,6 +212,28 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: &Query) -> S
     }
     let _ = writeln!(text, "next:  rtscope diagnose {path}");
     text
+}
+
+/// What was left out of system calls, and what recording them cost, where the kernel counts that.
+fn calls(text: &mut String, calls: &CallsSummary) {
+    if calls.left_out > 0 {
+        let count = calls.left_out;
+        let _ = writeln!(
+            text,
+            "left out: {count} entries and exits of system calls by rtscope itself"
+        );
+    }
+    if let Some(refused) = &calls.refused {
+        let _ = writeln!(text, "system calls are without their contents: {refused}");
+    }
+    if calls.run_ns > 0 {
+        let average_ns = calls.run_ns as f64 / calls.runs.max(1) as f64;
+        let runs = calls.runs;
+        let _ = writeln!(
+            text,
+            "recording system calls took {average_ns:.0} ns each, {runs} times"
+        );
+    }
 }
 
 /// What applications gave, a line each, and who was refused.

@@ -1,0 +1,225 @@
+//! System calls with their contents: programs at their entry and exit, and a ring for each CPU.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abi::raw;
+use abi::syscalls::{CALLS_MAX, RawCall, RawSyscallCounters};
+use event::{Cpu, Error, Result};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapType, Object, RingBuffer, RingBufferBuilder, libbpf_sys,
+};
+
+use crate::features::{self, Features};
+use crate::statistics::{self, ProgramCost, RunTimeStatistics};
+use crate::{kernel, object};
+
+/// The program that learns who the recorder is.
+const KNOW_RECORDER: &str = "know_recorder";
+/// The last place of each table is that of numbers that no table knows.
+pub const UNKNOWN_CALL: usize = CALLS_MAX - 1;
+
+/// What is asked of each call.
+#[derive(Clone, Debug)]
+pub struct SyscallConfig {
+    /// By number; those of the other word size begin at [`CALLS_MAX`].
+    pub calls: Vec<RawCall>,
+    /// Whether calls of this process are recorded too.
+    pub own: bool,
+    /// The size of each CPU's ring.
+    pub buffer_bytes_per_cpu: usize,
+    /// The CPUs that are recorded.
+    pub cpus: Vec<Cpu>,
+    /// Whether the run time of the programs is counted.
+    pub with_cost: bool,
+}
+
+/// What was counted of one kind, on all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyscallCounters {
+    /// Records for which a ring had no space.
+    pub lost: u64,
+    /// Entries and exits of this process's own calls.
+    pub left_out: u64,
+}
+
+/// The bytes of records, by CPU, as they came.
+type Received = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// Running programs that record system calls. Dropping it detaches them.
+pub struct SyscallWatch {
+    // Dropped in this order: the programs are detached before their maps go.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    received: Received,
+    object: Object,
+    cpus: Vec<Cpu>,
+    _statistics: Option<RunTimeStatistics>,
+}
+
+// SAFETY: libbpf's ring buffer is bound to no thread, and its callbacks own an Arc<Mutex>.
+unsafe impl Send for SyscallWatch {}
+
+impl SyscallWatch {
+    /// Loads and attaches the programs. When it returns, every later call is seen.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::PermissionDenied`] and [`event::ErrorKind::Unsupported`] with the fact
+    /// that explains it.
+    pub fn start(config: &SyscallConfig) -> Result<SyscallWatch> {
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
+            let what = "cannot record the contents of system calls";
+            return Err(Error::new(kind, what).found(found).fix(fix));
+        }
+        if features::vmlinux().is_none_or(|btf| !features::has_tracepoint(&btf, "sys_enter")) {
+            let what = "cannot record the contents of system calls";
+            return Err(Error::new(event::ErrorKind::Unsupported, what)
+                .found("this kernel has no tracepoint sys_enter with types")
+                .fix("rtscope doctor"));
+        }
+        let mut opened = object::open(object::SYSCALLS)?;
+        object::size_arrays(&mut opened, &["rings"], kernel::cpus_max()?)?;
+        let object = object::load(opened, |_| true)?;
+        let calls = object::map(&object, "calls")?;
+        for (key, call) in config.calls.iter().enumerate() {
+            let key = (key as u32).to_ne_bytes();
+            let written = calls.update(&key, raw::bytes(call), MapFlags::ANY);
+            written.map_err(|error| object::explain("configure", &error))?;
+        }
+        let (ring, received) = open_rings(&object, config)?;
+        if !config.own {
+            know_recorder(&object)?;
+        }
+        Ok(SyscallWatch {
+            links: object::attach(&object, |_| true)?,
+            ring,
+            received,
+            object,
+            cpus: config.cpus.clone(),
+            _statistics: match config.with_cost {
+                true => RunTimeStatistics::enable().ok(),
+                false => None,
+            },
+        })
+    }
+
+    /// Takes what is in the rings: `use_records` gets each CPU's records, one behind the other as
+    /// their ring had them.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take(&mut self, mut use_records: impl FnMut(Cpu, &[u8])) -> Result<()> {
+        if let Err(error) = self.ring.consume()
+            && error.kind() != libbpf_rs::ErrorKind::Interrupted
+        {
+            return Err(object::explain("read", &error));
+        }
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        for (cpu, bytes) in self.cpus.iter().zip(received.iter_mut()) {
+            use_records(*cpu, bytes);
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    /// Detaches the programs; what they sent stays in the rings.
+    pub fn stop(&mut self) {
+        self.links.clear();
+    }
+
+    /// What was counted, on all CPUs.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn counters(&self) -> Result<SyscallCounters> {
+        let counters = object::per_cpu::<RawSyscallCounters>(&self.object, "counters", 0)?;
+        Ok(counters
+            .iter()
+            .fold(SyscallCounters::default(), |sum, of| SyscallCounters {
+                lost: sum.lost + of.lost,
+                left_out: sum.left_out + of.left_out,
+            }))
+    }
+
+    /// What `cpu` lost so far.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn lost(&self, cpu: Cpu) -> Result<u64> {
+        let counters = object::per_cpu::<RawSyscallCounters>(&self.object, "counters", 0)?;
+        Ok(counters.get(cpu.0 as usize).map_or(0, |of| of.lost))
+    }
+
+    /// What the kernel says of each program's run time, when it was asked to count.
+    pub fn costs(&self) -> Vec<ProgramCost> {
+        statistics::program_costs(&self.object)
+    }
+}
+
+/// Makes a ring for each recorded CPU and puts it into the table.
+fn open_rings(object: &Object, config: &SyscallConfig) -> Result<(RingBuffer<'static>, Received)> {
+    let refused = |error| object::explain("make the rings of", &error);
+    let table = object::map(object, "rings")?;
+    let received: Received = Arc::new(Mutex::new(vec![Vec::new(); config.cpus.len()]));
+    let mut builder = RingBufferBuilder::new();
+    let mut rings = Vec::new();
+    for cpu in &config.cpus {
+        let ring = make_ring(config.buffer_bytes_per_cpu)
+            .map_err(|error| refused(error).fix("ask for a smaller buffer, as in --buffer 256K"))?;
+        let fd = ring.as_fd().as_raw_fd();
+        let put = table.update(&cpu.0.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY);
+        put.map_err(refused)?;
+        rings.push(ring);
+    }
+    for (place, ring) in rings.iter().enumerate() {
+        let kept = Arc::clone(&received);
+        let keep = move |bytes: &[u8]| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(of_cpu) = kept.get_mut(place) {
+                of_cpu.extend_from_slice(bytes);
+            }
+            0
+        };
+        builder.add(ring, keep).map_err(refused)?;
+    }
+    // libbpf maps the rings; the table holds them from here on.
+    Ok((builder.build().map_err(refused)?, received))
+}
+
+fn make_ring(bytes: usize) -> libbpf_rs::Result<MapHandle> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+        ..Default::default()
+    };
+    let bytes = bytes.clamp(4096, 1 << 30).next_power_of_two() as u32;
+    MapHandle::create(
+        MapType::RingBuf,
+        Some("rtscope_calls"),
+        0,
+        0,
+        bytes,
+        &options,
+    )
+}
+
+/// Lets the programs know this process, by the kernel's own number.
+fn know_recorder(object: &Object) -> Result<()> {
+    let mut loaded = object.progs();
+    let Some(program) = loaded.find(|program| program.name() == KNOW_RECORDER) else {
+        return Ok(());
+    };
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+        ..Default::default()
+    };
+    let fd = program.as_fd().as_raw_fd();
+    // SAFETY: the options live for the call.
+    match unsafe { libbpf_sys::bpf_prog_test_run_opts(fd, &raw mut options) } {
+        0 => Ok(()),
+        _ => Err(Error::io(
+            "cannot tell the BPF programs who the recorder is",
+            std::io::Error::last_os_error(),
+        )
+        .fix("rtscope record --self")),
+    }
+}

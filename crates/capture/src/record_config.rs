@@ -1,0 +1,108 @@
+//! What a recording is asked for, and what came of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use event::{Cpu, Duration};
+use ftrace::EventName;
+
+use crate::lanes::CpuRecord;
+use crate::select::EventSelection;
+use crate::syscalls::CallsSummary;
+use crate::user::{UserConfig, UserSummary};
+
+/// What to record, for how long, and where to.
+#[derive(Clone, Debug)]
+pub struct RecordConfig {
+    /// The directory to make.
+    pub output: PathBuf,
+    /// Stop after this time; else when the command ends or the flag is raised.
+    pub duration: Option<Duration>,
+    /// The kernel's events; none when only applications are recorded.
+    pub kernel: bool,
+    /// Which of the kernel's events.
+    pub events: EventSelection,
+    /// Events of applications.
+    pub user: Option<UserConfig>,
+    /// Run this, and stop when it ends.
+    pub command: Option<Vec<OsString>>,
+    /// Kernel filters, each on one event.
+    pub filters: Vec<(EventName, String)>,
+    /// Whether system calls of this process are recorded too.
+    pub own_calls: bool,
+    /// The size of each CPU's ring.
+    pub buffer_bytes_per_cpu: usize,
+    /// Only these CPUs; all when none are named.
+    pub cpus: Option<Vec<Cpu>>,
+    /// Raised by somebody else to stop.
+    pub stop: Arc<AtomicBool>,
+    /// Raised here when the kernel's events are recorded from now on.
+    pub recording: Arc<AtomicBool>,
+    /// Called when all that was asked for is recorded from now on, before the command starts.
+    pub begun: fn(&RecordConfig),
+}
+
+impl RecordConfig {
+    /// The default set of events into `output`, until the flag is raised.
+    pub fn new(output: impl Into<PathBuf>) -> Self {
+        RecordConfig {
+            output: output.into(),
+            duration: None,
+            kernel: true,
+            events: EventSelection::default(),
+            user: None,
+            command: None,
+            filters: Vec::new(),
+            own_calls: false,
+            buffer_bytes_per_cpu: 4 << 20,
+            cpus: None,
+            stop: Arc::new(AtomicBool::new(false)),
+            recording: Arc::new(AtomicBool::new(false)),
+            begun: |_| (),
+        }
+    }
+}
+
+/// What a recording holds.
+#[derive(Clone, Debug)]
+pub struct RecordSummary {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How long events were recorded.
+    pub duration: Duration,
+    /// Per CPU: written, and counted by the kernel.
+    pub cpus: Vec<CpuRecord>,
+    /// System calls with their contents.
+    pub calls: CallsSummary,
+    /// Events of the state dump.
+    pub dump_events: u64,
+    /// Events of the asked sets that this kernel does not have.
+    pub absent: Vec<String>,
+    /// How the command ended.
+    pub command_status: Option<ExitStatus>,
+    /// What applications gave.
+    pub user: UserSummary,
+}
+
+impl RecordSummary {
+    /// Events of the kernel, on all CPUs.
+    pub fn events(&self) -> u64 {
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.written.events);
+        of_cpus.sum::<u64>() + self.calls.events
+    }
+
+    /// Lost events of the kernel, on all CPUs.
+    pub fn lost(&self) -> u64 {
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.statistics.lost());
+        of_cpus.sum::<u64>() + self.calls.lost
+    }
+
+    /// Bytes of all streams of the kernel.
+    pub fn size_bytes(&self) -> u64 {
+        let of_cpus = self.cpus.iter().map(|cpu| cpu.written.size_bytes);
+        of_cpus.sum::<u64>() + self.calls.size_bytes
+    }
+}

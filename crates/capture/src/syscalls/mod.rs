@@ -1,0 +1,14 @@
+//! System calls with their contents: paths, addresses, heads of buffers, times, names of flags and
+//! of errors. BPF reads them at the entry and the exit; here they become events as LTTng has them.
+//!
+//! What each call carries is data: `calls.tsv`, `flags.tsv` and `errors.tsv`.
+
+mod address;
+mod batch;
+mod names;
+mod plan;
+mod recorder;
+mod table;
+
+pub use recorder::{CallsSummary, system_call_classes};
+pub(crate) use recorder::{SyscallRecorder, Wanted};
