@@ -17,6 +17,7 @@ mod report;
 mod rings;
 mod shield;
 mod trackers;
+mod tune;
 mod view;
 mod watch;
 mod words;
@@ -44,6 +45,7 @@ pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
 pub use trackers::TrackerFlags;
+pub use tune::Tune;
 pub use view::View;
 pub use watch::{Until, Watch};
 pub use words::{Color, Generated};
@@ -101,6 +103,10 @@ pub enum Command {
     Measure(Measure),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
+    /// Try an advice, say whether it helps, take it back
+    ///
+    /// Switches it on and off in turn and counts late activations; needs no reboot.
+    Tune(Tune),
     /// Who made tasks late in a trace, for how long, and what to change
     Diagnose(Diagnose),
     /// Record events of the kernel and of applications

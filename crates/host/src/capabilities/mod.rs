@@ -61,6 +61,10 @@ pub struct Privileges {
     pub memlock_bytes: Option<u64>,
     /// RLIMIT_RTPRIO: the highest real-time priority without CAP_SYS_NICE.
     pub rtprio_max: u64,
+    /// Memory cannot be locked: neither CAP_IPC_LOCK nor a limit that is high enough.
+    pub memory_lock_refused: bool,
+    /// How deep idle CPUs sleep is not ours to limit.
+    pub idle_limit_refused: bool,
 }
 
 /// The kernel's event tracer.

@@ -3,6 +3,7 @@
 use super::Preemption;
 
 /// Capability numbers (`include/uapi/linux/capability.h`).
+pub const CAP_IPC_LOCK: u32 = 14;
 pub const CAP_SYS_ADMIN: u32 = 21;
 pub const CAP_SYS_NICE: u32 = 23;
 pub const CAP_SYSLOG: u32 = 34;
