@@ -177,7 +177,9 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub user: Vec<String>,
-    /// Run COMMAND, watch it and its children from their first instruction, end with it
+    /// Run COMMAND, watch it and its children, end with it
+    ///
+    /// From their first instruction on.
     #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
     pub command: Vec<OsString>,
 

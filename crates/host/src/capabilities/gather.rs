@@ -54,8 +54,11 @@ fn word(path: impl AsRef<Path>) -> Option<String> {
 
 fn privileges() -> Privileges {
     let mask = parse::effective_capabilities(&text("/proc/self/status"));
-    let has = |capability: u32| mask & (1 << capability) != 0;
+    let in_user_namespace = !parse::is_first_user_namespace(&text("/proc/self/uid_map"));
+    // Of such a namespace they are none to what needs them here.
+    let has = |capability: u32| !in_user_namespace && mask & (1 << capability) != 0;
     Privileges {
+        in_user_namespace,
         uid: rustix::process::geteuid().as_raw(),
         sys_admin: has(parse::CAP_SYS_ADMIN),
         bpf: has(parse::CAP_BPF),

@@ -47,7 +47,9 @@ pub struct Capabilities {
 pub struct Privileges {
     /// Effective user id.
     pub uid: u32,
-    /// CAP_SYS_ADMIN.
+    /// In a user namespace that is not the first, whose capabilities count for nothing here.
+    pub in_user_namespace: bool,
+    /// CAP_SYS_ADMIN, as all others one of the first user namespace.
     pub sys_admin: bool,
     /// CAP_BPF.
     pub bpf: bool,

@@ -214,6 +214,23 @@ impl Capabilities {
         }
     }
 
+    /// Who we are.
+    fn who(&self) -> String {
+        let held = &self.privileges;
+        match held.in_user_namespace {
+            true => format!("uid {} of a user namespace", held.uid),
+            false => format!("uid {}", held.uid),
+        }
+    }
+
+    /// How to get privileges.
+    fn sudo(&self) -> &'static str {
+        match self.privileges.in_user_namespace {
+            true => "run it with sudo outside of this user namespace, on the host",
+            false => "run it with sudo",
+        }
+    }
+
     fn bpf_lacks(&self) -> Option<Lack> {
         let stop = |kind, what: &str, found: String, fix: &str| {
             Some(Lack::new(Effect::Stops, kind, what, found, fix))
@@ -241,8 +258,8 @@ impl Capabilities {
             return stop(
                 ErrorKind::PermissionDenied,
                 "BPF programs cannot be loaded",
-                format!("uid {} without {missing}", held.uid),
-                "run it with sudo",
+                format!("{} without {missing}", self.who()),
+                self.sudo(),
             );
         }
         if !self.bpf.btf {
@@ -310,8 +327,8 @@ impl Capabilities {
             return lack(ErrorKind::Unsupported, "tracefs is not mounted", found, fix);
         };
         if !tracefs.writable {
-            let found = format!("uid {} may not write {mountpoint}", self.privileges.uid);
-            let fix = "run it with sudo".into();
+            let found = format!("{} may not write {mountpoint}", self.who());
+            let fix = self.sudo().into();
             return lack(
                 ErrorKind::PermissionDenied,
                 "tracefs is not ours to write",
@@ -359,7 +376,7 @@ impl Capabilities {
             lacks.push(lack("page faults may be among the latencies", found, fix));
         }
         if held.idle_limit_refused {
-            let found = format!("uid {} may not write /dev/cpu_dma_latency", held.uid);
+            let found = format!("{} may not write /dev/cpu_dma_latency", self.who());
             let fix = "run it with sudo, or let your group write that file";
             lacks.push(lack("idle CPUs sleep as deep as they like", found, fix));
         }
@@ -408,14 +425,11 @@ impl Capabilities {
 
     /// What keeps us from the machine's settings, which belong to root.
     fn settings_lack(&self) -> Option<Lack> {
-        let uid = self.privileges.uid;
-        (uid != 0).then(|| {
-            let (what, fix) = (
-                "the machine's settings are not ours to write",
-                "run it with sudo",
-            );
+        let held = &self.privileges;
+        (held.uid != 0 || held.in_user_namespace).then(|| {
+            let (what, fix) = ("the machine's settings are not ours to write", self.sudo());
             let kind = ErrorKind::PermissionDenied;
-            Lack::new(Effect::Stops, kind, what, format!("uid {uid}"), fix)
+            Lack::new(Effect::Stops, kind, what, self.who(), fix)
         })
     }
 

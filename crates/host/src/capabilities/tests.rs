@@ -107,6 +107,25 @@ fn a_user_without_privileges_is_told_what_to_type() {
 }
 
 #[test]
+fn root_of_a_user_namespace_is_told_to_leave_it() {
+    let inside = |capabilities: &mut Capabilities| {
+        capabilities.privileges = Privileges {
+            in_user_namespace: true,
+            ..Default::default()
+        };
+        capabilities.tracefs.writable = false;
+    };
+    let denied = ErrorKind::PermissionDenied;
+    let leave = "run it with sudo outside of this user namespace, on the host";
+    let found = "uid 0 of a user namespace without CAP_BPF";
+    check(inside, Verb::Watch, Some((denied, found, leave)));
+    let found = "uid 0 of a user namespace may not write /sys/kernel/tracing";
+    check(inside, Verb::Record, Some((denied, found, leave)));
+    let found = "uid 0 of a user namespace";
+    check(inside, Verb::Shield, Some((denied, found, leave)));
+}
+
+#[test]
 fn with_a_few_capabilities_each_verb_says_what_it_does_without() {
     let mut few = able();
     few.privileges = Privileges {
