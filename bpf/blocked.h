@@ -152,7 +152,7 @@ static __always_inline void quota_note(struct cpu_state *cpu, struct task_struct
 }
 
 // `task` is scheduled in at last: whether its group used up its quota while it waited.
-static __always_inline void quota_of_wait(struct cpu_state *cpu, const struct task_state *state,
+static __always_inline void quota_of_wait(struct cpu_state *cpu, struct task_state *state,
 		struct task_struct *task, rts_u64 now_ns)
 {
 	if (!HAS_QUOTAS(task) || !cpu->throttled_rq || task->prio <= PRIO_FAIR_MIN)

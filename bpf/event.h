@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 5
+#define RTS_ABI_VERSION 6
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -27,6 +27,9 @@ typedef __INT64_TYPE__ rts_s64;
 #define RTS_IRQS_MAX 8
 #define RTS_TIDS_MAX 64
 #define RTS_PATTERNS_MAX 8
+#define RTS_GROUPS_MAX 1024
+#define RTS_GROUP_BYTES 128
+#define RTS_GROUP_TAIL_BYTES 32
 #define RTS_CPU_WORDS 16
 #define RTS_EVIDENCE_SLOTS 128
 #define RTS_EVIDENCE_WORDS 48
@@ -73,7 +76,9 @@ enum rts_chain_flag {
 enum rts_target_kind {
 	RTS_TARGET_ALL = 0,
 	RTS_TARGET_REAL_TIME = 1,
-	RTS_TARGET_FLAGGED = 2, // by name, tid or process, resolved once per task; or by priority
+	// By name, tid, process, namespace or descent, resolved once per task; by control group,
+	// whenever that changes; or by priority.
+	RTS_TARGET_FLAGGED = 2,
 };
 
 enum rts_evidence_kind {
@@ -351,6 +356,26 @@ struct rts_prios {
 	rts_s32 last;
 };
 
+// A control group: the kernel's number of its hierarchy (0: version 2), and of its folder in there.
+struct rts_group {
+	rts_u64 id;
+	rts_u32 hierarchy;
+	rts_u32 padding;
+};
+
+// How a control group is called that may be made yet: the last components of its path, of which the
+// last one may have any bytes between two texts.
+struct rts_group_name {
+	rts_u8 head_length;
+	rts_u8 tail_length;
+	rts_u8 last_length; // what of `head` is of the last component
+	rts_u8 is_open;    // any bytes may stand between them; else `tail` is empty
+	rts_u8 is_whole;   // it is the path from the root on
+	rts_u8 padding[3];
+	char head[RTS_GROUP_BYTES];
+	char tail[RTS_GROUP_TAIL_BYTES];
+};
+
 struct rts_config {
 	rts_u64 threshold_ns;
 	rts_u64 rate_limit_ns;
@@ -371,6 +396,11 @@ struct rts_config {
 	rts_s32 pids[RTS_TIDS_MAX];
 	rts_u32 prios_length;
 	struct rts_prios prios[RTS_PATTERNS_MAX];
+	rts_u32 namespaces_length;
+	rts_u32 namespaces[RTS_PATTERNS_MAX]; // of processes, by the kernel's numbers of them
+	rts_s32 family; // this process and all that descend from it; 0: nobody
+	rts_u32 levels_up; // that the ids asked for are above our own PID namespace
+	rts_u32 group_names_length;
 	rts_u32 patterns_length;
 	rts_u32 cpus_max; // CPUs that this machine may have
 	rts_u8 target_kind;
@@ -381,8 +411,12 @@ struct rts_config {
 	rts_u8 cpus_filtered;
 	rts_u8 real_time; // with RTS_TARGET_FLAGGED: those of RTS_TARGET_REAL_TIME too
 	rts_u8 notes_late; // tell of late activations that are held back
+	rts_u8 groups; // with RTS_TARGET_FLAGGED: members of the groups in the map too
+	rts_u8 in_namespace; // ids are those of a PID namespace that is not the first
+	rts_u8 padding[6];
 	rts_u64 cpus[RTS_CPU_WORDS];
 	struct rts_pattern patterns[RTS_PATTERNS_MAX];
+	struct rts_group_name group_names[RTS_PATTERNS_MAX];
 };
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef RTSCOPE_FILTER_H
 #define RTSCOPE_FILTER_H
 
-#include "state.h"
+#include "group.h"
 #include "tables.h"
 
 static __always_inline bool filter_cpu(void)
@@ -63,19 +63,29 @@ static __always_inline bool filter_prio(rts_s32 prio)
 	return false;
 }
 
-static __always_inline bool filter_target(const struct task_state *state, struct task_struct *task)
+// Whether a task is one of those that are asked for by anything but a flag for all.
+static __always_inline bool filter_named(struct meant *meant, struct task_struct *task)
 {
 	rts_s32 prio = task->prio;
-	bool real_time = prio < PRIO_FAIR_MIN && !state->passes && !state->ours;
+	bool real_time = prio < PRIO_FAIR_MIN && !meant->passes && !meant->ours;
+
+	return meant->target || meant->family || (config.real_time && real_time) ||
+	       (config.prios_length && !meant->ours && filter_prio(prio)) ||
+	       group_has_member(meant, task);
+}
+
+static __always_inline bool filter_target(struct task_state *state, struct task_struct *task)
+{
+	rts_s32 prio = task->prio;
+	struct meant *meant = &state->meant;
 
 	if (prio > config.prio_max)
 		return false;
 	if (config.target_kind == RTS_TARGET_ALL)
 		return true;
 	if (config.target_kind == RTS_TARGET_REAL_TIME)
-		return real_time;
-	return state->target || (config.real_time && real_time) ||
-	       (config.prios_length && !state->ours && filter_prio(prio));
+		return prio < PRIO_FAIR_MIN && !meant->passes && !meant->ours;
+	return filter_named(meant, task);
 }
 
 // Whether a name matches a pattern: that of a thread, or that of its process. Off the hot path (new
@@ -107,11 +117,11 @@ static __noinline bool filter_name(const char *comm, rts_u32 of_process)
 static __always_inline bool filter_hands_on(const struct task_state *state,
 		struct task_struct *task)
 {
-	return task->prio < PRIO_FAIR_MIN || state->passes;
+	return task->prio < PRIO_FAIR_MIN || state->meant.passes;
 }
 
 // Whether a chain to this task matters to anybody.
-static __always_inline bool filter_hands_on_or_target(const struct task_state *state,
+static __always_inline bool filter_hands_on_or_target(struct task_state *state,
 		struct task_struct *task)
 {
 	return filter_hands_on(state, task) || filter_target(state, task);
@@ -169,11 +179,57 @@ static __always_inline bool filter_process(struct task_struct *task, const char 
 	return filter_name(leader, 1);
 }
 
+// The id of a task as it was asked for; 0: it has none there.
+static __always_inline rts_s32 filter_id(struct task_struct *task)
+{
+	return config.in_namespace ? meant_id_at(task, ids_level) : task->pid;
+}
+
+static __always_inline bool filter_namespace(struct task_struct *task)
+{
+	for (rts_u32 i = 0; i < RTS_PATTERNS_MAX && i < config.namespaces_length; i++)
+		if (meant_is_in(task, config.namespaces[i]))
+			return true;
+	return false;
+}
+
 // Whether a task is one of those that are asked for by id or name; `comm` is its name from now on.
 static __always_inline bool filter_asked_for(struct task_struct *task, const char *comm)
 {
-	return filter_tid(task->pid) || filter_pid(task->tgid) || filter_name(comm, 0) ||
-	       filter_process(task, comm);
+	if (config.tids_length && filter_tid(filter_id(task)))
+		return true;
+	if (config.pids_length && filter_pid(filter_id(task->group_leader)))
+		return true;
+	return filter_name(comm, 0) || filter_process(task, comm) || filter_namespace(task);
+}
+
+// Whether a task is the command's first, or descends from it. Of one that is born, `parent` makes
+// it; of one that is there nothing new is known.
+static __always_inline bool filter_family(const struct meant *meant, struct task_struct *task,
+		const struct meant *parent)
+{
+	rts_s32 process;
+
+	if (!config.family)
+		return false;
+	if (meant->family || (parent && parent->family))
+		return true;
+	process = config.in_namespace ? meant_id_at(task->group_leader, own_level) : task->tgid;
+	return process == config.family;
+}
+
+// Finds out what is to be known of a task once; `comm` is its name from now on.
+static __noinline void filter_resolve(struct meant *meant, struct task_struct *task,
+		const char *comm, const struct meant *parent)
+{
+	bool foreign = config.in_namespace && !meant_id_at(task, ids_level);
+
+	meant->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
+	meant->ours = task->tgid == own_tgid || foreign;
+	if (config.target_kind != RTS_TARGET_FLAGGED)
+		return;
+	meant->target = !foreign && filter_asked_for(task, comm);
+	meant->family = filter_family(meant, task, parent);
 }
 
 #endif

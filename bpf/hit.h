@@ -172,7 +172,7 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	hit->waker_stack.length = 0;
 	hit->wakee_stack.length = 0;
 	hit->culprit_stack.length = 0;
-	if (config.waker_stacks) {
+	if (config.waker_stacks && state->has_waker_stack) {
 		struct rts_stack *waker = bpf_task_storage_get(&waker_stacks, task, 0, 0);
 
 		if (waker)

@@ -44,6 +44,61 @@ struct cfs_rq {
 	int throttle_count;
 } RELOCATED;
 
+struct ns_common {
+	unsigned int inum;
+} RELOCATED;
+
+struct pid_namespace {
+	struct ns_common ns;
+} RELOCATED;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} RELOCATED;
+
+// A task's number in each PID namespace that sees it, the first namespace's first.
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} RELOCATED;
+
+struct kernfs_node {
+	__u64 id;
+} RELOCATED;
+
+struct cgroup_root {
+	int hierarchy_id; // 0: version 2
+} RELOCATED;
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} RELOCATED;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} RELOCATED;
+
+struct list_head {
+	struct list_head *next;
+} RELOCATED;
+
+// Of one task's control groups, one in each hierarchy: a link of the list `cgrp_links`.
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
+} RELOCATED;
+
+struct css_set {
+	struct cgroup *dfl_cgrp; // that of version 2
+	struct list_head cgrp_links;
+} RELOCATED;
+
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } RELOCATED;
@@ -70,6 +125,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
 	char comm[RTS_COMM_LENGTH];
 	unsigned in_iowait : 1;
 	unsigned frozen : 1; // by a control group of the second version
@@ -115,8 +172,6 @@ struct hrtimer {
 struct rq {
 	struct task_struct *curr;
 } RELOCATED;
-
-struct cgroup;
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {

@@ -7,7 +7,7 @@
 #ifndef RTSCOPE_STATE_H
 #define RTSCOPE_STATE_H
 
-#include "kernel.h"
+#include "meant.h"
 
 #define STEP_MASK (RTS_STEPS_MAX - 1)
 // A chain that is older or longer than this is not handed on: two tasks that wake each other for
@@ -79,6 +79,7 @@ struct cpu_state {
 	rts_s32 came_prio;
 	rts_u32 came_policy;
 	rts_u32 served; // a deadline server runs it; nobody can tell any more when it leaves
+	rts_u64 stacks_paid_ns; // until then the stacks that were taken here are paid for
 };
 
 enum task_phase {
@@ -95,15 +96,14 @@ enum task_phase {
 struct task_state {
 	struct softirq_frame softirq;
 	rts_u8 phase;
-	rts_u8 target;  // resolved once: name pattern or tid
-	rts_u8 passes;  // resolved once: a kernel thread that only passes on the work of others
-	rts_u8 ours;    // resolved once: a thread of the watch itself
 	rts_u8 waiting_reported;
 	rts_u8 was_target; // when it was woken: it may lose its priority while it waits
 	rts_u8 waker_policy;
 	rts_u8 waker_flags;
 	rts_u8 stopped; // and not yet on a CPU again
-	rts_u8 padding[7];
+	rts_u8 has_waker_stack; // that of the last wake-up was taken
+	rts_u8 padding;
+	struct meant meant;
 	rts_u64 stopped_until_ns;
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 woken_ns;

@@ -8,15 +8,29 @@
 
 #include "stopped.h"
 
-// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
-static rts_s32 own_tgid;
+// How the ids of a PID namespace are told: by the kernel's number of a task, that in there.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, rts_s32);
+	__type(value, rts_s32);
+} ids SEC(".maps");
+
+static __always_inline void ids_note(struct task_struct *task)
+{
+	rts_s32 tid = task->pid, seen = meant_id_at(task, ids_level);
+
+	if (seen)
+		bpf_map_update_elem(&ids, &tid, &seen, BPF_ANY);
+}
 
 // A task gets its storage when it is born or, at the start, from the iterator: never inside a
 // wake-up.
-static __always_inline void task_resolve(struct task_struct *task, const char *comm)
+static __always_inline void task_resolve(struct task_struct *task, const char *comm,
+		const struct task_state *parent)
 {
 	bool may_become_target = config.target_kind != RTS_TARGET_FLAGGED || config.real_time ||
-				 config.prios_length;
+				 config.prios_length || config.groups;
 	struct task_state *state;
 
 	state = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -24,12 +38,11 @@ static __always_inline void task_resolve(struct task_struct *task, const char *c
 		COUNT(storage_failures);
 		return;
 	}
-	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
-	state->ours = task->tgid == own_tgid;
-	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_asked_for(task, comm);
+	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0);
+	if (config.in_namespace)
+		ids_note(task);
 	// A flag is resolved here for good; a priority may come later.
-	if (config.waker_stacks && (may_become_target || state->target) &&
+	if (config.waker_stacks && (may_become_target || state->meant.target || state->meant.family) &&
 	    !bpf_task_storage_get(&waker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		COUNT(storage_failures);
 }
@@ -40,11 +53,11 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	char comm[RTS_COMM_LENGTH];
 
-	own_tgid = bpf_get_current_pid_tgid() >> 32;
+	meant_know_ourselves(config.levels_up);
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm);
+	task_resolve(task, comm, 0);
 	return 0;
 }
 

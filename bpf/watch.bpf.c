@@ -83,6 +83,23 @@ static __always_inline void came_on_already(void *ctx, struct task_state *state,
 		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, true);
 }
 
+// A stack costs thirty times the rest of a wake-up, and most wake-ups are followed by no hit: each
+// is paid for over so long, and so many may be owed.
+#define STACK_PAID_NS 500000
+#define STACKS_OWED_MAX 16
+
+// Whether to take the waker's stack. An interrupt that found the CPU idle has nothing to tell.
+static __always_inline bool stack_pays(struct cpu_state *cpu, rts_u64 now_ns)
+{
+	rts_u64 paid_ns = cpu->stacks_paid_ns > now_ns ? cpu->stacks_paid_ns : now_ns;
+
+	if (!bpf_get_current_task_btf()->pid ||
+	    paid_ns - now_ns > (STACKS_OWED_MAX - 1) * STACK_PAID_NS)
+		return false;
+	cpu->stacks_paid_ns = paid_ns + STACK_PAID_NS;
+	return true;
+}
+
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
 // so that the first origin stays while the wakee waits.
 static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
@@ -92,7 +109,9 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	rts_u64 now_ns;
 
 	if (!state) {
-		COUNT(untracked);
+		// Who is outside of our namespace cannot be asked for.
+		if (!config.in_namespace || meant_id_at(wakee, ids_level))
+			COUNT(untracked);
 		return false;
 	}
 	// What it blocked on inside its activation is over: the activation goes on.
@@ -123,11 +142,14 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	waker_note(state, cpu, now_ns);
 	if (config.evidence_floor_ns && quota_used_up(wakee))
 		evidence_throttled(wakee, now_ns, now_ns);
-	if (config.waker_stacks) {
+	state->has_waker_stack = 0;
+	if (config.waker_stacks && stack_pays(cpu, now_ns)) {
 		struct rts_stack *stack = bpf_task_storage_get(&waker_stacks, wakee, 0, 0);
 
-		if (stack)
+		if (stack) {
 			stack_here(stack, ctx);
+			state->has_waker_stack = 1;
+		}
 	}
 	if (runs)
 		came_on_already(ctx, state, wakee, now_ns);
@@ -454,7 +476,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *wakee)
 		char comm[RTS_COMM_LENGTH];
 
 		__builtin_memcpy(comm, wakee->comm, RTS_COMM_LENGTH);
-		task_resolve(wakee, comm);
+		task_resolve(wakee, comm, task_state(bpf_get_current_task_btf()));
 	}
 	PROGRAM(WAKING, on_waking(ctx, wakee));
 }
@@ -498,7 +520,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	char comm[RTS_COMM_LENGTH];
 
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	task_resolve(task, comm);
+	task_resolve(task, comm, task_state(bpf_get_current_task_btf()));
 	return 0;
 }
 
@@ -509,6 +531,6 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	char comm[RTS_COMM_LENGTH] = {};
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
-	task_resolve(task, comm);
+	task_resolve(task, comm, 0);
 	return 0;
 }

@@ -54,10 +54,32 @@ impl Background {
     }
 }
 
-impl Drop for Background {
-    fn drop(&mut self) {
+impl Background {
+    /// Ends the watch; the last line that it prints.
+    ///
+    /// # Errors
+    /// When its output cannot be read.
+    pub fn finish(mut self) -> Result<String> {
+        self.interrupt();
+        let mut last = String::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok(last);
+            }
+            last = line;
+        }
+    }
+
+    fn interrupt(&self) {
         // SAFETY: a system call without pointers, on our own child that nobody has waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGINT) };
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.interrupt();
         self.child.wait().ok();
     }
 }

@@ -11,6 +11,7 @@ mod late;
 mod load;
 mod machine;
 mod measure;
+mod memcached;
 mod options;
 mod probe;
 mod python;

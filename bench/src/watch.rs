@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::background::Background;
 use crate::child;
 use crate::load::{self, Load};
+use crate::memcached;
 use crate::options::Options;
 use crate::report::{Bar, Cell, Report, Table, number, text};
 use crate::stats::{Comparison, median};
@@ -84,6 +85,12 @@ pub fn measure(options: &Options) -> Result<Report> {
     }
     let rounds = options.pick(10, 1);
     let loops = options.pick(400_000, 1_000);
+    let throughput = throughput(options, rounds, loops)?;
+    let mut tables = vec![accounted, throughput];
+    if let Some((table, more)) = memcached::measure(options)? {
+        tables.push(table);
+        bars.extend(more);
+    }
     Ok(Report {
         title: "A whole watch",
         command: "bench watch".into(),
@@ -92,9 +99,10 @@ pub fn measure(options: &Options) -> Result<Report> {
              measuring included) and CPU time of our process, over elapsed time × CPUs, from the \
              watch's `end` line; {seconds} s each under hackbench ({GROUPS} groups of {FDS} + \
              {FDS} threads, pipes) and a 1 kHz timer. Then hackbench's own time for {loops} loops, \
-             {rounds} rounds of all ways in turn."
+             {rounds} rounds of all ways in turn. Then a busy server that is named: Debian's \
+             memcached over loopback, four connections, the ways in random order."
         ),
-        tables: vec![accounted, throughput(options, rounds, loops)?],
+        tables,
         bars,
         remarks: vec![
             "With the flight recorder, the recorder's own work in the tracepoints is not in the \
@@ -105,7 +113,7 @@ pub fn measure(options: &Options) -> Result<Report> {
 }
 
 /// The cost of one watch by its own `end` line.
-struct Accounted {
+pub(crate) struct Accounted {
     calls_per_s: f64,
     call_ns: f64,
     programs_percent: f64,
@@ -125,7 +133,7 @@ impl Accounted {
         Accounted::from_end_line(&end).with_context(|| format!("no cost in {end}"))
     }
 
-    fn from_end_line(end: &Value) -> Option<Accounted> {
+    pub(crate) fn from_end_line(end: &Value) -> Option<Accounted> {
         let cost = &end["cost"];
         let available_ns = cost["available_ns"].as_f64()?;
         let programs_ns = cost["programs_ns"].as_f64()?;
@@ -142,7 +150,7 @@ impl Accounted {
         })
     }
 
-    fn share_percent(&self) -> f64 {
+    pub(crate) fn share_percent(&self) -> f64 {
         self.programs_percent + self.process_percent
     }
 

@@ -9,7 +9,8 @@
 
 #include "tracker.h"
 
-static __always_inline void tracker_resolve(struct task_struct *task, const char *comm)
+static __always_inline void tracker_resolve(struct task_struct *task, const char *comm,
+		const struct tracker_task *parent)
 {
 	struct tracker_task *state;
 
@@ -18,9 +19,7 @@ static __always_inline void tracker_resolve(struct task_struct *task, const char
 		TRACKER_LOSS(storage_failures);
 		return;
 	}
-	state->passes = (task->flags & PF_KTHREAD) && filter_passes(comm);
-	if (config.target_kind == RTS_TARGET_FLAGGED)
-		state->target = filter_asked_for(task, comm);
+	filter_resolve(&state->meant, task, comm, parent ? &parent->meant : 0);
 #ifdef TRACKER_KEEPS_STACKS
 	if (tracker_config.stacks &&
 	    !bpf_task_storage_get(&tracker_stacks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
@@ -34,7 +33,7 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	char comm[RTS_COMM_LENGTH];
 
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	tracker_resolve(task, comm);
+	tracker_resolve(task, comm, tracker_task(bpf_get_current_task_btf()));
 	return 0;
 }
 
@@ -45,7 +44,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 	char comm[RTS_COMM_LENGTH] = {};
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
-	tracker_resolve(task, comm);
+	tracker_resolve(task, comm, 0);
 	return 0;
 }
 
@@ -55,11 +54,11 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	char comm[RTS_COMM_LENGTH];
 
-	tracker_tgid = bpf_get_current_pid_tgid() >> 32;
+	meant_know_ourselves(config.levels_up);
 	if (!task || !task->pid)
 		return 0;
 	__builtin_memcpy(comm, task->comm, RTS_COMM_LENGTH);
-	tracker_resolve(task, comm);
+	tracker_resolve(task, comm, 0);
 	return 0;
 }
 

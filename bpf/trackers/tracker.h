@@ -28,9 +28,8 @@ struct tracker_task {
 	rts_u8 series;
 	rts_u8 reported;  // it was sent although it had not ended
 	rts_u8 has_stack; // its place in `tracker_stacks` is of this interval
-	rts_u8 target;    // resolved once: name pattern, tid or process
-	rts_u8 passes;    // resolved once: a kernel thread that only passes on the work of others
-	rts_u8 padding[3];
+	rts_u8 padding[5];
+	struct meant meant;
 };
 
 // By series.
@@ -95,9 +94,6 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } tracker_hits SEC(".maps");
 
-// The process of the watch, as the kernel numbers it: whoever reads the iterator at the start.
-static rts_s32 tracker_tgid;
-
 #define TRACKER_LOSS(field)                                                \
 	do {                                                               \
 		struct rts_tracker_losses *losses = LOOKUP(tracker_losses, 0); \
@@ -110,25 +106,17 @@ static __always_inline struct tracker_task *tracker_task(struct task_struct *tas
 	return bpf_task_storage_get(&tracker_tasks, task, 0, 0);
 }
 
-static __always_inline bool tracker_is_named(const struct tracker_task *state,
-		struct task_struct *task)
-{
-	bool real_time = task->prio < PRIO_FAIR_MIN && !state->passes;
-
-	if (config.target_kind == RTS_TARGET_REAL_TIME)
-		return real_time;
-	return state->target || (config.real_time && real_time) ||
-	       (config.prios_length && filter_prio(task->prio));
-}
-
 // Whether this task's intervals are measured, as the chain's targets are chosen; the watch's own
 // are only where its name was asked for.
-static __always_inline bool tracker_wants(const struct tracker_task *state,
-		struct task_struct *task)
+static __always_inline bool tracker_wants(struct tracker_task *state, struct task_struct *task)
 {
-	if (task->prio > config.prio_max || (task->tgid == tracker_tgid && !state->target))
+	struct meant *meant = &state->meant;
+
+	if (task->prio > config.prio_max || (meant->ours && !meant->target))
 		return false;
-	return config.target_kind == RTS_TARGET_ALL || tracker_is_named(state, task);
+	if (config.target_kind == RTS_TARGET_REAL_TIME)
+		return task->prio < PRIO_FAIR_MIN && !meant->passes;
+	return config.target_kind == RTS_TARGET_ALL || filter_named(meant, task);
 }
 
 // Of a task whose storage is not at hand: every task needs none.
@@ -137,7 +125,7 @@ static __always_inline bool tracker_wants_task(struct task_struct *task)
 	struct tracker_task *state;
 
 	if (config.target_kind == RTS_TARGET_ALL)
-		return task->tgid != tracker_tgid && task->prio <= config.prio_max;
+		return task->tgid != own_tgid && task->prio <= config.prio_max;
 	if (config.target_kind == RTS_TARGET_REAL_TIME && task->prio >= PRIO_FAIR_MIN)
 		return false;
 	state = tracker_task(task);

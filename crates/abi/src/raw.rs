@@ -8,11 +8,14 @@
 pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 pub const STEPS_MAX: usize = 16;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;
 pub const PATTERNS_MAX: usize = 8;
+pub const GROUPS_MAX: usize = 1024;
+pub const GROUP_BYTES: usize = 128;
+pub const GROUP_TAIL_BYTES: usize = 32;
 pub const CPU_WORDS: usize = 16;
 pub const EVIDENCE_SLOTS: usize = 128;
 pub const EVIDENCE_WORDS: usize = 48;
@@ -143,6 +146,27 @@ pub struct Prios {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub id: u64,
+    pub hierarchy: u32,
+    pub padding: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GroupName {
+    pub head_length: u8,
+    pub tail_length: u8,
+    pub last_length: u8,
+    pub is_open: u8,
+    pub is_whole: u8,
+    pub padding: [u8; 3],
+    pub head: [u8; GROUP_BYTES],
+    pub tail: [u8; GROUP_TAIL_BYTES],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub threshold_ns: u64,
     pub rate_limit_ns: u64,
@@ -163,6 +187,11 @@ pub struct Config {
     pub pids: [i32; TIDS_MAX],
     pub prios_length: u32,
     pub prios: [Prios; PATTERNS_MAX],
+    pub namespaces_length: u32,
+    pub namespaces: [u32; PATTERNS_MAX],
+    pub family: i32,
+    pub levels_up: u32,
+    pub group_names_length: u32,
     pub patterns_length: u32,
     pub cpus_max: u32,
     pub target_kind: u8,
@@ -173,8 +202,12 @@ pub struct Config {
     pub cpus_filtered: u8,
     pub real_time: u8,
     pub notes_late: u8,
+    pub groups: u8,
+    pub in_namespace: u8,
+    pub padding: [u8; 6],
     pub cpus: [u64; CPU_WORDS],
     pub patterns: [Pattern; PATTERNS_MAX],
+    pub group_names: [GroupName; PATTERNS_MAX],
 }
 
 /// A record that may be read from, and written as, its bytes.
@@ -202,6 +235,8 @@ plain!(
     Phases,
     Pattern,
     Prios,
+    Group,
+    GroupName,
     Config
 );
 

@@ -125,6 +125,22 @@ fn configuration(claims: &mut Claims) {
         [accept, loops, r#match, of_process, padding]
     );
     claim!(claims, Prios, "rts_prios", [first, last]);
+    claim!(claims, Group, "rts_group", [id, hierarchy, padding]);
+    claim!(
+        claims,
+        GroupName,
+        "rts_group_name",
+        [
+            head_length,
+            tail_length,
+            last_length,
+            is_open,
+            is_whole,
+            padding,
+            head,
+            tail
+        ]
+    );
     claim!(
         claims,
         Config,
@@ -149,6 +165,11 @@ fn configuration(claims: &mut Claims) {
             pids,
             prios_length,
             prios,
+            namespaces_length,
+            namespaces,
+            family,
+            levels_up,
+            group_names_length,
             patterns_length,
             cpus_max,
             target_kind,
@@ -159,8 +180,12 @@ fn configuration(claims: &mut Claims) {
             cpus_filtered,
             real_time,
             notes_late,
+            groups,
+            in_namespace,
+            padding,
             cpus,
             patterns,
+            group_names,
         ]
     );
 }
@@ -172,6 +197,7 @@ fn values(claims: &mut Claims) {
         ("RTS_BUCKETS_MAX", BUCKETS_MAX),
         ("RTS_EVIDENCE_SLOTS", EVIDENCE_SLOTS),
         ("RTS_PROGRAMS_MAX", PROGRAMS_MAX),
+        ("RTS_GROUPS_MAX", GROUPS_MAX),
         ("RTS_PHASE_THREADS_MAX", PHASE_THREADS_MAX),
         (
             "RTS_STEP_BLOCKED",

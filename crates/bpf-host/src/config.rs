@@ -4,6 +4,7 @@ use abi::raw;
 use event::evidence::EndKind;
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 
+use crate::members::Members;
 use crate::pattern;
 
 /// The tasks whose latency is measured.
@@ -25,6 +26,8 @@ pub enum Targets {
 pub struct WatchConfig {
     /// The tasks whose latency is measured.
     pub targets: Targets,
+    /// With [`Targets::Tasks`]: these too.
+    pub members: Members,
     /// Only chains that begin on these CPUs.
     pub cpus: Option<Vec<Cpu>>,
     /// Only chains that begin with these interrupts; negative numbers as in
@@ -61,6 +64,7 @@ impl Default for WatchConfig {
     fn default() -> Self {
         WatchConfig {
             targets: Targets::All,
+            members: Members::default(),
             cpus: None,
             irqs: None,
             softirq: None,
@@ -155,16 +159,19 @@ impl WatchConfig {
         match &self.targets {
             Targets::All => config.target_kind = raw::TARGET_ALL,
             Targets::RealTime => config.target_kind = raw::TARGET_REAL_TIME,
-            Targets::Tasks(tasks) => fill_tasks(tasks, config)?,
+            Targets::Tasks(tasks) => {
+                if tasks.is_empty() && self.members.is_empty() {
+                    return Err(invalid("no task is named", "none", event::TASK_FORMS));
+                }
+                fill_tasks(tasks, config)?;
+                self.members.fill(config)?;
+            }
         }
         Ok(())
     }
 }
 
 fn fill_tasks(tasks: &[TaskPattern], config: &mut raw::Config) -> Result<()> {
-    if tasks.is_empty() {
-        return Err(invalid("no task is named", "none", event::TASK_FORMS));
-    }
     config.target_kind = raw::TARGET_FLAGGED;
     let (mut tids, mut pids, mut prios, mut names) = (vec![], vec![], vec![], vec![]);
     for task in tasks {
@@ -227,7 +234,7 @@ fn softirq(vector: Option<u32>) -> Result<i32> {
 }
 
 /// Copies a list into its place; the number of its elements.
-fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
+pub(crate) fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
     if list.len() > place.len() {
         let what = format!("a watch takes at most {} {name}", place.len());
         return Err(invalid(

@@ -5,21 +5,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::raw;
 use event::evidence::EndKind;
-use event::{Duration, Error, ErrorKind, Result};
-use libbpf_rs::{Iter, Link, Object};
+use event::{Duration, Error, ErrorKind, Result, Tid};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object};
 
 use crate::config::WatchConfig;
 use crate::evidence::EvidenceRings;
 use crate::features::{Features, vmlinux};
 use crate::kernel::{self, PerCpuOffsets};
 use crate::late::LateRing;
+use crate::members;
 use crate::object;
 use crate::ring::HitRing;
 use crate::statistics::{self, ProgramCost, RunTimeStatistics, Statistics};
 use crate::steal::StealReader;
 
 /// The programs that know a task from its birth on.
-const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+const KNOW_TASKS: [&str; 3] = ["cgroup_mkdir", "task_newtask", "task_rename"];
 /// The programs that hand chains on.
 const WAKE_TASKS: [&str; 2] = ["sched_waking", "sched_wakeup_new"];
 /// The iterators: one gives the tasks that exist their storage, the other looks for waiting
@@ -71,6 +72,7 @@ impl Watch {
         raw.irq_regs_offset = offsets.irq_regs;
         raw.rq_offset = offsets.rq;
         raw.cpus_max = kernel::cpus_max()?;
+        members::fill_namespace(&mut raw);
 
         let mut opened = object::open(object::WATCH)?;
         object::configure(&mut opened, &raw)?;
@@ -85,6 +87,7 @@ impl Watch {
                 .is_some()
         };
         let object = object::load(opened, |program| wanted(config, program, present))?;
+        config.members.fill_map(&object)?;
         let ring = HitRing::open(&object, config.threshold)?;
         let steal = StealReader::open(&object, raw.steal_offset != 0);
         let evidence = EvidenceRings::map(&object)?;
@@ -166,6 +169,14 @@ impl Watch {
         self.steal.clone()
     }
 
+    /// What a task is called in our own PID namespace, by the kernel's number of it; none where
+    /// that is the same, or not known.
+    pub fn id_in_namespace(&self, task: Tid) -> Option<Tid> {
+        let ids = object::map(&self.object, "ids").ok()?;
+        let found = ids.lookup(&task.0.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(Tid(i32::from_ne_bytes(found.try_into().ok()?)))
+    }
+
     /// The number of programs that are attached.
     pub fn programs(&self) -> usize {
         self.links.len()
@@ -202,6 +213,7 @@ fn wanted(config: &WatchConfig, program: &str, present: impl Fn(&str) -> bool) -
         RESOLVE | BEGIN_OPEN | CHECK_OPEN => true,
         READ_STEAL => config.late_timer_floor > Duration::ZERO,
         CHECK_WAITING => config.waiting_after.is_some(),
+        "cgroup_mkdir" => !config.members.group_names.is_empty() && present(program),
         "sys_exit" => config.end == EndKind::UserReturn && present(program),
         "sched_set_need_resched_tp" => config.late_timer_floor > Duration::ZERO && present(program),
         // Without these there is no watch: a failure to load them must be an error, not a silence.

@@ -28,6 +28,8 @@ pub enum Kind {
     HalfWrittenTrace,
     /// A process or a folder of a load, beside which somebody measured. `measure` finds them.
     Load,
+    /// What a trial of advice changed. The tune takes it back.
+    Trial,
 }
 
 /// One thing that a dead process left.
@@ -171,6 +173,8 @@ impl Leftover {
             Kind::TracefsInstance => return self.remove_instance(),
             Kind::DynamicEvent => return self.remove_dynamic_event(),
             Kind::HalfWrittenTrace | Kind::Load if path.is_dir() => fs::remove_dir_all(path),
+            // Whoever knows the changes takes them back.
+            Kind::Trial => Ok(()),
             Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace | Kind::Load => {
                 fs::remove_file(path)
             }

@@ -44,6 +44,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Demo(typed)) => demo::run::run(&typed, paint),
         Some(Command::Measure(typed)) => verbs::measure::run(&typed, paint),
         Some(Command::Shield(typed)) => verbs::shield::run(&typed),
+        Some(Command::Tune(typed)) => verbs::tune::run(&typed),
         Some(Command::Watch(watch)) => verbs::watch::run(&watch, paint),
         Some(Command::Diagnose(typed)) => verbs::diagnose::run(&typed, paint),
         Some(Command::Cat(cat)) => verbs::cat::run(&cat, paint),

@@ -22,6 +22,7 @@ const VERBS: &[&str] = &[
     "measure eval",
     "measure loop",
     "shield",
+    "tune",
     "diagnose",
     "record",
     "cat",

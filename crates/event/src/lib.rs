@@ -8,6 +8,7 @@
 
 mod error;
 pub mod evidence;
+mod group;
 mod ids;
 pub mod json;
 pub mod kernel_threads;
@@ -21,6 +22,7 @@ mod value;
 pub mod vectors;
 
 pub use error::{Error, ErrorKind, Result};
+pub use group::{GroupId, GroupName};
 pub use ids::{Cpu, Prio, Tid};
 pub use name::Name;
 pub use name_pattern::{COMM_BYTES_MAX, Element, NamePattern};

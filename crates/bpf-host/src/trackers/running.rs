@@ -16,6 +16,7 @@ use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
 use crate::features::{Features, has_tracepoint, vmlinux};
 use crate::kernel::preempt_count_offset;
+use crate::members;
 use crate::object;
 use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
@@ -34,7 +35,8 @@ const CHAIN_MAPS: [&str; 10] = [
     "hits",
 ];
 /// The programs that know a task from its birth on.
-const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+const KNOW_TASKS: [&str; 3] = [MAKE_GROUP, "task_newtask", "task_rename"];
+const MAKE_GROUP: &str = "cgroup_mkdir";
 const RESOLVE: &str = "resolve_tasks";
 const CHECK_OPEN: &str = "check_open";
 
@@ -75,7 +77,8 @@ impl TrackerWatch {
     /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
     /// it.
     pub fn start(tracker: &'static Tracker, config: &TrackerConfig) -> Result<TrackerWatch> {
-        let raw = config.watch.to_raw()?;
+        let mut raw = config.watch.to_raw()?;
+        members::fill_namespace(&mut raw);
         let mut own = own_config(config)?;
         if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
             return Err(no_time_out(tracker));
@@ -96,10 +99,12 @@ impl TrackerWatch {
         let object = object::load(opened, |program| match program {
             RESOLVE => true,
             CHECK_OPEN => raw.waiting_ns > 0,
+            MAKE_GROUP => raw.group_names_length > 0 && present(program),
             _ if tracker.for_stacks.contains(&program) => config.stacks && present(program),
             _ if is_at_software_event(tracker, program) => true,
             _ => present(program),
         })?;
+        config.watch.members.fill_map(&object)?;
         let (ring, received) = open_ring(&object)?;
         let (links, resolve) = attach(tracker, &object)?;
         let looks = raw.waiting_ns > 0 && tracker.open == OpenIn::Tasks;

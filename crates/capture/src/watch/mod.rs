@@ -22,7 +22,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use bpf_host::{LateRing, ProgramCost, Statistics, Watch, WatchConfig};
 use event::evidence::{EndKind, Hit, LateOne};
-use event::{Cpu, Duration, Error, Instant, Result};
+use event::{Cpu, Duration, Error, Instant, Result, Tid};
 use ftrace::Switch;
 use trace::Symbols;
 
@@ -114,6 +114,9 @@ pub struct HitReport {
     pub failure: Option<Arc<Error>>,
     /// The hit was reported while it waited; this is its end, and says more than that did.
     pub replaces: bool,
+    /// What the task is called in our own PID namespace, where that is not what the kernel calls
+    /// it.
+    pub seen_as: Option<Tid>,
 }
 
 /// Where the watch stands.
@@ -334,6 +337,7 @@ impl Session<'_> {
                 self.waiting.remove(&report.hit.id);
             }
             self.hits += u64::from(!report.replaces);
+            report.seen_as = self.watch.id_in_namespace(report.hit.task.tid);
             observer.hit(&report)?;
         }
         Ok(())

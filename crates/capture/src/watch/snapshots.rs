@@ -244,6 +244,7 @@ impl Desk {
             snapshot: snapshot.clone(),
             failure: failure.clone(),
             replaces: false,
+            seen_as: None,
         };
         caught.hits.into_iter().map(report).collect()
     }

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 use std::time::Instant as StdInstant;
 
+use bpf_host::Members;
 use capture::capabilities;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TaskPattern, Tid};
@@ -201,6 +202,8 @@ fn nobody_watches() -> Error {
 fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptions {
     WatchOptions {
         target: Target::Tasks(vec![TaskPattern::Tid(tid)]),
+        groups: Vec::new(),
+        members: Members::default(),
         command: Vec::new(),
         prio_min: None,
         // Ours are then the other CPUs: no hog delays the watch.

@@ -17,6 +17,7 @@ mod report;
 mod rings;
 mod shield;
 mod trackers;
+mod tune;
 mod view;
 mod watch;
 mod words;
@@ -44,6 +45,7 @@ pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
 pub use trackers::TrackerFlags;
+pub use tune::Tune;
 pub use view::View;
 pub use watch::{Until, Watch};
 pub use words::{Color, Generated};
@@ -58,6 +60,8 @@ use crate::exit::{Outcome, stdout_error};
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
+    // A blank line less than usual: the verbs fill a screen.
+    help_template = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}",
     disable_help_subcommand = true,
     disable_version_flag = true,
     max_term_width = 100
@@ -82,7 +86,12 @@ pub struct Arguments {
     #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub generate: Option<Generated>,
     /// The man page of this verb alone
-    #[arg(long, value_name = "VERB", requires = "generate", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "VERB",
+        requires = "generate",
+        hide_short_help = true
+    )]
     pub of: Option<String>,
     /// The verb.
     #[command(subcommand)]
@@ -104,6 +113,10 @@ pub enum Command {
     Measure(Measure),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
+    /// Try an advice, say whether it helps, take it back
+    ///
+    /// Switches it on and off in turn and counts late activations; needs no reboot.
+    Tune(Tune),
     /// Who made tasks late in a trace, for how long, and what to change
     Diagnose(Diagnose),
     /// Record events of the kernel and of applications

@@ -64,6 +64,18 @@ pub struct Record {
     /// The same for all threads of processes whose first thread has this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub process: Vec<String>,
+    /// Tasks of this control group, and of all below it: its path or the end of that
+    #[arg(long, value_name = "PATH|NAME")]
+    #[arg(hide_short_help = true)]
+    pub cgroup: Vec<String>,
+    /// Tasks of this unit of systemd
+    #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true)]
+    pub unit: Vec<String>,
+    /// Tasks of this container: docker, podman, containerd, nspawn, LXC, or a PID namespace
+    #[arg(long, value_name = "NAME|ID")]
+    #[arg(hide_short_help = true)]
+    pub container: Vec<String>,
     /// To the end of its work (block), or of its wait (switch-in)
     #[arg(long, value_enum, value_name = "END", default_value = "block")]
     #[arg(hide_possible_values = true, hide_short_help = true)]

@@ -40,9 +40,22 @@ pub struct Watch {
     #[arg(long, value_name = "NAME", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub process: Vec<String>,
+    /// Tasks of this control group, and of all below it: its path or the end of that
+    #[arg(long, value_name = "PATH|NAME", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub cgroup: Vec<String>,
+    /// Tasks of this unit of systemd
+    #[arg(long, value_name = "NAME", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub unit: Vec<String>,
+    /// Tasks of this container: docker, podman, containerd, nspawn, LXC, or a PID namespace
+    #[arg(long, value_name = "NAME|ID", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
+    pub container: Vec<String>,
     /// Every real-time task (what happens when none is named)
     #[arg(long, help_heading = "What to watch")]
-    #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "command"])]
+    #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "cgroup", "unit", "container"])]
+    #[arg(conflicts_with = "command")]
     #[arg(hide_short_help = true)]
     pub real_time: bool,
     /// Only tasks of at least this real-time priority, 1 to 99
@@ -164,9 +177,10 @@ pub struct Watch {
         help_heading = "Output"
     )]
     pub user: Vec<String>,
-    /// Run COMMAND, watch its threads, end with it
+    /// Run COMMAND, watch it and its children, end with it
+    ///
+    /// From their first instruction on.
     #[arg(last = true, value_name = "COMMAND", help_heading = "What to watch")]
-    #[arg(conflicts_with = "tracker")]
     pub command: Vec<OsString>,
 
     /// Flags of trackers.
@@ -198,7 +212,9 @@ Examples:
   sudo rtscope watch --process memcached --over 5ms
                                          all threads of the process, new ones too
   sudo rtscope watch --over 5ms -- ./app --its-flags
-                                         all threads of a command
+                                         a command and its children
+  sudo rtscope watch --container web --over 5ms
+                                         all tasks of a container; --unit, --cgroup
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json

@@ -26,6 +26,7 @@ pub use preempt::PreemptOptions;
 pub use read::{DiagnoseOptions, InfoOptions, TimeWord, WindowOptions};
 pub use record::RecordOptions;
 pub use report::{ExternalRequest, Output, ReportRequest, ReportVerb, report_program};
+pub use tasks::target_words;
 pub use trackers::{LIST as TRACKER_LIST, TrackerOptions, only_takes};
 pub use wall::WallWord;
 pub use watch::{IrqFilter, Keep, Rate, SnapshotOptions, Target, WatchOptions};

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use capture::UserConfig;
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
+use host::groups::Asked;
 
-use super::tasks::{processes, tasks};
+use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
 
@@ -30,6 +31,8 @@ pub struct RecordOptions {
     pub own_calls: bool,
     /// Whose worst delay is told at the end; empty: that of all real-time tasks.
     pub tasks: TaskFilter,
+    /// These control groups, units and containers too.
+    pub groups: Vec<Asked>,
     /// Where an activation then ends.
     pub until: Until,
     /// Kernel buffer of each CPU.
@@ -64,6 +67,7 @@ impl RecordOptions {
                 .collect::<Result<_>>()?,
             own_calls: typed.own_calls,
             tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
             buffer_bytes: typed
                 .buffer

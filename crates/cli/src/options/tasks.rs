@@ -2,6 +2,7 @@
 
 use diagnosis::TaskFilter;
 use event::{Error, ErrorKind, Result, TaskPattern, Tid};
+use host::groups::Asked;
 
 /// What `--task` and `--tid` name; nothing when nothing was typed.
 ///
@@ -27,6 +28,25 @@ pub(super) fn processes(pids: &[i32], names: &[String]) -> Result<Vec<TaskPatter
         .iter()
         .map(|name| TaskPattern::parse(&format!("process:{name}")));
     pids.chain(names).collect()
+}
+
+/// What `--cgroup`, `--unit` and `--container` name.
+pub(super) fn groups(cgroups: &[String], units: &[String], containers: &[String]) -> Vec<Asked> {
+    let cgroups = cgroups.iter().cloned().map(Asked::Cgroup);
+    let units = units.iter().cloned().map(Asked::Unit);
+    let containers = containers.iter().cloned().map(Asked::Container);
+    cgroups.chain(units).chain(containers).collect()
+}
+
+/// Whom a tune watches.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a word that can name no task.
+pub fn target_words(typed: &crate::flags::Tune) -> Result<(Vec<TaskPattern>, Vec<Asked>)> {
+    let mut patterns = tasks(&typed.task, None)?.patterns;
+    patterns.extend(processes(&typed.pid, &typed.process)?);
+    let groups = groups(&typed.cgroup, &typed.unit, &typed.container);
+    Ok((patterns, groups))
 }
 
 fn positive_tid(tid: i32) -> Result<Tid> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bpf_host::trackers::{KeyKind, Tracker};
 use event::{Cpu, Error, ErrorKind, Result};
 
-use super::WatchOptions;
+use super::{Target, WatchOptions};
 use crate::flags::{self, Until};
 
 /// The word that lists the trackers instead of starting one.
@@ -60,14 +60,19 @@ impl TrackerOptions {
         }
         Ok(TrackerOptions {
             trackers,
+            every_task: watch.target == Target::RealTime && !asks_for_real_time(typed),
             watch,
-            every_task: typed.task.is_empty() && typed.tid.is_none() && !typed.real_time,
             only: typed.trackers.only.clone(),
             stacks: typed.trackers.stacks,
             hist: typed.trackers.hist,
             log: typed.trackers.log.clone(),
         })
     }
+}
+
+/// Whether real-time tasks are what somebody named.
+fn asks_for_real_time(typed: &flags::Watch) -> bool {
+    typed.real_time || !typed.task.is_empty()
 }
 
 fn invalid(what: &str, found: &str, fix: &str) -> Error {
@@ -168,6 +173,16 @@ mod tests {
                 .expect("valid")
                 .every_task
         );
+        for named in [
+            "--task rt",
+            "--pid 7",
+            "--process x",
+            "--unit x",
+            "--container x",
+        ] {
+            let line = format!("syscall {named}");
+            assert!(!options(&line).expect("valid").every_task, "{line}");
+        }
     }
 
     #[test]

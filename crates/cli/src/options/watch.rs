@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use bpf_host::Members;
 use capture::UserConfig;
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
+use host::groups::Asked;
 
-use super::tasks::{processes, tasks};
+use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
 use crate::flags::{self, Until};
 
@@ -84,6 +86,10 @@ impl Keep {
 pub struct WatchOptions {
     /// Whom to watch.
     pub target: Target,
+    /// Control groups, units and containers, to be found.
+    pub groups: Vec<Asked>,
+    /// Who is meant by being in one, or below a command.
+    pub members: Members,
     /// Run this, and watch it too.
     pub command: Vec<OsString>,
     /// Only tasks at least as urgent.
@@ -127,9 +133,10 @@ impl WatchOptions {
     pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
         let mut patterns = tasks(&typed.task, typed.tid)?.patterns;
         patterns.extend(processes(&typed.pid, &typed.process)?);
+        let groups = groups(&typed.cgroup, &typed.unit, &typed.container);
         let target = match patterns {
-            // The command is added when it has an id.
-            patterns if !typed.command.is_empty() => Target::Tasks(patterns),
+            // Who is found, and the command when it has an id, is added.
+            patterns if !groups.is_empty() || !typed.command.is_empty() => Target::Tasks(patterns),
             patterns if patterns.is_empty() => Target::RealTime,
             patterns if patterns == [TaskPattern::RealTime] => Target::RealTime,
             patterns => Target::Tasks(patterns),
@@ -157,6 +164,8 @@ impl WatchOptions {
         }
         Ok(WatchOptions {
             target,
+            groups,
+            members: Members::default(),
             command: typed.command.clone(),
             prio_min: typed.min_prio.map(real_time_prio).transpose()?,
             cpus: cpus.unwrap_or_default(),

@@ -22,6 +22,7 @@ pub mod rings;
 mod room;
 pub mod shield;
 mod trackers;
+pub mod tune;
 pub mod view;
 pub mod watch;
 mod window;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use capture::capabilities;
 use capture::{CallsSummary, EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind, Result, TaskPattern, Tid};
 use ftrace::{EventName, Tracefs};
 use host::capabilities::Verb;
 use report::judged_text;
@@ -18,9 +18,10 @@ use trace::Trace;
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::Record;
 use crate::live::Live;
-use crate::options::RecordOptions;
+use crate::options::{RecordOptions, Target};
 use crate::signals::{self, Request};
 use crate::verbs::room;
+use crate::verbs::watch::targets::{Matched, Whom};
 
 /// Slow enough to cost nothing.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -38,7 +39,12 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     if typed.list_events {
         return list_events(&options);
     }
-    let question = Query {
+    let whom = Whom {
+        target: Target::Tasks(Vec::new()),
+        asked: options.groups.clone(),
+        family: None,
+    };
+    let mut question = Query {
         tasks: options.tasks.clone(),
         until: options.until,
         worst: 1,
@@ -59,6 +65,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     config.begun = |config| eprintln!("recording {}", until(config));
+    let mut members = members_of(&whom, true)?;
     let summary = with_progress(config.command.is_none(), || {
         capture::record(&config, &capabilities, &capture::own_command_line())
     })?;
@@ -68,12 +75,35 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let text = ending(&summary, &config, &question);
+    members.extend(members_of(&whom, false)?);
+    members.sort_unstable();
+    members.dedup();
+    let is_nobody = !whom.asked.is_empty() && members.is_empty();
+    question.tasks = question
+        .tasks
+        .or(members.into_iter().map(TaskPattern::Tid).collect());
+    let text = match is_nobody && !question.tasks.is_explicit() {
+        true => ending(&summary, &config, None),
+        false => ending(&summary, &config, Some(&question)),
+    };
     std::io::stdout()
         .lock()
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(Outcome::Fine)
+}
+
+/// The threads that belong to the groups that were asked for, now; who they are is said once. A trace
+/// does not know control groups.
+fn members_of(whom: &Whom, says: bool) -> Result<Vec<Tid>> {
+    if whom.asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let matched = Matched::find(whom)?;
+    if says {
+        eprint!("{}", matched.text());
+    }
+    Ok(matched.tids())
 }
 
 /// Names the traces that killed recorders left. Only their session files know where these are, and
@@ -171,7 +201,8 @@ fn until(config: &RecordConfig) -> String {
     }
 }
 
-fn ending(summary: &RecordSummary, config: &RecordConfig, question: &Query) -> String {
+/// `question`: none where nobody was there whom it asks for.
+fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Query>) -> String {
     let path = summary.path.display();
     let mut text = String::new();
     // Writing to a String cannot fail, here and below.
@@ -203,6 +234,13 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: &Query) -> S
         let _ = writeln!(text, "next:  rtscope cat {path}");
         return text;
     }
+    let Some(question) = question else {
+        text.push_str(
+            "nothing judged: no task of what was named was there at the begin or at the end\n",
+        );
+        let _ = writeln!(text, "next:  rtscope diagnose {path}");
+        return text;
+    };
     match worst(summary, question) {
         Ok(found) => text.push_str(&found),
         // The recording is fine; only this line about it is not.

@@ -54,8 +54,11 @@ fn word(path: impl AsRef<Path>) -> Option<String> {
 
 fn privileges() -> Privileges {
     let mask = parse::effective_capabilities(&text("/proc/self/status"));
-    let has = |capability: u32| mask & (1 << capability) != 0;
+    let in_user_namespace = !parse::is_first_user_namespace(&text("/proc/self/uid_map"));
+    // Of such a namespace they are none to what needs them here.
+    let has = |capability: u32| !in_user_namespace && mask & (1 << capability) != 0;
     Privileges {
+        in_user_namespace,
         uid: rustix::process::geteuid().as_raw(),
         sys_admin: has(parse::CAP_SYS_ADMIN),
         bpf: has(parse::CAP_BPF),
@@ -64,15 +67,27 @@ fn privileges() -> Privileges {
         syslog: has(parse::CAP_SYSLOG),
         memlock_bytes: getrlimit(Resource::Memlock).current,
         rtprio_max: getrlimit(Resource::Rtprio).current.unwrap_or(99),
+        memory_lock_refused: !has(parse::CAP_IPC_LOCK)
+            && getrlimit(Resource::Memlock)
+                .current
+                .is_some_and(|bytes| bytes < LOCKED_BYTES),
+        idle_limit_refused: Path::new(IDLE_LIMIT).exists()
+            && rustix::fs::access(IDLE_LIMIT, Access::WRITE_OK).is_err(),
     }
 }
+
+/// A measuring process locks about so much.
+const LOCKED_BYTES: u64 = 64 << 20;
+/// Whoever writes there limits how deep idle CPUs sleep.
+const IDLE_LIMIT: &str = "/dev/cpu_dma_latency";
 
 fn tracefs(mounts: &str) -> Tracefs {
     let mountpoint = parse::mount_of(mounts, "tracefs", "").map(str::to_owned);
     let root = PathBuf::from(mountpoint.as_deref().unwrap_or("/sys/kernel/tracing"));
     let may = |name: &str, access: Access| rustix::fs::access(root.join(name), access).is_ok();
     Tracefs {
-        writable: may("trace_clock", Access::WRITE_OK),
+        // Instances of our own are all that we write, and the list of events what we read first.
+        writable: may("available_events", Access::READ_OK) && may("instances", Access::WRITE_OK),
         instances: may("instances", Access::WRITE_OK),
         sched_events: may("events/sched/sched_switch/format", Access::READ_OK),
         kernel_symbols: kernel_symbols(),

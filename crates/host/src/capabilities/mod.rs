@@ -47,7 +47,9 @@ pub struct Capabilities {
 pub struct Privileges {
     /// Effective user id.
     pub uid: u32,
-    /// CAP_SYS_ADMIN.
+    /// In a user namespace that is not the first, whose capabilities count for nothing here.
+    pub in_user_namespace: bool,
+    /// CAP_SYS_ADMIN, as all others one of the first user namespace.
     pub sys_admin: bool,
     /// CAP_BPF.
     pub bpf: bool,
@@ -61,6 +63,10 @@ pub struct Privileges {
     pub memlock_bytes: Option<u64>,
     /// RLIMIT_RTPRIO: the highest real-time priority without CAP_SYS_NICE.
     pub rtprio_max: u64,
+    /// Memory cannot be locked: neither CAP_IPC_LOCK nor a limit that is high enough.
+    pub memory_lock_refused: bool,
+    /// How deep idle CPUs sleep is not ours to limit.
+    pub idle_limit_refused: bool,
 }
 
 /// The kernel's event tracer.

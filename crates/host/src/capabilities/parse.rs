@@ -3,6 +3,7 @@
 use super::Preemption;
 
 /// Capability numbers (`include/uapi/linux/capability.h`).
+pub const CAP_IPC_LOCK: u32 = 14;
 pub const CAP_SYS_ADMIN: u32 = 21;
 pub const CAP_SYS_NICE: u32 = 23;
 pub const CAP_SYSLOG: u32 = 34;
@@ -112,6 +113,13 @@ fn configured_preemption(config: &str) -> Option<Preemption> {
     })
 }
 
+/// Whether this text of `/proc/self/uid_map` is that of the first user namespace, or of a kernel
+/// without any.
+pub fn is_first_user_namespace(uid_map: &str) -> bool {
+    let words: Vec<&str> = uid_map.split_whitespace().collect();
+    matches!(words[..], [] | ["0", "0", "4294967295"])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,5 +208,19 @@ mod tests {
         );
         assert_eq!(choice("(none) voluntary full"), Some("none"));
         assert_eq!(choice("none integrity"), None);
+    }
+
+    #[test]
+    fn the_first_user_namespace_is_known_by_its_map() {
+        let check = |map: &str, expect: bool| {
+            assert_eq!(is_first_user_namespace(map), expect, "{map}");
+        };
+        check("         0          0 4294967295\n", true);
+        check("", true);
+        check("         0       1000          1\n", false);
+        check(
+            "         0     100000      65536\n         65536 1 1\n",
+            false,
+        );
     }
 }

@@ -17,6 +17,8 @@ pub enum Verb {
     Measure,
     /// Keep CPUs free for real-time tasks.
     Shield,
+    /// Try a change of the machine.
+    Tune,
     /// Show a late activation that we make ourselves.
     Demo,
     /// The demo with the real jackd.
@@ -29,11 +31,12 @@ pub enum Verb {
 
 impl Verb {
     /// All of them, in the order in which people meet them.
-    pub const ALL: [Verb; 8] = [
+    pub const ALL: [Verb; 9] = [
         Verb::Watch,
         Verb::Record,
         Verb::Measure,
         Verb::Shield,
+        Verb::Tune,
         Verb::Demo,
         Verb::DemoJack,
         Verb::Diagnose,
@@ -47,6 +50,7 @@ impl Verb {
             Verb::Record => "record",
             Verb::Measure => "measure",
             Verb::Shield => "shield",
+            Verb::Tune => "tune",
             Verb::Demo => "demo hog",
             Verb::DemoJack => "demo jack",
             Verb::Diagnose => "diagnose",
@@ -157,6 +161,7 @@ impl Capabilities {
             }
             Verb::Measure => {
                 lacks.extend(self.real_time_lack());
+                lacks.extend(self.measuring_lacks());
                 let explains = self.bpf_lacks().map(|lack| Lack {
                     effect: Effect::Degrades,
                     what: format!("late samples are not explained: {}", lack.what),
@@ -172,6 +177,11 @@ impl Capabilities {
             Verb::Shield => {
                 lacks.extend(self.settings_lack());
                 Rung::UserSpace
+            }
+            Verb::Tune => {
+                lacks.extend(self.bpf_lacks());
+                lacks.extend(self.settings_lack());
+                Rung::Bpf
             }
             Verb::Diagnose | Verb::Cat => Rung::File,
         };
@@ -204,6 +214,23 @@ impl Capabilities {
         }
     }
 
+    /// Who we are.
+    fn who(&self) -> String {
+        let held = &self.privileges;
+        match held.in_user_namespace {
+            true => format!("uid {} of a user namespace", held.uid),
+            false => format!("uid {}", held.uid),
+        }
+    }
+
+    /// How to get privileges.
+    fn sudo(&self) -> &'static str {
+        match self.privileges.in_user_namespace {
+            true => "run it with sudo outside of this user namespace, on the host",
+            false => "run it with sudo",
+        }
+    }
+
     fn bpf_lacks(&self) -> Option<Lack> {
         let stop = |kind, what: &str, found: String, fix: &str| {
             Some(Lack::new(Effect::Stops, kind, what, found, fix))
@@ -231,8 +258,8 @@ impl Capabilities {
             return stop(
                 ErrorKind::PermissionDenied,
                 "BPF programs cannot be loaded",
-                format!("uid {} without {missing}", held.uid),
-                "run it with sudo",
+                format!("{} without {missing}", self.who()),
+                self.sudo(),
             );
         }
         if !self.bpf.btf {
@@ -300,8 +327,8 @@ impl Capabilities {
             return lack(ErrorKind::Unsupported, "tracefs is not mounted", found, fix);
         };
         if !tracefs.writable {
-            let found = format!("uid {} may not write {mountpoint}", self.privileges.uid);
-            let fix = "run it with sudo".into();
+            let found = format!("{} may not write {mountpoint}", self.who());
+            let fix = self.sudo().into();
             return lack(
                 ErrorKind::PermissionDenied,
                 "tracefs is not ours to write",
@@ -325,6 +352,35 @@ impl Capabilities {
             );
         }
         None
+    }
+
+    /// What keeps a watch from a snapshot of each hit; it then goes on without.
+    pub fn snapshot_lack(&self) -> Option<Lack> {
+        self.tracefs_lacks(Effect::Degrades)
+    }
+
+    /// What a measurement does without.
+    fn measuring_lacks(&self) -> Vec<Lack> {
+        let held = &self.privileges;
+        let lack = |what: &str, found: String, fix: &str| {
+            let kind = ErrorKind::PermissionDenied;
+            Lack::new(Effect::Degrades, kind, what, found, fix)
+        };
+        let mut lacks = Vec::new();
+        if held.memory_lock_refused {
+            let found = format!(
+                "no CAP_IPC_LOCK, RLIMIT_MEMLOCK {}",
+                held.memlock_bytes.unwrap_or(0)
+            );
+            let fix = "run it with sudo, or ulimit -l unlimited";
+            lacks.push(lack("page faults may be among the latencies", found, fix));
+        }
+        if held.idle_limit_refused {
+            let found = format!("{} may not write /dev/cpu_dma_latency", self.who());
+            let fix = "run it with sudo, or let your group write that file";
+            lacks.push(lack("idle CPUs sleep as deep as they like", found, fix));
+        }
+        lacks
     }
 
     fn symbol_lack(&self) -> Option<Lack> {
@@ -369,14 +425,11 @@ impl Capabilities {
 
     /// What keeps us from the machine's settings, which belong to root.
     fn settings_lack(&self) -> Option<Lack> {
-        let uid = self.privileges.uid;
-        (uid != 0).then(|| {
-            let (what, fix) = (
-                "the machine's settings are not ours to write",
-                "run it with sudo",
-            );
+        let held = &self.privileges;
+        (held.uid != 0 || held.in_user_namespace).then(|| {
+            let (what, fix) = ("the machine's settings are not ours to write", self.sudo());
             let kind = ErrorKind::PermissionDenied;
-            Lack::new(Effect::Stops, kind, what, format!("uid {uid}"), fix)
+            Lack::new(Effect::Stops, kind, what, self.who(), fix)
         })
     }
 

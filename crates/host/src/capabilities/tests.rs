@@ -97,8 +97,66 @@ fn a_user_without_privileges_is_told_what_to_type() {
         Verb::Measure,
         Some((denied, found, "run it with sudo")),
     );
+    check(
+        nobody,
+        Verb::Tune,
+        Some((denied, "uid 1000 without CAP_BPF", "run it with sudo")),
+    );
     check(nobody, Verb::Diagnose, None);
     check(nobody, Verb::Cat, None);
+}
+
+#[test]
+fn root_of_a_user_namespace_is_told_to_leave_it() {
+    let inside = |capabilities: &mut Capabilities| {
+        capabilities.privileges = Privileges {
+            in_user_namespace: true,
+            ..Default::default()
+        };
+        capabilities.tracefs.writable = false;
+    };
+    let denied = ErrorKind::PermissionDenied;
+    let leave = "run it with sudo outside of this user namespace, on the host";
+    let found = "uid 0 of a user namespace without CAP_BPF";
+    check(inside, Verb::Watch, Some((denied, found, leave)));
+    let found = "uid 0 of a user namespace may not write /sys/kernel/tracing";
+    check(inside, Verb::Record, Some((denied, found, leave)));
+    let found = "uid 0 of a user namespace";
+    check(inside, Verb::Shield, Some((denied, found, leave)));
+}
+
+#[test]
+fn with_a_few_capabilities_each_verb_says_what_it_does_without() {
+    let mut few = able();
+    few.privileges = Privileges {
+        uid: 1000,
+        bpf: true,
+        perfmon: true,
+        sys_nice: true,
+        memory_lock_refused: true,
+        memlock_bytes: Some(8 << 20),
+        idle_limit_refused: true,
+        ..Default::default()
+    };
+    few.tracefs.writable = false;
+    let lacks = |verb| few.stand(verb).lacks.into_iter().map(|lack| lack.found);
+    let tracefs = "uid 1000 may not write /sys/kernel/tracing";
+    assert_eq!(few.stand(Verb::Watch).rung, Some(Rung::Bpf));
+    assert_eq!(lacks(Verb::Watch).collect::<Vec<_>>(), [tracefs]);
+    assert_eq!(
+        few.snapshot_lack().map(|lack| lack.found),
+        Some(tracefs.into())
+    );
+    assert_eq!(few.stand(Verb::Record).rung, None);
+    assert_eq!(few.stand(Verb::Measure).rung, Some(Rung::Bpf));
+    assert_eq!(
+        lacks(Verb::Measure).collect::<Vec<_>>(),
+        [
+            "no CAP_IPC_LOCK, RLIMIT_MEMLOCK 8388608",
+            "uid 1000 may not write /dev/cpu_dma_latency"
+        ]
+    );
+    assert_eq!(able().snapshot_lack(), None);
 }
 
 #[test]

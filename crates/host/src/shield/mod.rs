@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use list::list;
 pub use plan::plan;
 pub use tasks::TaskMask;
+pub(crate) use tasks::start_of;
 
 /// Where the state is, below the root. It goes with the settings when the machine starts again.
 const STATE: &str = "run/rtscope-shield.json";

@@ -96,7 +96,7 @@ fn allowed(tid: i32) -> Option<String> {
 }
 
 /// The 22nd field of proc(5)'s stat; the second may hold spaces and brackets.
-fn start_of(stat: &str) -> Option<u64> {
+pub(crate) fn start_of(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }

@@ -13,6 +13,7 @@ use capture::leftovers::{self, Cleaned, Kind, Leftover};
 use event::{Error, Result};
 use host::capabilities::{Capabilities, Effect, Lack, Rung, Stand, Verb};
 use host::shield::{self, Shield};
+use host::tune;
 use measure::load;
 use serde_json::{Value, json};
 
@@ -32,6 +33,7 @@ pub fn run(typed: &Doctor, paint: Paint) -> Result<Outcome> {
     let mut report = Report {
         capabilities: &capabilities,
         shield: shield::state(Path::new("/"))?,
+        tried: tune::state(Path::new("/"))?,
         left: Vec::new(),
         cleaned: None,
         costs: None,
@@ -72,13 +74,41 @@ fn clean(typed: &Doctor) -> Result<Cleaned> {
             pid: left.owner,
         });
     }
+    if let Some(tried) = tune::state(Path::new("/"))?
+        && !is_alive(tried.pid)
+    {
+        tune::undo(Path::new("/"))?;
+        cleaned.removed.push(Leftover {
+            kind: Kind::Trial,
+            path: tried.commands.join(" && "),
+            pid: tried.pid,
+        });
+    }
     Ok(cleaned)
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// What a tune tries, or left.
+fn tried_text(tried: &tune::State) -> String {
+    let (commands, pid) = (tried.commands.join(" && "), tried.pid);
+    match is_alive(pid) {
+        true => format!("\nrtscope tune (process {pid}) tries now: {commands}\n"),
+        false => format!(
+            "\na killed tune left its change: {commands}\n\
+             to take it back: sudo rtscope tune --undo\n"
+        ),
+    }
 }
 
 struct Report<'a> {
     capabilities: &'a Capabilities,
     /// The shield that is up.
     shield: Option<Shield>,
+    /// What is being tried, or was when its process was killed.
+    tried: Option<tune::State>,
     /// What killed runs left; not looked for with `--clean`.
     left: Vec<Leftover>,
     /// What `--clean` did; none without it.
@@ -101,6 +131,7 @@ impl Report<'_> {
             "verbs": verbs,
             "doubts": self.capabilities.doubts(),
             "left": self.left,
+            "tried": self.tried.as_ref().map(|tried| &tried.commands),
             "shielded_cpus": self.shield.as_ref().map(|shield| &shield.cpus),
         });
         if let Some(cleaned) = &self.cleaned {
@@ -122,6 +153,9 @@ impl Report<'_> {
         if let Some(shield) = &self.shield {
             text.push('\n');
             text.push_str(&state_text(shield));
+        }
+        if let Some(tried) = &self.tried {
+            text.push_str(&tried_text(tried));
         }
         let doubts = self.capabilities.doubts();
         if !doubts.is_empty() {
@@ -274,6 +308,7 @@ record     nothing    kernel events cannot be recorded: tracefs is not mounted
         let report = Report {
             capabilities: &capabilities,
             shield: None,
+            tried: None,
             left: Vec::new(),
             cleaned: Some(Cleaned::default()),
             costs: None,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bpf_host::Members;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
 use host::capabilities::Capabilities;
@@ -67,6 +68,8 @@ fn options(explain: &Explain) -> WatchOptions {
     };
     WatchOptions {
         target: Target::Tasks(TaskPattern::parse(THREADS).into_iter().collect()),
+        groups: Vec::new(),
+        members: Members::default(),
         command: Vec::new(),
         prio_min: None,
         cpus: Vec::new(),

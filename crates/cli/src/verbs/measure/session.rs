@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use event::{Cpu, Duration, Result};
+use event::{Cpu, Duration, ErrorKind, Result};
 use host::capabilities::Capabilities;
 use host::clock::{Clock, StepWatch};
 use host::power::WakeLatency;
@@ -72,6 +72,17 @@ pub(super) fn lost_cpu(cpu: Cpu) -> String {
     )
 }
 
+/// Limits how deep idle CPUs sleep; says so where that is not ours to do.
+fn limit_idle(latency: Duration) -> Result<Option<WakeLatency>> {
+    match WakeLatency::request(latency) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            eprintln!("idle CPUs sleep as deep as they like: {error}");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
 impl Session {
     /// Starts what `options` ask for.
     pub(super) fn start(options: &CyclicOptions, capabilities: &Capabilities) -> Result<Session> {
@@ -81,7 +92,7 @@ impl Session {
         {
             eprintln!("page faults may be among the latencies: {error}; run it with sudo");
         }
-        let wake_latency = options.wake_latency.map(WakeLatency::request);
+        let wake_latency = options.wake_latency.map(limit_idle).transpose()?;
         let run = Run::start(&options.plan)?;
         // Once they are there: a thread without a CPU of its own would come along.
         let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
@@ -94,7 +105,7 @@ impl Session {
             begin: Instant::now(),
             run_for: options.run_for,
             is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
-            _wake_latency: wake_latency.transpose()?.flatten(),
+            _wake_latency: wake_latency.flatten(),
         })
     }
 

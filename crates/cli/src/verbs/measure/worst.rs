@@ -23,6 +23,7 @@ impl WorstHits {
             snapshot: report.snapshot.clone(),
             failure: report.failure.clone(),
             replaces: report.replaces,
+            seen_as: report.seen_as,
         });
         self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
         for dropped in self.reports.split_off(self.reports.len().min(WORST_MAX)) {

@@ -13,8 +13,8 @@ use event::Result;
 use host::capabilities::Verb;
 use trace::Symbols;
 
-use super::watch::session;
-use super::watch::targets::meant;
+use super::watch::targets::{meant, whom};
+use super::watch::{Command, may_snapshot, session};
 use crate::exit::{Outcome, print};
 use crate::flags::Watch;
 use crate::options::{TRACKER_LIST, TrackerOptions};
@@ -32,15 +32,21 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let mut options = TrackerOptions::new(typed, &capabilities.machine.cpus_online)?;
     capabilities.require(Verb::Watch)?;
     if options.watch.snapshot.is_some() {
-        capabilities.require(Verb::Record)?;
+        may_snapshot(&capabilities, typed)?;
     }
+    let words = &options.watch.command;
+    let command = (!words.is_empty())
+        .then(|| Command::hold(words))
+        .transpose()?;
     if !options.every_task {
-        meant(&mut options.watch.target);
+        let whom = whom(&options.watch, command.as_ref());
+        meant(&mut options.watch, &whom)?;
     }
     let symbols = Symbols::from_kallsyms(&capture::kernel_functions());
     let asked = question(&options, &symbols)?;
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint)?;
+    observer.runs(command);
     let command_line = capture::own_command_line();
     let status = run_trackers(&asked, &capabilities, symbols, &command_line, &mut observer)?;
     if signals::request() == Request::Discard {

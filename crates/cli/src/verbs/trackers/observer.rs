@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::{json, text};
 use crate::exit::{print, stdout_error, write_error};
 use crate::live::Live;
-use crate::options::{Target, TrackerOptions};
+use crate::options::TrackerOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Request};
-use crate::verbs::watch::Running;
+use crate::verbs::watch::{Command, Running, whom_text};
 
 /// Prints what the trackers see.
 pub(super) struct Observer {
@@ -26,6 +26,7 @@ pub(super) struct Observer {
     live: Live,
     sequence: u64,
     beginning: String,
+    command: Option<Command>,
 }
 
 impl Observer {
@@ -50,7 +51,13 @@ impl Observer {
             live: Live::new(!options.watch.json),
             sequence: 0,
             beginning: beginning(options),
+            command: None,
         })
+    }
+
+    /// Lets this command run when all is attached, and ends with it.
+    pub(super) fn runs(&mut self, command: Option<Command>) {
+        self.command = command;
     }
 
     /// Prints how the trackers ended.
@@ -105,13 +112,9 @@ fn beginning(options: &TrackerOptions) -> String {
         (Some(over), Some(timeout)) => format!("over {over:#}, and still open after {timeout:#}"),
         (None, None) => "that is a new worst".to_owned(),
     };
-    let whom = match &options.watch.target {
-        _ if options.every_task => "every task".to_owned(),
-        Target::RealTime => "every real-time task".to_owned(),
-        Target::Tasks(patterns) => {
-            let patterns: Vec<_> = patterns.iter().map(ToString::to_string).collect();
-            patterns.join(", ")
-        }
+    let whom = match options.every_task {
+        true => "every task".to_owned(),
+        false => whom_text(&options.watch),
     };
     let names = names.join(", ");
     format!("watching {names} of {whom} for all {when}; Ctrl-C ends it")
@@ -120,7 +123,7 @@ fn beginning(options: &TrackerOptions) -> String {
 impl TrackersObserver for Observer {
     fn armed(&mut self) -> Result<()> {
         eprintln!("{}", self.beginning);
-        Ok(())
+        self.command.as_mut().map_or(Ok(()), Command::go)
     }
 
     fn hit(&mut self, report: &TrackerReport) -> Result<()> {
@@ -144,6 +147,7 @@ impl TrackersObserver for Observer {
     fn status(&mut self, status: &TrackersStatus) -> Result<bool> {
         self.running.reap();
         self.live.line(&text::live(status));
-        Ok(signals::request() == Request::GoOn)
+        let is_over = self.command.as_mut().is_some_and(Command::has_ended);
+        Ok(signals::request() == Request::GoOn && !is_over)
     }
 }

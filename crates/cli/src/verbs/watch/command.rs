@@ -7,7 +7,7 @@ use event::{Error, ErrorKind, Result, Tid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// A command's process. It is ended when the watch does not come to let it run.
-pub(super) struct Command {
+pub(in crate::verbs) struct Command {
     child: Child,
     name: String,
     runs: bool,

@@ -8,9 +8,9 @@ use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 
-use super::targets::ids_are_the_kernels;
 use crate::flags::Until;
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+use host::namespace;
 
 /// With no threshold asked for, every latency may be the worst so far.
 const SMALLEST: Duration = Duration::from_ns(1);
@@ -55,6 +55,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
     };
     Ok(WatchConfig {
         targets,
+        members: options.members.clone(),
         cpus: (!options.cpus.is_empty()).then(|| options.cpus.clone()),
         irqs: options.irq.as_ref().map(irqs).transpose()?,
         softirq: options.softirq,
@@ -82,15 +83,6 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
     let (TaskPattern::Tid(tid) | TaskPattern::Pid(tid)) = pattern else {
         return Ok(());
     };
-    if !ids_are_the_kernels() {
-        let error = Error::new(
-            ErrorKind::Unsupported,
-            "an id of a PID namespace is another task's to the kernel",
-        );
-        return Err(error
-            .found(format!("{pattern}, inside a container"))
-            .fix("name it: --task NAME or --process NAME; or watch from the host"));
-    }
     let folder = Path::new("/proc").join(tid.to_string());
     if folder.exists() {
         return match (pattern, process_of(&folder)) {
@@ -108,8 +100,19 @@ fn is_there(pattern: &TaskPattern) -> Result<()> {
         TaskPattern::Pid(_) => "there is no such process",
         _ => "there is no such task",
     };
-    let error = Error::new(ErrorKind::NotFound, what).found(pattern.to_string());
-    Err(error.fix("ps -eLo pid,tid,rtprio,comm lists the tasks"))
+    let error = Error::new(ErrorKind::NotFound, what);
+    Err(match namespace::is_inside() {
+        true => error
+            .found(format!(
+                "{pattern}: an id of the host, or of another container, is none here"
+            ))
+            .fix(
+                "give its id in this container (ps -eLo pid,tid,rtprio,comm), or watch on the host",
+            ),
+        false => error
+            .found(pattern.to_string())
+            .fix("ps -eLo pid,tid,rtprio,comm lists the tasks"),
+    })
 }
 
 /// The process of a thread, by its folder in `/proc`.

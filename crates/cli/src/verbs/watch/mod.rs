@@ -14,8 +14,8 @@ pub(super) mod targets;
 use bpf_host::Statistics;
 use capture::capabilities;
 use capture::watch::Status;
-use event::{Result, TaskPattern};
-use host::capabilities::Verb;
+use event::{Error, ErrorKind, Result};
+use host::capabilities::{Capabilities, Verb};
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
@@ -23,11 +23,12 @@ use crate::options::WatchOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Request};
 
-use command::Command;
+pub(super) use command::Command;
 pub use config::session;
 pub(super) use exec::Running;
+pub(super) use observer::whom_text;
 pub use observer::{Observer, hit_value};
-use targets::meant;
+use targets::{meant, whom};
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
@@ -37,21 +38,18 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let capabilities = capabilities::gather();
     let mut options = WatchOptions::new(typed, &capabilities.machine.cpus_online)?;
     capabilities.require(Verb::Watch)?;
-    if options.snapshot.is_some() {
-        // Without --no-snapshot a snapshot is part of what was asked.
-        capabilities.require(Verb::Record)?;
+    if options.snapshot.is_some() && !may_snapshot(&capabilities, typed)? {
+        options.snapshot = None;
     }
     let command = (!options.command.is_empty()).then(|| Command::hold(&options.command));
     let command = command.transpose()?;
-    if let Some(command) = &command {
-        options.target.add(TaskPattern::Pid(command.id()));
-    }
-    let matched = meant(&mut options.target);
+    let whom = whom(&options, command.as_ref());
+    let matched = meant(&mut options, &whom)?;
     let session = session(&options)?;
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
     observer.tells(typed);
-    observer.waits_for(matched.is_nobody().then(|| options.target.clone()));
+    observer.waits_for(matched.is_nobody().then_some(whom));
     observer.runs(command);
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &capabilities, &command_line, &mut observer)?;
@@ -61,6 +59,28 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     observer.end(&status)?;
     Ok(outcome(&status, has_budget(&options)))
+}
+
+/// Whether hits can have snapshots here; says so where they cannot, as `doctor` does.
+///
+/// # Errors
+/// When they cannot, and somebody asked for what only they bring.
+pub(super) fn may_snapshot(capabilities: &Capabilities, typed: &Watch) -> Result<bool> {
+    let Some(lack) = capabilities.snapshot_lack() else {
+        return Ok(true);
+    };
+    let asks = typed.output.is_some()
+        || typed.buffer.is_some()
+        || !(typed.events.is_empty() && typed.user.is_empty());
+    if asks {
+        let what = format!("rtscope watch cannot keep snapshots here: {}", lack.what);
+        return Err(Error::new(ErrorKind::PermissionDenied, what)
+            .found(lack.found)
+            .fix(lack.fix));
+    }
+    let (what, found, fix) = (lack.what, lack.found, lack.fix);
+    eprintln!("{what}\n  found: {found}\n  fix:  {fix}");
+    Ok(false)
 }
 
 /// Whether each hit breaks what was asked: a new worst by itself does not.

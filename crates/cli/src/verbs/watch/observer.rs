@@ -17,7 +17,7 @@ use super::book::Book;
 use super::command::Command;
 use super::exec::Running;
 use super::scope::Scope;
-use super::targets::Matched;
+use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
 use crate::flags::Watch;
 use crate::live::{Live, short};
@@ -43,7 +43,7 @@ pub struct Observer {
     book: Book,
     command: Option<Command>,
     /// Whom nobody was when it began.
-    waits_for: Option<Target>,
+    waits_for: Option<Whom>,
     /// Of whom, and to where.
     scope: Scope,
     telling: Telling,
@@ -74,16 +74,26 @@ fn meant(pattern: &TaskPattern) -> String {
     }
 }
 
+/// All that are meant, in words.
+pub(in crate::verbs) fn whom_text(options: &WatchOptions) -> String {
+    let Target::Tasks(patterns) = &options.target else {
+        return "every real-time task".to_owned();
+    };
+    let named = patterns.iter().map(meant);
+    let groups = options
+        .groups
+        .iter()
+        .map(|asked| format!("tasks of {asked}"));
+    let command = options.command.first();
+    let command = command.map(|word| format!("{} and its children", word.display()));
+    let all: Vec<String> = named.chain(groups).chain(command).collect();
+    all.join(", ")
+}
+
 impl Observer {
     /// For a watch with `options`; `live` shows a line that says where it stands.
     pub fn new(options: &WatchOptions, paint: Paint, live: bool) -> Self {
-        let whom = match &options.target {
-            Target::Tasks(patterns) => {
-                let meant: Vec<_> = patterns.iter().map(meant).collect();
-                meant.join(", ")
-            }
-            Target::RealTime => "every real-time task".to_owned(),
-        };
+        let whom = whom_text(options);
         let when = match (options.over, options.new_worst) {
             (Some(over), false) => format!("for more than {over:#}"),
             (Some(over), true) => format!("for each new worst over {over:#}"),
@@ -133,8 +143,8 @@ impl Observer {
     }
 
     /// Says once more that this means nobody, if it still does after a while.
-    pub(super) fn waits_for(&mut self, target: Option<Target>) {
-        self.waits_for = target;
+    pub(super) fn waits_for(&mut self, whom: Option<Whom>) {
+        self.waits_for = whom;
     }
 
     /// Prints how the watch ended.
@@ -207,6 +217,9 @@ fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
     if report.replaces {
         line["replaces"] = report.hit.id.into();
     }
+    if let Some(tid) = report.seen_as {
+        line["tid_here"] = tid.0.into();
+    }
     if let Some(snapshot) = &report.snapshot {
         line["snapshot"] = snapshot_json(snapshot);
     }
@@ -274,10 +287,9 @@ impl Observer {
         if status.elapsed < NOBODY_AFTER {
             return;
         }
-        let Some(target) = self.waits_for.take() else {
+        let Some(Ok(matched)) = self.waits_for.take().map(|whom| Matched::find(&whom)) else {
             return;
         };
-        let matched = Matched::find(&target);
         if matched.is_nobody() {
             self.live.clear();
             eprint!(
@@ -308,6 +320,13 @@ impl Observer {
         let before = match report.replaces {
             true => format!("\nhit {} is over; this replaces its report:", hit.id),
             false => String::new(),
+        };
+        let before = match report.seen_as {
+            Some(tid) => {
+                let task = &hit.task;
+                format!("{before}\n{} {tid} [{} on the host]:", task.comm, task.tid)
+            }
+            None => before,
         };
         let text = match (diagnosis, &report.snapshot) {
             (Ok(diagnosis), Some(snapshot)) => {

@@ -4,9 +4,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use event::{COMM_BYTES_MAX, NamePattern, NamedTask, Prio, TaskPattern, Tid};
+use bpf_host::Members;
+use event::{COMM_BYTES_MAX, NamePattern, NamedTask, Prio, Result, TaskPattern, Tid};
+use host::groups::{self, Asked, Found};
+use host::namespace;
 
-use crate::options::Target;
+use super::command::Command;
+use crate::options::{Target, WatchOptions};
 
 /// Threads that are listed; the others are counted.
 const LISTED_MAX: usize = 8;
@@ -27,6 +31,22 @@ struct Thread {
     prio: Prio,
     class: String,
     is_program: bool,
+    /// Its id in its own PID namespace, where that is below ours.
+    inner: Option<i32>,
+    /// Its control groups and PID namespace, where somebody asks for them.
+    cgroups: String,
+    namespace: Option<u32>,
+}
+
+/// Whom somebody asks for.
+#[derive(Clone, Debug)]
+pub(in crate::verbs) struct Whom {
+    /// By name, id or priority.
+    pub target: Target,
+    /// By where they are.
+    pub asked: Vec<Asked>,
+    /// By descent from a command.
+    pub family: Option<Tid>,
 }
 
 impl Thread {
@@ -59,15 +79,55 @@ pub(in crate::verbs) struct Matched {
     threads: Vec<Thread>,
     /// Whom they are compared with.
     pub target: Target,
+    found: Vec<Found>,
+    family: Option<Tid>,
 }
 
 impl Matched {
-    /// Looks through `/proc`.
-    pub fn find(target: &Target) -> Matched {
-        Matched {
-            threads: threads(),
-            target: target.clone(),
+    /// Looks through `/proc` and the control groups.
+    ///
+    /// # Errors
+    /// [`event::ErrorKind::InvalidInput`] for a group that can have no such name.
+    pub fn find(whom: &Whom) -> Result<Matched> {
+        let found = whom.asked.iter();
+        let found = found.map(|asked| groups::find(Path::new("/"), asked));
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok(Matched {
+            threads: threads(!found.is_empty()),
+            target: whom.target.clone(),
+            found,
+            family: whom.family,
+        })
+    }
+
+    /// Who is meant by where they are, for the kernel.
+    pub fn members(&self) -> Members {
+        let all = |found: &Found| {
+            found
+                .groups
+                .iter()
+                .map(|group| group.id)
+                .collect::<Vec<_>>()
+        };
+        Members {
+            groups: self.found.iter().flat_map(all).collect(),
+            group_names: self
+                .found
+                .iter()
+                .flat_map(|one| one.names.clone())
+                .collect(),
+            namespaces: self
+                .found
+                .iter()
+                .flat_map(|one| one.namespaces.clone())
+                .collect(),
+            family: self.family,
         }
+    }
+
+    /// The ids of the threads that are meant.
+    pub fn tids(&self) -> Vec<Tid> {
+        self.meant().map(|thread| thread.tid).collect()
     }
 
     fn meant(&self) -> impl Iterator<Item = &Thread> {
@@ -79,7 +139,9 @@ impl Matched {
                 }
                 Target::RealTime => thread.is_meant_by(&TaskPattern::RealTime),
             };
-            is_meant && thread.pid != own
+            let of = |found: &Found| found.has_member(&thread.cgroups, thread.namespace);
+            let is_member = self.family == Some(thread.pid) || self.found.iter().any(of);
+            (is_meant || is_member) && thread.pid != own
         })
     }
 
@@ -87,8 +149,8 @@ impl Matched {
     /// know: they are watched by their ids.
     pub fn by_program(&self) -> Vec<TaskPattern> {
         let patterns = match &self.target {
-            Target::Tasks(patterns) if ids_are_the_kernels() => patterns,
-            _ => return Vec::new(),
+            Target::Tasks(patterns) => patterns,
+            Target::RealTime => return Vec::new(),
         };
         let names = patterns.iter().filter_map(|pattern| match pattern {
             TaskPattern::Process(name) => Some(name),
@@ -128,7 +190,11 @@ impl Matched {
                 true => String::new(),
                 false => format!(" of {} ({})", thread.leader, thread.pid),
             };
-            let _ = writeln!(text, "  {tid:>7}  {class:<10}  {comm}{of}");
+            let inner = match thread.inner {
+                Some(inner) => format!(", {inner} in its container"),
+                None => String::new(),
+            };
+            let _ = writeln!(text, "  {tid:>7}  {class:<10}  {comm}{of}{inner}");
         }
         if meant.len() > LISTED_MAX {
             let _ = writeln!(text, "  and {} more", meant.len() - LISTED_MAX);
@@ -138,7 +204,7 @@ impl Matched {
 
     /// Names that no thread has, and processes of such a name whose threads are called otherwise.
     pub fn hints(&self) -> String {
-        let mut text = String::new();
+        let mut text = self.groups_hints();
         let Target::Tasks(patterns) = &self.target else {
             return text;
         };
@@ -160,6 +226,29 @@ impl Matched {
             }
         }
         text
+    }
+
+    /// Groups that are not there, and those without a task.
+    fn groups_hints(&self) -> String {
+        let hint = |found: &Found| {
+            let asked = &found.asked;
+            let mut threads = self.threads.iter();
+            match found.is_absent() {
+                true => {
+                    let names: Vec<_> = found.names.iter().map(ToString::to_string).collect();
+                    let names = names.join(", ");
+                    format!(
+                        "there is no {asked} now; waiting for a control group called {names} \
+                         (systemd-cgls)\n"
+                    )
+                }
+                false if threads.any(|one| found.has_member(&one.cgroups, one.namespace)) => {
+                    String::new()
+                }
+                false => format!("{asked} has no task now; waiting for one\n"),
+            }
+        };
+        self.found.iter().map(hint).collect()
     }
 
     /// What a thread's name may have meant.
@@ -204,16 +293,9 @@ impl Matched {
     }
 }
 
-/// Whether this process has the ids that the kernel has: it is in the first PID namespace.
-pub(super) fn ids_are_the_kernels() -> bool {
-    // PROC_PID_INIT_INO of include/linux/proc_ns.h.
-    const FIRST: &str = "pid:[4026531836]";
-    let own = std::fs::read_link("/proc/self/ns/pid");
-    own.is_ok_and(|own| own.as_os_str() == FIRST)
-}
-
-/// All threads of this machine that this process may see.
-fn threads() -> Vec<Thread> {
+/// All threads of this machine that this process may see; where each is, if somebody asks.
+fn threads(with_groups: bool) -> Vec<Thread> {
+    let own = namespace::of(Path::new("/proc/self"));
     let mut threads = Vec::new();
     for process in folders(Path::new("/proc")) {
         let Some(pid) = id_of(&process) else { continue };
@@ -221,6 +303,7 @@ fn threads() -> Vec<Thread> {
             continue;
         };
         let programs = programs_of(&process);
+        let namespace = namespace::of(&process);
         for folder in folders(&process.join("task")) {
             let Some((tid, comm)) = id_of(&folder).zip(comm_of(&folder)) else {
                 continue;
@@ -229,7 +312,17 @@ fn threads() -> Vec<Thread> {
             let Some((prio, class, is_program)) = class_of(&stat) else {
                 continue;
             };
+            let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+            let is_below = namespace.is_some() && namespace != own;
+            let inner = is_below.then(|| namespace::ids(&text("status")).last().copied());
             threads.push(Thread {
+                inner: inner.flatten(),
+                cgroups: if with_groups {
+                    text("cgroup")
+                } else {
+                    String::new()
+                },
+                namespace,
                 tid,
                 comm,
                 pid,
@@ -298,14 +391,28 @@ fn class_of(stat: &str) -> Option<(Prio, String, bool)> {
     Some((prio, class, flags as u64 & KERNEL_THREAD == 0))
 }
 
-/// Says whom a target means now; adds the processes that are called so by their program alone.
-pub(in crate::verbs) fn meant(target: &mut Target) -> Matched {
-    let mut matched = Matched::find(target);
+/// Whom somebody asks for, with a command if there is one.
+pub(in crate::verbs) fn whom(options: &WatchOptions, command: Option<&Command>) -> Whom {
+    Whom {
+        target: options.target.clone(),
+        asked: options.groups.clone(),
+        family: command.map(Command::id),
+    }
+}
+
+/// Says who is meant now; adds the processes that are called so by their program alone, and who is
+/// meant by where they are.
+///
+/// # Errors
+/// As [`Matched::find`].
+pub(in crate::verbs) fn meant(options: &mut WatchOptions, whom: &Whom) -> Result<Matched> {
+    let mut matched = Matched::find(whom)?;
     let processes = matched.by_program().into_iter();
-    processes.for_each(|process| target.add(process));
-    matched.target = target.clone();
+    processes.for_each(|process| options.target.add(process));
+    matched.target = options.target.clone();
+    options.members = matched.members();
     eprint!("{}", matched.text());
-    matched
+    Ok(matched)
 }
 
 #[cfg(test)]
@@ -322,6 +429,9 @@ mod tests {
             prio: Prio::from_rt(50),
             class: "FIFO 50".to_owned(),
             is_program: true,
+            inner: None,
+            cgroups: String::new(),
+            namespace: None,
         }
     }
 
@@ -334,7 +444,12 @@ mod tests {
             thread(11, "python3", 11, "python3", "load.py"),
         ];
         let target = Target::Tasks(TaskPattern::parse_all(texts).expect("tasks"));
-        Matched { threads, target }
+        Matched {
+            threads,
+            target,
+            found: Vec::new(),
+            family: None,
+        }
     }
 
     #[test]
@@ -390,6 +505,47 @@ mod tests {
         check("jackd", &[]);
         check("python3", &[]);
         check("ros2_control_nope", &[]);
+    }
+
+    #[test]
+    fn members_of_a_group_are_listed_with_their_ids_inside_and_absent_groups_are_said() {
+        let group = |asked: &str, path: &str| Found {
+            asked: Asked::Unit(asked.to_owned()),
+            groups: (!path.is_empty())
+                .then(|| groups::Group {
+                    id: event::GroupId {
+                        hierarchy: 0,
+                        id: 7,
+                    },
+                    path: path.to_owned(),
+                })
+                .into_iter()
+                .collect(),
+            names: vec![event::GroupName::parse("web.service").expect("a name")],
+            namespaces: Vec::new(),
+        };
+        let mut matched = matched(&["jackd"]);
+        matched.target = Target::Tasks(Vec::new());
+        matched.threads[2].cgroups = "0::/system.slice/web.service\n".to_owned();
+        matched.threads[2].inner = Some(3);
+        let mut check = |found: Found, expect: &str| {
+            matched.found = vec![found];
+            assert_eq!(matched.text(), expect);
+        };
+        check(
+            group("web", "/system.slice/web.service"),
+            "matched 1 thread:\n        8  FIFO 50     mc-worker of memcached (7), 3 in its \
+             container\n",
+        );
+        check(
+            group("web", "/system.slice/other.service"),
+            "unit web has no task now; waiting for one\n",
+        );
+        check(
+            group("web", ""),
+            "there is no unit web now; waiting for a control group called web.service \
+             (systemd-cgls)\n",
+        );
     }
 
     #[test]

@@ -1,0 +1,432 @@
+//! One change of the machine, tried and taken back.
+//!
+//! [`read()`] understands a command that changes the machine and says what it changes; [`Trial`]
+//! makes the changes and takes them back, as often as wanted. What was found is in a file before
+//! the first change is made, as the shield's is: [`undo`] is complete wherever whoever tried was
+//! killed.
+//!
+//! # Design constraints
+//! - Only what can be read and put back is tried; no command is run.
+//! - A task that ended needs nothing; one that took over its id is left alone.
+
+mod commands;
+mod groups;
+mod task;
+mod words;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use event::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+pub use commands::read;
+pub use task::{Policy, TaskId};
+
+/// Where the state is, below the root. It goes with the settings when the machine starts again.
+const STATE: &str = "run/rtscope-tune.json";
+/// The version of the state's form.
+const VERSION: u32 = 1;
+
+/// One change of the machine, with its way back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// A text is written into a file of the kernel.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What it held.
+        before: String,
+        /// What is written.
+        after: String,
+    },
+    /// A task gets other CPUs.
+    Affinity {
+        /// Which one.
+        task: TaskId,
+        /// Where it was allowed to run, as a list.
+        before: String,
+        /// Where it is to run.
+        after: String,
+    },
+    /// A task gets another policy, priority or nice value.
+    Schedule {
+        /// Which one.
+        task: TaskId,
+        /// What it had.
+        before: Policy,
+        /// What it is to have.
+        after: Policy,
+    },
+}
+
+impl Change {
+    fn make(&self) -> std::io::Result<()> {
+        match self {
+            Change::Write { path, after, .. } => write(path, after),
+            Change::Affinity { task, after, .. } => task.set_affinity(after),
+            Change::Schedule { task, after, .. } => task.set_policy(after),
+        }
+    }
+
+    /// Whether it is in force.
+    fn take_back(&self) -> std::io::Result<()> {
+        match self {
+            Change::Write { path, before, .. } => {
+                // An interrupt or a group that is gone has no setting any more.
+                let Ok(now) = std::fs::read_to_string(path) else {
+                    return Ok(());
+                };
+                if now == *before {
+                    return Ok(());
+                }
+                write(path, chosen(before))?;
+                let now = std::fs::read_to_string(path)?;
+                match now == *before {
+                    true => Ok(()),
+                    false => {
+                        let text = format!("it is {now:?} instead of {before:?}");
+                        Err(std::io::Error::other(text))
+                    }
+                }
+            }
+            Change::Affinity { task, before, .. } if task.is_there() => task.set_affinity(before),
+            Change::Schedule { task, before, .. } if task.is_there() => task.set_policy(before),
+            Change::Affinity { .. } | Change::Schedule { .. } => Ok(()),
+        }
+    }
+}
+
+/// From what to what, for people.
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Write {
+                path,
+                before,
+                after,
+            } => write!(f, "{}: {} -> {after}", path.display(), chosen(before)),
+            Change::Affinity {
+                task,
+                before,
+                after,
+            } => write!(f, "{task}: CPUs {before} -> {after}"),
+            Change::Schedule {
+                task,
+                before,
+                after,
+            } => write!(f, "{task}: {before} -> {after}"),
+        }
+    }
+}
+
+/// What to write to get a setting back: of a choice, the one in brackets.
+fn chosen(text: &str) -> &str {
+    let bracketed = |open: char, close: char| {
+        let (_, rest) = text.split_once(open)?;
+        Some(rest.split_once(close)?.0)
+    };
+    bracketed('[', ']')
+        .or_else(|| bracketed('(', ')'))
+        .unwrap_or(text.trim_end())
+}
+
+/// Into a file that is there; the kernel's files are made by nobody.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = std::fs::File::options()
+        .write(true)
+        .truncate(true)
+        .open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// What is tried, or was when its process was killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    version: u32,
+    /// The process that tries.
+    pub pid: u32,
+    /// The commands, as they were given.
+    pub commands: Vec<String>,
+    /// What they change, in this order.
+    pub changes: Vec<Change>,
+}
+
+/// A trial: its changes are on or off. Dropped, it takes them back.
+#[derive(Debug)]
+pub struct Trial {
+    root: PathBuf,
+    state: State,
+    is_over: bool,
+}
+
+impl Trial {
+    /// Writes down what is found before anything is changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] while another trial is under way or was left; what the
+    /// operating system refuses.
+    pub fn begin(root: &Path, commands: Vec<String>, changes: Vec<Change>) -> Result<Trial> {
+        let state = State {
+            version: VERSION,
+            pid: std::process::id(),
+            commands,
+            changes,
+        };
+        save(root, &state)?;
+        Ok(Trial {
+            root: root.to_owned(),
+            state,
+            is_over: false,
+        })
+    }
+
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// What the machine refuses; what was made until then is taken back.
+    pub fn on(&self) -> Result<()> {
+        for change in &self.state.changes {
+            if let Err(error) = change.make() {
+                self.off()?;
+                return Err(Error::io("the machine refuses the change", error)
+                    .found(change.to_string())
+                    .fix(
+                        "run it with sudo; a setting that the kernel fixes at boot cannot be tried",
+                    ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the changes back.
+    ///
+    /// # Errors
+    /// What cannot be restored.
+    pub fn off(&self) -> Result<()> {
+        take_back(&self.state)
+    }
+
+    /// Ends it with the changes as they are now.
+    ///
+    /// # Errors
+    /// When the state cannot be removed.
+    pub fn keep(mut self) -> Result<()> {
+        self.is_over = true;
+        remove(&self.root)
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.is_over && self.off().is_ok() {
+            remove(&self.root).ok();
+        }
+    }
+}
+
+fn take_back(state: &State) -> Result<()> {
+    let changes = state.changes.iter().rev();
+    let left = changes.filter_map(|change| {
+        let error = change.take_back().err()?;
+        Some(format!("{change}: {error}"))
+    });
+    let left: Vec<String> = left.collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(
+        Error::new(ErrorKind::Io, "not everything could be taken back")
+            .found(left.join("; "))
+            .fix("rtscope tune --undo tries again; a restart of the machine ends it in any case"),
+    )
+}
+
+fn path(root: &Path) -> PathBuf {
+    root.join(STATE)
+}
+
+fn remove(root: &Path) -> Result<()> {
+    let removed = std::fs::remove_file(path(root));
+    removed.map_err(|error| Error::io("cannot remove the state of the trial", error))
+}
+
+/// The trial that is under way, or was left by one that was killed.
+///
+/// # Errors
+/// [`ErrorKind::Corrupt`] when its file cannot be understood.
+pub fn state(root: &Path) -> Result<Option<State>> {
+    let path = path(root);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(format!("cannot read {}", path.display()), error)),
+    };
+    let found = serde_json::from_str::<State>(&text);
+    match found {
+        Ok(state) if state.version == VERSION => Ok(Some(state)),
+        _ => Err(
+            Error::new(ErrorKind::Corrupt, "the state of a trial makes no sense")
+                .found(path.display().to_string())
+                .fix("restart the machine, which ends every trial, or remove the file"),
+        ),
+    }
+}
+
+/// Writes the state before anything is changed, and sees it onto the disk.
+fn save(root: &Path, state: &State) -> Result<()> {
+    let path = path(root);
+    let cannot = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::new(
+            ErrorKind::AlreadyExists,
+            "something is being tried already, or was left",
+        )
+        .found(path.display().to_string())
+        .fix("rtscope tune --undo"),
+        _ => Error::io(
+            format!("cannot keep the state in {}", path.display()),
+            error,
+        )
+        .fix("run it with sudo"),
+    };
+    let text = serde_json::to_vec_pretty(state).map_err(|error| cannot(error.into()))?;
+    // Whole or not at all: a link to a finished file cannot be half of it.
+    let half = path.with_extension("json.part");
+    let mut file = std::fs::File::create(&half).map_err(cannot)?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| std::fs::hard_link(&half, &path));
+    std::fs::remove_file(&half).ok();
+    linked.map_err(cannot)
+}
+
+/// Takes back what a trial left, in the reverse order; what it had changed.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there is none; what cannot be restored, and the state then stays.
+pub fn undo(root: &Path) -> Result<State> {
+    let Some(state) = state(root)? else {
+        return Err(Error::new(ErrorKind::NotFound, "nothing is being tried")
+            .found(format!("no {}", path(root).display()))
+            .fix("rtscope tune -h says how to try something"));
+    };
+    take_back(&state)?;
+    remove(root)?;
+    Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [
+            ("proc/irq/7/smp_affinity_list", "0-1\n"),
+            (
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never\n",
+            ),
+            ("run/nothing", ""),
+        ];
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        folder
+    }
+
+    fn irq(root: &Path) -> Change {
+        Change::Write {
+            path: root.join("proc/irq/7/smp_affinity_list"),
+            before: "0-1\n".to_owned(),
+            after: "1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_choice_is_written_back_by_the_word_in_brackets() {
+        let check = |text: &str, expect: &str| assert_eq!(chosen(text), expect);
+        check("always [madvise] never\n", "madvise");
+        check("none (voluntary) full\n", "voluntary");
+        check("0-1\n", "0-1");
+        check("50000 100000\n", "50000 100000");
+    }
+
+    /// A plain file keeps what was written, without the line's end that the kernel shows.
+    fn irq_now(root: &Path) -> String {
+        std::fs::read_to_string(root.join("proc/irq/7/smp_affinity_list")).expect("read")
+    }
+
+    #[test]
+    fn a_trial_is_on_and_off_and_leaves_what_it_found() {
+        let machine = machine();
+        let root = machine.path();
+        std::fs::write(root.join("proc/irq/7/smp_affinity_list"), "0-1").expect("written");
+        let mut change = irq(root);
+        if let Change::Write { before, .. } = &mut change {
+            *before = "0-1".to_owned();
+        }
+        let trial = Trial::begin(root, vec!["x".into()], vec![change]).expect("begun");
+        trial.on().expect("on");
+        assert_eq!(irq_now(root), "1");
+        trial.off().expect("off");
+        assert_eq!(irq_now(root), "0-1");
+        trial.on().expect("on");
+        let again = Trial::begin(root, vec![], vec![]).expect_err("one is under way");
+        assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        drop(trial);
+        assert_eq!(irq_now(root), "0-1");
+        assert_eq!(state(root).expect("read"), None);
+    }
+
+    #[test]
+    fn what_a_killed_trial_left_is_taken_back_and_what_is_kept_stays() {
+        let machine = machine();
+        let root = machine.path();
+        std::fs::write(root.join("proc/irq/7/smp_affinity_list"), "0-1").expect("written");
+        let mut change = irq(root);
+        if let Change::Write { before, .. } = &mut change {
+            *before = "0-1".to_owned();
+        }
+        let trial = Trial::begin(root, vec!["x".into()], vec![change.clone()]).expect("begun");
+        trial.on().expect("on");
+        std::mem::forget(trial);
+        assert_eq!(undo(root).expect("undone").commands, ["x"]);
+        assert_eq!(irq_now(root), "0-1");
+        assert_eq!(undo(root).expect_err("none").kind(), ErrorKind::NotFound);
+        let trial = Trial::begin(root, vec![], vec![change]).expect("begun");
+        trial.on().expect("on");
+        trial.keep().expect("kept");
+        assert_eq!(
+            (irq_now(root).as_str(), state(root).expect("read")),
+            ("1", None)
+        );
+    }
+
+    #[test]
+    fn what_the_machine_refuses_is_taken_back_at_once() {
+        let machine = machine();
+        let root = machine.path();
+        std::fs::write(root.join("proc/irq/7/smp_affinity_list"), "0-1").expect("written");
+        let mut first = irq(root);
+        if let Change::Write { before, .. } = &mut first {
+            *before = "0-1".to_owned();
+        }
+        let second = Change::Write {
+            path: root.join("proc/irq/9/smp_affinity_list"),
+            before: "0".to_owned(),
+            after: "1".to_owned(),
+        };
+        let trial = Trial::begin(root, vec![], vec![first, second]).expect("begun");
+        let error = trial.on().expect_err("refused");
+        assert!(
+            error
+                .value_found()
+                .is_some_and(|found| found.contains("irq/9")),
+            "{error:#}"
+        );
+        assert_eq!(irq_now(root), "0-1");
+    }
+}
