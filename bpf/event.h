@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 5
+#define RTS_ABI_VERSION 6
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -186,7 +186,7 @@ struct rts_hit {
 	rts_u32 overflow;
 	rts_u32 flags; // enum rts_chain_flag
 	rts_u32 steps_length;
-	rts_u32 padding;
+	rts_u32 cost_ns; // what this hit took of its CPU, after its end
 	struct rts_step steps[RTS_STEPS_MAX]; // oldest first
 	struct rts_stack waker_stack;
 	struct rts_stack wakee_stack;

@@ -75,6 +75,7 @@ struct cpu_state {
 	rts_u64 steal_ns; // at the last record
 	rts_u64 throttled_rq; // of the group that last used up its quota here
 	rts_u64 throttled_ns; // when that was seen
+	rts_u64 untold_ns; // a hit is in the ring since then, and nobody was woken for it; 0: none
 	rts_s32 came_tid; // who came on last, and as what
 	rts_s32 came_prio;
 	rts_u32 came_policy;
@@ -236,6 +237,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 * 1024);
 } hits SEC(".maps");
+
+// Wakes the reader of the hits, whatever they left free.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} bell SEC(".maps");
 
 // Of those that are held back; read a few times a second.
 struct {

@@ -44,7 +44,8 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
 		return false;
 	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
-	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED, runs);
+	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED,
+			runs ? ENDS_AND_RUNS : ENDS_ELSEWHERE);
 	return true;
 }
 
@@ -80,7 +81,7 @@ static __always_inline void came_on_already(void *ctx, struct task_state *state,
 	state->phase = PHASE_ACTIVE;
 	state->culprit.tid = -1;
 	if (config.end_kind == RTS_END_SWITCH_IN)
-		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, true);
+		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
 }
 
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
@@ -167,7 +168,7 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 	if (target && has_yielded(prev)) {
 		if (state->phase != PHASE_NONE) {
 			chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
-			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 		}
 		state->phase = PHASE_YIELDED;
 		return;
@@ -213,7 +214,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 			return true;
 		}
 		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
-		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);
 	}
@@ -306,6 +307,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 
 	if (!cpu)
 		return false;
+	if (cpu->untold_ns)
+		bell_ring(cpu);
 	if (cpu->hardirq.active) {
 		// Nobody switches inside an interrupt: its exit was missed.
 		cpu->hardirq.active = 0;
@@ -365,7 +368,7 @@ static __always_inline bool on_sys_exit(void *ctx)
 		return false;
 	now_ns = bpf_ktime_get_ns();
 	chain_append_task(&state->chain, RTS_STEP_USER_RETURN, now_ns, current);
-	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN, true);
+	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN, ENDS_AND_RUNS);
 	state->phase = PHASE_NONE;
 	return true;
 }

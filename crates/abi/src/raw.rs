@@ -8,7 +8,7 @@
 pub use event::evidence::raw::{COMM_LENGTH, STACK_MAX, Stack, Task};
 
 /// `RTS_ABI_VERSION`.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 pub const STEPS_MAX: usize = 16;
 pub const IRQS_MAX: usize = 8;
 pub const TIDS_MAX: usize = 64;
@@ -53,7 +53,7 @@ pub struct Hit {
     pub overflow: u32,
     pub flags: u32,
     pub steps_length: u32,
-    pub padding: u32,
+    pub cost_ns: u32,
     pub steps: [Step; STEPS_MAX],
     pub waker_stack: Stack,
     pub wakee_stack: Stack,
