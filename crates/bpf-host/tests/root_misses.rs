@@ -290,7 +290,8 @@ fn a_target_that_waits_names_who_runs_and_its_end_is_the_same_hit() {
     let moments = records(&watch).moments;
     let of = |role| moments.iter().filter(move |one| one.role == role);
     assert!(of(Role::Running).all(|one| one.policy == 1), "{moments:#?}");
-    assert_eq!(of(Role::Target).count(), 1, "{moments:#?}");
+    // One for the report and one for the end.
+    assert_eq!(of(Role::Target).count(), 2, "{moments:#?}");
 }
 
 #[test]
