@@ -110,6 +110,10 @@ struct task_state {
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
 	rts_u64 last_release_ns; // the one before
+	rts_u64 word; // of a futex that may be a lock's, for which it sleeps; 0: none
+	rts_u64 word_ns; // since when
+	rts_u32 word_value; // the value that it is to lose
+	rts_u32 word_owned; // an owner seems to be written beside it
 	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch

@@ -84,6 +84,29 @@ static __always_inline void came_on_already(void *ctx, struct task_state *state,
 		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
 }
 
+// Whether what a target that is woken now slept for was part of its activation; else that was over
+// as it went to sleep.
+static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
+		struct task_state *state, struct task_struct *wakee)
+{
+	bool own, inside;
+
+	if (!state->word)
+		return true;
+	own = !cpu->hardirq.active && bpf_get_current_task_btf()->tgid == wakee->tgid;
+	// What another process has there cannot be read from here.
+	inside = own ? is_locks_word(state) : state->word_owned;
+	if (inside && !state->word_owned && config.evidence_floor_ns)
+		evidence_ownerless(state, wakee);
+	state->word = 0;
+	if (inside)
+		return true;
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, state->word_ns, wakee);
+	hit_own_end(ctx, state, wakee, state->word_ns, RTS_END_BLOCKED, ENDS_ELSEWHERE);
+	state->phase = PHASE_NONE;
+	return false;
+}
+
 // Every sched_waking is a new activation: the kernel fires it only for a task that is not runnable,
 // so that the first origin stays while the wakee waits.
 static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_struct *wakee)
@@ -97,7 +120,7 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		return false;
 	}
 	// What it blocked on inside its activation is over: the activation goes on.
-	if (state->phase == PHASE_INSIDE)
+	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;
 	if (state->phase == PHASE_STOPPED) {
 		stop_end(state, cpu, wakee);
@@ -209,7 +232,12 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 
 		blocked_on(&blocked, prev, prev_state);
 		if (blocked.what != BLOCKED_NO) {
-			evidence_blocked(ctx, prev, &blocked, now_ns);
+			state->word = blocked.value ? blocked.lock : 0;
+			state->word_value = blocked.value;
+			state->word_ns = now_ns;
+			state->word_owned = blocked.owner.tid > 0;
+			if (!blocked.value || blocked.owner.tid > 0)
+				evidence_blocked(ctx, prev, &blocked, now_ns);
 			state->phase = PHASE_INSIDE;
 			return true;
 		}

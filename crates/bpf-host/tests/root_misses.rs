@@ -10,7 +10,7 @@ use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{
-    BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
+    Blocked, BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
 };
 use event::{Duration, TaskPattern};
 use scene::process::{Freezer, Process, Traced};
@@ -184,6 +184,30 @@ fn a_page_fault_that_another_task_serves_late_is_part_of_the_activation() {
         blocked.iter().any(|one| one.on == BlockedOn::Fault),
         "{blocked:#?}"
     );
+}
+
+#[test]
+fn a_lock_without_an_owner_is_waited_for_inside_and_a_counter_ends_the_work() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let watched = |play: fn()| {
+        let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+        let hits = hits(&mut ring, play);
+        let blocked = records(&watch).blocked;
+        let is_lock = |one: &Blocked| one.on == BlockedOn::Mutex;
+        let locks: Vec<_> = blocked.into_iter().filter(is_lock).collect();
+        (hits, locks)
+    };
+    let (hits, locks) = watched(|| scene::behind_lock(STOP));
+    let longest = hits.iter().map(Hit::latency).max();
+    assert!(longest >= Some(Duration::from_ms(45)), "{hits:#?}");
+    assert!(!locks.is_empty(), "{hits:#?}");
+    // Each of these sleeps is for the next work; in one, the counter is 2.
+    let (hits, _) = watched(|| scene::behind_counter(Time::from_millis(40), 5));
+    let longest = hits.iter().map(Hit::latency).max();
+    assert!(longest < Some(Duration::from_ms(38)), "{hits:#?}");
 }
 
 #[test]
