@@ -8,11 +8,16 @@
 #include "evidence.h"
 
 #define BLOCKED_NO -1
+#define WORD_FLAGS_MIN 0x40000000u
+// Of fcntl (include/uapi/asm-generic/fcntl.h).
+#define F_SETLKW 7
+#define F_OFD_SETLKW 38
 
 struct blocked {
 	rts_s32 what; // enum rts_blocked, or BLOCKED_NO
 	rts_u64 lock;
 	struct rts_task owner;
+	rts_u32 value; // of a futex that may be a lock's, as its word shows at the wake-up; else 0
 };
 
 // A lock of the kernel's with priority inheritance: mutexes of user space that asked for it, and on
@@ -47,6 +52,48 @@ static __always_inline bool waits_as_for_mutex(struct task_struct *task, struct 
 	       (rts_u32)regs_futex_value(regs) == 2;
 }
 
+// It waits for a word to change in which others wait for a lock as well: Rust's mutexes and the GNU
+// C library's locks for readers and writers have 2 or 3 there, Rust's locks for readers and writers
+// one of the two highest bits. A counter has such a value too, once.
+static __always_inline bool waits_as_for_lock(struct task_struct *task, struct pt_regs *regs)
+{
+	rts_u32 operation, value;
+
+	if ((task->flags & PF_KTHREAD) || !regs || !regs_in_futex(regs) || regs_futex_timeout(regs))
+		return false;
+	operation = regs_futex_operation(regs) & FUTEX_CMD_MASK;
+	value = regs_futex_value(regs);
+	if (operation != FUTEX_WAIT && operation != FUTEX_WAIT_BITSET)
+		return false;
+	return value == 2 || value == 3 || (value >= WORD_FLAGS_MIN && value != ~0u);
+}
+
+// Whether the word that `current`, a thread of the same process, changed before it woke the sleeper
+// is a lock's: nobody counts that up.
+static __always_inline bool is_locks_word(const struct task_state *state)
+{
+	rts_u32 value = 0;
+
+	if (bpf_probe_read_user(&value, sizeof(value), (const void *)state->word))
+		return false;
+	if (state->word_value >= WORD_FLAGS_MIN)
+		return value != state->word_value + 1;
+	return value <= state->word_value;
+}
+
+// A lock of a file: nobody waits for work so.
+static __always_inline bool waits_for_file_lock(struct task_struct *task, struct pt_regs *regs)
+{
+	rts_u64 command;
+
+	if ((task->flags & PF_KTHREAD) || !regs)
+		return false;
+	if (regs_in_flock(regs))
+		return true;
+	command = regs_fcntl_command(regs);
+	return regs_in_fcntl(regs) && (command == F_SETLKW || command == F_OFD_SETLKW);
+}
+
 // A mutex of the GNU C library has that value when somebody waits, and the owner's tid lies two
 // words further (sysdeps/nptl/bits/struct_mutex.h). Whoever reads the record checks that the owner
 // is also the one who wakes the waiter.
@@ -55,14 +102,20 @@ static __always_inline bool blocked_on_mutex(struct blocked *blocked, struct tas
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	rts_u32 words[3] = {};
 
-	if (!waits_as_for_mutex(task, regs))
+	if (waits_for_file_lock(task, regs)) {
+		blocked->what = RTS_BLOCKED_LOCK;
+		return true;
+	}
+	if (!waits_as_for_lock(task, regs))
 		return false;
 	if (bpf_probe_read_user(words, sizeof(words), (const void *)regs_futex_word(regs)) ||
-	    words[0] != 2 || (rts_s32)words[2] <= 0)
+	    words[0] != (rts_u32)regs_futex_value(regs))
 		return false;
 	blocked->what = RTS_BLOCKED_MUTEX;
 	blocked->lock = regs_futex_word(regs);
-	blocked->owner.tid = words[2];
+	blocked->value = words[0];
+	if (words[0] == 2 && (rts_s32)words[2] > 0)
+		blocked->owner.tid = words[2];
 	return true;
 }
 
@@ -110,6 +163,22 @@ static __always_inline void evidence_blocked(void *ctx, struct task_struct *task
 	slot->blocked.owner = blocked->owner;
 	slot->blocked.on = blocked->what;
 	stack_here(&slot->blocked.stack, ctx);
+	evidence_end(slot);
+}
+
+// It slept for a lock in which no owner is written, as is known now that somebody wakes it.
+static __always_inline void evidence_ownerless(const struct task_state *state,
+		struct task_struct *task)
+{
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_BLOCKED, state->word_ns);
+
+	if (!slot)
+		return;
+	slot->blocked.lock = state->word;
+	task_describe(&slot->blocked.task, task);
+	slot->blocked.owner.tid = -1;
+	slot->blocked.on = RTS_BLOCKED_MUTEX;
+	slot->blocked.stack.length = 0;
 	evidence_end(slot);
 }
 

@@ -116,13 +116,20 @@ static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
 	task_describe(&hit->culprit, culprit);
 	stack_of(&hit->wakee_stack, task);
 	stack_here(&hit->culprit_stack, ctx);
-	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+	hit_send(hit, now_ns, true);
 }
 
+// Where the task is that ends its own chain.
+enum own_end {
+	ENDS_ELSEWHERE,  // not on this CPU, or not now
+	ENDS_AND_RUNS,   // current, and it goes on
+	ENDS_AND_LEAVES, // current, and it leaves the CPU
+};
+
 // A task ends its own chain: it returns to user space, or it blocks, or it has the CPU as it is
-// woken. Only the current task's stack is `here`.
+// woken. Only the current task's stack is here.
 static __always_inline void hit_own_end(void *ctx, struct task_state *state,
-		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind, bool here)
+		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind, enum own_end how)
 {
 	struct rts_hit *hit;
 
@@ -134,9 +141,9 @@ static __always_inline void hit_own_end(void *ctx, struct task_state *state,
 	if (config.evidence_floor_ns)
 		evidence_of_hit(state, task, now_ns);
 	hit->culprit = state->culprit;
-	if (here)
+	if (how != ENDS_ELSEWHERE)
 		stack_here(&hit->wakee_stack, ctx);
-	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+	hit_send(hit, now_ns, how != ENDS_AND_LEAVES);
 }
 
 // An activation of a target is given up although it is not over; whether that hides a miss.

@@ -191,7 +191,7 @@ struct rts_hit {
 	rts_u32 overflow;
 	rts_u32 flags; // enum rts_chain_flag
 	rts_u32 steps_length;
-	rts_u32 padding;
+	rts_u32 cost_ns; // what this hit took of its CPU, after its end
 	struct rts_step steps[RTS_STEPS_MAX]; // oldest first
 	struct rts_stack waker_stack;
 	struct rts_stack wakee_stack;

@@ -144,9 +144,11 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 
 	if (!totals)
 		return 0;
-	// What was reported while it waited has its end told too, whatever the limits.
-	if (!state->waiting_reported &&
-	    !hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
+	// What was reported while it waited has its end told too, whatever the limits, and may be the
+	// worst since the start with that.
+	if (state->waiting_reported) {
+		is_new_worst(totals, now_ns - chain->origin_ns);
+	} else if (!hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
 		COUNT(suppressed);
 		hit_held_back(state, task, now_ns, end_kind);
 		return 0;
@@ -166,7 +168,7 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	hit->end_kind = end_kind;
 	hit->preemptions = chain->preemptions;
 	hit->flags = chain->flags;
-	hit->padding = 0;
+	hit->cost_ns = 0;
 	hit_fill_steps(hit, chain);
 	hit->culprit.tid = -1;
 	hit->waker_stack.length = 0;
@@ -179,6 +181,36 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 			hit->waker_stack = *waker;
 	}
 	return hit;
+}
+
+// Whoever leaves a CPU rings for the hits that nobody was told of there. Where a hit's task runs on
+// for long, a timer's interrupt does.
+#define UNTOLD_NS_MAX 5000000
+
+static __always_inline void bell_ring(struct cpu_state *cpu)
+{
+	void *note = bpf_ringbuf_reserve(&bell, sizeof(rts_u64), 0);
+
+	cpu->untold_ns = 0;
+	// No room: the reader was woken before, and takes all hits when it comes.
+	if (note)
+		bpf_ringbuf_discard(note, BPF_RB_FORCE_WAKEUP);
+}
+
+// Sends a hit that ended at `now_ns`. To wake its reader takes an interrupt of this CPU and one of
+// the reader's, longer than all the rest: where the hit's task goes on, whoever leaves the CPU next
+// does it.
+static __always_inline void hit_send(struct rts_hit *hit, rts_u64 now_ns, bool goes_on)
+{
+	struct cpu_state *cpu = LOOKUP(cpus, 0);
+
+	hit->cost_ns = bpf_ktime_get_ns() - now_ns;
+	if (goes_on && cpu) {
+		cpu->untold_ns = now_ns;
+		bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+	} else {
+		bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
+	}
 }
 
 // Counts the end of a target's chain; whether it is over the threshold.

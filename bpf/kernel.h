@@ -206,11 +206,15 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	return code[CODE_BYTES - 1] == 0x9d;
 }
 #define regs_in_futex(regs) ((regs)->orig_ax == 202)
+#define regs_in_flock(regs) ((regs)->orig_ax == 73)
+#define regs_in_fcntl(regs) ((regs)->orig_ax == 72)
 // Its way into the kernel was no system call: an exception, or an interrupt.
 #define regs_in_exception(regs) ((rts_s64)(regs)->orig_ax == -1)
 #define regs_futex_word(regs) ((regs)->di)
 #define regs_futex_operation(regs) ((regs)->si)
 #define regs_futex_value(regs) ((regs)->dx)
+#define regs_futex_timeout(regs) ((regs)->r10)
+#define regs_fcntl_command(regs) ((regs)->si)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	rts_u64 regs[31];
@@ -227,10 +231,14 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	return true;
 }
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
+#define regs_in_flock(regs) ((regs)->syscallno == 32)
+#define regs_in_fcntl(regs) ((regs)->syscallno == 25)
 #define regs_in_exception(regs) ((regs)->syscallno == -1)
 #define regs_futex_word(regs) ((regs)->orig_x0)
 #define regs_futex_operation(regs) ((regs)->regs[1])
 #define regs_futex_value(regs) ((regs)->regs[2])
+#define regs_futex_timeout(regs) ((regs)->regs[3])
+#define regs_fcntl_command(regs) ((regs)->regs[1])
 #else
 #error "the watch knows x86-64 and arm64"
 #endif

@@ -75,6 +75,7 @@ struct cpu_state {
 	rts_u64 steal_ns; // at the last record
 	rts_u64 throttled_rq; // of the group that last used up its quota here
 	rts_u64 throttled_ns; // when that was seen
+	rts_u64 untold_ns; // a hit is in the ring since then, and nobody was woken for it; 0: none
 	rts_s32 came_tid; // who came on last, and as what
 	rts_s32 came_prio;
 	rts_u32 came_policy;
@@ -109,6 +110,10 @@ struct task_state {
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
 	rts_u64 last_release_ns; // the one before
+	rts_u64 word; // of a futex that may be a lock's, for which it sleeps; 0: none
+	rts_u64 word_ns; // since when
+	rts_u32 word_value; // the value that it is to lose
+	rts_u32 word_owned; // an owner seems to be written beside it
 	rts_u64 throttled_ns; // its group ran out of quota then, and it left the CPU for that; 0: no
 	struct chain chain;
 	struct rts_task culprit; // kept for chains that end after the switch
@@ -236,6 +241,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 * 1024);
 } hits SEC(".maps");
+
+// Wakes the reader of the hits, whatever they left free.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} bell SEC(".maps");
 
 // Of those that are held back; read a few times a second.
 struct {

@@ -124,7 +124,7 @@ static __always_inline void running_before(struct rts_hit *hit, struct task_stru
 	task_read(&hit->culprit, running);
 	if (!config.evidence_floor_ns)
 		return;
-	evidence = evidence_begin(RTS_EVIDENCE_MOMENT, now_ns);
+	evidence = evidence_begin_of(TASK_CPU(task), RTS_EVIDENCE_MOMENT, now_ns);
 	if (!evidence)
 		return;
 	evidence->moment.task = hit->culprit;
@@ -183,6 +183,11 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 	stack_of(&hit->wakee_stack, task);
 	if (phase == PHASE_WOKEN)
 		running_before(hit, task, now_ns);
+	if (config.evidence_floor_ns) {
+		evidence_of_hit(state, task, now_ns);
+		if (state->throttled_ns)
+			evidence_throttled(task, state->throttled_ns, now_ns);
+	}
 	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
 }
 

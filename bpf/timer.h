@@ -104,6 +104,8 @@ static __always_inline bool on_hrtimer_entry(void *ctx, struct hrtimer *timer)
 	if ((rts_u64)(timer->node.expires - timer->_softexpires) >= config.slack_floor_ns)
 		frame->soft_ns = timer->_softexpires - timer->base->offset;
 	irq = &cpu->hardirq;
+	if (cpu->untold_ns && frame->entry_ns - cpu->untold_ns > UNTOLD_NS_MAX)
+		bell_ring(cpu);
 	if (config.evidence_floor_ns && irq->active)
 		mark_who_stays(cpu, timer);
 	late = hrtimer_late_slot(timer);

@@ -44,7 +44,8 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 	if (!runs && waits_as_for_mutex(wakee, (struct pt_regs *)bpf_task_pt_regs(wakee)))
 		return false;
 	chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, wakee);
-	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED, runs);
+	hit_own_end(ctx, state, wakee, now_ns, RTS_END_BLOCKED,
+			runs ? ENDS_AND_RUNS : ENDS_ELSEWHERE);
 	return true;
 }
 
@@ -80,7 +81,30 @@ static __always_inline void came_on_already(void *ctx, struct task_state *state,
 	state->phase = PHASE_ACTIVE;
 	state->culprit.tid = -1;
 	if (config.end_kind == RTS_END_SWITCH_IN)
-		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, true);
+		hit_own_end(ctx, state, wakee, now_ns, RTS_END_SWITCH_IN, ENDS_AND_RUNS);
+}
+
+// Whether what a target that is woken now slept for was part of its activation; else that was over
+// as it went to sleep.
+static __always_inline bool was_inside(void *ctx, const struct cpu_state *cpu,
+		struct task_state *state, struct task_struct *wakee)
+{
+	bool own, inside;
+
+	if (!state->word)
+		return true;
+	own = !cpu->hardirq.active && bpf_get_current_task_btf()->tgid == wakee->tgid;
+	// What another process has there cannot be read from here.
+	inside = own ? is_locks_word(state) : state->word_owned;
+	if (inside && !state->word_owned && config.evidence_floor_ns)
+		evidence_ownerless(state, wakee);
+	state->word = 0;
+	if (inside)
+		return true;
+	chain_append_task(&state->chain, RTS_STEP_BLOCKED, state->word_ns, wakee);
+	hit_own_end(ctx, state, wakee, state->word_ns, RTS_END_BLOCKED, ENDS_ELSEWHERE);
+	state->phase = PHASE_NONE;
+	return false;
 }
 
 // A stack costs thirty times the rest of a wake-up, and most wake-ups are followed by no hit: each
@@ -115,7 +139,7 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 		return false;
 	}
 	// What it blocked on inside its activation is over: the activation goes on.
-	if (state->phase == PHASE_INSIDE)
+	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;
 	if (state->phase == PHASE_STOPPED) {
 		stop_end(state, cpu, wakee);
@@ -189,7 +213,7 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 	if (target && has_yielded(prev)) {
 		if (state->phase != PHASE_NONE) {
 			chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
-			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+			hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 		}
 		state->phase = PHASE_YIELDED;
 		return;
@@ -230,12 +254,17 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 
 		blocked_on(&blocked, prev, prev_state);
 		if (blocked.what != BLOCKED_NO) {
-			evidence_blocked(ctx, prev, &blocked, now_ns);
+			state->word = blocked.value ? blocked.lock : 0;
+			state->word_value = blocked.value;
+			state->word_ns = now_ns;
+			state->word_owned = blocked.owner.tid > 0;
+			if (!blocked.value || blocked.owner.tid > 0)
+				evidence_blocked(ctx, prev, &blocked, now_ns);
 			state->phase = PHASE_INSIDE;
 			return true;
 		}
 		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
-		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, true);
+		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);
 	}
@@ -328,6 +357,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 
 	if (!cpu)
 		return false;
+	if (cpu->untold_ns)
+		bell_ring(cpu);
 	if (cpu->hardirq.active) {
 		// Nobody switches inside an interrupt: its exit was missed.
 		cpu->hardirq.active = 0;
@@ -387,7 +418,7 @@ static __always_inline bool on_sys_exit(void *ctx)
 		return false;
 	now_ns = bpf_ktime_get_ns();
 	chain_append_task(&state->chain, RTS_STEP_USER_RETURN, now_ns, current);
-	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN, true);
+	hit_own_end(ctx, state, current, now_ns, RTS_END_USER_RETURN, ENDS_AND_RUNS);
 	state->phase = PHASE_NONE;
 	return true;
 }

@@ -42,6 +42,7 @@ pub fn decode_hit(bytes: &[u8], threshold: Duration) -> Result<Hit> {
             .iter()
             .map(decode_step)
             .collect::<Result<_>>()?,
+        cost: Duration::from_ns(i64::from(hit.cost_ns)),
         waker_stack: hit.waker_stack.frames(),
         wakee_stack: hit.wakee_stack.frames(),
         culprit_stack: hit.culprit_stack.frames(),

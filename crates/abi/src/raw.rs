@@ -56,7 +56,7 @@ pub struct Hit {
     pub overflow: u32,
     pub flags: u32,
     pub steps_length: u32,
-    pub padding: u32,
+    pub cost_ns: u32,
     pub steps: [Step; STEPS_MAX],
     pub waker_stack: Stack,
     pub wakee_stack: Stack,

@@ -44,7 +44,7 @@ fn hits(claims: &mut Claims) {
             overflow,
             flags,
             steps_length,
-            padding,
+            cost_ns,
             steps,
             waker_stack,
             wakee_stack,

@@ -1,6 +1,8 @@
 //! The BPF programs of this machine, ours and others': where their code lies. The kernel's table of
 //! functions may not list it, and never says where it ends.
 
+use std::collections::BTreeSet;
+
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 
@@ -13,6 +15,8 @@ pub struct ProgramFunction {
     pub size_bytes: u64,
     /// `bpf_prog_TAG_NAME`, as the kernel's own table calls it.
     pub name: String,
+    /// This process loaded it.
+    pub is_ours: bool,
 }
 
 /// The functions of every program that is loaded now; none where the kernel hides their addresses.
@@ -20,7 +24,8 @@ pub fn program_functions() -> Vec<ProgramFunction> {
     let options = ProgInfoQueryOptions::default()
         .include_jited_ksyms(true)
         .include_jited_func_lens(true);
-    let functions = ProgInfoIter::with_query_opts(options).flat_map(|program| {
+    let ours = own_programs();
+    let functions = ProgInfoIter::with_query_opts(options).flat_map(move |program| {
         let tag: String = program
             .tag
             .0
@@ -33,10 +38,25 @@ pub fn program_functions() -> Vec<ProgramFunction> {
             address: address.addr() as u64,
             size_bytes: u64::from(*length),
             name: name.trim_end_matches('_').to_owned(),
+            is_ours: ours.contains(&program.id),
         });
         functions.collect::<Vec<_>>()
     });
     functions.filter(|function| function.address != 0).collect()
+}
+
+/// The numbers of the programs that this process holds.
+fn own_programs() -> BTreeSet<u32> {
+    let files = std::fs::read_dir("/proc/self/fdinfo");
+    let number = |file: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(file.path()).ok()?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("prog_id:"))?;
+        line.trim().parse().ok()
+    };
+    let files = files.into_iter().flatten().flatten();
+    files.filter_map(number).collect()
 }
 
 /// Whether a program was loaded after the one with this number; the number of the newest.

@@ -35,6 +35,9 @@ impl HitRing {
         let floor = MapHandle::try_from(&floor).map_err(refused)?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, keep).map_err(refused)?;
+        // It only wakes us, for hits that nobody was woken for.
+        let bell = object::map(object, "bell")?;
+        builder.add(&bell, |_: &[u8]| 0).map_err(refused)?;
         let ring = builder.build().map_err(refused)?;
         Ok(HitRing {
             ring,
@@ -79,6 +82,9 @@ impl HitRing {
         {
             return Err(object::explain("wait for", &error));
         }
+        // The poll takes only what somebody was woken for.
+        let consumed = self.ring.consume();
+        consumed.map_err(|error| object::explain("read", &error))?;
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *received)
             .iter()

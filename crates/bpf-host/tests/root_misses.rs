@@ -10,7 +10,7 @@ use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
 use event::evidence::{
-    BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
+    Blocked, BlockedOn, EndKind, Hit, Records, ReleaseKind, Role, StepKind, StopKind, Stopped,
 };
 use event::{Duration, TaskPattern};
 use scene::process::{Freezer, Process, Traced};
@@ -187,6 +187,30 @@ fn a_page_fault_that_another_task_serves_late_is_part_of_the_activation() {
 }
 
 #[test]
+fn a_lock_without_an_owner_is_waited_for_inside_and_a_counter_ends_the_work() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let watched = |play: fn()| {
+        let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+        let hits = hits(&mut ring, play);
+        let blocked = records(&watch).blocked;
+        let is_lock = |one: &Blocked| one.on == BlockedOn::Mutex;
+        let locks: Vec<_> = blocked.into_iter().filter(is_lock).collect();
+        (hits, locks)
+    };
+    let (hits, locks) = watched(|| scene::behind_lock(STOP));
+    let longest = hits.iter().map(Hit::latency).max();
+    assert!(longest >= Some(Duration::from_ms(45)), "{hits:#?}");
+    assert!(!locks.is_empty(), "{hits:#?}");
+    // Each of these sleeps is for the next work; in one, the counter is 2.
+    let (hits, _) = watched(|| scene::behind_counter(Time::from_millis(40), 5));
+    let longest = hits.iter().map(Hit::latency).max();
+    assert!(longest < Some(Duration::from_ms(38)), "{hits:#?}");
+}
+
+#[test]
 fn a_timers_slack_is_told_where_it_alone_may_break_the_budget() {
     let _privileged = testkit::privileged();
     let (watch, mut ring) = Watch::start(&config(EndKind::SwitchIn)).expect("a watch");
@@ -290,7 +314,8 @@ fn a_target_that_waits_names_who_runs_and_its_end_is_the_same_hit() {
     let moments = records(&watch).moments;
     let of = |role| moments.iter().filter(move |one| one.role == role);
     assert!(of(Role::Running).all(|one| one.policy == 1), "{moments:#?}");
-    assert_eq!(of(Role::Target).count(), 1, "{moments:#?}");
+    // One for the report and one for the end.
+    assert_eq!(of(Role::Target).count(), 2, "{moments:#?}");
 }
 
 #[test]

@@ -55,6 +55,12 @@ pub(crate) fn environment(
             ),
         ),
     ]);
+    if let Some(exit_us) = capabilities.machine.idle_exit_us_max {
+        entries.push((
+            "rtscope_idle_exit_max_ns",
+            EnvValue::Integer(exit_us * 1_000),
+        ));
+    }
     entries
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bpf_host::ProgramFunction;
 use event::{Error, Result};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
-use trace::NO_FUNCTION;
+use trace::{NO_FUNCTION, Symbols};
 
 /// Not on every preemption model does the kernel give way in the middle of a system call: no more
 /// than this in one.
@@ -38,6 +38,41 @@ pub fn kernel_functions() -> String {
     functions
 }
 
+/// The programs that are loaded now, whatever else has changed: some ten lines, where the whole
+/// table has five megabytes.
+pub(crate) fn programs() -> Symbols {
+    Symbols::from_kallsyms(&program_lines(&bpf_host::program_functions()))
+}
+
+/// How the table calls a program of ours; what follows is the program's own name.
+const OWN_PROGRAM: &str = "rtscope_prog_";
+/// How the kernel calls all of them; the tag of 16 digits and the program's own name follow.
+const PROGRAM: &str = "bpf_prog_";
+
+/// A function as people read it: a program by its own name, and by whose it is.
+pub(crate) fn readable(name: &str) -> String {
+    if let Some(own) = name.strip_prefix(OWN_PROGRAM) {
+        return format!("rtscope's own program {own}");
+    }
+    let tagged = name.strip_prefix(PROGRAM).and_then(|rest| {
+        let (tag, own) = rest.split_once('_')?;
+        tag.bytes()
+            .all(|byte| byte.is_ascii_hexdigit())
+            .then_some(own)
+    });
+    tagged.map_or_else(|| name.to_owned(), |own| format!("BPF program {own}"))
+}
+
+/// The name of a program's function in the table.
+fn table_name(program: &ProgramFunction) -> String {
+    let own = program.name.strip_prefix(PROGRAM);
+    let own = own.and_then(|rest| rest.split_once('_'));
+    match own.filter(|_| program.is_ours) {
+        Some((_, own)) => format!("{OWN_PROGRAM}{own}"),
+        None => program.name.clone(),
+    }
+}
+
 /// The ends first: where one function ends and the next begins, the next has the address.
 fn program_lines(programs: &[ProgramFunction]) -> String {
     let ends = programs.iter().map(|program| {
@@ -46,7 +81,7 @@ fn program_lines(programs: &[ProgramFunction]) -> String {
     });
     let begins = programs
         .iter()
-        .map(|program| format!("{:016x} t {} [bpf]\n", program.address, program.name));
+        .map(|program| format!("{:016x} t {} [bpf]\n", program.address, table_name(program)));
     ends.chain(begins).collect()
 }
 
@@ -67,9 +102,14 @@ impl Version {
         }
     }
 
-    /// Whether programs or modules came since then.
-    pub(crate) fn is_past(&self) -> bool {
-        bpf_host::newer_program(self.newest_program).is_some() || self.modules != modules()
+    /// Whether programs came since then.
+    pub(crate) fn has_newer_programs(&self) -> bool {
+        bpf_host::newer_program(self.newest_program).is_some()
+    }
+
+    /// Whether modules came or went since then.
+    pub(crate) fn has_other_modules(&self) -> bool {
+        self.modules != modules()
     }
 }
 
@@ -181,12 +221,33 @@ mod tests {
             address,
             size_bytes: 0x100,
             name: name.to_owned(),
+            is_ours: false,
         };
         let lines = program_lines(&[program(0x1000, "ours"), program(0x1100, "next")]);
         let symbols = trace::Symbols::from_kallsyms(&lines);
         assert_eq!(symbols.lookup(0x10f0), Some(("ours", 0xf0)));
         assert_eq!(symbols.lookup(0x1100), Some(("next", 0)));
         assert_eq!(symbols.lookup(0x1200), None);
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_own_name_and_ours_is_said_to_be_ours() {
+        let check = |name: &str, expect: &str| assert_eq!(readable(name), expect);
+        check("bpf_prog_6deef7357e7b4530_offer", "BPF program offer");
+        check("bpf_prog_test_run_skb", "bpf_prog_test_run_skb");
+        check(
+            "rtscope_prog_sched_switch",
+            "rtscope's own program sched_switch",
+        );
+        check("schedule", "schedule");
+        let program = |is_ours| ProgramFunction {
+            address: 1,
+            size_bytes: 1,
+            name: "bpf_prog_6deef7357e7b4530_offer".to_owned(),
+            is_ours,
+        };
+        assert_eq!(table_name(&program(false)), program(false).name);
+        assert_eq!(table_name(&program(true)), "rtscope_prog_offer");
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn hit(origin_ns: i64, end_ns: i64, cpus: &[u32]) -> Hit {
         repaired: true,
         culprit: Some(task("hog")),
         steps: cpus.iter().map(step).collect(),
+        cost: Duration::from_ns(12),
         waker_stack: Vec::new(),
         wakee_stack: Vec::new(),
         culprit_stack: Vec::new(),

@@ -54,6 +54,7 @@ fn hit(window: TimeRange) -> Hit {
             step(StepKind::Hardirq, window.begin, -1, "local_timer"),
             step(StepKind::SwitchIn, window.end, 42, "victim"),
         ],
+        cost: Duration::from_ns(12),
         waker_stack: stack(),
         wakee_stack: Vec::new(),
         culprit_stack: stack(),

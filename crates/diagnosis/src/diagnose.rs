@@ -431,16 +431,20 @@ fn worst_steal(activations: &[LateActivation]) -> Option<&LateActivation> {
 
 /// What the hypervisor may have taken between two instants from the CPUs of a chain, at most.
 fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Duration {
-    let here = |timer: Cpu| timer == cpu || steps.iter().any(|step| step.cpu == timer);
-    let timers = model.evidence.late_timers.iter().enumerate();
-    let timers = timers.filter(|(_, timer)| here(timer.cpu));
-    let most = |place| {
-        model
-            .evidence
-            .steal_between(place, range.begin, range.end)
-            .1
+    let cpus: BTreeSet<Cpu> = steps.iter().map(|step| step.cpu).chain([cpu]).collect();
+    let of_cpu = |cpu: Cpu| {
+        let timers = model.evidence.late_timers.iter().enumerate();
+        let timers = timers.filter(|(_, timer)| timer.cpu == cpu);
+        let reach = timers.clone().any(|(_, timer)| timer.time >= range.end);
+        let between = |place| model.evidence.steal_between(place, range.begin, range.end);
+        let by_timers = timers.map(|(place, _)| between(place).1).sum();
+        match model.evidence.steal_of(cpu, range.begin, range.end) {
+            Some((_, most)) if reach => most.min(by_timers),
+            Some((_, most)) => most,
+            None => by_timers,
+        }
     };
-    timers.map(|(place, _)| most(place)).sum()
+    cpus.into_iter().map(of_cpu).sum()
 }
 
 /// The other CPUs that were free for at least this share of an activation could have served it.

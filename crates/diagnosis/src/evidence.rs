@@ -72,11 +72,36 @@ impl Evidence {
         let least = (late.steal - outside).max(Duration::ZERO);
         (least, late.steal.min(inside))
     }
+
+    /// The same by what was read of a CPU at hits; none where that does not tell of all the time.
+    pub fn steal_of(&self, cpu: Cpu, begin: Instant, end: Instant) -> Option<(Duration, Duration)> {
+        let (mut seen, mut least, mut most) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        for record in self.steal.iter().filter(|record| record.cpu == cpu) {
+            let inside = record.time.min(end) - record.begin.max(begin);
+            let inside = inside.max(Duration::ZERO);
+            let outside = (record.time - record.begin) - inside;
+            seen += inside;
+            least += (record.steal - outside).max(Duration::ZERO);
+            most += record.steal.min(inside);
+        }
+        (begin < end && seen >= end - begin).then_some((least, most))
+    }
+
+    /// What the hypervisor took while the timer `place` was late, by all that was read: at least,
+    /// and at most.
+    pub fn steal_of_late_timer(&self, place: usize) -> (Duration, Duration) {
+        let late = &self.late_timers[place];
+        let (least, _) = self.steal_between(place, late.expiry, late.time);
+        match self.steal_of(late.cpu, late.expiry, late.time) {
+            Some((surely, at_most)) => (least.max(surely), late.steal.min(at_most)),
+            None => (least, late.steal),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use event::evidence::{LateTimer, Mode, TaskRef};
+    use event::evidence::{LateTimer, Mode, Steal, TaskRef};
     use event::{Prio, Tid};
 
     use super::*;
@@ -119,5 +144,34 @@ mod tests {
         check([(1000, 0), (11_000, 90)], (10_900, 11_000), (0, 90));
         check([(1000, 0), (11_000, 900)], (10_900, 11_000), (0, 100));
         check([(1000, 0), (11_000, 900)], (0, 900), (0, 0));
+    }
+
+    #[test]
+    fn what_was_read_at_hits_tells_of_the_time_that_it_covers() {
+        let record = |begin_us: i64, time_us: i64, steal_us: i64| Steal {
+            cpu: Cpu(1),
+            time: Instant::from_ns(time_us * 1000),
+            begin: Instant::from_ns(begin_us * 1000),
+            steal: Duration::from_us(steal_us),
+        };
+        let evidence = Evidence(Records {
+            steal: vec![record(0, 100, 0), record(100, 200, 90)],
+            ..Records::default()
+        });
+        let check = |cpu: u32, range_us: (i64, i64), expect_us: Option<(i64, i64)>| {
+            let (begin, end) = (range_us.0 * 1000, range_us.1 * 1000);
+            let (begin, end) = (Instant::from_ns(begin), Instant::from_ns(end));
+            let steal = evidence.steal_of(Cpu(cpu), begin, end);
+            let us = |duration: Duration| duration.as_ns() / 1000;
+            let steal = steal.map(|(least, most)| (us(least), us(most)));
+            assert_eq!(steal, expect_us, "{cpu} {range_us:?}");
+        };
+        check(1, (10, 90), Some((0, 0)));
+        check(1, (100, 200), Some((90, 90)));
+        check(1, (150, 200), Some((40, 50)));
+        check(1, (50, 150), Some((40, 50)));
+        // Beyond what was read, and of another CPU, nothing is known.
+        check(1, (150, 201), None);
+        check(0, (10, 90), None);
     }
 }

@@ -2,8 +2,9 @@
 //! work is done.
 
 use event::evidence::{Blocked, BlockedOn, Step, StepKind};
-use event::{Cpu, Instant};
+use event::{Cpu, Instant, Prio};
 
+use crate::due;
 use crate::model::{Model, Moment, MomentKind, VersionId, What};
 use crate::naming::SKEW_MAX_NS;
 use crate::phases::{Doing, Phase, Since};
@@ -31,6 +32,40 @@ impl Phases {
     }
 }
 
+/// The phases of a task in a time that is its own work's, wherever it stood when that began; `here`
+/// is where it does not say.
+pub(crate) fn while_busy(
+    model: &Model,
+    (tid, here): (i32, Cpu),
+    (begin_ns, end_ns): (i64, i64),
+) -> Vec<Phase> {
+    let log = model.tasks.log(tid, here.0);
+    let begun = log.partition_point(|moment| moment.time_ns <= begin_ns);
+    let Some(last) = log[..begun].last() else {
+        return vec![Phase {
+            begin_ns,
+            end_ns,
+            cpu: None,
+            doing: Doing::Missing(Reason::WindowEdge),
+        }];
+    };
+    let kind = match last.kind {
+        MomentKind::In => StepKind::SwitchIn,
+        _ => StepKind::Preempted,
+    };
+    let version = version_at(model, tid, &log[begun - 1..]);
+    let version = version.and_then(|version| model.tasks.version(version));
+    let step = Step {
+        time: Instant::from_ns(begin_ns),
+        kind,
+        cpu: Cpu(last.cpu),
+        id: tid,
+        prio: version.map_or(Prio(0), |version| version.prio),
+        comm: String::new(),
+    };
+    since(model, &step, begin_ns, end_ns)
+}
+
 /// The phases of a task of the chain that was scheduled in, or was put off, with `step`.
 pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
     let (tid, prio) = (step.id, step.prio);
@@ -56,12 +91,13 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
                 let record = record(model, tid, moment.time_ns);
                 blocked = Some((moment.time_ns, record));
                 // Without a record the activation goes on only through a sleep in the kernel.
-                Doing::Missing(match record {
-                    Some(_) => Reason::Contradiction,
-                    None => Reason::BlockedInKernel,
-                })
+                match (record, due::stop_at(model, tid, moment.time_ns)) {
+                    (_, Some(stop)) => Doing::Stopped(stop),
+                    (Some(_), None) => Doing::Missing(Reason::Contradiction),
+                    (None, None) => Doing::Missing(Reason::BlockedInKernel),
+                }
             }
-            (MomentKind::Waking, Doing::Missing(_)) => {
+            (MomentKind::Waking, Doing::Missing(_) | Doing::Stopped(_)) => {
                 if let Some((since_ns, Some(record))) = blocked.take() {
                     wait(model, record, since_ns, moment, &mut phases);
                 }

@@ -1,7 +1,7 @@
 //! A task of a lower priority that has the CPU while another one waits: whether it kept it, or
 //! whether the scheduler left it there. A task in user code can be preempted at every interrupt.
 
-use event::evidence::{Hit, StepKind};
+use event::evidence::{Hit, PreemptionOff, Role, StepKind};
 use event::{Instant, Tid};
 
 use crate::model::{Model, MomentKind, VersionId};
@@ -18,6 +18,8 @@ pub(crate) enum Shown {
     UserCode,
     /// From here on the scheduler had looked, and had left it the CPU.
     LeftThere(i64),
+    /// A deadline server ran it.
+    Served,
 }
 
 /// The limit on real-time tasks, and the server of fair tasks, keep so much of a second for those.
@@ -34,7 +36,43 @@ pub(crate) fn is_limited(model: &Model, phase: &Phase) -> bool {
             seen |= slice.occupant.is_throttled()
         });
     }
-    seen
+    seen || was_served(model, phase)
+}
+
+/// Whether a deadline server was seen at work on the CPU not long before.
+fn was_served(model: &Model, phase: &Phase) -> bool {
+    let (begin_ns, end_ns) = (phase.begin_ns - SHARE_NS, phase.end_ns + SKEW_MAX_NS);
+    let lately = |time: Instant| (begin_ns..end_ns).contains(&time.as_ns());
+    let moments = &model.evidence.moments;
+    let mut served = moments.iter().filter(|moment| moment.is_served());
+    let mut off = model.evidence.preemption_off.iter();
+    served.any(|moment| Some(moment.cpu) == phase.cpu && lately(moment.time))
+        || off.any(|off| off.is_served() && Some(off.cpu) == phase.cpu && lately(off.time))
+}
+
+/// Whether a deadline server ran `tid` as it left the CPU at the end of `phase`, or as it had the
+/// CPU then.
+fn is_served(model: &Model, phase: &Phase, tid: Tid) -> bool {
+    let end = Instant::from_ns(phase.end_ns);
+    let mut moments = model.evidence.moments.iter();
+    let by_moment = moments.any(|moment| {
+        let is_it = moment.role == Role::Running && moment.task.tid == tid;
+        is_it && moment.is_served() && (moment.time - end).as_ns().abs() <= SKEW_MAX_NS
+    });
+    by_moment || records_of(model, phase, tid).any(PreemptionOff::is_served)
+}
+
+/// The records of the time for which `tid` did not leave the CPU to whoever waits in `phase`.
+fn records_of<'a>(
+    model: &'a Model,
+    phase: &'a Phase,
+    tid: Tid,
+) -> impl Iterator<Item = &'a PreemptionOff> {
+    let end = Instant::from_ns(phase.end_ns);
+    model.evidence.preemption_off.iter().filter(move |off| {
+        let here = Some(off.cpu) == phase.cpu && off.task.tid == tid;
+        here && (off.time - end).as_ns().abs() <= SKEW_MAX_NS
+    })
 }
 
 /// What the evidence shows of `task`, which has the CPU of `phase`.
@@ -42,13 +80,17 @@ pub(crate) fn shown(model: &Model, phase: &Phase, task: VersionId) -> Shown {
     let Some(tid) = model.tasks.version(task).map(|version| version.tid) else {
         return Shown::Nothing;
     };
+    if is_served(model, phase, tid) {
+        return Shown::Served;
+    }
     let here = is_woken_here(model, phase);
     if here && was_found_in_user_code(model, phase, tid) {
         return Shown::LeftThere(phase.begin_ns);
     }
     let span = (phase.begin_ns + PICK_GUARD_NS, phase.end_ns);
     let seen = model.user_code_of(tid.0, span);
-    let left = left_in_user_code(model, phase, tid);
+    let left = left_in_user_code(model, phase, tid)
+        || records_of(model, phase, tid).any(PreemptionOff::was_in_user_mode);
     match (seen.iter().min(), seen.iter().max()) {
         // On the way back from the wake-up, the kernel asked the scheduler.
         (Some(first_ns), _) if here => Shown::LeftThere(*first_ns),
@@ -100,12 +142,7 @@ fn was_found_in_user_code(model: &Model, phase: &Phase, tid: Tid) -> bool {
 
 /// Whether the task was in user code when the interrupt came after which it left.
 fn left_in_user_code(model: &Model, phase: &Phase, tid: Tid) -> bool {
-    let end = Instant::from_ns(phase.end_ns);
-    let by_record = model.evidence.preemption_off.iter().any(|off| {
-        let here = Some(off.cpu) == phase.cpu && off.task.tid == tid;
-        let now = (off.time - end).as_ns().abs() <= SKEW_MAX_NS;
-        here && now && left_user_code(&off.stack)
-    });
+    let by_record = records_of(model, phase, tid).any(|off| left_user_code(&off.stack));
     let by_hit = hit_of(model, phase).is_some_and(|hit| {
         let is_it = hit.culprit.as_ref().is_some_and(|by| by.tid == tid);
         is_it && left_user_code(&hit.culprit_stack)

@@ -12,6 +12,7 @@ mod advice;
 mod compare;
 mod crosscheck;
 mod diagnose;
+mod due;
 mod evidence;
 mod excluded;
 mod finding;
@@ -22,6 +23,7 @@ mod kept;
 mod ledger;
 mod model;
 mod naming;
+mod own_cost;
 mod phases;
 mod public;
 mod query;
@@ -35,7 +37,9 @@ mod waits;
 pub use advice::{check_threshold, quoted};
 pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};
 pub use diagnose::diagnose;
-pub use event::evidence::{EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, TaskRef};
+pub use event::evidence::{
+    EndKind, Frame, Hit, PreemptionModel, Stack, Step, StepKind, StopKind, TaskRef,
+};
 pub use finding::{
     Advice, Basis, Culprit, Diagnosis, Grade, Group, LateActivation, Ledger, Parts, StepCheck,
     Verdict, WaitedMutex, Warning,

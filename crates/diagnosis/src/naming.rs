@@ -6,6 +6,7 @@ use event::evidence::Mode;
 
 use crate::host;
 use crate::model::{Model, Slice, Span, Version, VersionId, What};
+use crate::own_cost;
 use crate::phases::{Doing, Phase, Since};
 use crate::quota;
 use crate::stacks::{is_at_border, is_behind_interrupt, section_function};
@@ -33,6 +34,14 @@ pub(crate) enum Key {
     /// The same, shown by the stack of a hit: its index.
     Kept(u32, usize),
     Throttled(Option<u32>),
+    /// A deadline server ran this task.
+    Served(u32),
+    /// The task of the chain was stopped: the index of the record.
+    Stopped(usize),
+    /// The slack that a timer has by its owner.
+    Slack,
+    /// The watch's own work at a hit.
+    OwnCost,
     /// The quota of the waiting task's control group.
     Quota,
     /// The owner of a lock had the CPU, or slept.
@@ -77,6 +86,7 @@ pub(crate) const STEAL_SHARE_MIN: f64 = 0.9;
 pub(crate) fn name(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     let first = pieces.len();
     name_by_events(model, phase, pieces);
+    own_cost::charge(model, phase.cpu, pieces, first);
     for still in model.still(phase.cpu, (phase.begin_ns, phase.end_ns)) {
         stand_still(pieces, first, still);
     }
@@ -123,7 +133,12 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     };
     match phase.doing {
         // While it sleeps, no CPU owes anything.
-        Doing::Missing(_) | Doing::Io | Doing::PageFault | Doing::OwnerSleeps { .. } => {
+        Doing::Missing(_)
+        | Doing::Io
+        | Doing::PageFault
+        | Doing::Stopped(_)
+        | Doing::Slack
+        | Doing::OwnerSleeps { .. } => {
             return whole(proper(phase));
         }
         Doing::OwnerWaits { owner, since } => {
@@ -433,17 +448,13 @@ impl Namer<'_> {
         let covers = |steal: Duration| {
             steal > Duration::ZERO && steal.share_of(late.lateness) >= STEAL_SHARE_MIN
         };
-        if covers(
-            self.model
-                .evidence
-                .steal_between(place, late.expiry, late.time)
-                .0,
-        ) {
+        let (stolen, perhaps) = self.model.evidence.steal_of_late_timer(place);
+        if covers(stolen) {
             return Key::Steal;
         }
         match late.mode {
             // It may have been the hypervisor, and nothing says that it was.
-            _ if covers(late.steal) => Key::Unexplained(Reason::MaybeStolen),
+            _ if covers(perhaps) => Key::Unexplained(Reason::MaybeStolen),
             Mode::Idle => Key::Idle,
             Mode::User => Key::Unexplained(Reason::LateTimerInUserMode),
             Mode::Enabled => Key::Unexplained(Reason::LateTimerWhileEnabled),
@@ -473,6 +484,8 @@ pub(crate) fn proper(phase: &Phase) -> Key {
         Doing::Running { .. } | Doing::OwnerRuns { .. } | Doing::OwnerWaits { .. } => Key::Switch,
         Doing::Io => Key::Io,
         Doing::PageFault => Key::PageFault,
+        Doing::Stopped(stop) => Key::Stopped(stop),
+        Doing::Slack => Key::Slack,
         Doing::OwnerSleeps { owner } => Key::LockWait(owner.0),
         Doing::Missing(reason) => Key::Unexplained(reason),
     }

@@ -2,6 +2,7 @@
 
 use event::{Cpu, Instant, Prio};
 
+use crate::due;
 use crate::inside;
 use crate::model::{Model, MomentKind, VersionId, What};
 use crate::term::Reason;
@@ -56,6 +57,10 @@ pub(crate) enum Doing {
         /// The owner, as it was there.
         owner: VersionId,
     },
+    /// A task of the chain is stopped: the index of the record.
+    Stopped(usize),
+    /// A timer waits within the slack that its owner allows it.
+    Slack,
     /// The trace does not say.
     Missing(Reason),
 }
@@ -125,7 +130,8 @@ impl Chain<'_> {
         };
         match step.kind {
             StepKind::TimerExpiry => {
-                whole(next.map_or(step.cpu, |next| next.cpu), Doing::TimerPending)
+                let cpu = next.map_or(step.cpu, |next| next.cpu);
+                due::before_timer(model, &self.steps[place..], cpu, (begin_ns, end_ns))
             }
             StepKind::Nmi | StepKind::Hardirq | StepKind::Hrtimer | StepKind::Softirq => {
                 whole(step.cpu, Doing::Handler(self.handler(place)))
@@ -153,7 +159,7 @@ impl Chain<'_> {
             StepKind::SwitchIn | StepKind::UserReturn | StepKind::Preempted => {
                 inside::since(model, step, begin_ns, end_ns)
             }
-            StepKind::Blocked => whole(step.cpu, Doing::Missing(Reason::MissingSteps)),
+            StepKind::Blocked => whole(step.cpu, due::stopped(model, step)),
         }
     }
 

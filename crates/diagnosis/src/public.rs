@@ -31,9 +31,6 @@ pub(crate) fn public(
                 task: task.clone(),
             })
         }
-        Key::IdleExit => TermKind::IdleExit,
-        Key::Steal => TermKind::Steal,
-        Key::Nmi => TermKind::Nmi,
         Key::Hardirq(irq) => TermKind::Hardirq {
             irq,
             name: model.irq_name(irq),
@@ -44,7 +41,6 @@ pub(crate) fn public(
             Some(task) => TermKind::Upstream { task },
             None => unknown(),
         },
-        Key::Delivery => TermKind::WakeupDelivery,
         Key::Wait(id) => task(id).map_or_else(unknown, |behind| TermKind::RunQueueWait { behind }),
         Key::Stop(id) => task(id).map_or_else(unknown, |task| TermKind::StopClass { task }),
         Key::PreemptionOff(id, place) => {
@@ -62,20 +58,46 @@ pub(crate) fn public(
         }
         Key::Throttled(id) => TermKind::Throttled {
             ran: id.and_then(task),
+            served: false,
         },
-        Key::Quota => TermKind::Quota,
+        Key::Served(id) => TermKind::Throttled {
+            ran: task(id),
+            served: true,
+        },
+        Key::Stopped(place) => {
+            let stop = model.evidence.stopped.get(place);
+            stop.map_or_else(unknown, |stop| TermKind::Stopped {
+                how: stop.how,
+                signal: stop.signal,
+                by: stop.by.clone(),
+            })
+        }
         Key::LockWait(id) => task(id).map_or_else(unknown, |owner| TermKind::LockWait { owner }),
         Key::Inversion(owner, behind) => match (task(owner), task(behind)) {
             (Some(owner), Some(behind)) => TermKind::PriorityInversion { owner, behind },
             _ => unknown(),
         },
+        other => of_nobody(other),
+    }
+}
+
+/// The public name of what names no task.
+fn of_nobody(key: Key) -> TermKind {
+    match key {
+        Key::IdleExit => TermKind::IdleExit,
+        Key::Steal => TermKind::Steal,
+        Key::Nmi => TermKind::Nmi,
+        Key::Delivery => TermKind::WakeupDelivery,
+        Key::Slack => TermKind::TimerSlack,
+        Key::OwnCost => TermKind::OwnCost,
+        Key::Quota => TermKind::Quota,
         Key::Io => TermKind::BlockIo,
         Key::PageFault => TermKind::PageFault,
         Key::Migration => TermKind::Migration,
         Key::Switch => TermKind::Switch,
         Key::Unexplained(reason) => TermKind::Unexplained(reason),
-        // Settled before; never left.
-        Key::Lower(..) | Key::Idle => unknown(),
+        // Settled before, never left; the others have a task.
+        _ => unknown(),
     }
 }
 

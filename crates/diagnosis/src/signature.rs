@@ -53,7 +53,9 @@ const CLONES: [&str; 5] = [".isra", ".constprop", ".part", ".cold", ".llvm"];
 
 /// A function as its source calls it; `?` for an address that has no name.
 fn stable_function(symbol: &str) -> String {
-    let name = symbol.split(['+', ' ']).next().unwrap_or_default();
+    // A module stands behind the name; names of programs are several words.
+    let name = symbol.split('+').next().unwrap_or_default();
+    let name = name.split(" [").next().unwrap_or_default();
     let clone = CLONES.iter().filter_map(|suffix| name.find(suffix)).min();
     let name = &name[..clone.unwrap_or(name.len())];
     // Bare addresses of 32 and 64 bits.

@@ -102,6 +102,7 @@ const FUNCTION_BYTES_MAX: u64 = 0x1_0000;
 fn named(frame: &Frame) -> Option<&str> {
     let name = frame.function()?;
     let is_runner = BPF_RUNNERS.iter().any(|runner| name.starts_with(runner));
+    // One that the watch knew with its end is called otherwise, and believed.
     if name.starts_with(BPF_PROGRAMS) && !is_runner {
         return Some(A_BPF_PROGRAM);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use event::{Cpu, Duration, Tid, TimeRange};
 
-use event::evidence::{PreemptionModel, TaskRef};
+use event::evidence::{PreemptionModel, StopKind, TaskRef};
 
 /// Why a span of time has no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,7 +155,22 @@ pub enum TermKind {
     Throttled {
         /// Who ran instead; none when the CPU idled.
         ran: Option<TaskRef>,
+        /// Whether the deadline server of fair tasks was seen to do so.
+        served: bool,
     },
+    /// A task of the chain was stopped, traced or frozen.
+    Stopped {
+        /// What stopped it.
+        how: StopKind,
+        /// The signal's number; 0 without one.
+        signal: u32,
+        /// Who did it, as far as that is known.
+        by: Option<TaskRef>,
+    },
+    /// The slack that a task allows its timer.
+    TimerSlack,
+    /// The watch's own work, as it wrote down a hit.
+    OwnCost,
     /// The task's control group had used up its CPU quota.
     Quota,
     /// A task waited for a lock, and its owner ran, or slept, with it.
@@ -193,6 +208,23 @@ pub(crate) fn off_or_not(model: PreemptionModel) -> &'static str {
     }
 }
 
+/// What a stop is called; the signals that stop have the same numbers everywhere but on MIPS.
+pub(crate) fn stopped(how: StopKind, signal: u32) -> String {
+    let name = match signal {
+        19 => "SIGSTOP".to_owned(),
+        20 => "SIGTSTP".to_owned(),
+        21 => "SIGTTIN".to_owned(),
+        22 => "SIGTTOU".to_owned(),
+        other => format!("signal {other}"),
+    };
+    match how {
+        StopKind::Signal if signal == 0 => "stopped by a signal".to_owned(),
+        StopKind::Signal => format!("stopped ({name})"),
+        StopKind::Traced => "stopped for its tracer".to_owned(),
+        StopKind::Frozen => "frozen with its control group".to_owned(),
+    }
+}
+
 impl TermKind {
     /// The kind in JSON and in signatures; stable.
     pub fn tag(&self) -> &'static str {
@@ -209,6 +241,9 @@ impl TermKind {
             TermKind::StopClass { .. } => "stop_class",
             TermKind::PreemptionOff { .. } => "preemption_off",
             TermKind::Throttled { .. } => "throttled",
+            TermKind::Stopped { .. } => "stopped",
+            TermKind::TimerSlack => "timer_slack",
+            TermKind::OwnCost => "own_cost",
             TermKind::Quota => "quota",
             TermKind::LockWait { .. } => "lock_wait",
             TermKind::PriorityInversion { .. } => "priority_inversion",
@@ -231,7 +266,10 @@ impl TermKind {
             | TermKind::PreemptionOff { task, .. }
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
-            | TermKind::Throttled { ran: Some(task) } => Some(task),
+            | TermKind::Stopped { by: Some(task), .. }
+            | TermKind::Throttled {
+                ran: Some(task), ..
+            } => Some(task),
             _ => None,
         }
     }
@@ -254,7 +292,10 @@ impl TermKind {
             | TermKind::PreemptionOff { task, .. }
             | TermKind::LockWait { owner: task }
             | TermKind::PriorityInversion { behind: task, .. }
-            | TermKind::Throttled { ran: Some(task) } => task.tid = Tid(0),
+            | TermKind::Stopped { by: Some(task), .. }
+            | TermKind::Throttled {
+                ran: Some(task), ..
+            } => task.tid = Tid(0),
             _ => {}
         }
         kind
@@ -304,8 +345,17 @@ impl TermKind {
                     None => format!("{state} in {who}"),
                 }
             }
-            TermKind::Throttled { ran: Some(_) } => format!("throttled while {who} ran"),
-            TermKind::Throttled { ran: None } => "throttled while the CPU idled".to_owned(),
+            TermKind::Throttled { served: true, .. } => {
+                format!("the deadline server of fair tasks ran {who}")
+            }
+            TermKind::Throttled { ran: Some(_), .. } => format!("throttled while {who} ran"),
+            TermKind::Stopped { how, signal, by } => {
+                let by = by.as_ref().map_or(String::new(), |_| format!(" by {who}"));
+                format!("{}{by}", stopped(*how, *signal))
+            }
+            TermKind::TimerSlack => "slack of its own timer".to_owned(),
+            TermKind::OwnCost => "rtscope's own work at a hit".to_owned(),
+            TermKind::Throttled { ran: None, .. } => "throttled while the CPU idled".to_owned(),
             TermKind::Quota => "CPU quota of its control group used up".to_owned(),
             TermKind::LockWait { .. } => format!("lock held by {who}"),
             TermKind::PriorityInversion { owner, .. } => {

@@ -10,7 +10,7 @@ use crate::finding::{Culprit, Grade, LateActivation, Verdict, WaitedMutex};
 use crate::host;
 use crate::model::Model;
 use crate::signature;
-use crate::term::{Sum, TermKind, off_or_not};
+use crate::term::{Sum, TermKind, off_or_not, stopped};
 use event::evidence::{BlockedOn, Stack, StepKind};
 
 /// Causes that one sentence can hold.
@@ -403,10 +403,19 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
                 None => format!("{who}, of a lower priority, kept {cpu} ({how}) for"),
             }
         }
-        TermKind::Throttled { ran: Some(_) } => {
+        TermKind::Throttled { served: true, .. } => {
+            format!("the deadline server of fair tasks ran {who}{there} in its place for")
+        }
+        TermKind::Stopped { how, signal, by } => match by {
+            Some(_) => format!("it was {} by {who} for", stopped(*how, *signal)),
+            None => format!("it was {} for", stopped(*how, *signal)),
+        },
+        TermKind::TimerSlack => "the slack that it allows its timer took".to_owned(),
+        TermKind::OwnCost => format!("rtscope's own work at a hit took{there}"),
+        TermKind::Throttled { ran: Some(_), .. } => {
             format!("the scheduler ran {who}{there} in its place (throttled) for")
         }
-        TermKind::Throttled { ran: None } => {
+        TermKind::Throttled { ran: None, .. } => {
             format!("the scheduler left {cpu} idle (throttled) for")
         }
         TermKind::LockWait { .. } => format!("{who} held a lock that it waited for, for"),

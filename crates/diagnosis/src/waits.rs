@@ -4,6 +4,7 @@
 use event::Instant;
 use event::evidence::{Step, StepKind};
 
+use crate::due::is_stop;
 use crate::inside::record;
 use crate::model::{DECISION_NS_MAX, Model, Moment, MomentKind};
 
@@ -26,6 +27,7 @@ pub(crate) fn waited_since(model: &Model, steps: &[Step], times_ns: &[i64]) -> O
             .filter(decided)
             // A block inside of the work does not begin it.
             .filter(|time_ns| record(model, step.id, *time_ns).is_none())
+            .filter(|time_ns| !is_stop(model, step.id, Instant::from_ns(*time_ns)))
     });
     blocks.max().map(Instant::from_ns)
 }

@@ -17,6 +17,7 @@ pub fn hit_json(hit: &Hit) -> Value {
         "steps_left_out": hit.overflow,
         "stale": hit.stale,
         "repaired": hit.repaired,
+        "cost_ns": hit.cost.as_ns(),
         "culprit": hit.culprit.as_ref().map(task_json),
         "steps": steps_json(&hit.steps),
         "waker_stack": stack_json(&hit.waker_stack),
@@ -109,6 +110,7 @@ mod tests {
                 step(StepKind::Hardirq, -1, 1_000),
                 step(StepKind::SwitchIn, 7, 5_000),
             ],
+            cost: Duration::from_ns(12),
             waker_stack: vec![],
             wakee_stack: vec![],
             culprit_stack: vec![diagnosis::Frame {

@@ -16,4 +16,4 @@ pub use privileged::{Privileged, privileged, runs, skip, two_cpus};
 pub use probe::{Traced, build_traced};
 pub use sample::{SAMPLE_EVENTS, write_sample};
 pub use small_trace::{event_class, one_stream_class};
-pub use synthetic::{SyntheticTrace, Task};
+pub use synthetic::{SyntheticTrace, Task, moment};

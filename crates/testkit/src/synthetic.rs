@@ -7,6 +7,9 @@ use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace};
 
 mod faces;
 mod lives;
+mod watched;
+
+pub use watched::moment;
 
 /// A task of a synthetic trace. Priorities are on the kernel's internal scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -432,6 +435,18 @@ impl SyntheticTrace {
         steps: &[(i64, u8, u32, i32)],
         waker_stack: &[&'static str],
     ) -> Self {
+        self.hit_ended((id, 0), task, culprit, steps, (waker_stack, 0))
+    }
+
+    /// The same with the number and the kind of its end, and with what it took of its CPU.
+    pub(super) fn hit_ended(
+        self,
+        (id, end_kind): (u64, u64),
+        task: Task,
+        culprit: Task,
+        steps: &[(i64, u8, u32, i32)],
+        (waker_stack, cost_ns): (&[&'static str], u64),
+    ) -> Self {
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {
             Value::Struct(vec![
@@ -448,7 +463,7 @@ impl SyntheticTrace {
             "rtscope_hit",
             &[
                 ("id", Value::Unsigned(id)),
-                ("end_kind", Value::Unsigned(0)),
+                ("end_kind", Value::Unsigned(end_kind)),
                 ("origin_ns", Value::Signed(origin_ns)),
                 ("end_ns", Value::Signed(end_ns)),
                 ("threshold_ns", Value::Signed(1_000_000)),
@@ -462,6 +477,7 @@ impl SyntheticTrace {
                 ("culprit_prio", Value::Signed(culprit.lttng_prio())),
                 ("culprit_comm", text(culprit.comm)),
                 ("steps", Value::Array(steps.iter().map(step).collect())),
+                ("cost_ns", Value::Unsigned(cost_ns)),
                 ("waker_stack", frames(waker_stack)),
                 ("wakee_stack", frames(&[])),
                 (

@@ -6,8 +6,8 @@
 pub mod fault;
 pub mod process;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -249,6 +249,50 @@ pub fn slack(slack: Duration, times: usize) {
         }
     });
     thread.join().unwrap();
+}
+
+/// A thread that waits for Rust's own mutex while another one sleeps with it for `duration`.
+pub fn behind_lock(duration: Duration) {
+    let (lock, begun) = (Mutex::new(()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let held = lock.lock().expect("nobody panics");
+        let waits = scope.spawn(|| {
+            become_task("scene-victim", STAGE, 10);
+            // A timer begins its activation.
+            std::thread::sleep(Duration::from_millis(2));
+            begun.store(true, Ordering::Release);
+            drop(lock.lock());
+            std::thread::sleep(Duration::from_millis(2));
+        });
+        while !begun.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(duration);
+        drop(held);
+        waits.join().expect("it ends");
+    });
+}
+
+/// A thread that is told so often of work, each time after `pause`, by a counter that it sleeps on.
+pub fn behind_counter(pause: Duration, times: u32) {
+    let counter = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            become_task("scene-victim", STAGE, 10);
+            for seen in 0..times {
+                while counter.load(Ordering::Acquire) == seen {
+                    let flags = rustix::thread::futex::Flags::PRIVATE;
+                    rustix::thread::futex::wait(&counter, flags, seen, None).ok();
+                }
+            }
+        });
+        for _ in 0..times {
+            std::thread::sleep(pause);
+            counter.fetch_add(1, Ordering::Release);
+            let flags = rustix::thread::futex::Flags::PRIVATE;
+            rustix::thread::futex::wake(&counter, flags, 1).expect("woken");
+        }
+    });
 }
 
 /// Spins until told; never for more than a second.

@@ -10,7 +10,7 @@ use trace::Symbols;
 
 use super::armed::Caught;
 use super::{FlightRecorder, HitReport, Snapshot, SnapshotTiming};
-use crate::functions::{Version, kernel_functions};
+use crate::functions::{self, Version, kernel_functions};
 use crate::pages::{History, Pages};
 use crate::{SnapshotFacts, SnapshotSummary, clock, write_snapshot};
 
@@ -193,6 +193,8 @@ fn newest(pages: &Pages) -> Option<Instant> {
 /// Names stacks, and writes snapshots when there is a recorder.
 pub(super) struct Desk {
     symbols: Symbols,
+    /// Those of programs, which come and go; each with its end.
+    programs: Symbols,
     version: Version,
     snapshots: Option<Snapshots>,
 }
@@ -202,18 +204,24 @@ impl Desk {
     pub(super) fn new(symbols: Symbols, version: Version, snapshots: Option<Snapshots>) -> Self {
         Desk {
             symbols,
+            programs: functions::programs(),
             version,
             snapshots,
         }
     }
 
     /// Reads the functions again where programs or modules came since they were read: code of
-    /// theirs has no name otherwise.
+    /// theirs has no name otherwise. The table on disk is written again for modules alone.
     pub(super) fn refresh(&mut self) {
-        if !self.version.is_past() {
+        let has_other_modules = self.version.has_other_modules();
+        if !has_other_modules && !self.version.has_newer_programs() {
             return;
         }
         self.version = Version::now();
+        self.programs = functions::programs();
+        if !has_other_modules {
+            return;
+        }
         let functions = kernel_functions();
         self.symbols = Symbols::from_kallsyms(&functions);
         if let Some(snapshots) = &mut self.snapshots {
@@ -224,8 +232,10 @@ impl Desk {
     /// The reports on what was caught, in the order of the hits.
     pub(super) fn reports(&mut self, mut caught: Caught) -> Vec<HitReport> {
         let name = |address: u64| {
-            let found = self.symbols.lookup(address);
-            found.map_or_else(String::new, |(name, offset)| format!("{name}+{offset:#x}"))
+            let found = self.programs.lookup(address);
+            let found = found.or_else(|| self.symbols.lookup(address));
+            let named = |(name, offset)| format!("{}+{offset:#x}", functions::readable(name));
+            found.map_or_else(String::new, named)
         };
         caught.hits.iter_mut().for_each(|hit| hit.symbolise(name));
         let evidence = caught.evidence.iter_mut();

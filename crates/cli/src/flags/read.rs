@@ -41,7 +41,7 @@ impl From<TraceUntil> for diagnosis::Until {
 
 /// What was typed after `diagnose`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = DIAGNOSE_EXAMPLES)]
+#[command(after_help = DIAGNOSE_EXAMPLES, after_long_help = DIAGNOSE_LONG)]
 pub struct Diagnose {
     /// The trace or snapshot
     pub trace: PathBuf,
@@ -112,6 +112,17 @@ Examples:
   rtscope diagnose SNAPSHOT --html late.html
                                          one file for the ticket, which opens anywhere
   rtscope diagnose TRACE --task npt --over 100us --begin +1.5s";
+
+const DIAGNOSE_LONG: &str = "\
+Examples:
+  rtscope diagnose SNAPSHOT              the answer of the watch again
+  rtscope diagnose SNAPSHOT -v           every step, the ledger, stacks
+  rtscope diagnose SNAPSHOT --html late.html
+                                         one file for the ticket, which opens anywhere
+  rtscope diagnose TRACE --task npt --over 100us --begin +1.5s
+
+Exit codes: 0 nothing was late, or it is proven who did it; 2 the same, over
+--over; 3 no cause is proven, or nothing was seen.";
 
 const INFO_EXAMPLES: &str = "\
 Examples:

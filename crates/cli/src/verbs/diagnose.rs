@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use diagnosis::{Diagnosis, Grade, Query, diagnose};
+use diagnosis::{Diagnosis, LateActivation, Query, diagnose};
 use event::{Duration, Result};
 use report::{TextStyle, diagnosis_json, diagnosis_text};
 use symbols::UserSymbols;
@@ -104,22 +104,33 @@ fn query(options: &DiagnoseOptions, trace: &Trace) -> Result<Query> {
     })
 }
 
-/// Something over a threshold that was asked for is one thing; a worst that losses forbid to
-/// explain is another, and goes first. Where nothing was activated, nothing was in time either.
+/// Something over a threshold that was asked for is one thing; a worst of which nobody can say why
+/// is another, and goes first. Where nothing was activated, nothing was in time either.
 fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
-    let worst = diagnosis.activations.first();
-    let is_lossy = worst.is_some_and(|late| late.ledger.grade >= Grade::Unrecorded);
-    let is_conclusive = diagnosis
-        .verdict()
-        .is_some_and(|verdict| verdict.conclusive);
     let basis = &diagnosis.basis;
     let missing = basis.holes > 0 || basis.doubted > 0;
-    let blind = worst.is_none() && (missing || basis.activations == 0);
-    if blind || (is_lossy && !is_conclusive) {
+    let Some(worst) = diagnosis.activations.first() else {
+        return match missing || basis.activations == 0 {
+            true => Outcome::Inconclusive,
+            false => Outcome::Fine,
+        };
+    };
+    let mut groups = diagnosis.groups.iter();
+    let of_worst = groups.find(|group| group.members.contains(&0));
+    let verdicts = diagnosis.verdict().into_iter();
+    let verdicts = verdicts.chain(of_worst.map(|group| &group.verdict));
+    let is_open = verdicts.into_iter().any(|verdict| !verdict.conclusive);
+    if is_open && !was_in_time(worst) {
         Outcome::Inconclusive
-    } else if has_threshold && worst.is_some() {
+    } else if has_threshold {
         Outcome::Exceeded
     } else {
         Outcome::Fine
     }
+}
+
+/// Whether a hit's task was not late at all: what came before it waited is not its latency.
+fn was_in_time(late: &LateActivation) -> bool {
+    let threshold = late.hit.as_ref().map(|hit| hit.threshold);
+    late.latency() == Duration::ZERO || threshold.is_some_and(|over| late.latency() < over)
 }

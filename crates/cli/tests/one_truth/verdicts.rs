@@ -82,7 +82,9 @@ fn true_share_ns(recording: &Recording, late: &LateActivation, culprit: &Culprit
         TermKind::RunQueueWait { behind: task }
         | TermKind::PreemptionOff { task, .. }
         | TermKind::StopClass { task }
-        | TermKind::Throttled { ran: Some(task) } => task,
+        | TermKind::Throttled {
+            ran: Some(task), ..
+        } => task,
         _ => return None,
     };
     let tids = match culprit.tasks {

@@ -164,6 +164,11 @@ pub(super) fn raise_victim(case: &Case<'_>) -> Option<(String, String)> {
 pub(super) fn raise_weight(case: &Case<'_>) -> Option<(String, String)> {
     let task = behind(case)?;
     let waiter = case.waiter();
+    // One that was made real-time meanwhile has no weight any more.
+    let is_late_one = waiter.tid == case.late.task.tid;
+    if is_late_one && case.late.task.prio.is_real_time() {
+        return None;
+    }
     let (own, other) = (waiter.prio.nice()?, task.prio.nice()?);
     let nice = (own.min(other) - NICE_STEP).max(NICE_MIN);
     (nice < own).then_some(())?;
@@ -194,6 +199,17 @@ pub(super) fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, command))
 }
 
+/// Whether the lock that the late task waited for in the cause says nothing of its owner.
+fn is_without_owner(case: &Case<'_>) -> bool {
+    let (late, range) = (case.late, case.culprit.range);
+    let blocked = case.model.evidence.blocked.iter();
+    let mut own = blocked.filter(|blocked| {
+        let inside = late.origin <= blocked.time && blocked.time < range.end;
+        blocked.task.tid == late.task.tid && inside
+    });
+    own.next_back().is_some_and(|last| last.owner.is_none())
+}
+
 pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::PriorityInversion { owner, .. } = &case.culprit.kind else {
         return None;
@@ -202,8 +218,15 @@ pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
         "{} holds the lock without the priority of those who wait",
         owner.comm
     );
-    let change = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT) for that mutex";
-    Some((because, change.to_owned()))
+    let inherits = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT)";
+    let change = match is_without_owner(case) {
+        true => format!(
+            "a pthread mutex with {inherits} in its place: in Rust's locks, and in those for \
+             readers and writers, nobody inherits"
+        ),
+        false => format!("{inherits} for that mutex"),
+    };
+    Some((because, change))
 }
 
 pub(super) fn hold_lock_shorter(case: &Case<'_>) -> Option<(String, String)> {

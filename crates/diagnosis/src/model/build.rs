@@ -16,6 +16,7 @@ use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
+use event::evidence::{Kind, Role};
 use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched, TaskFields, WakeKind};
 use kernel_state::{Kernel, Wakee};
 
@@ -46,6 +47,8 @@ pub(super) struct CpuState {
     pub lost: bool,
     /// A switch was not recorded, and nothing tells who was scheduled in.
     pub doubted: bool,
+    /// Of whom the watch said with which priority it has the CPU.
+    pub told: Option<TaskIndex>,
     /// Its first event.
     pub first_ns: i64,
     pub timeline: Timeline,
@@ -61,6 +64,7 @@ impl Default for CpuState {
             throttled: false,
             lost: false,
             doubted: false,
+            told: None,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
         }
@@ -190,7 +194,12 @@ impl Builder {
             Known::Life(life) => self.life(life, cpu, time_ns, event),
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
-            Known::Evidence(kind) => self.evidence.add(kind, Cpu(cpu), event, classes),
+            Known::Evidence(kind) => {
+                self.evidence.add(kind, Cpu(cpu), event, classes);
+                if kind == Kind::Moment {
+                    self.moment_of_task(cpu);
+                }
+            }
             _ => {}
         }
         self.forget_the_unreachable(time_ns);
@@ -224,6 +233,27 @@ impl Builder {
                 let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
                 self.set_prio(cpu, time_ns, tid, prio);
             }
+        }
+    }
+
+    /// The watch tells what a task was, whatever its name is and has it been renamed since; of the
+    /// one that has this CPU, with which priority.
+    fn moment_of_task(&mut self, cpu: u32) {
+        let Some(moment) = self.evidence.moments.last() else {
+            return;
+        };
+        let (role, task) = (moment.role, moment.task.clone());
+        self.tasks
+            .is_of_kernel(task.tid.0, moment.is_kernel_thread());
+        let current = self.cpu(cpu).current;
+        let here = current.filter(|_| role == Role::Running);
+        let here = here.filter(|here| self.tasks.find(task.tid.0, cpu) == Some(*here));
+        if let Some(here) = here {
+            let before = self.tasks.state(here).version;
+            let comm = task.comm.as_bytes();
+            self.tasks.name(here, task.tid.0, comm, task.prio);
+            self.rename_run(cpu, here, before);
+            self.cpu(cpu).told = current;
         }
     }
 
@@ -352,7 +382,7 @@ impl Builder {
         let state = self.cpu(cpu);
         state.throttled = !next_real_time && (state.throttled || preempted);
         state.current = Some(next);
-        state.lost = false;
+        (state.lost, state.told) = (false, None);
         self.enter_at(cpu, now_ns, next, end);
         self.mark(cpu, now_ns, true);
     }
@@ -535,7 +565,9 @@ impl Builder {
             }
         }
         for state in &mut self.cpus {
-            state.timeline.leave_run_open();
+            if state.told.is_none() || state.told != state.current {
+                state.timeline.leave_run_open();
+            }
         }
         self.basis.activations = self.candidates.seen;
         self.basis.judged = self.candidates.judged(&self.tasks);

@@ -357,6 +357,19 @@ impl Tasks {
         }
     }
 
+    /// The watch saw whether a task is a thread of the kernel's.
+    pub fn is_of_kernel(&mut self, tid: i32, is_kernels: bool) {
+        let known = self.belongs.get(&tid).copied().unwrap_or_default();
+        self.belongs(
+            tid,
+            Belongs {
+                is_program: !is_kernels,
+                is_kernels,
+                ..known
+            },
+        );
+    }
+
     /// A task that passes for one of the kernel's threads by its name runs code of its own; whether
     /// that is news.
     pub fn is_program_after_all(&mut self, task: TaskIndex) -> bool {

@@ -158,6 +158,8 @@ pub struct Hit {
     pub culprit: Option<TaskRef>,
     /// The steps, in time order.
     pub steps: Vec<Step>,
+    /// What the hit itself took of its CPU, right after its end: the watch's own cost.
+    pub cost: Duration,
     /// The waker's kernel stack at the last wake-up.
     pub waker_stack: Stack,
     /// The wakee's kernel stack, where it blocked.
@@ -254,6 +256,7 @@ impl Record for Hit {
         }
         TaskRef::declare("culprit_", &mut fields);
         record::declare_sequence("steps", step_fields(), &mut fields);
+        Duration::declare("cost_ns", &mut fields);
         for name in ["waker_stack", "wakee_stack", "culprit_stack"] {
             Stack::declare(name, &mut fields);
         }
@@ -274,6 +277,7 @@ impl Record for Hit {
         (stale | repaired).encode(out);
         self.culprit.encode(out);
         record::encode_sequence(&self.steps, out, encode_step);
+        self.cost.encode(out);
         self.waker_stack.encode(out);
         self.wakee_stack.encode(out);
         self.culprit_stack.encode(out);
@@ -294,6 +298,7 @@ impl Record for Hit {
             repaired: flags & FLAG_REPAIRED != 0,
             culprit: Part::decode("culprit_", source)?,
             steps: record::decode_sequence("steps", source, decode_step),
+            cost: Duration::decode("cost_ns", source)?,
             waker_stack: Stack::decode("waker_stack", source)?,
             wakee_stack: Stack::decode("wakee_stack", source)?,
             culprit_stack: Stack::decode("culprit_stack", source)?,
@@ -339,6 +344,7 @@ mod tests {
                 repaired: false,
                 culprit,
                 steps: vec![step(5, StepKind::Waking), step(1_000, StepKind::SwitchIn)],
+                cost: Duration::from_ns(12),
                 waker_stack: unnamed(&[1]),
                 wakee_stack: unnamed(&[]),
                 culprit_stack: unnamed(&[2, 3]),

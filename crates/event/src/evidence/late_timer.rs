@@ -104,9 +104,8 @@ impl FromKernel for LateTimer {
 
     /// Frames that go take their marks with them.
     fn symbolise(&mut self, name: &dyn Fn(u64) -> String) {
-        let frames = self.stack.len();
-        super::stack::symbolise(&mut self.stack, &name);
-        self.came_on >>= frames - self.stack.len();
+        // The probe's own frames were cut off with the interrupt's.
+        super::stack::name_frames(&mut self.stack, &name);
     }
 }
 

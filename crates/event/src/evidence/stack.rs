@@ -28,20 +28,39 @@ pub type Stack = Vec<Frame>;
 const TRACEPOINT_CALLS: [&str; 2] = ["__traceiter_", "bpf_trace_run"];
 /// Frames that a probe has before that call: the BPF program, the kernel's runner, a trampoline.
 const PROBE_FRAMES_MAX: usize = 6;
+/// What runs a BPF program on a tracepoint: the frame before it is a program's, known or not.
+const PROGRAM_CALL: &str = "bpf_trace_run";
+/// The program that nobody can name: it is gone, or came after the names were read.
+const SOME_PROGRAM: &str = "a BPF program";
 
 /// Names the function of each frame, and leaves out the frames of the probe that took the stack.
 pub(super) fn symbolise(stack: &mut Stack, name: &impl Fn(u64) -> String) {
+    name_frames(stack, name);
+    let probe = &stack[..stack.len().min(PROBE_FRAMES_MAX)];
+    // Only the innermost call is the probe's: further out, the probe of somebody else was at work.
+    if let Some(first) = probe.iter().position(is_tracepoint_call) {
+        let calls = stack[first..].iter().take_while(|f| is_tracepoint_call(f));
+        let end = first + calls.count();
+        stack.drain(..end);
+    }
+}
+
+/// Names the function of each frame of a stack that begins with what was interrupted.
+pub(super) fn name_frames(stack: &mut Stack, name: &impl Fn(u64) -> String) {
     for frame in stack.iter_mut() {
         frame.symbol = name(frame.address);
     }
-    let is_call = |frame: &Frame| {
-        let mut calls = TRACEPOINT_CALLS.iter();
-        calls.any(|call| frame.symbol.starts_with(call))
-    };
-    let probe = &stack[..stack.len().min(PROBE_FRAMES_MAX)];
-    if let Some(call) = probe.iter().rposition(is_call) {
-        stack.drain(..=call);
+    for place in 1..stack.len() {
+        let is_program = stack[place].symbol.starts_with(PROGRAM_CALL);
+        if is_program && stack[place - 1].symbol.is_empty() {
+            stack[place - 1].symbol = SOME_PROGRAM.to_owned();
+        }
     }
+}
+
+fn is_tracepoint_call(frame: &Frame) -> bool {
+    let mut calls = TRACEPOINT_CALLS.iter();
+    calls.any(|call| frame.symbol.starts_with(call))
 }
 
 /// A stack of bare addresses, not yet named.
@@ -93,5 +112,30 @@ mod tests {
             &["schedule+0x1", "", "read+0x2"],
             &["schedule+0x1", "", "read+0x2"],
         );
+        // A program of somebody else's made the wake-up that our probe saw.
+        let foreign = [
+            "",
+            "bpf_trace_run1+0x1",
+            "try_to_wake_up+0x2",
+            "",
+            "bpf_trace_run2+0x3",
+            "__traceiter_sys_enter+0x4",
+        ];
+        let left = [
+            "try_to_wake_up+0x2",
+            "a BPF program",
+            "bpf_trace_run2+0x3",
+            "__traceiter_sys_enter+0x4",
+        ];
+        check(&foreign, &left);
+    }
+
+    #[test]
+    fn what_was_interrupted_keeps_the_frames_of_a_program_of_somebody_elses() {
+        let names = ["", "bpf_trace_run2+0x1", "__traceiter_sys_enter+0x2", "f"];
+        let mut stack = unnamed(&[0, 1, 2, 3]);
+        name_frames(&mut stack, &|address| names[address as usize].to_owned());
+        let found: Vec<_> = stack.iter().map(|frame| frame.symbol.as_str()).collect();
+        assert_eq!(found, ["a BPF program", names[1], names[2], names[3]]);
     }
 }

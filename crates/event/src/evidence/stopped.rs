@@ -6,7 +6,7 @@ use super::record::{Place, label_part, record};
 use super::task::TaskRef;
 
 /// How a task was stopped. The values are those of `docs/format/evidence.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum StopKind {
     /// A signal stopped its process.

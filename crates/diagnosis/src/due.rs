@@ -1,0 +1,76 @@
+//! What a chain holds before its first wake-up: a target that was due while it was still busy, a
+//! timer's slack, a stop.
+
+use event::evidence::{ReleaseKind, Released, Step, StepKind};
+use event::{Cpu, Instant};
+
+use crate::inside;
+use crate::model::Model;
+use crate::naming::SKEW_MAX_NS;
+use crate::phases::{Doing, Phase};
+use crate::term::Reason;
+
+/// The record that says why the activation that `steps` begin with was due before its timer.
+fn record<'a>(model: &'a Model, steps: &[Step]) -> Option<&'a Released> {
+    let first = steps.first()?;
+    let wakes = |step: &&Step| step.kind == StepKind::Waking;
+    let woken = steps.iter().find(wakes)?.id;
+    let mut records = model.evidence.released.iter();
+    records.find(|record| record.task.tid.0 == woken && record.release == first.time)
+}
+
+/// The phases from the expiry that begins the chain `steps` to its interrupt on `cpu`.
+pub(crate) fn before_timer(
+    model: &Model,
+    steps: &[Step],
+    cpu: Cpu,
+    (begin_ns, end_ns): (i64, i64),
+) -> Vec<Phase> {
+    let phase = |begin_ns, end_ns, doing| Phase {
+        begin_ns,
+        end_ns,
+        cpu: Some(cpu),
+        doing,
+    };
+    let Some(record) = record(model, steps) else {
+        return vec![phase(begin_ns, end_ns, Doing::TimerPending)];
+    };
+    match record.why {
+        ReleaseKind::Overrun => {
+            let task = (record.task.tid.0, cpu);
+            let mut phases = inside::while_busy(model, task, (begin_ns, end_ns));
+            // It went to sleep, and its timer had expired already.
+            let slept = Doing::Missing(Reason::BlockedInKernel);
+            if let Some(last) = phases.last_mut().filter(|last| last.doing == slept) {
+                (last.doing, last.cpu) = (Doing::TimerPending, Some(cpu));
+            }
+            phases
+        }
+        ReleaseKind::Slack => {
+            let slack_ns = begin_ns.saturating_add(record.slack.as_ns()).min(end_ns);
+            vec![
+                phase(begin_ns, slack_ns, Doing::Slack),
+                phase(slack_ns, end_ns, Doing::TimerPending),
+            ]
+        }
+    }
+}
+
+/// The index of the record of the stop for which `tid` left its CPU at `time_ns`.
+pub(crate) fn stop_at(model: &Model, tid: i32, time_ns: i64) -> Option<usize> {
+    model.evidence.stopped.iter().position(|stopped| {
+        let near = (stopped.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS;
+        stopped.task.tid.0 == tid && near
+    })
+}
+
+/// What keeps the target of a chain that begins with its stop.
+pub(crate) fn stopped(model: &Model, step: &Step) -> Doing {
+    let stop = stop_at(model, step.id, step.time.as_ns());
+    stop.map_or(Doing::Missing(Reason::MissingSteps), Doing::Stopped)
+}
+
+/// Whether a task left its CPU then because it was stopped: its work was not over.
+pub(crate) fn is_stop(model: &Model, tid: i32, time: Instant) -> bool {
+    stop_at(model, tid, time.as_ns()).is_some()
+}

@@ -1,0 +1,254 @@
+//! What only a watch sees names the cause: stops, releases, deadline servers, priorities of tasks
+//! that still run, what is a thread of the kernel's, steal, its own cost.
+
+mod ledger;
+
+use diagnosis::{Grade, Verdict};
+use ledger::{FAIR, HOG, STOPPER, VICTIM, ask, check as ledger, idle_machine};
+use testkit::{SyntheticTrace, Task, moment};
+
+const SHELL: Task = Task::fair(900, "sh");
+const RUNNING: i64 = 1;
+const WOKEN: [(i64, u8, u32, i32); 3] = [
+    (1_000_000, 3, 0, -1),
+    (1_002_000, 7, 0, VICTIM.tid),
+    (41_000_000, 8, 0, VICTIM.tid),
+];
+
+fn verdict(trace: SyntheticTrace) -> Verdict {
+    let diagnosis = ask(trace);
+    diagnosis.verdict().expect("the victim was late").clone()
+}
+
+fn check(trace: SyntheticTrace, conclusive: bool, says: &str) {
+    let Verdict {
+        sentence,
+        conclusive: found,
+        ..
+    } = verdict(trace);
+    assert!(sentence.contains(says), "'{says}': {sentence}");
+    assert_eq!(found, conclusive, "{sentence}");
+}
+
+/// An interrupt wakes the victim while `ran` has the CPU since 800 us.
+fn woken(trace: SyntheticTrace, ran: Task) -> SyntheticTrace {
+    let trace = trace.at(800).run(ran).at(1_000).timer_irq().after(2);
+    trace.wake(VICTIM).after(2).timer_irq_end()
+}
+
+/// The victim runs, is stopped at 1 ms as the watch saw it in `how`, and goes on 40 ms later.
+fn stopped(how: i64, by: Option<Task>) -> SyntheticTrace {
+    let trace = idle_machine().at(900).run(VICTIM);
+    let trace = trace.at(1_000).stopped(VICTIM, how, by);
+    let trace = trace.block(VICTIM, Task::IDLE).cpu(1).at(2_000).run(SHELL);
+    let trace = trace.at(41_000).waking(VICTIM, 0).after(1);
+    let trace = trace.wakeup(VICTIM, 0).cpu(0).at(41_005).run(VICTIM);
+    let steps = [
+        (1_000_000, 10, 0, VICTIM.tid),
+        (41_000_000, 7, 1, VICTIM.tid),
+        (41_005_000, 8, 0, VICTIM.tid),
+    ];
+    trace.hit(1, VICTIM, Task::IDLE, &steps)
+}
+
+#[test]
+fn who_stopped_the_task_is_named_with_what_stopped_it() {
+    let shell = "by sh (tid 900, nice 0) for 40.000 ms";
+    check(
+        stopped(0, Some(SHELL)),
+        true,
+        &format!("stopped (SIGSTOP) {shell}"),
+    );
+    check(
+        stopped(1, Some(SHELL)),
+        true,
+        &format!("stopped for its tracer {shell}"),
+    );
+    let frozen = format!("frozen with its control group {shell}");
+    check(stopped(2, Some(SHELL)), true, &frozen);
+    check(stopped(0, None), true, "it was stopped (SIGSTOP) for 40");
+    ledger(
+        stopped(0, Some(SHELL)),
+        &[
+            ("stopped (SIGSTOP) by sh (tid 900, nice 0)", 40_000_000),
+            ("idle exit", 5_000),
+        ],
+        Grade::Complete,
+    );
+}
+
+#[test]
+fn a_stop_in_the_middle_of_the_work_does_not_end_it() {
+    let trace = idle_machine().at(1_000).timer_irq().after(2).wake(VICTIM);
+    let trace = trace.after(2).timer_irq_end().after(2).run(VICTIM);
+    let trace = trace.at(2_000).stopped(VICTIM, 0, Some(SHELL));
+    let trace = trace.block(VICTIM, Task::IDLE).at(42_000);
+    let trace = trace.run(SHELL).after(1).wake(VICTIM);
+    let trace = trace.preempt(SHELL, VICTIM).at(43_000);
+    let steps = [
+        (1_000_000, 3, 0, -1),
+        (1_002_000, 7, 0, VICTIM.tid),
+        (1_007_000, 8, 0, VICTIM.tid),
+        (43_000_000, 10, 0, VICTIM.tid),
+    ];
+    let trace = trace
+        .block(VICTIM, Task::IDLE)
+        .hit(1, VICTIM, Task::IDLE, &steps);
+    check(trace, true, "it was stopped (SIGSTOP) by sh");
+}
+
+/// A victim that is busy from 500 us, is due at 1 ms, and arms its timer at 41 ms.
+fn overrun(busy: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
+    let trace = busy(idle_machine().at(500).run(VICTIM)).at(41_000);
+    let trace = trace.timer_irq().after(2).released(1_000, VICTIM, 0, 0);
+    let trace = trace.waking(VICTIM, 0).after(2).timer_irq_end();
+    let steps = [
+        (1_000_000, 1, 0, 7),
+        (41_000_000, 3, 0, -1),
+        (41_001_000, 4, 0, 7),
+        (41_002_000, 7, 0, VICTIM.tid),
+        (41_004_000, 8, 0, VICTIM.tid),
+    ];
+    trace.hit(1, VICTIM, Task::IDLE, &steps)
+}
+
+#[test]
+fn a_task_that_was_due_while_it_was_busy_is_late_by_what_kept_it_busy() {
+    check(
+        overrun(|trace| trace),
+        true,
+        "it ran itself for 40.000 ms (100.0 %)",
+    );
+    let behind = |trace: SyntheticTrace| {
+        let trace = trace.at(2_000).preempt(VICTIM, HOG);
+        trace.at(40_000).block(HOG, VICTIM)
+    };
+    check(
+        overrun(behind),
+        true,
+        "burner (tid 200, rt 60) ran ahead of it for 38.000 ms",
+    );
+    let slept = |trace: SyntheticTrace| trace.at(40_990).block(VICTIM, Task::IDLE);
+    check(overrun(slept), true, "it ran itself for 39.990 ms");
+}
+
+#[test]
+fn the_slack_of_a_timer_is_its_owners_doing() {
+    let trace = idle_machine().at(41_000).timer_irq().after(2);
+    let trace = trace.released(1_000, VICTIM, 1, 38_000).wake(VICTIM);
+    let trace = trace.after(2).timer_irq_end().after(2).run(VICTIM);
+    let steps = [
+        (1_000_000, 1, 0, 7),
+        (41_000_000, 3, 0, -1),
+        (41_001_000, 4, 0, 7),
+        (41_002_000, 7, 0, VICTIM.tid),
+        (41_007_000, 8, 0, VICTIM.tid),
+    ];
+    let trace = trace.hit(1, VICTIM, Task::IDLE, &steps);
+    check(
+        trace,
+        true,
+        "the slack that it allows its timer took 38.000 ms",
+    );
+}
+
+#[test]
+fn a_task_that_a_deadline_server_ran_did_not_keep_the_cpu() {
+    let served = "the deadline server of fair tasks ran compile (tid 300, nice 0) in its place";
+    let trace = || woken(idle_machine(), FAIR).at(41_000);
+    let left = |trace: SyntheticTrace| trace.preempt(FAIR, VICTIM);
+    let hit = |trace: SyntheticTrace| trace.hit(1, VICTIM, FAIR, &WOKEN);
+    let by_moment = left(trace().moment(FAIR, RUNNING, moment::SERVED));
+    check(hit(by_moment), true, served);
+    let by_record = left(trace()).kept_with(1_002, FAIR, 1);
+    check(hit(by_record), true, served);
+    // Another task's moment says nothing of it.
+    let other = Task::fair(301, "link");
+    let of_other = || left(trace()).moment(other, RUNNING, moment::SERVED);
+    // Its stack at the hit shows that it was in the kernel.
+    check(hit(of_other()), true, "kept CPU 0");
+    check(of_other(), false, "perhaps a limit on real-time tasks");
+    let not_served = left(trace().moment(FAIR, RUNNING, 0));
+    check(not_served, true, "of a lower priority, kept CPU 0");
+}
+
+#[test]
+fn a_task_that_a_timer_found_in_user_code_while_it_stayed_did_not_keep_the_cpu() {
+    let trace = woken(idle_machine(), FAIR).at(41_000).preempt(FAIR, VICTIM);
+    check(
+        trace.kept_with(1_002, FAIR, 2),
+        false,
+        "user code of a lower priority ran on, nothing says why",
+    );
+}
+
+#[test]
+fn the_priority_of_a_task_that_still_runs_is_that_of_the_report() {
+    let sly = Task::fair(200, "sly");
+    let raised = Task::rt(200, "sly", 60);
+    let waits = |running: Task, told: bool| {
+        let trace = woken(idle_machine(), sly).at(41_000);
+        let trace = match told {
+            true => trace.moment(running, RUNNING, 0),
+            false => trace,
+        };
+        trace.hit_waiting(1, VICTIM, running, &WOKEN[..2])
+    };
+    check(waits(raised, true), true, "sly (tid 200, rt 60) ran ahead");
+    check(waits(sly, true), true, "sly (tid 200, nice 0) kept CPU 0");
+    let open = "the window does not hold it whole";
+    check(waits(raised, false), false, open);
+}
+
+#[test]
+fn a_program_that_is_called_as_a_thread_of_the_kernels_is_none() {
+    let trace = |flags| {
+        let trace = woken(idle_machine(), STOPPER).at(41_000);
+        let trace = trace.moment(STOPPER, RUNNING, flags).block(STOPPER, VICTIM);
+        trace.hit(1, VICTIM, STOPPER, &WOKEN)
+    };
+    let migration = "migration/0 (tid 20, rt 99)";
+    check(trace(0), true, &format!("{migration} ran ahead of it"));
+    let stop = format!("the stop-class thread {migration} held CPU 0");
+    check(trace(moment::KERNEL_THREAD), true, &stop);
+}
+
+#[test]
+fn steal_that_was_read_at_the_hit_bounds_what_the_hypervisor_took() {
+    let stack = ["do_work+0x10", "worker+0x20"];
+    let trace = |steal_us: i64| {
+        let trace = idle_machine().environment("rtscope_virtualised", "1");
+        let trace = trace.at(500).run(FAIR).at(41_000).timer_irq();
+        let trace = trace.late_timer(1_000, FAIR, 0, 39_000, &stack);
+        let trace = trace.after(1).hrtimer_expire(0x1000).after(1).wake(VICTIM);
+        let trace = trace.after(1).hrtimer_done(0x1000).timer_irq_end();
+        let trace = trace.after(5).preempt(FAIR, VICTIM);
+        trace.steal(900, steal_us)
+    };
+    // The late timer's own count began long before.
+    check(trace(0), false, "for 40.000 ms of it no CPU shows");
+    check(trace(40_000), true, "the hypervisor took CPU 0 away for 40");
+}
+
+#[test]
+fn what_a_hit_took_of_its_cpu_is_the_watchs_own_cost() {
+    let trace = idle_machine().at(1_000).timer_irq().after(2).wake(VICTIM);
+    let trace = trace.after(2).timer_irq_end().after(2).run(VICTIM);
+    let steps = [
+        (1_000_000, 3, 0, -1),
+        (1_002_000, 7, 0, VICTIM.tid),
+        (1_007_000, 8, 0, VICTIM.tid),
+    ];
+    let trace = trace.hit_at_cost(1, VICTIM, Task::IDLE, &steps, 15);
+    let trace = trace.at(3_000).block(VICTIM, Task::IDLE);
+    let (late, cost) = (&steps[..], "rtscope's own work at a hit");
+    let end = [late, &[(3_000_000, 10, 0, VICTIM.tid)]].concat();
+    let diagnosis = ask(trace.hit(2, VICTIM, Task::IDLE, &end));
+    let terms = &diagnosis.activations[0].ledger.terms;
+    let own = terms.iter().find(|term| term.kind.to_string() == cost);
+    assert_eq!(
+        own.map(|term| term.duration.as_ns()),
+        Some(15_000),
+        "{terms:#?}"
+    );
+}

@@ -1,0 +1,119 @@
+//! What a watch saw of its targets beside what they wait for: stops, releases, moments, steal.
+
+use event::Value;
+
+use super::{SyntheticTrace, Task, int, text};
+
+/// Bits of a moment's flags, as in `docs/format/evidence.md`.
+pub mod moment {
+    /// A thread of the kernel's.
+    pub const KERNEL_THREAD: u64 = 1;
+    /// A deadline server ran it.
+    pub const SERVED: u64 = 2;
+    /// Its group had used up its quota.
+    pub const QUOTA: u64 = 4;
+}
+
+fn task_fields(task: Task) -> [(&'static str, Value<'static>); 3] {
+    [
+        ("tid", int(task.tid)),
+        ("prio", Value::Signed(task.lttng_prio())),
+        ("comm", text(task.comm)),
+    ]
+}
+
+impl SyntheticTrace {
+    /// Evidence: as [`SyntheticTrace::hit`], of a task that still waits for the CPU that `running`
+    /// has.
+    pub fn hit_waiting(
+        self,
+        id: u64,
+        task: Task,
+        running: Task,
+        steps: &[(i64, u8, u32, i32)],
+    ) -> Self {
+        self.hit_ended((id, 3), task, running, steps, (&[], 0))
+    }
+
+    /// Evidence: as [`SyntheticTrace::hit`], which took `cost_us` of its CPU.
+    pub fn hit_at_cost(
+        self,
+        id: u64,
+        task: Task,
+        culprit: Task,
+        steps: &[(i64, u8, u32, i32)],
+        cost_us: u64,
+    ) -> Self {
+        self.hit_ended((id, 0), task, culprit, steps, (&[], cost_us * 1_000))
+    }
+
+    /// Evidence: a task of a hit as it is now, in this role (0 target, 1 running, 2 waker), with
+    /// the bits of [`moment`].
+    pub fn moment(self, task: Task, role: i64, flags: u64) -> Self {
+        let mut fields = task_fields(task).to_vec();
+        fields.extend([
+            ("role", Value::Signed(role)),
+            ("policy", Value::Unsigned(0)),
+            ("came_prio", Value::Signed(task.lttng_prio())),
+            ("came_policy", Value::Unsigned(0)),
+            ("flags", Value::Unsigned(flags)),
+        ]);
+        self.event("rtscope_moment", &fields)
+    }
+
+    /// Evidence: `task` is stopped now, in this way (0 by a signal, 1 for its tracer, 2 frozen).
+    pub fn stopped(self, task: Task, how: i64, by: Option<Task>) -> Self {
+        let (tid, prio, comm) = match by {
+            Some(by) => (by.tid, by.lttng_prio(), by.comm),
+            None => (-1, 0, ""),
+        };
+        let mut fields = task_fields(task).to_vec();
+        fields.extend([
+            ("how", Value::Signed(how)),
+            ("by_tid", int(tid)),
+            ("by_prio", Value::Signed(prio)),
+            ("by_comm", text(comm)),
+            ("signal", Value::Unsigned(if how == 0 { 19 } else { 0 })),
+        ]);
+        self.event("rtscope_stopped", &fields)
+    }
+
+    /// Evidence: `task` was due at `release_us`, because it was busy (0) or allowed its timer this
+    /// slack (1).
+    pub fn released(self, release_us: i64, task: Task, why: i64, slack_us: i64) -> Self {
+        let mut fields = task_fields(task).to_vec();
+        fields.extend([
+            ("release_ns", Value::Signed(release_us * 1_000)),
+            ("previous_ns", Value::Signed(0)),
+            ("slack_ns", Value::Signed(slack_us * 1_000)),
+            ("why", Value::Signed(why)),
+        ]);
+        self.event("rtscope_released", &fields)
+    }
+
+    /// Evidence: the hypervisor took so much of this CPU between `begin_us` and now.
+    pub fn steal(self, begin_us: i64, steal_us: i64) -> Self {
+        self.event(
+            "rtscope_steal",
+            &[
+                ("begin_ns", Value::Signed(begin_us * 1_000)),
+                ("steal_ns", Value::Signed(steal_us * 1_000)),
+            ],
+        )
+    }
+
+    /// Evidence: as [`SyntheticTrace::preemption_off`] under no preemption, with what the watch saw
+    /// of it meanwhile: bit 0 that a deadline server ran it, bit 1 that it was in user code.
+    pub fn kept_with(self, begin_us: i64, task: Task, flags: u64) -> Self {
+        let delay_ns = self.now_ns - begin_us * 1_000;
+        let mut fields = task_fields(task).to_vec();
+        fields.extend([
+            ("begin_ns", Value::Signed(begin_us * 1_000)),
+            ("delay_ns", Value::Signed(delay_ns)),
+            ("model", Value::Signed(1)),
+            ("stack", Value::Array(vec![])),
+            ("flags", Value::Unsigned(flags)),
+        ]);
+        self.event("rtscope_preemption_off", &fields)
+    }
+}
