@@ -49,7 +49,9 @@ pub use recorder::{Mode, Recorder, RecorderConfig};
 pub use ring_folders::{require_folder as require_ring_folder, require_rings};
 pub use select::{EventSelection, Selected};
 pub use snapshot::{MissingPart, SnapshotFacts, SnapshotSummary, write_snapshot};
-pub use statedump::{InterruptLine, StateDump, TaskState};
+pub use statedump::{
+    BlockDevice, InterruptLine, MemoryMap, NetworkInterface, OpenFile, StateDump, TaskState,
+};
 pub use syscalls::{CallsSummary, system_call_classes};
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{

@@ -232,7 +232,7 @@ fn record_kernel(
     let (mut recorder, mut calls, refused) = start_recorders(config)?;
     config.recording.store(true, Ordering::Release);
     let started = StdInstant::now();
-    let dump = StateDump::collect();
+    let dump = StateDump::collect_all(config.memory_maps);
     let groups = Arc::new(ThreadGroups::new(dump.thread_groups()));
     let classes = Arc::new(KernelClasses::compile(&recorder.formats()));
     let staged = written.staged;

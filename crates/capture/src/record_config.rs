@@ -31,6 +31,8 @@ pub struct RecordConfig {
     pub command: Option<Vec<OsString>>,
     /// Kernel filters, each on one event.
     pub filters: Vec<(EventName, String)>,
+    /// Whether the state dump has the memory of all processes.
+    pub memory_maps: bool,
     /// Whether system calls of this process are recorded too.
     pub own_calls: bool,
     /// The size of each CPU's ring.
@@ -56,6 +58,7 @@ impl RecordConfig {
             user: None,
             command: None,
             filters: Vec::new(),
+            memory_maps: false,
             own_calls: false,
             buffer_bytes_per_cpu: 4 << 20,
             cpus: None,

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use ctf::writer::PayloadWriter;
 
+use super::bytes::{escape, until_zero};
+
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
@@ -69,10 +71,10 @@ impl SocketAddress<'_> {
 fn unix_path(bytes: &[u8]) -> String {
     let (sign, path) = match bytes.split_first() {
         Some((0, name)) if !name.is_empty() => ("@", name),
-        _ => ("", crate::syscalls::plan::until_zero(bytes)),
+        _ => ("", until_zero(bytes)),
     };
     let mut text = sign.to_owned();
-    crate::syscalls::plan::escape(path, &mut text);
+    escape(path, &mut text);
     text
 }
 

@@ -5,6 +5,7 @@
 
 mod address;
 mod batch;
+mod bytes;
 mod names;
 mod plan;
 mod recorder;

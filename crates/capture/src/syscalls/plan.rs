@@ -1,13 +1,12 @@
 //! How a record becomes the fields of its event: compiled once for each call and direction.
 
-use std::fmt::Write as _;
-
 use abi::syscalls as raw;
 use abi::syscalls::{RawCall, RawContent, RawSyscall};
 use ctf::writer::PayloadWriter;
 use event::{Base, ClassId, EventClass, Field, FieldType, Integer};
 
 use super::address::SocketAddress;
+use super::bytes::escape;
 use super::names::{self, NameSet};
 use super::table::{Call, CallField, CallType, Length, Source};
 
@@ -447,23 +446,6 @@ fn time_ns(bytes: &[u8], per_unit_ns: i64) -> i64 {
     };
     let part = units.saturating_mul(per_unit_ns);
     seconds.saturating_mul(1_000_000_000).saturating_add(part)
-}
-
-/// What stands before the first zero byte.
-pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
-    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
-}
-
-/// Appends bytes, those that no text holds as C writes them. Readers show the others as they do in
-/// any text: a new line is one here.
-pub(super) fn escape(bytes: &[u8], text: &mut String) {
-    for byte in bytes {
-        match byte {
-            b'\n' | b'\t' | b'\r' | b' '..=b'~' => text.push(char::from(*byte)),
-            // Writing to a String cannot fail. Two digits always: a letter may follow.
-            other => drop(write!(text, "\\x{other:02x}")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,11 @@ pub struct Record {
     /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// What memory each process has mapped, in the state dump
+    ///
+    /// The kernel locks a process's memory while it is asked.
+    #[arg(long, hide_short_help = true)]
+    pub maps: bool,
     /// Record the system calls of rtscope itself too
     ///
     /// Without it they are left out in the kernel, and counted.

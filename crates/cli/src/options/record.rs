@@ -27,6 +27,8 @@ pub struct RecordOptions {
     pub user: Option<UserConfig>,
     /// In-kernel filters: event or pattern, and expression.
     pub filters: Vec<(String, String)>,
+    /// Whether the state dump has the memory of all processes.
+    pub maps: bool,
     /// Whether system calls of our own are wanted too.
     pub own_calls: bool,
     /// Whose worst delay is told at the end; empty: that of all real-time tasks.
@@ -65,6 +67,7 @@ impl RecordOptions {
                 .iter()
                 .map(|text| filter(text))
                 .collect::<Result<_>>()?,
+            maps: typed.maps,
             own_calls: typed.own_calls,
             tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),

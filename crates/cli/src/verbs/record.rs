@@ -170,6 +170,7 @@ fn config(options: RecordOptions) -> Result<RecordConfig> {
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
         filters: filters.collect::<Result<_>>()?,
+        memory_maps: options.maps,
         own_calls: options.own_calls,
         buffer_bytes_per_cpu: bytes,
         stop: signals::take_over()?,

@@ -1,12 +1,22 @@
-//! The tables at the start of a trace: tasks and interrupts, as LTTng's state dump has them.
+//! The tables at the start of a trace: tasks, open files, interrupts, network interfaces, block
+//! devices and memory, as LTTng's state dump has them.
+
+mod classes;
+mod devices;
+mod files;
 
 use std::fs;
 use std::path::Path;
 
 use ctf::writer::{PayloadWriter, StreamWriter};
-use event::{Base, ClassId, EventClass, Field, FieldType, Instant, Integer, Result};
+use event::{Instant, Result};
 
 use crate::clock;
+pub(crate) use classes::classes;
+use classes::{DEVICE, END, FILE, INTERFACE, INTERRUPT, MAP, PROCESS_STATE, START, TASK};
+pub use devices::{BlockDevice, NetworkInterface};
+use files::numbered;
+pub use files::{MemoryMap, OpenFile};
 
 /// LTTng's values (lttng-modules, `lttng-statedump-impl.c`).
 const MODE_UNKNOWN: i32 = 5;
@@ -63,10 +73,18 @@ pub struct StateDump {
     pub tasks: Vec<TaskState>,
     /// All interrupts that have a handler.
     pub interrupts: Vec<InterruptLine>,
+    /// What processes have open.
+    pub files: Vec<OpenFile>,
+    /// Their memory.
+    pub maps: Vec<MemoryMap>,
+    /// The network interfaces.
+    pub interfaces: Vec<NetworkInterface>,
+    /// The block devices.
+    pub devices: Vec<BlockDevice>,
 }
 
 impl StateDump {
-    /// Reads the tables. Tasks that end meanwhile are left out.
+    /// Reads the tables of tasks and interrupts. Tasks that end meanwhile are left out.
     pub fn collect() -> Self {
         let begin = clock::monotonic();
         let mut tasks: Vec<_> = numbered(Path::new("/proc"))
@@ -95,7 +113,25 @@ impl StateDump {
             end: clock::monotonic(),
             tasks,
             interrupts,
+            ..StateDump::default()
         }
+    }
+
+    /// Reads all tables but that of memory, which is read when it `has_maps`: the kernel locks a
+    /// process's memory meanwhile.
+    pub fn collect_all(has_maps: bool) -> Self {
+        let mut dump = StateDump::collect();
+        let first_threads = dump.tasks.iter().filter(|task| task.tid == task.tgid);
+        let of_programs = first_threads.filter(|task| !task.is_kernel_thread);
+        let pids: Vec<_> = of_programs.map(|task| task.tgid).collect();
+        dump.files = files::open_files(&pids);
+        if has_maps {
+            dump.maps = files::memory_maps(&pids);
+        }
+        dump.interfaces = devices::network_interfaces();
+        dump.devices = devices::block_devices();
+        dump.end = clock::monotonic();
+        dump
     }
 
     /// Pairs of thread and thread group.
@@ -106,111 +142,79 @@ impl StateDump {
     /// Writes the tables as events of `stream`, whose class `first_class` is the first of
     /// [`classes`]. The events share the time from begin to end.
     pub(crate) fn write(&self, stream: &mut StreamWriter, first_class: u32) -> Result<u64> {
+        let mut events = 0;
+        let mut write = |class: u32, at: Instant, payload: &PayloadWriter| {
+            events += 1;
+            stream.event(first_class + class, at, payload.bytes())
+        };
         let mut payload = PayloadWriter::new();
-        stream.event(first_class + START, self.begin, payload.bytes())?;
+        write(START, self.begin, &payload)?;
         for line in &self.interrupts {
-            payload
-                .clear()
-                .u32(line.irq)
-                .string(&line.chip)
-                .string(&line.action)
-                .i32(line.tid);
-            stream.event(first_class + INTERRUPT, self.begin, payload.bytes())?;
+            line.write(payload.clear());
+            write(INTERRUPT, self.begin, &payload)?;
         }
         for task in &self.tasks {
-            payload
-                .clear()
-                .i32(task.tid)
-                .i32(task.tgid)
-                .i32(task.ppid)
-                .text16(&task.name);
-            payload
-                .i32(i32::from(task.is_kernel_thread))
-                .i32(MODE_UNKNOWN)
-                .i32(SUBMODE_NONE);
-            payload.i32(status(task.state)).u32(task.cpu).u64(0);
-            stream.event(first_class + PROCESS_STATE, self.begin, payload.bytes())?;
-            payload
-                .clear()
-                .i32(task.tid)
-                .i32(task.tgid)
-                .i32(task.ppid)
-                .i32(task.prio);
-            payload
-                .u32(task.policy)
-                .string(&task.cpus_allowed)
-                .text16(&task.name);
-            stream.event(first_class + TASK, self.begin, payload.bytes())?;
+            task.write_state(payload.clear());
+            write(PROCESS_STATE, self.begin, &payload)?;
+            task.write_own(payload.clear());
+            write(TASK, self.begin, &payload)?;
         }
-        payload.clear();
-        stream.event(first_class + END, self.end, payload.bytes())?;
-        Ok(2 + self.interrupts.len() as u64 + 2 * self.tasks.len() as u64)
+        for file in &self.files {
+            payload.clear().u64(table_of(file.pid)).i32(file.fd);
+            payload.u32(file.flags).u32(file.mode());
+            payload.string(&file.name).i32(file.pid);
+            write(FILE, self.begin, &payload)?;
+        }
+        for map in &self.maps {
+            payload.clear().i32(map.pid).u64(map.start).u64(map.end);
+            payload.u64(map.flags).u64(map.inode).u64(map.page);
+            write(MAP, self.begin, &payload)?;
+        }
+        for interface in &self.interfaces {
+            payload.clear().string(&interface.name);
+            payload.raw(&interface.address.octets());
+            write(INTERFACE, self.begin, &payload)?;
+        }
+        for device in &self.devices {
+            payload.clear().u32(device.number).string(&device.name);
+            write(DEVICE, self.begin, &payload)?;
+        }
+        write(END, self.end, payload.clear())?;
+        Ok(events)
     }
 }
 
-/// Places of the classes in [`classes`].
-const START: u32 = 0;
-const END: u32 = 1;
-const PROCESS_STATE: u32 = 2;
-const INTERRUPT: u32 = 3;
-const TASK: u32 = 4;
+impl InterruptLine {
+    fn write(&self, payload: &mut PayloadWriter) {
+        payload.u32(self.irq).string(&self.chip);
+        payload.string(&self.action).i32(self.tid);
+    }
+}
 
-/// The classes of the dump, as LTTng 2.13 declares them, and our own one for priorities.
-pub(crate) fn classes() -> Vec<EventClass> {
-    let integer = |signed| FieldType::Integer(Integer::le(32, signed));
-    let text16 = || FieldType::Text { size_bytes: 16 };
-    let signed = |name: &str| Field::payload(name, integer(true));
-    let unsigned = |name: &str| Field::payload(name, integer(false));
-    let hex = Integer {
-        base: Base::Hexadecimal,
-        ..Integer::le(64, false)
-    };
-    let class = |name: &str, fields: Vec<Field>| EventClass {
-        id: ClassId(0),
-        name: name.to_owned(),
-        stream: 0,
-        fields: fields.into(),
-    };
-    vec![
-        class("lttng_statedump_start", vec![]),
-        class("lttng_statedump_end", vec![]),
-        class(
-            "lttng_statedump_process_state",
-            vec![
-                signed("tid"),
-                signed("pid"),
-                signed("ppid"),
-                Field::payload("name", text16()),
-                signed("type"),
-                signed("mode"),
-                signed("submode"),
-                signed("status"),
-                unsigned("cpu"),
-                Field::payload("file_table_address", FieldType::Integer(hex)),
-            ],
-        ),
-        class(
-            "lttng_statedump_interrupt",
-            vec![
-                unsigned("irq"),
-                Field::payload("name", FieldType::String),
-                Field::payload("action", FieldType::String),
-                signed("tid"),
-            ],
-        ),
-        class(
-            "rtscope_statedump_task",
-            vec![
-                signed("tid"),
-                signed("tgid"),
-                signed("ppid"),
-                signed("prio"),
-                unsigned("policy"),
-                Field::payload("cpus_allowed", FieldType::String),
-                Field::payload("name", text16()),
-            ],
-        ),
-    ]
+impl TaskState {
+    fn write_state(&self, payload: &mut PayloadWriter) {
+        payload.i32(self.tid).i32(self.tgid).i32(self.ppid);
+        payload.text16(&self.name);
+        payload.i32(i32::from(self.is_kernel_thread));
+        payload.i32(MODE_UNKNOWN).i32(SUBMODE_NONE);
+        let table = match self.is_kernel_thread {
+            true => 0,
+            false => table_of(self.tgid),
+        };
+        payload.i32(status(self.state)).u32(self.cpu).u64(table);
+        payload.i32(self.prio);
+    }
+
+    fn write_own(&self, payload: &mut PayloadWriter) {
+        payload.i32(self.tid).i32(self.tgid).i32(self.ppid);
+        payload.i32(self.prio).u32(self.policy);
+        payload.string(&self.cpus_allowed).text16(&self.name);
+    }
+}
+
+/// In place of the address of a table of descriptors, which `/proc` does not tell: the process.
+fn table_of(pid: i32) -> u64 {
+    u64::from(pid.unsigned_abs())
 }
 
 /// LTTng's number for a state's letter.
@@ -222,17 +226,6 @@ fn status(state: char) -> i32 {
         'X' => 7,
         _ => 0,
     }
-}
-
-/// The names in a directory that are numbers.
-fn numbered(directory: &Path) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
 }
 
 /// From `/proc/PID/task/TID/stat` and `status` (`man 5 proc`).
