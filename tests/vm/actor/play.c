@@ -58,6 +58,8 @@ static void play(struct player *player)
 		at++;
 	}
 	activation_end(player);
+	/* To end is work too, which is in no log. */
+	sleep_until_ns(player->shared->end_ns);
 }
 
 static void *play_thread(void *player)

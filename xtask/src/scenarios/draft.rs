@@ -207,8 +207,10 @@ impl Draw {
                     let policy = format!("other:{}", self.random.of(&["0", "-10", "10"]));
                     self.task("innocent", name, &policy, &[&cpu], &["loop", &work, &sleep]);
                 }
+                // Short: some kernels serve timers by a thread of priority 1, which it goes before.
                 2 => {
                     let policy = format!("fifo:{}", self.random.within(1, 10));
+                    let work = format!("work {}us", self.place.over_us / 10);
                     self.task("innocent", name, &policy, &[&cpu], &["loop", &work, &sleep]);
                 }
                 _ => self.short_innocent(),

@@ -18,7 +18,7 @@ use crate::vm::{cache, profile};
 
 const SCRIPT: &str = "tests/vm/guest/adversaries.sh";
 /// Under one watch.
-const BATCH: usize = 50;
+const BATCH: usize = 25;
 /// Boots that may be lost to the emulator's known crash.
 const CRASHES_MAX: u32 = 2;
 /// A guest that is not done by then, by its CPU time, has failed.

@@ -50,6 +50,8 @@ const TAIL_NS: i64 = 150_000_000;
 /// Lateness that begins so long after a fault is none of its doing, but for a quota.
 const AFTER_NS: i64 = 5_000_000;
 const AFTER_QUOTA_NS: i64 = 150_000_000;
+/// A culprit that ends in its fault has the CPU for so long beyond its log.
+const END_NS: i64 = 2_500_000;
 /// An innocent may have had so many percent of the time that a culprit is given.
 const SHARE_PERCENT: i64 = 25;
 
@@ -185,7 +187,9 @@ impl Case<'_> {
     }
 
     fn allowed_ns(&self, of_ns: i64) -> i64 {
-        (self.place.error_us as i64 * 1000).max(of_ns / 10)
+        let ends = ["hog-dies", "hog-forks"].contains(&self.scenario.fault.as_str());
+        let end_ns = if ends { END_NS } else { 0 };
+        (self.place.error_us as i64 * 1000).max(of_ns / 10) + end_ns
     }
 
     fn plays(&self, name: &str) -> bool {
