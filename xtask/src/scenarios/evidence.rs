@@ -24,6 +24,8 @@ const RAN_PERCENT: i64 = 70;
 /// Silence for so many percent of another term, on every CPU at once, speaks against it: nothing
 /// says that a CPU was at work at all.
 const SILENT_PERCENT: i64 = 50;
+/// Shorter silence says nothing: a CPU at work has an event at each tick, every 4 ms.
+const SILENT_NS_MIN: i64 = 5_000_000;
 
 /// A snapshot's events: when each CPU had one, and who came when.
 #[derive(Debug, Default)]
@@ -111,7 +113,8 @@ impl Events {
         let gaps = all.windows(2).map(|two| two[1] - two[0]);
         let silent_ns = gaps.max().unwrap_or(0);
         let others = self.instants_ns.len() > 1;
-        let still = others && silent_ns * 100 >= culprit.duration_ns * SILENT_PERCENT;
+        let long = silent_ns >= SILENT_NS_MIN;
+        let still = others && long && silent_ns * 100 >= culprit.duration_ns * SILENT_PERCENT;
         still.then(|| format!("every CPU was silent for {silent_ns} ns: "))
     }
 }
@@ -183,13 +186,21 @@ mod tests {
 
     #[test]
     fn silence_of_all_cpus_speaks_against_a_section_and_work_elsewhere_does_not() {
-        let check = |beats: &[i64], expect: bool| {
-            let mut text = line(100, 0, "f") + &line(1100, 0, "v");
-            beats.iter().for_each(|ns| text += &line(*ns, 1, "x"));
-            let against = Events::parse(&text).against(&hit("interrupts_off", "f", 900));
-            assert_eq!(against.is_some(), expect, "{beats:?}");
+        let check = |beats_ms: &[i64], expect: bool| {
+            let mut text = line(0, 0, "f") + &line(20_000_000, 0, "v");
+            beats_ms
+                .iter()
+                .for_each(|ms| text += &line(ms * 1_000_000, 1, "x"));
+            let hit = Hit {
+                end_ns: 20_000_000,
+                origin_ns: 0,
+                ..hit("interrupts_off", "f", 9_000_000)
+            };
+            let against = Events::parse(&text).against(&hit);
+            assert_eq!(against.is_some(), expect, "{beats_ms:?}");
         };
-        check(&[90, 120, 1090], true);
-        check(&[200, 400, 600, 800, 1000], false);
+        check(&[1, 19], true);
+        check(&[1, 6, 19], true);
+        check(&[4, 8, 12, 16], false);
     }
 }
