@@ -1,4 +1,4 @@
-//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|lock|vm`.
+//! Chores of this repository: `cargo xtask tidy|deps|check|test|fuzz|lock|vm|scenarios`.
 
 mod check;
 mod deps;
@@ -7,6 +7,7 @@ mod harness;
 mod lock;
 mod rules;
 mod run;
+mod scenarios;
 mod test;
 mod tidy;
 mod vm;
@@ -25,7 +26,8 @@ usage: cargo xtask CHORE
   fuzz [--minutes N] [--sanitizer] [--seed N] [READER…]
                     feeds every reader with broken input; a second each when nothing is said
   lock CMD…         run CMD alone among all privileged tests
-  vm …              other kernels under an emulator: list, fetch, run, shell";
+  vm …              other kernels under an emulator: list, fetch, run, shell
+  scenarios …       faults that are drawn by a seed: show, host, guests, healthy";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +51,7 @@ fn dispatch(words: &[String]) -> Result<ExitCode> {
         ["test", "--all"] => return test::run(&root, test::Scope::All),
         ["fuzz", words @ ..] => fuzz::run(&root, words)?,
         ["vm", words @ ..] => return vm::run(&root, words),
+        ["scenarios", words @ ..] => return scenarios::run(&root, words),
         ["lock", command @ ..] if !command.is_empty() => return lock::run(command),
         _ => bail!("no such chore\n{USAGE}"),
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::harness::{Failure, Report, Tally};
+use crate::scenarios;
 use crate::vm::{self, End};
 use crate::{lock, rules, run};
 
@@ -46,10 +47,12 @@ pub fn run(root: &Path, scope: Scope) -> Result<ExitCode> {
         outcome.tally.skipped += 1;
     }
     let laboratory = laboratory(root, scope);
+    let adversaries = adversaries(root, scope);
     // Behind all that the laboratory prints: who sees only the end of the output sees why.
     print!("{}", outcome.reasons());
     let mut tally = outcome.tally;
     tally.add(laboratory?);
+    tally.add(adversaries?);
     println!(
         "{} passed, {} failed, {} skipped",
         tally.passed, tally.failed, tally.skipped
@@ -246,6 +249,17 @@ fn laboratory(root: &Path, scope: Scope) -> Result<Tally> {
         });
     }
     Ok(tally)
+}
+
+/// Faults that are drawn by a seed, here and in guests. A wrong accusation fails.
+fn adversaries(root: &Path, scope: Scope) -> Result<Tally> {
+    let outcome = scenarios::test(root, scope == Scope::Core)?;
+    print!("{}", outcome.text);
+    Ok(Tally {
+        passed: outcome.cells.saturating_sub(outcome.wrong) as u64,
+        failed: outcome.wrong as u64,
+        skipped: 0,
+    })
 }
 
 /// The names of all integration tests of the workspace.

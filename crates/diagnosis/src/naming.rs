@@ -338,13 +338,15 @@ impl Namer<'_> {
             PICK_GUARD_NS
         };
         let in_wait = slice.begin_ns >= self.phase.begin_ns + guard_ns;
-        let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time();
+        // The scheduler's choice is judged by the priority that the task had then.
+        let lowered = self.lowered_itself(slice);
+        let picked = slice.occupant.is_picked() && in_wait && prio.is_real_time() && !lowered;
         self.passed_over |= picked;
         if self.changed_below(slice, idle) {
             return Key::Unexplained(Reason::PriorityChanged);
         }
         let throttled = slice.occupant.is_throttled() && prio.is_real_time();
-        if throttled || self.passed_over {
+        if throttled || self.passed_over && !lowered {
             return Key::Throttled((!idle).then_some(slice.task.0));
         }
         if idle {
@@ -367,6 +369,14 @@ impl Namer<'_> {
             None if slice.occupant.is_open() => Key::Unexplained(Reason::PriorityUnknown),
             seen => Key::Lower(slice.task.0, seen),
         }
+    }
+
+    /// Whether the task that has the CPU came with a priority that goes first, and left with
+    /// another one.
+    fn lowered_itself(&self, slice: &Slice) -> bool {
+        let version = self.model.tasks.version(slice.task);
+        let came = version.and_then(|version| version.came);
+        came.is_some_and(|came| !self.is_lower(came))
     }
 
     /// Whether the waiting task had another priority when it was scheduled in, with which the one

@@ -200,6 +200,20 @@ fn a_task_that_lowers_itself_as_it_ends_ran_ahead_with_the_priority_that_it_had(
 }
 
 #[test]
+fn a_task_that_comes_with_a_priority_that_goes_first_is_not_let_in_by_a_limit() {
+    let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));
+    let unknown = "the priority of the task that ran was not seen";
+    let ahead = "sly (tid 300, rt 60) ran ahead of it";
+    // It comes behind another one that goes first.
+    let behind = || woken(idle_machine(), HOG).at(3_000).block(HOG, came);
+    check(leaves(behind(), left), false, unknown);
+    check(leaves(fault(behind(), 20_000), left), true, ahead);
+    // One that came with a lower priority is let in by a limit.
+    let limit = woken(idle_machine(), HOG).at(3_000).block(HOG, left);
+    check(leaves(limit, left), true, "(throttled");
+}
+
+#[test]
 fn a_victim_that_was_lowered_while_it_waited_is_not_called_throttled() {
     let demoted = Task::fair(VICTIM.tid, VICTIM.comm);
     let hog_then_fair = |left: Task| {

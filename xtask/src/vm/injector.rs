@@ -41,21 +41,26 @@ pub fn module(repository: &Path, kernel: &Fetched, artefacts: &Path) -> Result<P
 
 /// The user-space injector.
 pub fn program(repository: &Path, artefacts: &Path) -> Result<PathBuf> {
-    let sources = files(&repository.join(SOURCES).join("user"))?;
-    let built = artefacts.join("injector/injector-user");
-    if is_newer(&built, &sources) {
-        return Ok(built);
+    let sources = repository.join(SOURCES).join("user");
+    compiled(&sources, &artefacts.join("injector/injector-user"))
+}
+
+/// A static program of all sources in the folder `sources`, built when it is older than one.
+pub fn compiled(sources: &Path, built: &Path) -> Result<PathBuf> {
+    let sources = files(sources)?;
+    if is_newer(built, &sources) {
+        return Ok(built.to_owned());
     }
-    std::fs::create_dir_all(artefacts.join("injector"))?;
+    std::fs::create_dir_all(built.parent().context("no folder")?)?;
     let mut compile = Command::new("cc");
     compile.args([
         "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-o",
     ]);
-    compile.arg(&built);
+    compile.arg(built);
     let is_c = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "c");
     compile.args(sources.iter().filter(is_c));
     run::must_succeed(&mut compile)?;
-    Ok(built)
+    Ok(built.to_owned())
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -225,12 +225,17 @@ pub fn hit(diagnosis: &Value) -> Option<(usize, &Value)> {
 
 /// The verdict on the activation with this index.
 pub fn verdict_on(diagnosis: &Value, index: usize) -> Option<&Value> {
+    Some(&group_of(diagnosis, index)?["verdict"])
+}
+
+/// The group of the activation with this index: its verdict and its signature.
+pub fn group_of(diagnosis: &Value, index: usize) -> Option<&Value> {
     let groups = diagnosis["groups"].as_array()?;
     let has = |group: &&Value| {
         let members = group["members"].as_array();
         members.is_some_and(|members| members.iter().any(|member| *member == index))
     };
-    Some(&groups.iter().find(has)?["verdict"])
+    groups.iter().find(has)
 }
 
 /// Begin and end of each fault in the injectors' log, in nanoseconds.

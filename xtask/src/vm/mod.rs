@@ -1,7 +1,7 @@
 //! The laboratory: other kernels under an emulator, faults with a known truth.
 
 mod bundle;
-mod cache;
+pub mod cache;
 mod case;
 mod claim;
 mod claims;
@@ -12,23 +12,23 @@ mod damage;
 mod debs;
 mod disturb;
 mod gaps;
-mod guest;
-mod host;
+pub mod guest;
+pub mod host;
 mod image;
-mod injector;
-mod judge;
-mod kernel;
+pub mod injector;
+pub mod judge;
+pub mod kernel;
 mod loops;
 mod matrix;
 mod modules;
 mod opinions;
-mod profile;
+pub mod profile;
 mod published;
 mod request;
 mod scenario;
 mod score;
 mod stalls;
-mod suite;
+pub mod suite;
 mod table;
 mod verdict;
 

@@ -109,7 +109,7 @@ impl Namer<'_> {
     }
 
     /// Whether a task, as it was then, has a lower priority than the one that waits.
-    fn is_lower(&self, version: VersionId) -> bool {
+    pub(super) fn is_lower(&self, version: VersionId) -> bool {
         let Doing::Waiting { prio, .. } = self.phase.doing else {
             return false;
         };

@@ -1,0 +1,142 @@
+//! What a watch said of a late activation: a line of its JSON.
+
+use serde_json::Value;
+
+use crate::vm::judge;
+
+/// The signature of an activation that its task's own work made long.
+const OWN_WORK: &str = "own work";
+
+/// A late activation, and the verdict on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hit {
+    /// The late task.
+    pub comm: String,
+    pub origin_ns: i64,
+    pub end_ns: i64,
+    /// The ledger's grade.
+    pub grade: String,
+    /// Whether somebody or something is accused.
+    pub conclusive: bool,
+    pub culprits: Vec<Culprit>,
+    pub sentence: String,
+    /// The snapshot's folder.
+    pub snapshot: String,
+}
+
+/// One whom the verdict names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Culprit {
+    /// The kind of the term.
+    pub kind: String,
+    /// The task, the function without its offset, the interrupt: whatever is known.
+    pub names: Vec<String>,
+    /// The task's, or that of one of several; 0: there is none.
+    pub tid: i64,
+    pub duration_ns: i64,
+}
+
+impl Hit {
+    /// Of a line of a watch; none for other lines.
+    pub fn parse(line: &str) -> Option<Hit> {
+        let value: Value = serde_json::from_str(line).ok()?;
+        let diagnosis = value.get("diagnosis").filter(|_| value["type"] == "hit")?;
+        let (index, activation) = judge::hit(diagnosis)?;
+        let ns = |key: &str| activation[key].as_i64().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut hit = Hit {
+            comm: text(&activation["hit"]["task"]["comm"]),
+            origin_ns: ns("origin_ns"),
+            end_ns: ns("end_ns"),
+            grade: text(&activation["ledger"]["grade"]),
+            snapshot: text(&value["snapshot"]["path"]),
+            ..Hit::default()
+        };
+        let Some(group) = judge::group_of(diagnosis, index) else {
+            return Some(hit);
+        };
+        let verdict = &group["verdict"];
+        hit.sentence = text(&verdict["sentence"]);
+        let culprits = verdict["culprits"].as_array().into_iter().flatten();
+        hit.culprits = culprits.map(Culprit::of).collect();
+        let is_own = text(&group["signature"]).starts_with(OWN_WORK);
+        if is_own {
+            hit.culprits.insert(
+                0,
+                Culprit {
+                    kind: "own_run".to_owned(),
+                    names: vec![hit.comm.clone()],
+                    tid: 0,
+                    duration_ns: hit.end_ns - hit.origin_ns,
+                },
+            );
+        }
+        hit.conclusive = verdict["conclusive"] == true && !hit.culprits.is_empty();
+        Some(hit)
+    }
+
+    /// Of a line of `late.ndjson`: the span of a late activation.
+    pub fn told(line: &str) -> Option<(i64, i64)> {
+        let value: Value = serde_json::from_str(line).ok()?;
+        Some((value["origin_ns"].as_i64()?, value["end_ns"].as_i64()?))
+    }
+
+    /// From its origin to its end.
+    pub fn span(&self) -> (i64, i64) {
+        (self.origin_ns, self.end_ns)
+    }
+}
+
+impl Culprit {
+    fn of(term: &Value) -> Culprit {
+        let values = [&term["task"]["comm"], &term["name"], &term["function"]];
+        let names = values.into_iter().filter_map(|value| value.as_str());
+        let bare = |name: &str| {
+            let bare = name.split("+0x").next().unwrap_or(name);
+            bare.to_owned()
+        };
+        Culprit {
+            kind: term["kind"].as_str().unwrap_or_default().to_owned(),
+            names: names.map(bare).collect(),
+            tid: term["task"]["tid"].as_i64().unwrap_or_default(),
+            duration_ns: term["duration_ns"].as_i64().unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(signature: &str, culprits: &Value) -> String {
+        json!({"type": "hit", "snapshot": {"path": "s/hit-0001"}, "diagnosis": {
+            "activations": [{"hit": {"task": {"comm": "v"}}, "origin_ns": 10, "end_ns": 90,
+                "ledger": {"grade": "complete"}}],
+            "groups": [{"members": [0], "signature": signature, "verdict":
+                {"conclusive": true, "sentence": "so", "culprits": culprits}}],
+        }})
+        .to_string()
+    }
+
+    #[test]
+    fn a_line_is_a_hit_with_all_names_of_those_whom_it_names() {
+        let culprits = json!([{"kind": "preemption_off", "function": "f+0x1/0x2 [m]",
+            "task": {"comm": "hog"}, "duration_ns": 70}]);
+        let hit = Hit::parse(&line("preemption_off:f", &culprits)).unwrap();
+        assert_eq!(hit.culprits[0].names, ["hog", "f"]);
+        assert_eq!((hit.span(), hit.conclusive), ((10, 90), true));
+        assert_eq!(hit.snapshot, "s/hit-0001");
+        assert_eq!(Hit::parse(r#"{"type": "end"}"#), None);
+    }
+
+    #[test]
+    fn own_work_is_the_victims_own_doing() {
+        let hit = Hit::parse(&line("own work", &json!([]))).unwrap();
+        assert!(hit.conclusive);
+        assert_eq!(hit.culprits[0].kind, "own_run");
+        let nobody = Hit::parse(&line("unexplained", &json!([]))).unwrap();
+        assert!(!nobody.conclusive);
+    }
+}
