@@ -4,8 +4,12 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 RTSCOPE := $(TARGET_DIR)/release/rtscope
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Debug information lies apart, where debuggers and profilers look; packages do that by themselves.
+STRIP ?= yes
+DEBUG_FILE := $(DESTDIR)$(PREFIX)/bin/.debug/rtscope.debug
 
-.PHONY: build ui demo test test-vm test-all check bench install install-library packages wheel clean deps
+.PHONY: build ui demo test test-vm test-all check bench install uninstall install-library packages \
+        wheel clean deps
 
 build: deps ui
 	cargo build --release --package cli
@@ -66,6 +70,11 @@ bench:
 
 install: build
 	install -D -m 755 $(RTSCOPE) $(DESTDIR)$(PREFIX)/bin/rtscope
+	@if [ "$(STRIP)" = yes ]; then \
+	    install -d $(dir $(DEBUG_FILE)); \
+	    objcopy --only-keep-debug $(RTSCOPE) $(DEBUG_FILE) && chmod 644 $(DEBUG_FILE) && \
+	    objcopy --strip-debug --add-gnu-debuglink=$(DEBUG_FILE) $(DESTDIR)$(PREFIX)/bin/rtscope; \
+	fi
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
@@ -74,6 +83,17 @@ install: build
 	$(RTSCOPE) --generate bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/rtscope
 	$(RTSCOPE) --generate zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rtscope
 	$(RTSCOPE) --generate fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rtscope.fish
+
+# What `install` and `install-library` put there; traces, snapshots and caches stay.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/rtscope $(DEBUG_FILE) \
+	    $(DESTDIR)$(PREFIX)/share/man/man1/rtscope.1 \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/rtscope \
+	    $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_rtscope \
+	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/rtscope.fish \
+	    $(DESTDIR)$(PREFIX)/lib/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1 \
+	    $(DESTDIR)$(PREFIX)/lib/librtscope.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc \
+	    $(DESTDIR)$(PREFIX)/include/rtscope.h $(DESTDIR)$(PREFIX)/include/rtscope.hpp
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps
@@ -89,7 +109,7 @@ install-library: deps
 # Packages of all that is installed: .deb files and a tarball, into target/packages.
 packages:
 	rm -rf $(TARGET_DIR)/stage
-	$(MAKE) install install-library DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
+	$(MAKE) install install-library DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr STRIP=no
 	$(MAKE) -C probe install OUT=$(abspath $(TARGET_DIR))/probe-build \
 	    DESTDIR=$(abspath $(TARGET_DIR))/stage PREFIX=/usr
 	@packaging/deps.sh packages

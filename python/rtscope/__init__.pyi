@@ -238,6 +238,20 @@ class Trace:
     def classes(self) -> list[Class]: ...
     def wall_ns(self, time_ns: int) -> int:
         """An instant as nanoseconds since 1970 (UTC)."""
+    def diagnose(
+        self,
+        tasks: Optional[Sequence[str]] = None,
+        *,
+        over_ns: Optional[int] = None,
+        until: Literal["block", "switch-in"] = "block",
+        worst: int = 10,
+        begin_ns: Optional[int] = None,
+        end_ns: Optional[int] = None,
+    ) -> dict[str, Any]:
+        """Who made tasks late: what `rtscope diagnose --json` says, schema `rtscope.diagnosis`.
+
+        Without tasks: the trace's own hits, else all real-time tasks. `worst=0` is all of them.
+        """
     def bind(self, name: str) -> BoundField: ...
     def filter(self, filter: str) -> Selection: ...
     def events(

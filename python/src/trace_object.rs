@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use event::{Duration, Instant};
-use face::Accessor;
+use event::{Duration, Instant, TimeRange};
+use face::{Accessor, Question};
 use pyo3::prelude::*;
 use trace::{OpenOptions, Root};
 
@@ -124,6 +124,37 @@ impl Trace {
         cpu: Option<Cpus>,
     ) -> PyResult<Items> {
         self.select(filter).events(py, begin_ns, end_ns, cpu)
+    }
+
+    /// The answer of `rtscope diagnose --json`, as a dict.
+    #[allow(clippy::too_many_arguments)] // named ones, in Python
+    #[pyo3(signature = (
+        tasks=None, *, over_ns=None, until="block", worst=10, begin_ns=None, end_ns=None
+    ))]
+    fn diagnose<'py>(
+        &self,
+        py: Python<'py>,
+        tasks: Option<Vec<String>>,
+        over_ns: Option<i64>,
+        until: &str,
+        worst: usize,
+        begin_ns: Option<i64>,
+        end_ns: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let question = Question {
+            tasks: tasks.unwrap_or_default(),
+            over_ns,
+            until: until.to_owned(),
+            worst,
+            range: TimeRange {
+                begin: begin_ns.map_or(Instant::MIN, Instant::from_ns),
+                end: end_ns.map_or(Instant::MAX, Instant::from_ns),
+            },
+        };
+        let trace = &self.0.trace;
+        let json = py.detach(|| face::diagnosis_json(trace, &question));
+        let json = json.map_err(|error| raised(py, &error))?;
+        py.import("json")?.call_method1("loads", (json,))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<Items> {

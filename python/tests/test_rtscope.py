@@ -111,6 +111,27 @@ class Reading(unittest.TestCase):
             list(events)
         self.assertEqual((events.lost_events, events.lost_count, len(events.losses)), (7, 1, 1))
 
+    def test_a_diagnosis_is_that_of_the_verb(self):
+        switch = (
+            "  x-1 [001] d..2. {}: sched_switch: prev_comm={} prev_pid={} prev_prio={} "
+            "prev_state={} ==> next_comm={} next_pid={} next_prio={}\n"
+        )
+        text = (
+            switch.format("10.011010", "swapper/1", 0, 120, "R", "hog", 700, 19)
+            + "  hog-700 [001] d.h3. 10.020000: sched_waking: comm=ctrl pid=600 prio=49 target_cpu=001\n"
+            + switch.format("10.021000", "hog", 700, 19, "S", "ctrl", 600, 49)
+            + switch.format("10.021100", "ctrl", 600, 49, "S", "swapper/1", 0, 120)
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "late.txt")
+            path.write_text(text)
+            answer = rtscope.open(path).diagnose(["ctrl"], over_ns=500_000)
+        self.assertEqual(answer["schema"], "rtscope.diagnosis")
+        self.assertIn("hog (tid 700, rt 80) ran ahead of it for 1.000 ms", answer["verdict"]["sentence"])
+        self.assertEqual(answer["activations"][0]["latency_ns"], 1_100_000)
+        with self.assertRaises(rtscope.Error):
+            self.trace.diagnose(until="lunch")
+
     def test_seeking_goes_forward_and_back(self):
         events = self.trace.events("user present")
         self.assertEqual(next(events.seek(1_070_000_000))["id"], 70)

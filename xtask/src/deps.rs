@@ -59,7 +59,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
-    ("face", &["event", "ctf", "trace", "expr"]),
+    ("face", &["event", "ctf", "trace", "expr", "diagnosis"]),
     ("capi", &["event", "trace", "expr", "face"]),
     ("python", &["event", "trace", "expr", "face"]),
     ("rtscope-probe", &[]),

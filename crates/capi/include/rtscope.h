@@ -87,6 +87,32 @@ const char *rtscope_environment(const struct rtscope_trace *trace, const char *k
 /* Returns how many there are, and writes at most count of them. */
 size_t rtscope_cpus(const struct rtscope_trace *trace, uint32_t *cpus, size_t count);
 
+/* ---- who made tasks late ---- */
+
+/* What is asked, as after `rtscope diagnose`; NULL asks for what that does by itself. */
+struct rtscope_question {
+	size_t size;
+	/* Names, ids, process:NAME, rt, ... with commas between; NULL: the trace's hits, else all
+	 * real-time tasks. */
+	const char *tasks;
+	/* Those that took longer; 0: the worst. */
+	int64_t over_ns;
+	/* "block" (the end of the work) or "switch-in"; NULL: "block". */
+	const char *until;
+	/* At most so many, the worst first; 0: all. */
+	size_t worst;
+	/* Only activations that end in [begin_ns, end_ns) */
+	int64_t begin_ns;
+	int64_t end_ns;
+};
+
+#define RTSCOPE_QUESTION_INIT { sizeof(struct rtscope_question), 0, 0, 0, 10, INT64_MIN, INT64_MAX }
+
+/* JSON of the schema rtscope.diagnosis version 1, as from `rtscope diagnose --json`. */
+char *rtscope_diagnose(const struct rtscope_trace *trace, const struct rtscope_question *question,
+		       struct rtscope_error **error);
+void rtscope_text_free(char *text);
+
 /* ---- classes of events and their fields, both numbered from 0 ---- */
 
 /* How a field is asked for. */

@@ -295,6 +295,21 @@ private:
 };
 
 /* An open trace. */
+/* What is asked of diagnose, as after `rtscope diagnose`. */
+struct question {
+	/* With commas between; empty: the trace's hits, else all real-time tasks. */
+	std::string tasks;
+	/* Those that took longer; 0: the worst. */
+	std::int64_t over_ns = 0;
+	/* "block" (the end of the work) or "switch-in". */
+	std::string until = "block";
+	/* At most so many, the worst first; 0: all. */
+	std::size_t worst = 10;
+	/* Only activations that end in [begin_ns, end_ns) */
+	std::int64_t begin_ns = INT64_MIN;
+	std::int64_t end_ns = INT64_MAX;
+};
+
 class trace {
 public:
 	explicit trace(rtscope_trace *raw) : handle_(raw) {}
@@ -311,6 +326,23 @@ public:
 	std::int64_t wall_ns(std::int64_t time_ns) const
 	{
 		return rtscope_wall_ns(handle_.get(), time_ns);
+	}
+
+	/* JSON of the schema rtscope.diagnosis, as from `rtscope diagnose --json`. */
+	std::string diagnose(const question &asked = {}) const
+	{
+		rtscope_question raw = RTSCOPE_QUESTION_INIT;
+		raw.tasks = asked.tasks.c_str();
+		raw.over_ns = asked.over_ns;
+		raw.until = asked.until.c_str();
+		raw.worst = asked.worst;
+		raw.begin_ns = asked.begin_ns;
+		raw.end_ns = asked.end_ns;
+		detail::handle<char, rtscope_text_free> json(
+		    detail::checked([&](rtscope_error **e) {
+			    return rtscope_diagnose(handle_.get(), &raw, e);
+		    }));
+		return json.get();
 	}
 
 	/* Empty when the trace does not say. */

@@ -8,6 +8,7 @@
 //!   prototype and each constant with this source.
 
 pub mod border;
+pub mod diagnose;
 pub mod error;
 mod handle;
 pub mod table;

@@ -123,6 +123,36 @@ fn the_examples_print_what_they_should() {
     check(&counts, &["new"], "      10  app:request\n       0  lost\n");
 }
 
+/// A hog of a higher priority runs for 1 ms after a wake-up.
+const LATE: &str = "\
+# tracer: nop
+  hog-700 [001] d..2. 10.011010: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 \
+prev_state=R ==> next_comm=hog next_pid=700 next_prio=19
+  hog-700 [001] d.h3. 10.020000: sched_waking: comm=ctrl pid=600 prio=49 target_cpu=001
+  hog-700 [001] d..2. 10.021000: sched_switch: prev_comm=hog prev_pid=700 prev_prio=19 \
+prev_state=S ==> next_comm=ctrl next_pid=600 next_prio=49
+  ctrl-600 [001] d..2. 10.021100: sched_switch: prev_comm=ctrl prev_pid=600 prev_prio=49 \
+prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+";
+
+#[test]
+fn c_and_cpp_have_the_same_diagnosis_with_its_culprit_and_advice() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("late.txt"), LATE).unwrap();
+    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
+    let asked = ["late.txt", "ctrl"];
+    let in_c = bench.run(&bench.program("c/why_late.c"), &asked, has_valgrind);
+    for part in [
+        "\"schema\":\"rtscope.diagnosis\"",
+        "hog (tid 700, rt 80) ran ahead of it for 1.000 ms",
+        "chrt -r -p 49 700",
+    ] {
+        assert!(in_c.contains(part), "{part}: {in_c}");
+    }
+    let in_cpp = bench.run(&bench.program("cpp/why_late.cpp"), &asked, has_valgrind);
+    assert_eq!(in_c, in_cpp);
+}
+
 #[test]
 fn the_faces_touch_no_memory_that_is_not_theirs_and_leave_none() {
     if Command::new("valgrind").arg("--version").output().is_err() {

@@ -26,6 +26,13 @@ pub fn words(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         return all;
     }
     all.extend(words.by_ref().take(1));
+    // `rtscope help watch` is `rtscope watch --help`.
+    if all.get(1).is_some_and(|verb| verb == "help") {
+        all.pop();
+        all.extend(words);
+        all.push("--help".into());
+        return all;
+    }
     if all.last().is_some_and(|verb| verb == "report")
         && let Some(word) = words.next()
     {
@@ -82,6 +89,10 @@ mod tests {
         );
         check("rtscope report iolog t", "rtscope report iolog t");
         check("rtscope cat lttng-trace", "rtscope cat lttng-trace");
+        check("rtscope help watch", "rtscope watch --help");
+        check("rtscope help measure loop", "rtscope measure loop --help");
+        check("rtscope help", "rtscope --help");
+        check("rtscope cat help", "rtscope cat help");
         check("rtscope", "rtscope");
         check(
             "cyclictest -t2 -q",

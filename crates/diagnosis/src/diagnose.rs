@@ -35,7 +35,7 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         return Err(
             Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
                 .found("no sched_switch events")
-                .fix("rtscope record --events sched,irq,softirq,timer"),
+                .fix(record_command(trace.info())),
         );
     }
     let preemption = preemption_model(trace.info());
@@ -341,10 +341,32 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
     if let Some(missing) = missing_families(&model.families) {
         warnings.push(warning(
             format!("the trace has no {missing} events: such causes cannot be named"),
-            "rtscope record --events sched,irq,softirq,timer",
+            record_command(info),
         ));
     }
     warnings
+}
+
+/// The command of the tracer that wrote the trace which records all that a diagnosis can use.
+fn record_command(info: &TraceInfo) -> &'static str {
+    let tracer = info.environment.get("tracer_name").map(String::as_str);
+    match tracer {
+        Some("perfetto") => {
+            "tracebox -t 10s -o NEW sched irq/irq_handler_entry irq/irq_handler_exit \
+             irq/softirq_entry irq/softirq_exit irq/softirq_raise; or: rtscope record"
+        }
+        Some("lttng-modules") => {
+            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*'; \
+             or: rtscope record"
+        }
+        Some("perf") => {
+            "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
+        }
+        Some("ftrace") => {
+            "trace-cmd record -C mono -e sched -e irq -e timer -e irq_vectors; or: rtscope record"
+        }
+        _ => "rtscope record --events sched,irq,softirq,timer",
+    }
 }
 
 fn warning(what: String, remedy: &str) -> Warning {

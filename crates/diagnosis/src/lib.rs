@@ -19,6 +19,7 @@ mod finding;
 mod gaps;
 mod host;
 mod inside;
+mod json;
 mod kept;
 mod ledger;
 mod model;
@@ -45,6 +46,7 @@ pub use finding::{
     Verdict, WaitedMutex, Warning,
 };
 pub use gaps::{ExplainedGap, Gap, Taker, explain_gaps};
+pub use json::{diagnosis_json, hit_json};
 pub use kernel_state::{TaskFilter, softirq_name};
 pub use query::{Query, Until};
 pub use term::{Reason, Sum, Term, TermKind};

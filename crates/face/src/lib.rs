@@ -11,10 +11,12 @@ mod fields;
 mod selection;
 pub mod table;
 mod walk;
+mod why_late;
 mod writer;
 
 pub use accessor::{Accessor, Kind};
 pub use fields::visible_fields;
 pub use selection::Selection;
 pub use walk::{Step, Walk};
+pub use why_late::{Question, diagnosis_json};
 pub use writer::{Given, Writer};

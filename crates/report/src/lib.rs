@@ -8,12 +8,10 @@ mod budgets;
 mod comparison;
 mod count;
 mod cyclic;
-mod diagnosis_json;
 mod diagnosis_text;
 mod eval;
 mod events_text;
 mod gaps;
-mod hit_json;
 mod incident;
 mod loop_picture;
 mod looping;
@@ -28,7 +26,7 @@ pub use cyclic::{
     Cyclic, CyclictestFacts, Late, cyclic_json, cyclic_text, cyclictest_histogram, cyclictest_json,
     cyclictest_status,
 };
-pub use diagnosis_json::diagnosis_json;
+pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
     Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
@@ -38,7 +36,6 @@ pub use events_text::{
     EventTimes,
 };
 pub use gaps::{Gaps, gaps_json, gaps_text};
-pub use hit_json::hit_json;
 pub use incident::{Incident, incident_html};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{

@@ -207,8 +207,10 @@ pub struct LossFreeRate {
 }
 
 /// A line for each.
-pub fn rates_text(tracer: &str, rates: &[LossFreeRate]) -> String {
-    let mut text = format!("Highest rate without a loss, {tracer}:\n");
+pub fn rates_text(tracer: &str, buffer_bytes: u64, rates: &[LossFreeRate]) -> String {
+    let size = buffer_bytes >> 20;
+    let mut text =
+        format!("Highest rate without a loss, {tracer}, {size} MiB of buffers per CPU:\n");
     for rate in rates {
         let what = rate
             .beside
@@ -227,7 +229,7 @@ pub fn rates_text(tracer: &str, rates: &[LossFreeRate]) -> String {
 }
 
 /// The same for programs.
-pub fn rates_json(tracer: &str, rates: &[LossFreeRate]) -> String {
+pub fn rates_json(tracer: &str, buffer_bytes: u64, rates: &[LossFreeRate]) -> String {
     let rows = rates.iter().map(|rate| {
         json!({
             "beside": rate.beside,
@@ -239,6 +241,7 @@ pub fn rates_json(tracer: &str, rates: &[LossFreeRate]) -> String {
         "schema": "rtscope.measure.loop.rates",
         "version": 2,
         "tracer": tracer,
+        "buffer_bytes_per_cpu": buffer_bytes,
         "rates": rows.collect::<Vec<_>>(),
     });
     format!("{document:#}\n")
@@ -262,10 +265,10 @@ mod tests {
         let loop_limits = "(the loop itself is the limit)";
         let lossy = "(lossy at 1600000)";
         let expect = format!(
-            "Highest rate without a loss, rtscope:\n\
+            "Highest rate without a loss, rtscope, 32 MiB of buffers per CPU:\n\
             \x20 alone                               20000000 events per second {loop_limits}\n\
             \x20 beside sched,irq                     1500000 events per second {lossy}\n"
         );
-        assert_eq!(rates_text("rtscope", &rates), expect);
+        assert_eq!(rates_text("rtscope", 32 << 20, &rates), expect);
     }
 }

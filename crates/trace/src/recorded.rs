@@ -1,4 +1,4 @@
-//! A recording of ftrace, in pages or as text, behind one face.
+//! A recording of ftrace, in pages, as text or in a trace of Perfetto, behind one face.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use event::{Cpu, Error, ErrorKind, EventClass, Result};
 use ftrace::{
-    Facts, Halt, PageReader, PageStream, RecordRef, Recording, TextEvent, TextReader, TextRecording,
+    Facts, Halt, PageReader, PageStream, PerfettoReader, PerfettoRecording, RecordRef, Recording,
+    TextEvent, TextReader, TextRecording,
 };
 
 /// How much of a file is looked at to know what it is.
@@ -19,6 +20,7 @@ const PERF_MAGICS: [&[u8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 pub(crate) enum Recorded {
     Pages(Box<Recording>),
     Text(Box<TextRecording>),
+    Perfetto(Box<PerfettoRecording>),
 }
 
 /// One of its streams.
@@ -47,10 +49,14 @@ impl Recorded {
         if PERF_MAGICS.iter().any(|magic| head.starts_with(magic)) {
             return Err(perf_data(path));
         }
-        match ftrace::is_ftrace_text(&head) {
-            true => Ok(Some(Recorded::Text(TextRecording::open(path)?.into()))),
-            false => Ok(None),
+        if ftrace::is_ftrace_text(&head) {
+            return Ok(Some(Recorded::Text(TextRecording::open(path)?.into())));
         }
+        if ftrace::is_perfetto(&head) {
+            let recording = PerfettoRecording::open(path)?;
+            return Ok(Some(Recorded::Perfetto(recording.into())));
+        }
+        Ok(None)
     }
 
     /// Opens a directory of raw pages.
@@ -62,6 +68,7 @@ impl Recorded {
         match self {
             Recorded::Pages(pages) => pages.facts(),
             Recorded::Text(text) => text.facts(),
+            Recorded::Perfetto(perfetto) => perfetto.facts(),
         }
     }
 
@@ -69,6 +76,7 @@ impl Recorded {
         match self {
             Recorded::Pages(pages) => pages.classes(),
             Recorded::Text(text) => text.classes(),
+            Recorded::Perfetto(perfetto) => perfetto.classes(),
         }
     }
 
@@ -77,6 +85,7 @@ impl Recorded {
         match self {
             Recorded::Pages(pages) => pages.streams().iter().map(PageStream::cpu).collect(),
             Recorded::Text(text) => text.cpus().to_vec(),
+            Recorded::Perfetto(perfetto) => perfetto.streams().map(|(cpu, ..)| cpu).collect(),
         }
     }
 
@@ -89,6 +98,17 @@ impl Recorded {
                 pages: 1,
                 range_ns: text.range_ns(),
             }],
+            Recorded::Perfetto(perfetto) => {
+                let streams = perfetto.streams();
+                let facts = |(cpu, size_bytes, pages, range_ns)| StreamFacts {
+                    name: perfetto.name().to_owned(),
+                    size_bytes,
+                    cpu: Some(cpu),
+                    pages,
+                    range_ns,
+                };
+                streams.map(facts).collect()
+            }
             Recorded::Pages(pages) => {
                 let streams = pages.streams().iter().enumerate();
                 let facts = |(place, stream): (usize, &PageStream)| StreamFacts {
@@ -107,7 +127,7 @@ impl Recorded {
     pub fn kallsyms(&self) -> Result<String> {
         match self {
             Recorded::Pages(pages) => pages.kallsyms(),
-            Recorded::Text(_) => Ok(String::new()),
+            Recorded::Text(_) | Recorded::Perfetto(_) => Ok(String::new()),
         }
     }
 
@@ -115,6 +135,9 @@ impl Recorded {
     pub fn readers(&self) -> Vec<Reader<'_>> {
         match self {
             Recorded::Text(text) => vec![Reader::Text(TextReader::new(text))],
+            Recorded::Perfetto(perfetto) => PerfettoReader::all(perfetto)
+                .map(Reader::Perfetto)
+                .collect(),
             Recorded::Pages(pages) => (0..pages.streams().len())
                 .filter_map(|place| PageReader::new(pages, place))
                 .map(Reader::Pages)
@@ -129,7 +152,8 @@ fn perf_data(path: &Path) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{path} is not read"))
         .found("a recording of perf")
         .fix(format!(
-            "perf data convert --to-ctf NEW -i {path}, then open NEW"
+            "perf script -i {path} > NEW, then open NEW; or perf data convert --to-ctf NEW \
+             -i {path}"
         ))
 }
 
@@ -137,9 +161,10 @@ fn perf_data(path: &Path) -> Error {
 pub(crate) enum Reader<'a> {
     Pages(PageReader<'a>),
     Text(TextReader<'a>),
+    Perfetto(PerfettoReader<'a>),
 }
 
-/// The event that a reader stands on.
+/// The event that a reader stands on; one of Perfetto's has its values as that of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record<'r> {
     Pages(RecordRef<'r>),
@@ -152,6 +177,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.advance(),
             Reader::Text(text) => text.advance(),
+            Reader::Perfetto(perfetto) => perfetto.advance(),
         }
     }
 
@@ -167,6 +193,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.time_ns(),
             Reader::Text(text) => text.time_ns(),
+            Reader::Perfetto(perfetto) => perfetto.time_ns(),
         }
     }
 
@@ -175,6 +202,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.class(),
             Reader::Text(text) => text.class(),
+            Reader::Perfetto(perfetto) => perfetto.class(),
         }
     }
 
@@ -183,6 +211,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => Record::Pages(pages.event()),
             Reader::Text(text) => Record::Text(text.event()),
+            Reader::Perfetto(perfetto) => Record::Text(perfetto.event()),
         }
     }
 
@@ -191,6 +220,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.after(halts),
             Reader::Text(text) => text.after(halts),
+            Reader::Perfetto(perfetto) => perfetto.after(halts),
         }
     }
 
@@ -199,6 +229,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.stream().cpu(),
             Reader::Text(text) => Cpu(text.event().cpu),
+            Reader::Perfetto(perfetto) => perfetto.cpu(),
         }
     }
 
@@ -207,6 +238,7 @@ impl Reader<'_> {
         match self {
             Reader::Pages(pages) => pages.stream().name(),
             Reader::Text(text) => text.name(),
+            Reader::Perfetto(perfetto) => perfetto.name(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! ftrace: trace.dat, ring pages, format files, text.
+//! ftrace: trace.dat, ring pages, format files, text, Perfetto's traces.
 
 use std::cell::RefCell;
 
@@ -44,6 +44,23 @@ pub const TEXT: Reader = Reader {
     grammar: Some(include_str!("../../grammars/text.txt")),
     run: file,
 };
+
+/// Perfetto's traces.
+pub const PERFETTO: Reader = Reader {
+    name: "perfetto",
+    what: "Perfetto's traces: packets, bundles, compact ones, generic events",
+    seeds: perfetto_seeds,
+    grammar: None,
+    run: file,
+};
+
+/// A trace that Perfetto's own library wrote, and the same packets compressed.
+fn perfetto_seeds(_: &mut Random) -> Vec<Vec<u8>> {
+    vec![
+        include_bytes!("../../seeds/perfetto.pftrace").to_vec(),
+        include_bytes!("../../seeds/perfetto-compressed.pftrace").to_vec(),
+    ]
+}
 
 /// Files of our own making, of every version, order, width and compression.
 fn dat_seeds(random: &mut Random) -> Vec<Vec<u8>> {

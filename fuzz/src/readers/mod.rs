@@ -19,6 +19,7 @@ pub static ALL: &[Reader] = &[
     ftrace::PAGES,
     ftrace::FORMAT,
     ftrace::TEXT,
+    ftrace::PERFETTO,
     languages::FILTER,
     languages::PERIOD,
     evidence::EVIDENCE,

@@ -181,6 +181,8 @@ Examples:
   rtscope view TRACE                  the trace in a browser: see the late task, know why
   rtscope --generate bash             completions, for /usr/share/bash-completion/completions
 
+Help: rtscope VERB -h is one screen, rtscope help VERB all of it.
+
 Output: stdout is data, stderr is talk. JSON has a schema and a version, times in it are integer
 nanoseconds. Durations are typed with their unit: 40us, 2.5ms, 10s.
 

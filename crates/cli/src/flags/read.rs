@@ -52,7 +52,12 @@ pub struct Diagnose {
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
     /// Late activations of the task with this thread id
-    #[arg(long, value_name = "TID", conflicts_with = "task")]
+    #[arg(
+        long,
+        value_name = "TID",
+        conflicts_with = "task",
+        hide_short_help = true
+    )]
     pub tid: Option<i32>,
     /// The same for all threads of this process, by its id
     #[arg(long, value_name = "PID", hide_short_help = true)]
@@ -73,10 +78,13 @@ pub struct Diagnose {
     /// The part to look at.
     #[command(flatten)]
     pub window: Window,
-    /// All of it: every step, ledger, stacks, all advice, what speaks against other causes
+    /// All of it: steps, ledger, stacks, all advice
     #[arg(short, long)]
     pub verbose: bool,
-    /// One page for a ticket, into FILE: answer, picture, evidence, machine
+    /// One page for a ticket, into FILE
+    ///
+    /// Answer, picture of the window, evidence, machine; text and JSON inside. It needs no other
+    /// file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// JSON, schema rtscope.diagnosis version 1
@@ -108,9 +116,7 @@ pub struct Info {
 const DIAGNOSE_EXAMPLES: &str = "\
 Examples:
   rtscope diagnose SNAPSHOT              the answer of the watch again
-  rtscope diagnose SNAPSHOT -v           every step, the ledger, stacks
-  rtscope diagnose SNAPSHOT --html late.html
-                                         one file for the ticket, which opens anywhere
+  rtscope diagnose SNAPSHOT --html FILE  one page for the ticket
   rtscope diagnose TRACE --task npt --over 100us --begin +1.5s";
 
 const DIAGNOSE_LONG: &str = "\

@@ -221,4 +221,5 @@ Examples:
   sudo rtscope watch syscall --task app --over 5ms --stacks
                                          its slow system calls, and where they waited
 
-Exit codes: 0 fine, 2 something took longer than --over or --timeout, 3 hits were lost.";
+Exit codes: 0 fine, 2 something took longer than --over or --timeout, 3 hits were lost, or no
+activation of the named tasks was judged.";

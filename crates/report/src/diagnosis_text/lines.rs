@@ -1,11 +1,22 @@
 //! Lines of a short answer: folded where the terminal ends, commands with their reasons.
 
-use super::TextStyle;
+use diagnosis::LateActivation;
+
+use super::style::TextStyle;
 
 /// Where commands begin, behind their labels.
 const COMMAND_COLUMN: usize = 9;
 /// A command and its reason share a line up to this width where there is no terminal.
 const LINE_COLUMNS: usize = 100;
+
+/// The three parts of a response.
+pub(super) fn parts_text(late: &LateActivation, lines: &mut Vec<String>) {
+    let Some(parts) = late.parts() else { return };
+    let (before, own, put_off) = (parts.before, parts.own_work, parts.put_off);
+    lines.push(format!(
+        "  before it ran {before}; its own work {own}; put off in between {put_off}"
+    ));
+}
 
 /// The text in lines of at most `columns`, those behind the first indented.
 pub(super) fn folded(text: &str, indent: usize, columns: Option<usize>) -> String {

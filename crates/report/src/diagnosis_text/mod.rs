@@ -2,6 +2,7 @@
 
 mod lines;
 mod short;
+mod style;
 
 use std::fmt::Write;
 
@@ -12,26 +13,10 @@ use diagnosis::{
 use event::{Duration, Instant};
 
 use crate::count::counted;
+use lines::parts_text;
 pub(crate) use short::wall_text;
-
-/// How a text is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextStyle {
-    /// Colours, each with a meaning: red for the culprit, yellow for doubt, bold for the verdict.
-    pub color: bool,
-    /// The trace as the user named it, for the commands that come next.
-    pub trace: Option<String>,
-    /// All of it: steps, ledger, stacks, all advice, what speaks against other causes.
-    pub verbose: bool,
-    /// The command that shows all of it, for the short answer.
-    pub more: Option<String>,
-    /// Wall clock minus the trace's clock, where the trace knows it.
-    pub wall_offset: Option<Duration>,
-    /// Times of day in UTC, not in the zone of this machine.
-    pub utc: bool,
-    /// Columns of the terminal, where there is one: tables are cut to it, sentences are not.
-    pub columns: Option<usize>,
-}
+use style::Meaning;
+pub use style::TextStyle;
 
 /// Width of a bar of 100 %, in characters, where there is room for it.
 const BAR_WIDTH: usize = 24;
@@ -45,30 +30,6 @@ const FRAMES_MAX: usize = 8;
 const SMALL_SHARE: f64 = 0.000_5;
 /// Terms that are shown whatever their share.
 const TERMS_MIN: usize = 8;
-
-/// What a colour means.
-#[derive(Clone, Copy)]
-enum Meaning {
-    Verdict,
-    Culprit,
-    Doubt,
-    Plain,
-}
-
-impl TextStyle {
-    fn paint(&self, meaning: Meaning, text: &str) -> String {
-        let code = match meaning {
-            Meaning::Verdict => "1",
-            Meaning::Culprit => "31",
-            Meaning::Doubt => "33",
-            Meaning::Plain => "",
-        };
-        if !self.color || code.is_empty() {
-            return text.to_owned();
-        }
-        format!("\x1b[{code}m{text}\x1b[0m")
-    }
-}
 
 /// That nothing was late can be said only of what was recorded, and of what was looked at.
 fn nothing_late(diagnosis: &Diagnosis) -> String {
@@ -188,15 +149,6 @@ fn group_text(diagnosis: &Diagnosis, group: &Group, style: &TextStyle, lines: &m
     advice_text(&group.verdict, lines);
     next_text(&group.verdict, style, lines);
     lines.push(String::new());
-}
-
-/// The three parts of a response.
-fn parts_text(late: &LateActivation, lines: &mut Vec<String>) {
-    let Some(parts) = late.parts() else { return };
-    let (before, own, put_off) = (parts.before, parts.own_work, parts.put_off);
-    lines.push(format!(
-        "  before it ran {before}; its own work {own}; put off in between {put_off}"
-    ));
 }
 
 /// A hit without a snapshot: its steps, with the share of each, and who left the CPU last.

@@ -2,8 +2,8 @@
 
 use diagnosis::{Diagnosis, Group, LateActivation, Verdict};
 
-use super::lines::{folded, labelled};
-use super::{Meaning, TextStyle, parts_text};
+use super::lines::{folded, labelled, parts_text};
+use super::style::{Meaning, TextStyle};
 use crate::reports::Calendar;
 
 /// Advice that is shown; the rest is told with `-v`.

@@ -25,6 +25,10 @@ const REACHED_MIN: f64 = 0.95;
 const SLOW_MAX: u32 = 3;
 /// The search ends when what is known and what is too much are so near.
 const NEAR: f64 = 1.05;
+/// What each CPU's events have space in, whoever records them: as many sub-buffers of one size as
+/// LTTng has in `measure loop`.
+const SUBBUFFERS: u64 = 32;
+const BUFFER_BYTES: u64 = SUBBUFFERS << 20;
 /// What the kernel records beside, in the second search and in the third.
 const KERNEL: [&str; 2] = ["sched,irq,raw_syscalls:*", "raw_syscalls:*"];
 
@@ -62,8 +66,8 @@ pub(super) fn run(typed: &Loop) -> Result<Outcome> {
     }
     let name = typed.tracer.name();
     let text = match typed.json {
-        true => report::rates_json(name, &rates),
-        false => report::rates_text(name, &rates),
+        true => report::rates_json(name, BUFFER_BYTES, &rates),
+        false => report::rates_text(name, BUFFER_BYTES, &rates),
     };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).map_err(stdout_error)?;
@@ -109,6 +113,8 @@ fn attempt(typed: &Loop, kernel: Option<&str>, rate: u64) -> Result<Attempt> {
         .map_err(|error| Error::io("cannot make a folder for the recording", error))?;
     let own = std::env::current_exe().map_err(|error| Error::io("where we are", error))?;
     let mut command = Command::new(&own);
+    command.env("RTSCOPE_RING_SIZE", BUFFER_BYTES.to_string());
+    command.env("RTSCOPE_SUBBUFFERS", SUBBUFFERS.to_string());
     if typed.tracer == Tracer::Rtscope {
         command.args(["record", "--user", "npt", "-o"]);
         command.arg(folder.path().join("trace"));

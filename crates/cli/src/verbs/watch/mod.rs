@@ -19,7 +19,7 @@ use host::capabilities::{Capabilities, Verb};
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
-use crate::options::WatchOptions;
+use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Request};
 
@@ -58,7 +58,8 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
-    Ok(outcome(&status, has_budget(&options)))
+    let asks = has_budget(&options) || options.target != Target::RealTime;
+    Ok(outcome(&status, has_budget(&options), asks))
 }
 
 /// Whether hits can have snapshots here; says so where they cannot, as `doctor` does.
@@ -88,12 +89,19 @@ fn has_budget(options: &WatchOptions) -> bool {
     options.over.is_some() || (options.timeout.is_some() && !options.new_worst)
 }
 
-/// What was lost may have been the worst: then nothing is said of the whole.
-fn outcome(status: &Status, has_budget: bool) -> Outcome {
-    let Statistics { lost, dropped, .. } = status.statistics;
+/// What was lost may have been the worst: then nothing is said of the whole. Nor is it where
+/// something was asked of tasks of which no activation was judged: `check` says so too.
+fn outcome(status: &Status, has_budget: bool, asks: bool) -> Outcome {
+    let Statistics {
+        lost,
+        dropped,
+        samples,
+        ..
+    } = status.statistics;
     match (lost + dropped, status.hits) {
         (1.., _) => Outcome::Inconclusive,
         (0, 1..) if has_budget => Outcome::Exceeded,
+        (0, 0) if asks && samples == 0 => Outcome::Inconclusive,
         _ => Outcome::Fine,
     }
 }
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_hit_breaks_a_budget_and_a_loss_forbids_a_statement() {
-        let check = |(lost, dropped), hits: u64, has_budget: bool, expect: Outcome| {
+        let check = |(lost, dropped, samples), hits: u64, has_budget: bool, expect: Outcome| {
             let mut status = Status {
                 elapsed: event::Duration::ZERO,
                 read: event::Instant::MIN,
@@ -137,18 +145,23 @@ mod tests {
             };
             status.statistics.lost = lost;
             status.statistics.dropped = dropped;
+            status.statistics.samples = samples;
             assert_eq!(
-                outcome(&status, has_budget),
+                outcome(&status, has_budget, has_budget),
                 expect,
                 "{lost} {dropped} {hits} {has_budget}"
             );
         };
-        check((0, 0), 0, true, Outcome::Fine);
-        check((0, 0), 1, false, Outcome::Fine);
-        check((0, 0), 1, true, Outcome::Exceeded);
-        check((1, 0), 1, true, Outcome::Inconclusive);
-        check((1, 0), 0, false, Outcome::Inconclusive);
-        check((0, 1), 0, true, Outcome::Inconclusive);
-        check((0, 1), 1, false, Outcome::Inconclusive);
+        check((0, 0, 9), 0, true, Outcome::Fine);
+        check((0, 0, 9), 1, false, Outcome::Fine);
+        check((0, 0, 9), 1, true, Outcome::Exceeded);
+        check((1, 0, 9), 1, true, Outcome::Inconclusive);
+        check((1, 0, 9), 0, false, Outcome::Inconclusive);
+        check((0, 1, 9), 0, true, Outcome::Inconclusive);
+        check((0, 1, 9), 1, false, Outcome::Inconclusive);
+        // Nothing was judged; a task that waits still is a hit without a sample.
+        check((0, 0, 0), 0, true, Outcome::Inconclusive);
+        check((0, 0, 0), 1, true, Outcome::Exceeded);
+        check((0, 0, 0), 0, false, Outcome::Fine);
     }
 }

@@ -1,6 +1,6 @@
 //! A hit as JSON: the same for the live watch and for a snapshot.
 
-use diagnosis::{Hit, Stack, Step, StepKind, TaskRef};
+use crate::{Hit, Stack, Step, StepKind, TaskRef};
 use serde_json::{Value, json};
 
 /// A hit as one JSON object. `prio` is on LTTng's scale, as in the trace; `priority` is for people.
@@ -65,7 +65,7 @@ fn step_json(step: &Step) -> Value {
 
 /// A stack as a JSON array, innermost frame first.
 pub(crate) fn stack_json(stack: &Stack) -> Value {
-    let frame = |frame: &diagnosis::Frame| {
+    let frame = |frame: &crate::Frame| {
         let address = format!("{:#x}", frame.address);
         json!({"address": address, "symbol": frame.symbol})
     };
@@ -74,7 +74,7 @@ pub(crate) fn stack_json(stack: &Stack) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use diagnosis::EndKind;
+    use crate::EndKind;
     use event::{Cpu, Duration, Instant, Prio, Tid};
 
     use super::*;
@@ -113,7 +113,7 @@ mod tests {
             cost: Duration::from_ns(12),
             waker_stack: vec![],
             wakee_stack: vec![],
-            culprit_stack: vec![diagnosis::Frame {
+            culprit_stack: vec![crate::Frame {
                 address: 0x10,
                 symbol: "f+0x1".into(),
             }],

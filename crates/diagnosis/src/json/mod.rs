@@ -1,21 +1,24 @@
 //! A diagnosis as JSON, versioned.
 
-use diagnosis::{
-    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, StepCheck, Sum, TaskRef, Term,
-    TermKind, Verdict, WaitedMutex,
-};
+mod hit;
+
 use event::TimeRange;
 use serde_json::{Value, json};
 
-use crate::hit_json::{hit_json, stack_json, steps_json, task_json};
+pub use hit::hit_json;
+use hit::{stack_json, steps_json, task_json};
+
+use crate::{
+    Advice, Basis, Culprit, Diagnosis, Group, LateActivation, Parts, Stack, StepCheck, Sum,
+    TaskRef, Term, TermKind, Verdict, WaitedMutex, Warning,
+};
 
 /// The version of the schema; it grows when a key changes its meaning or goes.
 const VERSION: u32 = 1;
 
 /// A diagnosis as one JSON object of the schema `rtscope.diagnosis`.
 pub fn diagnosis_json(diagnosis: &Diagnosis) -> Value {
-    let warning =
-        |warning: &diagnosis::Warning| json!({"what": warning.what, "remedy": warning.remedy});
+    let warning = |warning: &Warning| json!({"what": warning.what, "remedy": warning.remedy});
     json!({
         "schema": "rtscope.diagnosis",
         "version": VERSION,
@@ -67,7 +70,7 @@ fn group_json(group: &Group) -> Value {
 }
 
 fn verdict_json(verdict: &Verdict) -> Value {
-    let stack = |(what, stack): &(String, diagnosis::Stack)| {
+    let stack = |(what, stack): &(String, Stack)| {
         let stack = stack_json(stack);
         json!({"what": what, "stack": stack})
     };
