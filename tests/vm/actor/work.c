@@ -156,7 +156,8 @@ static void fork_wait(struct player *player, const struct step *step)
 		sleep_until_ns(now_ns() + step->duration_ns);
 		_exit(0);
 	}
-	player->due_ns = 0;
+	/* To make one is work of its own; to wait for its end is none. */
+	activation_end(player);
 	waitpid(child, NULL, 0);
 }
 

@@ -71,7 +71,9 @@ impl Hit {
                 },
             );
         }
-        hit.conclusive = verdict["conclusive"] == true && !hit.culprits.is_empty();
+        // Of one that was in time after all it says so, and accuses nobody.
+        let in_time = hit.sentence.contains(" was not late ");
+        hit.conclusive = verdict["conclusive"] == true && !hit.culprits.is_empty() && !in_time;
         Some(hit)
     }
 

@@ -32,6 +32,7 @@ use host::Host;
 use language::Scenario;
 use place::Place;
 use score::Score;
+use session::Session;
 
 /// What `cargo xtask scenarios` understands.
 pub const USAGE: &str = "\
@@ -42,6 +43,8 @@ pub const USAGE: &str = "\
                     with those that were once answered wrongly
   scenarios guests [--kernel K] [--place exact|causal] (the same options)
                     the same on other kernels under the emulator
+  scenarios judge [--place P] FOLDER…
+                    what sessions left, judged again
   scenarios healthy [--minutes N] [--program RTSCOPE]
                     a busy machine without a fault: whom does a watch accuse?";
 
@@ -88,6 +91,7 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
             play_here(repository, &mut suite, &scenarios, &mut score)?;
         }
         "guests" => in_guests(repository, &mut suite, &asked, &mut score)?,
+        "judge" => judge_again(&mut suite, &asked, &mut score)?,
         "healthy" => return healthy::run(repository, &mut suite, asked.minutes),
         _ => anyhow::bail!("no such chore\nusage: cargo xtask CHORE\n{USAGE}"),
     }
@@ -157,6 +161,23 @@ impl Asked {
         ensure!(!scenarios.is_empty(), "no kind contains '{}'", self.kind);
         Ok(scenarios)
     }
+}
+
+/// Judges what sessions on this machine, or at the place that is named, left in these folders.
+fn judge_again(suite: &mut Suite, asked: &Asked, score: &mut Score) -> Result<()> {
+    let place = asked.place.unwrap_or(place::HOST);
+    for folder in &asked.files {
+        let scenarios = language::read(&folder.join(session::PLAYED))?;
+        let session = Session {
+            folder: folder.clone(),
+            scenarios: &scenarios,
+            place,
+            name: place.name.to_owned(),
+            program: suite.rtscope()?,
+        };
+        session::judge_all(&session, score)?;
+    }
+    Ok(())
 }
 
 /// What became of the cells of `make test`.
