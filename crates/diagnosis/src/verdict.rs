@@ -136,8 +136,10 @@ fn is_kernels_own(first: &Culprit) -> bool {
 /// Whether the task waited for less than the watch's threshold: the rest was others' time, before
 /// it waited for them.
 fn is_in_time(late: &LateActivation) -> bool {
-    let threshold = late.hit.as_ref().map(|hit| hit.threshold);
-    threshold.is_some_and(|threshold| late.latency() < threshold)
+    // A report of one that still waited needs no threshold.
+    let over = late.hit.as_ref();
+    let over = over.filter(|hit| hit.latency() >= hit.threshold);
+    over.is_some_and(|hit| late.latency() < hit.threshold)
 }
 
 /// What a verdict says where nobody can tell a long section from a short one in which the host

@@ -252,3 +252,10 @@ fn what_a_hit_took_of_its_cpu_is_the_watchs_own_cost() {
         "{terms:#?}"
     );
 }
+
+#[test]
+fn a_report_of_one_that_still_waited_needs_no_threshold_to_be_late() {
+    let trace = woken(idle_machine(), HOG).at(41_000);
+    let trace = trace.hit_without_threshold(1, VICTIM, HOG, &WOKEN[..2]);
+    check(trace, true, "burner (tid 200, rt 60) ran ahead of it for");
+}

@@ -447,6 +447,9 @@ impl SyntheticTrace {
         steps: &[(i64, u8, u32, i32)],
         (waker_stack, cost_ns): (&[&'static str], u64),
     ) -> Self {
+        // Four: one that still waits, of a watch that asks for no others.
+        let threshold_ns = if end_kind == 4 { i64::MAX } else { 1_000_000 };
+        let end_kind = end_kind.min(3);
         let origin_ns = steps.first().map_or(self.now_ns, |step| step.0);
         let step = |(time_ns, kind, cpu, id): &(i64, u8, u32, i32)| {
             Value::Struct(vec![
@@ -466,7 +469,7 @@ impl SyntheticTrace {
                 ("end_kind", Value::Unsigned(end_kind)),
                 ("origin_ns", Value::Signed(origin_ns)),
                 ("end_ns", Value::Signed(end_ns)),
-                ("threshold_ns", Value::Signed(1_000_000)),
+                ("threshold_ns", Value::Signed(threshold_ns)),
                 ("tid", int(task.tid)),
                 ("prio", Value::Signed(task.lttng_prio())),
                 ("comm", text(task.comm)),

@@ -131,6 +131,7 @@ fn outcome(diagnosis: &Diagnosis, has_threshold: bool) -> Outcome {
 
 /// Whether a hit's task was not late at all: what came before it waited is not its latency.
 fn was_in_time(late: &LateActivation) -> bool {
-    let threshold = late.hit.as_ref().map(|hit| hit.threshold);
-    late.latency() == Duration::ZERO || threshold.is_some_and(|over| late.latency() < over)
+    let over = late.hit.as_ref();
+    let over = over.filter(|hit| hit.latency() >= hit.threshold);
+    late.latency() == Duration::ZERO || over.is_some_and(|hit| late.latency() < hit.threshold)
 }

@@ -35,6 +35,17 @@ impl SyntheticTrace {
         self.hit_ended((id, 3), task, running, steps, (&[], 0))
     }
 
+    /// The same of a watch that asks for nothing but tasks that still wait.
+    pub fn hit_without_threshold(
+        self,
+        id: u64,
+        task: Task,
+        running: Task,
+        steps: &[(i64, u8, u32, i32)],
+    ) -> Self {
+        self.hit_ended((id, 4), task, running, steps, (&[], 0))
+    }
+
     /// Evidence: as [`SyntheticTrace::hit`], which took `cost_us` of its CPU.
     pub fn hit_at_cost(
         self,
