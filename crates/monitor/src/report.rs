@@ -70,9 +70,10 @@ pub fn report(store: &Store, range: Range, scope: Scope, top: usize) -> Result<S
     Ok(text)
 }
 
-/// Of what is measured from the timer on where there is one, else of the switch.
+/// From the timer on where there is one, else from the run queue; nobody is seen beside a task that
+/// returns to user space.
 fn longest(interval: &Interval, scope: Scope) -> Option<&Worst> {
-    let phases = [Phase::Total, Phase::TimerWakeupSwitch, Phase::Switch];
+    let phases = [Phase::TimerWakeupSwitch, Phase::Switch];
     let found = phases
         .iter()
         .filter_map(|phase| interval.worst_of(scope, *phase));

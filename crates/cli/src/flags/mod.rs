@@ -10,6 +10,7 @@ mod judge;
 mod load_part;
 mod looping;
 mod measure;
+mod monitor;
 mod preempt;
 mod read;
 mod record;
@@ -38,6 +39,9 @@ pub use judge::{Check, Diff};
 pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
+pub use monitor::{
+    Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorReport, MonitorWhat, ScopeName,
+};
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use record::Record;
@@ -111,6 +115,8 @@ pub enum Command {
     Watch(Box<Watch>),
     /// Measure this machine: how late its tasks run, and why
     Measure(Measure),
+    /// Count latencies for months, with the names of who was late behind whom
+    Monitor(Box<Monitor>),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
     /// Try an advice, say whether it helps, take it back
@@ -170,6 +176,7 @@ Examples:
                                       cyclictest, and who made the late samples late
   sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
+  sudo rtscope monitor --port 9464    phases of every real-time task, for months; /metrics
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json
                                       the events for other tools; csv too
