@@ -84,8 +84,8 @@ impl Metrics {
             match (words.next(), words.next(), words.next(), words.next()) {
                 (Some("#"), Some("HELP"), Some(name), Some(help)) => {
                     counter.clear();
-                    let is_counter = |line: &&str| **line == format!("# TYPE {name} counter");
-                    if lines[number..].iter().take(2).any(|line| is_counter(&line)) {
+                    let is_counter = |line: &&str| *line == format!("# TYPE {name} counter");
+                    if lines[number..].iter().take(2).any(is_counter) {
                         counter = name.to_owned();
                     }
                     let name = suffixed(name, &counter);

@@ -26,7 +26,11 @@ impl Pages for Served {
             true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             false => "text/plain; version=0.0.4",
         };
-        let text = if open { self.0.open_metrics() } else { self.0.text() };
+        let text = if open {
+            self.0.open_metrics()
+        } else {
+            self.0.text()
+        };
         (path == "/metrics").then(|| Answer {
             status: 200,
             content_type,
@@ -38,7 +42,11 @@ impl Pages for Served {
 /// Samples from 10 us to 1.3 ms, fewer the longer they are, and more of them than 32 bits hold.
 fn histogram() -> Histogram {
     let buckets = 160..280u16;
-    Histogram(buckets.map(|bucket| (bucket, (280 - u64::from(bucket)).pow(5))).collect())
+    Histogram(
+        buckets
+            .map(|bucket| (bucket, (280 - u64::from(bucket)).pow(5)))
+            .collect(),
+    )
 }
 
 fn metrics() -> Arc<Metrics> {
@@ -95,7 +103,10 @@ fn start(folder: &Path, target: &str) -> (Running, String) {
     std::fs::write(&config, text).expect("a configuration");
     let child = Command::new("prometheus")
         .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            folder.join("data").display()
+        ))
         .arg(format!("--web.listen-address={host}"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -106,7 +117,10 @@ fn start(folder: &Path, target: &str) -> (Running, String) {
 /// The value of a query, once there is one.
 fn query(host: &str, expression: &str) -> f64 {
     let begun = Instant::now();
-    let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded: String = expression
+        .bytes()
+        .map(|byte| format!("%{byte:02X}"))
+        .collect();
     loop {
         let answer = get(host, &format!("/api/v1/query?query={encoded}"));
         let answer = answer.unwrap_or_default();
@@ -129,7 +143,9 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
         return testkit::skip(name, "no prometheus; apt-get install prometheus");
     }
     let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
-    let target = listening.url["http://".len()..].trim_end_matches('/').to_owned();
+    let target = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
     let folder = tempfile::tempdir().expect("a folder");
     let (_running, host) = start(folder.path(), &target);
     let series = "{scope=\"realtime\",phase=\"timer_wakeup_switch\"}";
@@ -140,7 +156,9 @@ fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
         let expression =
             format!("histogram_quantile({quantile}, rtscope_phase_seconds_bucket{series})");
         let theirs = query(&host, &expression);
-        let ours = histogram().quantile(quantile, Duration::from_ms(2000)).expect("samples");
+        let ours = histogram()
+            .quantile(quantile, Duration::from_ms(2000))
+            .expect("samples");
         let ours = ours.as_ns() as f64 / 1e9;
         let apart = (theirs - ours).abs() / ours;
         assert!(apart <= BUCKET_SHARE, "{quantile}: {theirs} beside {ours}");
@@ -155,7 +173,10 @@ fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
     }
     let silent = |arguments: &[&str], input: &str| {
         let mut command = Command::new("promtool");
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");
         stdin.write_all(input.as_bytes()).expect("it reads");
@@ -173,7 +194,10 @@ fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
     let dashboard: serde_json::Value =
         serde_json::from_str(&dashboard.expect("a file")).expect("json");
     let panels = dashboard["panels"].as_array().expect("panels");
-    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let targets = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_array())
+        .flatten();
     let rule = |(number, target): (usize, &serde_json::Value)| {
         let query = target["expr"].as_str().expect("a query");
         let query = query.replace("$__rate_interval", "5m");
@@ -190,7 +214,9 @@ fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
 #[test]
 fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
     let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
-    let host = listening.url["http://".len()..].trim_end_matches('/').to_owned();
+    let host = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
     let check = |request: String, expect: u16| {
         let mut stream = TcpStream::connect(&host).expect("a connection");
         stream.write_all(request.as_bytes()).ok();
@@ -198,7 +224,10 @@ fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
         stream.read_to_end(&mut answer).ok();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let line = answer.lines().next().unwrap_or_default();
-        assert!(line.starts_with(&format!("HTTP/1.1 {expect} ")), "{request}: {line}");
+        assert!(
+            line.starts_with(&format!("HTTP/1.1 {expect} ")),
+            "{request}: {line}"
+        );
     };
     let ask = |method: &str, path: &str, host: &str| {
         format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
@@ -209,10 +238,15 @@ fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
     check(ask("POST", "/metrics", &host), 405);
     check(ask("GET", "/../../etc/passwd", &host), 404);
     check(ask("GET", &format!("/{}", "a".repeat(2000)), &host), 414);
-    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let port = host
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
     let refused = serve(Arc::new(Served(metrics())), port.expect("a port"));
     let Err(error) = refused else {
         panic!("the port was free");
     };
-    assert!(error.fixed_by().expect("a fix").contains("--port"), "{error:#}");
+    assert!(
+        error.fixed_by().expect("a fix").contains("--port"),
+        "{error:#}"
+    );
 }

@@ -68,7 +68,9 @@ use crate::exit::{Outcome, stdout_error};
     help_template = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}",
     disable_help_subcommand = true,
     disable_version_flag = true,
-    max_term_width = 100
+    max_term_width = 100,
+    // Without the blank line before the usage, so that all verbs fit a screen.
+    help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}"
 )]
 pub struct Arguments {
     /// When to colour: auto (on terminals), always, never; NO_COLOR is obeyed
@@ -115,7 +117,7 @@ pub enum Command {
     Watch(Box<Watch>),
     /// Measure this machine: how late its tasks run, and why
     Measure(Measure),
-    /// Count latencies for months, with the names of who was late behind whom
+    /// Count latencies for months: who was late, and who had the CPU
     Monitor(Box<Monitor>),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
@@ -176,7 +178,7 @@ Examples:
                                       cyclictest, and who made the late samples late
   sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
-  sudo rtscope monitor --port 9464    phases of every real-time task, for months; /metrics
+  sudo rtscope monitor --port 9464    latencies for months, and /metrics
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json
                                       the events for other tools; csv too

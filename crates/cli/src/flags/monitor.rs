@@ -11,7 +11,9 @@ pub struct Monitor {
     /// What to do with a store instead of writing one.
     #[command(subcommand)]
     pub what: Option<MonitorWhat>,
-    /// Count these tasks too, apart: name, id, pid:N, process:NAME
+    /// Count these tasks too, apart
+    ///
+    /// Name, id, pid:N, process:NAME; docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
     /// Count every task too
@@ -132,7 +134,7 @@ pub enum MonitorFormat {
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope monitor --port 9464        every real-time task, until Ctrl-C
-  rtscope monitor report --last 24h       the phases, and who was late behind whom
+  rtscope monitor report --last 24h       the phases, and who was late
   rtscope monitor export --to json        docs/monitor.md has the rest";
 
 const REPORT_EXAMPLE: &str = "\
