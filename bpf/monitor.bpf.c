@@ -64,7 +64,8 @@ struct {
 	__type(value, rts_u32);
 } monitor_side SEC(".maps");
 
-// By side, CPU, group and phase. User space maps what is counted and reads it without a system call.
+// By side, CPU, group and phase. User space maps what is counted, and reads it without a system
+// call.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -196,7 +196,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the intervals that are too old at `now_ns`, and the oldest when the file is too long.
+    /// Removes the intervals that are too old at `now_ns`, and the oldest when the file is too
+    /// long.
     fn retain(&mut self, now_ns: i64) -> Result<()> {
         let oldest_ns = now_ns.saturating_sub(self.limits.age.as_ns());
         let mut removed = self.remove("end_ns < ?", oldest_ns)?;

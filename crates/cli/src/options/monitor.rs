@@ -113,7 +113,8 @@ impl MonitorOptions {
     }
 }
 
-/// The store that is meant when none is named: that of the service, which systemd may put elsewhere.
+/// The store that is meant when none is named: that of the service, which systemd may put
+/// elsewhere.
 pub fn store_path(typed: Option<&Path>) -> PathBuf {
     let folder = std::env::var_os("STATE_DIRECTORY").filter(|folder| !folder.is_empty());
     match (typed, folder) {

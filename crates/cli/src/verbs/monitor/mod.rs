@@ -1,4 +1,5 @@
-//! `rtscope monitor`: counts the phases of wake-ups, an interval after the other, and tells of them.
+//! `rtscope monitor`: counts the phases of wake-ups, an interval after the other, and tells of
+//! them.
 
 mod daemon;
 mod names;
