@@ -64,13 +64,11 @@ use crate::exit::{Outcome, stdout_error};
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
-    // A blank line less than usual: the verbs fill a screen.
-    help_template = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}",
+    // Two blank lines less than usual: the verbs fill a screen.
+    help_template = "{before-help}{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}",
     disable_help_subcommand = true,
     disable_version_flag = true,
     max_term_width = 100,
-    // Without the blank line before the usage, so that all verbs fit a screen.
-    help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}"
 )]
 pub struct Arguments {
     /// When to colour: auto (on terminals), always, never; NO_COLOR is obeyed
