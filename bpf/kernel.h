@@ -167,6 +167,7 @@ struct hrtimer {
 	rts_s64 _softexpires; // before the slack
 	void *function;
 	struct hrtimer_clock_base *base;
+	__u8 is_soft; // a softirq serves it, since 4.16
 } RELOCATED;
 
 struct rq {
@@ -205,6 +206,7 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 	}
 	return code[CODE_BYTES - 1] == 0x9d;
 }
+#define regs_call(regs) ((rts_s32)(regs)->orig_ax)
 #define regs_in_futex(regs) ((regs)->orig_ax == 202)
 #define regs_in_flock(regs) ((regs)->orig_ax == 73)
 #define regs_in_fcntl(regs) ((regs)->orig_ax == 72)
@@ -230,6 +232,7 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 {
 	return true;
 }
+#define regs_call(regs) ((regs)->syscallno)
 #define regs_in_futex(regs) ((regs)->syscallno == 98)
 #define regs_in_flock(regs) ((regs)->syscallno == 32)
 #define regs_in_fcntl(regs) ((regs)->syscallno == 25)

@@ -9,7 +9,14 @@ use std::path::{Path, PathBuf};
 use libbpf_cargo::SkeletonBuilder;
 
 /// The programs, without `.bpf.c`.
-const OBJECTS: [&str; 5] = ["watch", "phases", "interruptions", "syscalls", "empty"];
+const OBJECTS: [&str; 6] = [
+    "watch",
+    "phases",
+    "interruptions",
+    "monitor",
+    "syscalls",
+    "empty",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?)

@@ -41,6 +41,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("export", &["event", "ctf", "trace"]),
     ("bpf-host", &["event", "abi"]),
+    ("monitor", &["event", "abi"]),
     (
         "capture",
         &[
@@ -98,6 +99,7 @@ const EVERYTHING_BELOW_CLI: &[&str] = &[
     "bpf-host",
     "capture",
     "measure",
+    "monitor",
     "symbols",
     "timeline",
     "server",
@@ -117,6 +119,7 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         "names of addresses come from one place",
     ),
     ("clap", &["cli"], "flags belong to cli"),
+    ("rusqlite", &["monitor"], "one store, in one place"),
     (
         "anyhow",
         &["cli", "xtask", "bench"],

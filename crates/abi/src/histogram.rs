@@ -34,7 +34,7 @@ impl Histogram {
     /// The non-empty buckets: least value, least value of the next bucket, count.
     pub fn counts(&self) -> impl Iterator<Item = (Duration, Duration, u64)> + '_ {
         let counted = |(bucket, count): (usize, &u64)| {
-            let bounds = |bucket| Duration::from_ns(lower_bound_ns(bucket) as i64);
+            let bounds = |bucket| Duration::from_ns(bucket_begin_ns(bucket) as i64);
             (*count > 0).then(|| (bounds(bucket), bounds(bucket + 1), *count))
         };
         self.buckets.iter().enumerate().filter_map(counted)
@@ -54,7 +54,7 @@ impl Histogram {
 }
 
 /// The least value of a bucket, in nanoseconds.
-fn lower_bound_ns(bucket: usize) -> u64 {
+pub fn bucket_begin_ns(bucket: usize) -> u64 {
     let sub = 1u64 << SUB_BITS;
     let (octave, place) = (bucket as u64 >> SUB_BITS, bucket as u64 & (sub - 1));
     match octave {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_bucket_is_at_most_a_sixteenth_of_its_value_wide() {
         for bucket in 0..BUCKETS_MAX {
-            let (lower, upper) = (lower_bound_ns(bucket), lower_bound_ns(bucket + 1));
+            let (lower, upper) = (bucket_begin_ns(bucket), bucket_begin_ns(bucket + 1));
             assert!(lower < upper, "bucket {bucket} is empty");
             assert!(
                 upper - lower <= (lower / 16).max(1),

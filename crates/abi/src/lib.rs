@@ -11,6 +11,7 @@ pub mod filters;
 mod histogram;
 mod hit;
 mod late;
+pub mod monitor;
 pub mod numbers;
 pub mod raw;
 pub mod rings;
@@ -21,7 +22,7 @@ pub mod trackers;
 pub const VERSION: u32 = raw::ABI_VERSION;
 
 pub use evidence::decode_evidence;
-pub use histogram::Histogram;
+pub use histogram::{Histogram, bucket_begin_ns};
 pub use hit::decode_hit;
 pub use late::decode_late;
 

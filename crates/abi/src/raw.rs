@@ -223,6 +223,7 @@ macro_rules! plain {
     )* };
 }
 plain!(
+    u32,
     Step,
     Stack,
     Task,

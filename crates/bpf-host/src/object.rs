@@ -17,6 +17,8 @@ pub(crate) const INTERRUPTIONS: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/interruptions.bpf.o"));
 /// The programs that record system calls.
 pub(crate) const SYSCALLS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/syscalls.bpf.o"));
+/// The programs that count phases for the monitor.
+pub(crate) const MONITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/monitor.bpf.o"));
 /// The empty programs.
 pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 

@@ -43,6 +43,7 @@ fn dispatch(arguments: Arguments) -> event::Result<exit::Outcome> {
         Some(Command::Recover(recover)) => verbs::rings::recover(&recover),
         Some(Command::Demo(typed)) => demo::run::run(&typed, paint),
         Some(Command::Measure(typed)) => verbs::measure::run(&typed, paint),
+        Some(Command::Monitor(typed)) => verbs::monitor::run(&typed),
         Some(Command::Shield(typed)) => verbs::shield::run(&typed),
         Some(Command::Tune(typed)) => verbs::tune::run(&typed),
         Some(Command::Watch(watch)) => verbs::watch::run(&watch, paint),

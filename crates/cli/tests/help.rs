@@ -21,6 +21,9 @@ const VERBS: &[&str] = &[
     "measure preempt",
     "measure eval",
     "measure loop",
+    "monitor",
+    "monitor report",
+    "monitor export",
     "shield",
     "tune",
     "diagnose",
@@ -101,6 +104,7 @@ fn a_mistake_on_the_command_line_is_exit_code_1_on_stderr() {
 fn the_time_after_which_a_verb_ends_is_called_for_or_duration() {
     let verbs = [
         "watch",
+        "monitor",
         "record",
         "measure cyclic",
         "measure hw",

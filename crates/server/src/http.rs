@@ -59,6 +59,28 @@ impl Drop for Listening {
 /// # Errors
 /// When the port is taken, or the operating system refuses.
 pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
+    let token = token()?;
+    start(port, "rtscope-view", |hosts| {
+        let door = Arc::new(Door {
+            view,
+            token: token.clone(),
+            hosts,
+            places: Semaphore::new(AT_ONCE),
+        });
+        (
+            Router::new().fallback(ask).with_state(door),
+            format!("?token={token}"),
+        )
+    })
+}
+
+/// Listens on the loopback address, in a thread of that name. `router` is told what this machine
+/// may be called by who asks, and says what follows the address in the URL.
+pub(crate) fn start(
+    port: u16,
+    thread: &str,
+    router: impl FnOnce([String; 2]) -> (Router, String),
+) -> Result<Listening> {
     let failed = |error| {
         Error::io(
             format!("cannot listen on port {port} of this machine"),
@@ -66,10 +88,9 @@ pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
         )
         .fix("give another one, or none: --port 0")
     };
-    let token = token()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
-        .thread_name("rtscope-view")
+        .thread_name(thread)
         .enable_io()
         .build()
         .map_err(|error| Error::io("cannot start the server's thread", error))?;
@@ -78,13 +99,8 @@ pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
         .block_on(tokio::net::TcpListener::bind(address))
         .map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
-    let door = Arc::new(Door {
-        view,
-        token: token.clone(),
-        hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
-        places: Semaphore::new(AT_ONCE),
-    });
-    let router = Router::new().fallback(ask).with_state(door);
+    let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+    let (router, query) = router(hosts);
     let (stop, stopped) = oneshot::channel::<()>();
     runtime.spawn(async move {
         let server = axum::serve(listener, router);
@@ -96,7 +112,7 @@ pub fn listen(view: Arc<View>, port: u16) -> Result<Listening> {
         let _ = server.await;
     });
     Ok(Listening {
-        url: format!("http://127.0.0.1:{port}/?token={token}"),
+        url: format!("http://127.0.0.1:{port}/{query}"),
         stop: Some(stop),
         runtime: Some(runtime),
     })
@@ -170,12 +186,12 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default()
 }
 
-fn send(answer: Answer, takes_gzip: bool) -> Response<Body> {
+pub(crate) fn send(answer: Answer, takes_gzip: bool) -> Response<Body> {
     let mut response = Response::builder()
         .status(answer.status)
         .header(header::CONTENT_TYPE, answer.content_type)

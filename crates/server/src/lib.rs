@@ -3,6 +3,7 @@
 //! # Design constraints
 //! - It listens on the loopback address only; every question must carry the token of its URL, and
 //!   name this machine as its host, so that no page from elsewhere can ask.
+//! - [`serve`] has no token: it gives pages that everybody on this machine may read.
 //! - It only reads. No path that a client sends opens a file: the page is inside of the program,
 //!   and the trace was opened before.
 //! - [`View::answer`] is all of the API without a network, for tests and for whoever embeds it.
@@ -16,6 +17,7 @@ mod http;
 mod ledger;
 mod matches;
 mod page;
+mod pages;
 mod question;
 mod reports;
 mod view;
@@ -23,4 +25,5 @@ mod view;
 pub use answer::Answer;
 pub use http::{Listening, listen};
 pub use page::has_page;
+pub use pages::{Pages, serve};
 pub use view::{View, ViewOptions};

@@ -10,6 +10,7 @@ mod judge;
 mod load_part;
 mod looping;
 mod measure;
+mod monitor;
 mod preempt;
 mod read;
 mod record;
@@ -38,6 +39,9 @@ pub use judge::{Check, Diff};
 pub use load_part::{LoadPart, LoadRole};
 pub use looping::{Loop, LoopEvent, Tracer};
 pub use measure::{ClockName, Cyclic, Hw, Measure, MeasureWhat, PolicyName, Power};
+pub use monitor::{
+    Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorReport, MonitorWhat, ScopeName,
+};
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
 pub use record::Record;
@@ -60,11 +64,11 @@ use crate::exit::{Outcome, stdout_error};
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
-    // A blank line less than usual: the verbs fill a screen.
-    help_template = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}",
+    // Two blank lines less than usual: the verbs fill a screen.
+    help_template = "{before-help}{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}",
     disable_help_subcommand = true,
     disable_version_flag = true,
-    max_term_width = 100
+    max_term_width = 100,
 )]
 pub struct Arguments {
     /// When to colour: auto (on terminals), always, never; NO_COLOR is obeyed
@@ -111,6 +115,8 @@ pub enum Command {
     Watch(Box<Watch>),
     /// Measure this machine: how late its tasks run, and why
     Measure(Measure),
+    /// Count latencies for months: who was late, and who had the CPU
+    Monitor(Box<Monitor>),
     /// Keep CPUs free for real-time tasks, and take that back
     Shield(Shield),
     /// Try an advice, say whether it helps, take it back
@@ -170,6 +176,7 @@ Examples:
                                       cyclictest, and who made the late samples late
   sudo rtscope shield --cpu 3         what keeps a CPU free for real-time tasks; --apply does it
   sudo rtscope record -- ./app        the kernel's events while ./app runs, and the worst delay
+  sudo rtscope monitor --port 9464    latencies for months, and /metrics
   rtscope cat TRACE --begin +1.5s     the events of a trace, from 1.5 s after its start
   rtscope convert TRACE --to json -o events.json
                                       the events for other tools; csv too

@@ -12,6 +12,7 @@ mod external;
 mod follow;
 pub mod info;
 pub mod measure;
+pub mod monitor;
 mod opened;
 mod page;
 mod passing;

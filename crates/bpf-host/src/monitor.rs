@@ -1,0 +1,415 @@
+//! The phases of every real-time task's wake-ups, counted in the kernel, an interval at a time.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd};
+
+use abi::monitor::{
+    GROUPS_MAX, PHASES_MAX, Phase, PhaseSeries, RawConfig, RawLinear, RawLosses, RawSeries,
+    decode_series,
+};
+use abi::raw;
+use event::{Cpu, Error, ErrorKind, Result, TaskPattern};
+use libbpf_rs::{Link, MapCore, Object, OpenObject};
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::config::{Targets, WatchConfig};
+use crate::features::{Features, has_tracepoint, vmlinux};
+use crate::kernel::{self, PerCpuOffsets};
+use crate::object;
+use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
+use crate::watch::{attach_iterator, run_iterator};
+
+/// Maps of the chain that the shared headers bring along.
+const CHAIN_MAPS: [&str; 12] = [
+    "tasks",
+    "waker_stacks",
+    "cpus",
+    "softirqs",
+    "counters",
+    "resched",
+    "stop_requests",
+    "steals",
+    "evidence",
+    "hits",
+    "late_ones",
+    "watch_floor",
+];
+/// The programs that know a task from its birth on.
+const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
+/// Without these there are no phases.
+const NEEDED: [&str; 5] = [
+    "sched_waking",
+    "sched_wakeup",
+    "sched_switch",
+    "hrtimer_expire_entry",
+    "hrtimer_expire_exit",
+];
+const RETURN: &str = "sys_exit";
+const RESOLVE: &str = "resolve_tasks";
+/// No program that began before a barrier is still running after it.
+const BARRIER_GLOBAL: libc::c_int = 1;
+/// Where the kernel has no such barrier (CPUs without a tick): programs take microseconds.
+const INSTEAD_OF_BARRIER: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Whose phases are counted, and which.
+#[derive(Clone, Debug, Default)]
+pub struct MonitorConfig {
+    /// Tasks beside the real-time ones, counted as a group of their own.
+    pub named: Vec<TaskPattern>,
+    /// Count every task.
+    pub every_task: bool,
+    /// Count the return to user space too, at the price of a program at every system call's end.
+    pub until_return: bool,
+    /// Count real-time tasks in buckets of a microsecond too, as OSADL's kernels do.
+    pub linear: bool,
+}
+
+/// OSADL's form of a phase on one CPU: buckets of a microsecond that are not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinearSeries {
+    /// Where.
+    pub cpu: Cpu,
+    /// The phase, by number.
+    pub phase: u8,
+    /// Microseconds and counts; the last bucket has what is longer.
+    pub counts: Vec<(u16, u32)>,
+}
+
+/// What was not measured in an interval, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MonitorLosses {
+    /// Tasks that the kernel had no storage for when asked; they are known from the next interval.
+    pub storage_failures: u64,
+    /// Samples whose two clocks differ by more than they are long.
+    pub unpaired: u64,
+    /// Longest samples of which only the length is known.
+    pub worst_missed: u64,
+    /// Events that the kernel left out because a program would have interrupted itself.
+    pub recursion: u64,
+}
+
+impl MonitorLosses {
+    fn since(self, before: MonitorLosses) -> MonitorLosses {
+        MonitorLosses {
+            storage_failures: self
+                .storage_failures
+                .saturating_sub(before.storage_failures),
+            unpaired: self.unpaired.saturating_sub(before.unpaired),
+            worst_missed: self.worst_missed.saturating_sub(before.worst_missed),
+            recursion: self.recursion.saturating_sub(before.recursion),
+        }
+    }
+}
+
+/// What was counted in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct PhaseInterval {
+    /// Every series that has samples.
+    pub series: Vec<PhaseSeries>,
+    /// OSADL's form, where it was asked for.
+    pub linear: Vec<LinearSeries>,
+    /// What was not measured.
+    pub losses: MonitorLosses,
+}
+
+/// Programs in the kernel that count while this lives.
+#[derive(Debug)]
+pub struct PhaseMonitor {
+    // Dropped in this order: the programs are detached before their maps go.
+    _links: Vec<Link>,
+    resolve: Link,
+    maps: Maps,
+    object: Object,
+    config: MonitorConfig,
+    cpus_max: u32,
+    side: u32,
+    losses: MonitorLosses,
+    _statistics: Option<RunTimeStatistics>,
+}
+
+impl PhaseMonitor {
+    /// Loads and attaches the programs. When it returns, every task is known and every later
+    /// wake-up is counted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for targets that are too many,
+    /// [`ErrorKind::PermissionDenied`] and [`ErrorKind::Unsupported`] with the fact that explains
+    /// it.
+    pub fn start(config: &MonitorConfig) -> Result<PhaseMonitor> {
+        let mut raw = targets(config).to_raw()?;
+        if let Some((kind, found, fix)) = Features::probe_basics().explanation() {
+            let error = Error::new(kind, "cannot count phases with BPF");
+            return Err(error.found(found).fix(fix));
+        }
+        let btf = vmlinux();
+        let present = |name: &str| btf.as_ref().is_some_and(|btf| has_tracepoint(btf, name));
+        let needed = NEEDED
+            .into_iter()
+            .chain(config.until_return.then_some(RETURN));
+        refuse_missing(needed.filter(|name| !present(name)).collect())?;
+        let offsets = btf.as_ref().map(PerCpuOffsets::of).unwrap_or_default();
+        raw.irq_regs_offset = offsets.irq_regs;
+        raw.cpus_max = kernel::cpus_max()?;
+        let mut opened = object::open(object::MONITOR)?;
+        object::configure(&mut opened, &raw)?;
+        prepare_maps(&mut opened, config, raw.cpus_max)?;
+        let object = object::load(opened, |program| match program {
+            RESOLVE => true,
+            RETURN => config.until_return,
+            _ => present(program),
+        })?;
+        let maps = Maps::of(&object)?;
+        let (links, resolve) = attach(&object, &maps)?;
+        Ok(PhaseMonitor {
+            losses: maps.losses(&object),
+            maps,
+            _links: links,
+            resolve,
+            object,
+            config: config.clone(),
+            cpus_max: raw.cpus_max,
+            side: 0,
+            _statistics: RunTimeStatistics::enable().ok(),
+        })
+    }
+
+    /// Ends the interval and begins the next one: what happens meanwhile is in one of the two.
+    ///
+    /// # Errors
+    /// When the kernel refuses to iterate over its tasks.
+    pub fn close(&mut self) -> Result<PhaseInterval> {
+        let side = self.side;
+        self.side ^= 1;
+        self.maps.side.store(0, self.side);
+        wait_for_programs();
+        let mut interval = PhaseInterval::default();
+        self.take_series(side, &mut interval);
+        if self.config.linear {
+            self.take_linear(side, &mut interval);
+        }
+        let losses = self.maps.losses(&self.object);
+        interval.losses = losses.since(self.losses);
+        self.losses = losses;
+        if interval.losses.storage_failures > 0 {
+            run_iterator(&self.resolve)?;
+        }
+        Ok(interval)
+    }
+
+    /// What the programs cost since the start, by the kernel's own measuring; all zero where that
+    /// is not allowed.
+    pub fn costs(&self) -> Vec<ProgramCost> {
+        program_costs(&self.object)
+    }
+
+    /// Reads and empties the series of a side that nobody writes.
+    fn take_series(&self, side: u32, interval: &mut PhaseInterval) {
+        for (cpu, group) in
+            (0..self.cpus_max).flat_map(|cpu| (0..GROUPS_MAX).map(move |group| (cpu, group)))
+        {
+            for phase in Phase::ALL {
+                let cpus = side as usize * self.cpus_max as usize + cpu as usize;
+                let number = (cpus * GROUPS_MAX + group) * PHASES_MAX + phase as usize;
+                let series = self.maps.series.load(number);
+                if let Some(series) = decode_series(&series, Cpu(cpu), group as u8, phase) {
+                    interval.series.push(series);
+                    self.maps.series.store(number, raw::zeroed());
+                }
+            }
+        }
+    }
+
+    fn take_linear(&self, side: u32, interval: &mut PhaseInterval) {
+        for (cpu, phase) in
+            (0..self.cpus_max).flat_map(|cpu| (0..PHASES_MAX).map(move |phase| (cpu, phase)))
+        {
+            let number = (side * self.cpus_max + cpu) as usize * PHASES_MAX + phase;
+            let linear = self.maps.linear.load(number);
+            let counts = linear.counts.iter().enumerate();
+            let counts = counts.filter(|(_, count)| **count > 0);
+            let counts: Vec<_> = counts
+                .map(|(bucket, count)| (bucket as u16, *count))
+                .collect();
+            if !counts.is_empty() {
+                self.maps.linear.store(number, raw::zeroed());
+                interval.linear.push(LinearSeries {
+                    cpu: Cpu(cpu),
+                    phase: phase as u8,
+                    counts,
+                });
+            }
+        }
+    }
+}
+
+/// What the programs count, mapped: an interval is closed without a system call for each series.
+#[derive(Debug)]
+struct Maps {
+    side: Mapped<u32>,
+    series: Mapped<RawSeries>,
+    linear: Mapped<RawLinear>,
+    losses: Mapped<RawLosses>,
+}
+
+impl Maps {
+    fn of(object: &Object) -> Result<Maps> {
+        Ok(Maps {
+            side: Mapped::of(object, "monitor_side")?,
+            series: Mapped::of(object, "monitor_series")?,
+            linear: Mapped::of(object, "monitor_linear")?,
+            losses: Mapped::of(object, "monitor_losses")?,
+        })
+    }
+
+    fn losses(&self, object: &Object) -> MonitorLosses {
+        let mut sum = MonitorLosses {
+            recursion: recursion_misses(object),
+            ..MonitorLosses::default()
+        };
+        for one in (0..self.losses.length).map(|cpu| self.losses.load(cpu)) {
+            sum.storage_failures += one.storage_failures;
+            sum.unpaired += one.unpaired;
+            sum.worst_missed += one.worst_missed;
+        }
+        sum
+    }
+}
+
+/// An array of the kernel's programs in our own memory.
+#[derive(Debug)]
+struct Mapped<T> {
+    memory: MmapRaw,
+    length: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: raw::Plain> Mapped<T> {
+    fn of(object: &Object, name: &str) -> Result<Mapped<T>> {
+        let map = object::map(object, name)?;
+        let length = map.max_entries() as usize;
+        let memory = MmapOptions::new()
+            .len(length * Self::stride())
+            .map_raw(map.as_fd().as_raw_fd());
+        let failed = |cause| Error::io(format!("cannot map {name}"), cause).fix("rtscope doctor");
+        Ok(Mapped {
+            memory: memory.map_err(failed)?,
+            length,
+            values: PhantomData,
+        })
+    }
+
+    /// The kernel gives every value a multiple of eight bytes.
+    const fn stride() -> usize {
+        size_of::<T>().next_multiple_of(8)
+    }
+
+    fn place(&self, number: usize) -> *mut T {
+        assert!(number < self.length, "{number} of {}", self.length);
+        // SAFETY: within the mapping, as its length says.
+        unsafe { self.memory.as_mut_ptr().add(number * Self::stride()).cast() }
+    }
+
+    fn load(&self, number: usize) -> T {
+        // SAFETY: the place is aligned to eight bytes and holds a plain value; what a program
+        // writes meanwhile makes another plain value of it.
+        unsafe { self.place(number).read_volatile() }
+    }
+
+    fn store(&self, number: usize, value: T) {
+        // SAFETY: as above; the memory is ours to write.
+        unsafe { self.place(number).write_volatile(value) }
+    }
+}
+
+/// The targets as the chain's own configuration has them.
+fn targets(config: &MonitorConfig) -> WatchConfig {
+    let mut named = config.named.clone();
+    let targets = if named.is_empty() {
+        Targets::RealTime
+    } else {
+        named.push(TaskPattern::RealTime);
+        Targets::Tasks(named)
+    };
+    WatchConfig {
+        targets,
+        ..WatchConfig::default()
+    }
+}
+
+fn refuse_missing(missing: Vec<&str>) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = "this kernel has no hooks for the phases of wake-ups";
+    Err(Error::new(ErrorKind::Unsupported, what)
+        .found(format!("no tracepoint {}", missing.join(", ")))
+        .fix("boot a kernel with CONFIG_TRACEPOINTS=y and CONFIG_HIGH_RES_TIMERS=y"))
+}
+
+/// Leaves out the maps that nobody uses, sizes the others and writes the configuration.
+fn prepare_maps(opened: &mut OpenObject, config: &MonitorConfig, cpus_max: u32) -> Result<()> {
+    let refused = |error| object::explain("prepare", &error);
+    let own = RawConfig {
+        linear: u8::from(config.linear),
+        until_return: u8::from(config.until_return),
+        every_task: u8::from(config.every_task),
+        ..raw::zeroed()
+    };
+    for mut map in opened.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if CHAIN_MAPS.contains(&name.as_str()) {
+            map.set_autocreate(false).map_err(refused)?;
+        }
+        let length = match name.as_str() {
+            "monitor_series" => 2 * (GROUPS_MAX * PHASES_MAX) as u32 * cpus_max,
+            "monitor_linear" if config.linear => 2 * PHASES_MAX as u32 * cpus_max,
+            "monitor_losses" => cpus_max,
+            _ => 0,
+        };
+        if length > 0 {
+            map.set_max_entries(length).map_err(refused)?;
+        }
+        if name == ".rodata.monitor"
+            && let Some(place) = map.initial_value_mut()
+        {
+            let bytes = raw::bytes(&own);
+            place[..bytes.len()].copy_from_slice(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Newcomers first, then those who are there, so that no task is seen before it is known.
+fn attach(object: &Object, maps: &Maps) -> Result<(Vec<Link>, Link)> {
+    let knows = |program: &str| KNOW_TASKS.contains(&program);
+    let mut links = object::attach(object, knows)?;
+    let resolve = attach_iterator(object, RESOLVE)?;
+    resolve_all(object, maps, &resolve)?;
+    links.extend(object::attach(object, |program| !knows(program))?);
+    Ok((links, resolve))
+}
+
+/// The kernel takes storage from a small reserve that it refills behind our back, so that one pass
+/// may not be enough.
+fn resolve_all(object: &Object, maps: &Maps, resolve: &Link) -> Result<()> {
+    const PASSES: u32 = 100;
+    const REFILL: std::time::Duration = std::time::Duration::from_millis(1);
+    for _ in 0..PASSES {
+        let before = maps.losses(object).storage_failures;
+        run_iterator(resolve)?;
+        if maps.losses(object).storage_failures == before {
+            break;
+        }
+        std::thread::sleep(REFILL);
+    }
+    Ok(())
+}
+
+/// Waits until every program that began before now is over.
+fn wait_for_programs() {
+    // SAFETY: a system call without memory.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, BARRIER_GLOBAL, 0, 0) };
+    if done != 0 {
+        std::thread::sleep(INSTEAD_OF_BARRIER);
+    }
+}

@@ -1,0 +1,146 @@
+//! `rtscope monitor`: latencies for months.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What was typed after `monitor`.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct Monitor {
+    /// What to do with a store instead of writing one.
+    #[command(subcommand)]
+    pub what: Option<MonitorWhat>,
+    /// Count these tasks too, apart
+    ///
+    /// Name, id, pid:N, process:NAME; docs/tasks.md has them all. Repeatable.
+    #[arg(long, value_name = "TASK")]
+    pub task: Vec<String>,
+    /// Count every task too
+    #[arg(long)]
+    pub all: bool,
+    /// Close an interval every DUR
+    #[arg(long, value_name = "DUR")]
+    pub every: Option<String>,
+    /// Stop after DUR
+    #[arg(long = "for", alias = "duration", value_name = "DUR")]
+    pub run_for: Option<String>,
+    /// The store
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Serve /metrics on this port of this machine
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Count the return to user space too: a program at the end of every system call
+    #[arg(long = "return", hide_short_help = true)]
+    pub until_return: bool,
+    /// Count real-time tasks in buckets of a microsecond too, as OSADL's kernels do
+    #[arg(long, hide_short_help = true)]
+    pub linear: bool,
+    /// Remove intervals that are older than DUR
+    #[arg(long, value_name = "DUR", hide_short_help = true)]
+    pub keep: Option<String>,
+    /// Remove the oldest intervals when the store is longer than SIZE
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    pub keep_size: Option<String>,
+    /// Settings in TOML; what is typed goes before them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only say whether the settings make sense
+    #[arg(long, requires = "config")]
+    pub check_config: bool,
+}
+
+/// What is done with a store.
+#[derive(Clone, Debug, Subcommand)]
+pub enum MonitorWhat {
+    /// The phases, and the longest of each interval with victim and culprit
+    Report(MonitorReport),
+    /// The intervals for other tools
+    Export(MonitorExport),
+}
+
+/// Which store, and which part of it.
+#[derive(Clone, Debug, Args)]
+pub struct MonitorPart {
+    /// The store
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Only the last DUR, as in 24h
+    #[arg(long, value_name = "DUR")]
+    pub last: Option<String>,
+}
+
+/// What was typed after `monitor report`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = REPORT_EXAMPLE)]
+pub struct MonitorReport {
+    /// The store and its part.
+    #[command(flatten)]
+    pub part: MonitorPart,
+    /// Whose latencies
+    #[arg(
+        long,
+        value_enum,
+        default_value = "realtime",
+        hide_possible_values = true
+    )]
+    pub scope: ScopeName,
+    /// Show the longest of so many intervals
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+}
+
+/// What was typed after `monitor export`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct MonitorExport {
+    /// The store and its part.
+    #[command(flatten)]
+    pub part: MonitorPart,
+    /// csv, json (a line each), gnuplot, or osadl (files as its kernels have)
+    #[arg(long, value_enum, default_value = "csv", hide_possible_values = true)]
+    pub to: MonitorFormat,
+    /// Write there instead of to stdout; osadl needs a folder
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+}
+
+/// Whose latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum ScopeName {
+    /// Real-time tasks.
+    RealTime,
+    /// Those that were named.
+    Named,
+    /// Every task.
+    All,
+}
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MonitorFormat {
+    /// A table.
+    Csv,
+    /// Lines of JSON.
+    Json,
+    /// Blocks for gnuplot.
+    Gnuplot,
+    /// OSADL's files.
+    Osadl,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo rtscope monitor --port 9464        every real-time task, until Ctrl-C
+  rtscope monitor report --last 24h       the phases, and who was late
+  rtscope monitor export --to json        docs/monitor.md has the rest";
+
+const REPORT_EXAMPLE: &str = "\
+Example: rtscope monitor report --last 24h --top 3";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  rtscope monitor export --last 7d -o week.csv
+  rtscope monitor export --to osadl -o DIR   of a store that was written with --linear";

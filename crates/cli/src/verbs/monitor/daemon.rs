@@ -1,0 +1,295 @@
+//! Counts until it is asked to stop: every few seconds for the metrics, every interval for the
+//! store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration as Time, Instant};
+
+use bpf_host::{MonitorConfig, PhaseMonitor};
+use capture::capabilities;
+use event::{Duration, Error, Result};
+use host::capabilities::Verb;
+use monitor::{Appended, Head, Interval, Metrics, Run, Store, report};
+use rustix::time::{ClockId, clock_gettime};
+use server::{Answer, Listening, Pages, serve};
+use signal_hook::consts::SIGHUP;
+
+use super::names::KernelNames;
+use super::notify::Notifier;
+use crate::exit::{Outcome, print};
+use crate::flags::Monitor;
+use crate::options::MonitorOptions;
+use crate::signals::{self, Request};
+
+/// The metrics are never older than this.
+const TICK: Time = Time::from_secs(10);
+/// Between two looks at whether to end.
+const LOOK_EVERY: Time = Time::from_millis(200);
+
+/// Runs until Ctrl-C, or for as long as asked; begins anew when the settings are to be read again.
+pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
+    let mut options = MonitorOptions::new(typed)?;
+    capabilities::gather().require(Verb::Watch)?;
+    signals::take_over()?;
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&reload))
+        .map_err(|cause| Error::io("cannot handle signals", cause))?;
+    let notifier = Notifier::from_environment();
+    let begun = Instant::now();
+    loop {
+        let mut daemon = Daemon::start(&options, &notifier)?;
+        daemon.count(&reload, begun)?;
+        daemon.close()?;
+        if !reload.swap(false, Ordering::Relaxed) {
+            daemon.say_end()?;
+            return Ok(Outcome::Fine);
+        }
+        notifier.say("RELOADING=1");
+        drop(daemon);
+        match MonitorOptions::new(typed) {
+            Ok(new) => options = new,
+            // What runs, runs on: a mistake in a file ends no recording of months.
+            Err(error) => eprintln!("the settings stay as they were\n{error:#}"),
+        }
+    }
+}
+
+/// The wall clock, in nanoseconds.
+pub(super) fn wall_ns() -> i64 {
+    now_ns(ClockId::Realtime)
+}
+
+fn now_ns(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// What has a price, so far.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    programs_ns: u64,
+    process_ns: i64,
+}
+
+struct Daemon<'n> {
+    options: MonitorOptions,
+    counting: PhaseMonitor,
+    names: KernelNames,
+    store: Store,
+    metrics: Arc<Metrics>,
+    _listening: Option<Listening>,
+    notifier: &'n Notifier,
+    /// What was counted since the last interval was closed.
+    open: Interval,
+    /// Where the open part of that began, on the wall clock and on the one that nobody sets.
+    began_ns: (i64, i64),
+    cost: Cost,
+    closed: u64,
+    lost: u64,
+}
+
+impl<'n> Daemon<'n> {
+    fn start(options: &MonitorOptions, notifier: &'n Notifier) -> Result<Daemon<'n>> {
+        let run = this_run(options);
+        let store = Store::create(&options.store, &run, wall_ns(), options.limits)?;
+        let metrics = Arc::new(Metrics::new(&run));
+        let pages = MetricPages(Arc::clone(&metrics));
+        let listening = options
+            .port
+            .map(|port| serve(Arc::new(pages), port))
+            .transpose()?;
+        let counting = PhaseMonitor::start(&MonitorConfig {
+            named: options.named.clone(),
+            every_task: options.all,
+            until_return: options.until_return,
+            linear: options.linear,
+        })?;
+        let every = options.every;
+        eprintln!(
+            "an interval every {every:#} into {}",
+            options.store.display()
+        );
+        if let Some(listening) = &listening {
+            print(&format!("{}metrics\n", listening.url))?;
+        }
+        notifier.say("READY=1\nWATCHDOG=1");
+        let mut daemon = Daemon {
+            options: options.clone(),
+            counting,
+            names: KernelNames::read(),
+            store,
+            metrics,
+            _listening: listening,
+            notifier,
+            open: Interval::default(),
+            began_ns: (0, 0),
+            cost: Cost::default(),
+            closed: 0,
+            lost: 0,
+        };
+        // What was counted, and what it cost to begin, are no part of the first interval.
+        daemon.counting.close()?;
+        daemon.began_ns = (wall_ns(), now_ns(ClockId::Monotonic));
+        daemon.cost = daemon.cost_now();
+        Ok(daemon)
+    }
+
+    /// Counts until somebody asks to stop or to read the settings again.
+    fn count(&mut self, reload: &AtomicBool, begun: Instant) -> Result<()> {
+        let time = |duration: Duration| Time::from_nanos(duration.as_ns_unsigned());
+        let every = time(self.options.every);
+        let end = self.options.run_for.map(|run_for| begun + time(run_for));
+        let (mut next_tick, mut next_close) = (Instant::now() + TICK, Instant::now() + every);
+        loop {
+            let now = Instant::now();
+            let is_over = end.is_some_and(|end| now >= end);
+            if is_over || reload.load(Ordering::Relaxed) || signals::request() != Request::GoOn {
+                return Ok(());
+            }
+            if now >= next_close {
+                self.close()?;
+                // Late, it does not hurry afterwards.
+                next_close = (next_close + every).max(now);
+                next_tick = now + TICK;
+            } else if now >= next_tick {
+                self.tick()?;
+                next_tick = now + TICK;
+            }
+            let wait = [Some(next_tick), Some(next_close), end]
+                .into_iter()
+                .flatten();
+            let wait = wait.map(|at| at.saturating_duration_since(Instant::now()));
+            std::thread::sleep(wait.min().unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
+        }
+    }
+
+    /// Takes what was counted since the last call.
+    fn tick(&mut self) -> Result<()> {
+        let counted = self.counting.close()?;
+        let (wall_ns, mono_ns) = (wall_ns(), now_ns(ClockId::Monotonic));
+        let cost = self.cost_now();
+        let losses = &counted.losses;
+        let head = Head {
+            begin_ns: self.began_ns.0,
+            end_ns: wall_ns,
+            elapsed: Duration::from_ns(mono_ns - self.began_ns.1),
+            lost: losses.storage_failures + losses.unpaired + losses.recursion,
+            worst_missed: losses.worst_missed,
+            unsaved: 0,
+            cost: cost.since(self.cost),
+        };
+        let ahead_ns = wall_ns - mono_ns;
+        let scopes = self.options.scopes();
+        let mut part = Interval::of(head, &counted.series, &scopes, ahead_ns, &self.names);
+        part.linear = linear(&counted);
+        (self.began_ns, self.cost) = ((wall_ns, mono_ns), cost);
+        self.metrics.add(part.clone());
+        if self.open == Interval::default() {
+            self.open = part;
+        } else {
+            self.open.append(part);
+        }
+        self.notifier.say("WATCHDOG=1");
+        Ok(())
+    }
+
+    /// Ends the interval and stores it.
+    fn close(&mut self) -> Result<()> {
+        self.tick()?;
+        let interval = std::mem::take(&mut self.open);
+        self.closed += 1;
+        match self.store.append(interval.clone()) {
+            Appended::Stored => {}
+            Appended::Waits(error, waiting) => {
+                eprintln!("{waiting} closed intervals wait for the store\n{error:#}");
+            }
+            Appended::Lost(error) => {
+                self.lost += 1;
+                eprintln!("a closed interval is lost, the oldest that waited\n{error:#}");
+            }
+        }
+        let bytes = self.store.bytes().unwrap_or(0);
+        self.metrics.closed(&interval, self.lost, bytes);
+        Ok(())
+    }
+
+    fn say_end(&self) -> Result<()> {
+        let range = monitor::Range {
+            begin_ns: self.began_ns.0.saturating_sub(self.options.every.as_ns()),
+            ..monitor::Range::ALL
+        };
+        let scope = *self
+            .options
+            .scopes()
+            .last()
+            .unwrap_or(&monitor::Scope::RealTime);
+        print(&report(&self.store, range, scope, 1)?)?;
+        eprintln!(
+            "{} intervals closed; rtscope monitor report has them all",
+            self.closed
+        );
+        Ok(())
+    }
+
+    fn cost_now(&self) -> Cost {
+        Cost {
+            programs_ns: self.counting.costs().iter().map(|cost| cost.run_ns).sum(),
+            process_ns: now_ns(ClockId::ProcessCPUTime),
+        }
+    }
+}
+
+impl Cost {
+    fn since(self, before: Cost) -> Duration {
+        let programs_ns = self.programs_ns.saturating_sub(before.programs_ns);
+        Duration::from_ns(programs_ns as i64 + self.process_ns - before.process_ns)
+    }
+}
+
+fn linear(
+    counted: &bpf_host::PhaseInterval,
+) -> Vec<(abi::monitor::Phase, event::Cpu, monitor::Linear)> {
+    let of = |series: &bpf_host::LinearSeries| {
+        let phase = *abi::monitor::Phase::ALL.get(usize::from(series.phase))?;
+        let counts = series.counts.iter();
+        let counts = counts.map(|(us, count)| (*us, u64::from(*count)));
+        Some((phase, series.cpu, monitor::Linear(counts.collect())))
+    };
+    counted.linear.iter().filter_map(of).collect()
+}
+
+/// This process on this boot of this machine.
+fn this_run(options: &MonitorOptions) -> Run {
+    let fact = |file: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{file}"));
+        text.unwrap_or_default().trim().to_owned()
+    };
+    Run {
+        host: fact("hostname"),
+        kernel: fact("osrelease"),
+        boot_id: fact("random/boot_id"),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: format!("{options:?}"),
+    }
+}
+
+struct MetricPages(Arc<Metrics>);
+
+impl Pages for MetricPages {
+    fn answer(&self, path: &str, _query: &str, accept: &str) -> Option<Answer> {
+        let open = accept.contains("application/openmetrics-text");
+        let (content_type, text) = match path {
+            "/metrics" if open => (
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                self.0.open_metrics(),
+            ),
+            "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", self.0.text()),
+            _ => return None,
+        };
+        Some(Answer {
+            status: 200,
+            content_type,
+            body: text.into_bytes(),
+        })
+    }
+}

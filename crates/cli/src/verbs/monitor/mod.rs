@@ -1,0 +1,81 @@
+//! `rtscope monitor`: counts the phases of wake-ups, an interval after the other, and tells of
+//! them.
+
+mod daemon;
+mod names;
+mod notify;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use event::{Error, ErrorKind, Result};
+use monitor::{Format, Range, Store, export, export_osadl, report};
+
+use crate::exit::{Outcome, print, stdout_error, write_error};
+use crate::flags::{Monitor, MonitorExport, MonitorFormat, MonitorPart, MonitorWhat};
+use crate::options::{MonitorOptions, positive_duration, scope, store_path};
+
+/// Runs the verb.
+pub fn run(typed: &Monitor) -> Result<Outcome> {
+    match &typed.what {
+        None if typed.check_config => {
+            let options = MonitorOptions::new(typed)?;
+            let every = options.every;
+            let store = options.store.display();
+            print(&format!(
+                "fine: an interval every {every:#}, into {store}\n"
+            ))?;
+            Ok(Outcome::Fine)
+        }
+        None => daemon::run(typed),
+        Some(MonitorWhat::Report(typed)) => {
+            let (store, range) = open(&typed.part)?;
+            print(&report(&store, range, scope(typed.scope), typed.top)?)?;
+            Ok(Outcome::Fine)
+        }
+        Some(MonitorWhat::Export(typed)) => write_export(typed),
+    }
+}
+
+/// The store and the part of it that was typed.
+fn open(typed: &MonitorPart) -> Result<(Store, Range)> {
+    let store = Store::open(&store_path(typed.store.as_deref()))?;
+    let mut range = Range::ALL;
+    if let Some(last) = &typed.last {
+        let last = positive_duration("--last", last)?;
+        range.begin_ns = daemon::wall_ns().saturating_sub(last.as_ns());
+    }
+    Ok((store, range))
+}
+
+fn write_export(typed: &MonitorExport) -> Result<Outcome> {
+    let (store, range) = open(&typed.part)?;
+    let format = match typed.to {
+        MonitorFormat::Csv => Format::Csv,
+        MonitorFormat::Json => Format::Json,
+        MonitorFormat::Gnuplot => Format::Gnuplot,
+        MonitorFormat::Osadl => {
+            let folder = typed.output.as_deref().ok_or_else(|| {
+                Error::new(ErrorKind::InvalidInput, "OSADL's files need a folder")
+                    .found("no --output")
+                    .fix("give one: --to osadl -o DIR")
+            })?;
+            export_osadl(&store, range, folder)?;
+            return Ok(Outcome::Fine);
+        }
+    };
+    match &typed.output {
+        Some(path) => {
+            let file = File::create(path).map_err(|error| write_error(path, error))?;
+            let mut out = BufWriter::new(file);
+            export(&store, range, format, &mut out)?;
+            out.flush().map_err(|error| write_error(path, error))?;
+        }
+        None => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            export(&store, range, format, &mut out)?;
+            out.flush().map_err(stdout_error)?;
+        }
+    }
+    Ok(Outcome::Fine)
+}

@@ -1,0 +1,33 @@
+//! Latencies for months: closed intervals of counted phases, the store that keeps them, and what
+//! is told of them. `docs/monitor.md` is for people, `docs/format/monitor.md` has the store.
+//!
+//! # Design constraints
+//! - An interval that was closed is in the store, or the loss is said: it is written in one
+//!   transaction that survives the death of the process and of the machine.
+//! - One process writes a store; who reads it needs no lock and holds nobody up.
+//! - The store is bounded by age and by size; the oldest intervals go first.
+//! - Nothing here looks at the kernel: who counts and who knows names hands them over.
+
+mod buckets;
+mod export;
+mod interval;
+mod metrics;
+mod osadl;
+mod owner;
+mod report;
+mod schema;
+mod store;
+mod sum;
+#[cfg(test)]
+mod test_data;
+mod wall;
+
+pub use buckets::{Histogram, Linear};
+pub use export::{Format, export};
+pub use interval::{Head, Interval, Names, Run, Scope, Series, Task, Worst};
+pub use metrics::Metrics;
+pub use osadl::export_osadl;
+pub use report::report;
+pub use store::{Appended, Limits, Range, Store};
+pub use sum::PhaseSum;
+pub use wall::wall_text;

@@ -1,0 +1,303 @@
+//! The counts since the daemon began, for Prometheus: OpenMetrics, and its older text form.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abi::bucket_begin_ns;
+use abi::monitor::Phase;
+use event::Duration;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::interval::{Interval, Run, Scope};
+
+/// Every fourth bucket's end is a bound: four an octave, from 256 ns on.
+const STEP: usize = 4;
+const FIRST: usize = 80;
+/// Up to 2.7 s; what is longer is in the bucket of all.
+const LAST: usize = 452;
+
+/// What is told to Prometheus; may be asked from several threads.
+#[derive(Debug)]
+pub struct Metrics {
+    known: Arc<Mutex<Known>>,
+    registry: Registry,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    run: Run,
+    sum: Interval,
+    last: Interval,
+    intervals: u64,
+    unsaved: u64,
+    store_bytes: u64,
+}
+
+impl Metrics {
+    /// Nothing counted yet.
+    pub fn new(run: &Run) -> Metrics {
+        let known = Arc::new(Mutex::new(Known {
+            run: run.clone(),
+            ..Known::default()
+        }));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Told(Arc::clone(&known))));
+        Metrics { known, registry }
+    }
+
+    /// Adds what was counted since the last call.
+    pub fn add(&self, counted: Interval) {
+        self.known().sum.append(counted);
+    }
+
+    /// An interval was closed: its longest are told until the next one is.
+    pub fn closed(&self, interval: &Interval, unsaved: u64, store_bytes: u64) {
+        let mut known = self.known();
+        known.last = interval.clone();
+        known.intervals += 1;
+        known.unsaved = unsaved;
+        known.store_bytes = store_bytes;
+    }
+
+    /// As OpenMetrics.
+    pub fn open_metrics(&self) -> String {
+        let mut text = String::new();
+        // Only memory can refuse it.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    /// As the text form before OpenMetrics, whose counters are called as their samples are.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut counter = String::new();
+        let told = self.open_metrics();
+        let lines: Vec<_> = told.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let mut words = line.splitn(4, ' ');
+            match (words.next(), words.next(), words.next(), words.next()) {
+                (Some("#"), Some("HELP"), Some(name), Some(help)) => {
+                    counter.clear();
+                    let is_counter = |line: &&str| *line == format!("# TYPE {name} counter");
+                    if lines[number..].iter().take(2).any(is_counter) {
+                        counter = name.to_owned();
+                    }
+                    let name = suffixed(name, &counter);
+                    text += &format!("# HELP {name} {help}\n");
+                }
+                (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                    let name = suffixed(name, &counter);
+                    text += &format!("# TYPE {name} {kind}\n");
+                }
+                (Some("#"), ..) => {}
+                _ => {
+                    text += line;
+                    text.push('\n');
+                }
+            }
+        }
+        text
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn suffixed(name: &str, counter: &str) -> String {
+    match name == counter {
+        true => format!("{name}_total"),
+        false => name.to_owned(),
+    }
+}
+
+#[derive(Debug)]
+struct Told(Arc<Mutex<Known>>);
+
+impl Collector for Told {
+    fn encode(&self, mut to: DescriptorEncoder<'_>) -> fmt::Result {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        phases(&known, &mut to)?;
+        worst(&known, &mut to)?;
+        let head = &known.sum.head;
+        let seconds = |duration: Duration| duration.as_ns() as f64 / 1e9;
+        let cost = ConstCounter::new(seconds(head.cost));
+        let help = "CPU time that counting took, in the kernel and in this process";
+        one(
+            &mut to,
+            "rtscope_monitor_cost",
+            help,
+            Some(&Unit::Seconds),
+            &cost,
+        )?;
+        let counters = [
+            ("lost_samples", head.lost, "Samples that were not counted"),
+            ("intervals", known.intervals, "Intervals that were closed"),
+            (
+                "unsaved_intervals",
+                known.unsaved,
+                "Closed intervals that no store has",
+            ),
+        ];
+        for (name, count, help) in counters {
+            let name = format!("rtscope_monitor_{name}");
+            one(&mut to, &name, help, None, &ConstCounter::new(count))?;
+        }
+        let bytes = ConstGauge::new(known.store_bytes as i64);
+        let help = "The length of the store";
+        one(
+            &mut to,
+            "rtscope_monitor_store",
+            help,
+            Some(&Unit::Bytes),
+            &bytes,
+        )?;
+        let labels = [
+            ("version", known.run.program.as_str()),
+            ("kernel", known.run.kernel.as_str()),
+        ];
+        let help = "What runs where";
+        let mut family =
+            to.encode_descriptor("rtscope_monitor_build", help, None, MetricType::Gauge)?;
+        // An info metric in the older form is a gauge of one.
+        ConstGauge::new(1i64).encode(family.encode_family(&labels)?)
+    }
+}
+
+fn one(
+    to: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    metric: &dyn DynamicMetric,
+) -> fmt::Result {
+    metric.put(to.encode_descriptor(name, help, unit, metric.kind())?)
+}
+
+/// A metric of any type.
+trait DynamicMetric {
+    fn kind(&self) -> MetricType;
+    fn put(&self, to: MetricEncoder<'_>) -> fmt::Result;
+}
+
+impl<M: EncodeMetric> DynamicMetric for M {
+    fn kind(&self) -> MetricType {
+        self.metric_type()
+    }
+    fn put(&self, to: MetricEncoder<'_>) -> fmt::Result {
+        self.encode(to)
+    }
+}
+
+type Labels<'l> = [(&'l str, &'l str); 2];
+
+fn labels(scope: Scope, phase: Phase) -> Labels<'static> {
+    [("scope", scope.name()), ("phase", phase.name())]
+}
+
+/// The phases that were counted: no label grows with tasks or with time.
+fn counted(known: &Known) -> Vec<(Scope, Phase)> {
+    let series = known.sum.series.iter();
+    let mut all: Vec<_> = series.map(|series| (series.scope, series.phase)).collect();
+    all.dedup();
+    all
+}
+
+fn phases(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Phases of wake-ups, since the monitor began";
+    let (name, unit) = ("rtscope_phase", Unit::Seconds);
+    let mut family = to.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
+    for (scope, phase) in counted(known) {
+        let Some(sum) = known.sum.phase(scope, phase) else {
+            continue;
+        };
+        let bounds = (FIRST..=LAST).step_by(STEP);
+        let mut buckets: Vec<(f64, u64)> = bounds
+            .map(|bucket| (bucket_begin_ns(bucket) as f64 / 1e9, 0))
+            .collect();
+        buckets.push((f64::INFINITY, 0));
+        for (bucket, count) in &sum.histogram.0 {
+            let place = (usize::from(*bucket) + STEP).saturating_sub(FIRST) / STEP;
+            let last = buckets.len() - 1;
+            buckets[place.min(last)].1 += count;
+        }
+        let (seconds, samples) = (sum.sum.as_ns() as f64 / 1e9, sum.histogram.samples());
+        let labels = labels(scope, phase);
+        let mut series = family.encode_family(&labels)?;
+        series.encode_histogram::<Labels<'_>>(seconds, samples, &buckets, None)?;
+    }
+    Ok(())
+}
+
+fn worst(known: &Known, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "The longest of each phase in the last interval that was closed";
+    let (name, unit) = ("rtscope_phase_worst", Unit::Seconds);
+    let mut family = to.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
+    for worst in &known.last.worst {
+        let labels = labels(worst.scope, worst.phase);
+        let seconds = worst.value.as_ns() as f64 / 1e9;
+        ConstGauge::new(seconds).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buckets::Histogram;
+    use crate::test_data::sample;
+
+    fn metrics(histogram: &[(u16, u64)]) -> Metrics {
+        let metrics = Metrics::new(&Run::default());
+        let mut interval = sample(0);
+        interval.series[0].histogram = Histogram(histogram.to_vec());
+        metrics.add(interval.clone());
+        metrics.closed(&interval, 2, 4096);
+        metrics
+    }
+
+    #[test]
+    fn counts_are_exact_and_cumulative_up_to_the_last_bound() {
+        let large = 1_000_000_007;
+        let text = metrics(&[(5, 1), (79, 1), (80, 2), (83, 3), (84, large), (600, 1)]).text();
+        let check = |line: &str| assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        let series = "scope=\"realtime\",phase=\"switch\"";
+        let bucket = |le: &str, count: u64| {
+            format!("rtscope_phase_seconds_bucket{{le=\"{le}\",{series}}} {count}")
+        };
+        // Bucket 80 begins at 256 ns, 84 at 320 ns.
+        check(&bucket("2.56e-7", 2));
+        check(&bucket("3.2e-7", 7));
+        check(&bucket("3.84e-7", large + 7));
+        check(&bucket("+Inf", large + 8));
+        check(&format!(
+            "rtscope_phase_seconds_count{{{series}}} {}",
+            large + 8
+        ));
+        check("rtscope_monitor_unsaved_intervals_total 2");
+        check("# TYPE rtscope_monitor_unsaved_intervals_total counter");
+        check("rtscope_monitor_store_bytes 4096");
+        check(&format!("rtscope_phase_worst_seconds{{{series}}} 0.000005"));
+    }
+
+    #[test]
+    fn open_metrics_ends_as_it_must_and_no_label_names_a_task() {
+        let text = metrics(&[(90, 1)]).open_metrics();
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        assert!(!text.contains("task7"), "{text}");
+        assert!(!metrics(&[(90, 1)]).text().contains("EOF"));
+    }
+
+    #[test]
+    fn every_bound_is_the_begin_of_a_bucket() {
+        assert_eq!(bucket_begin_ns(FIRST), 256);
+        assert_eq!((LAST - FIRST) % STEP, 0);
+        assert!(bucket_begin_ns(LAST) > 2_000_000_000);
+    }
+}

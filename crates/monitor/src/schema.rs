@@ -1,0 +1,48 @@
+//! The tables of the store. `docs/format/monitor.md` says what each column means; a change of
+//! meaning raises [`VERSION`].
+
+/// In the file's header, so that nobody takes another database for a store: "rtsm".
+pub(crate) const APPLICATION_ID: i64 = 0x7274_736d;
+/// What this program writes, and the newest that it reads.
+pub(crate) const VERSION: i64 = 1;
+
+/// Makes an empty store.
+pub(crate) const CREATE: &str = "
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY, began_ns INTEGER NOT NULL, host TEXT NOT NULL, kernel TEXT NOT NULL,
+    boot_id TEXT NOT NULL, program TEXT NOT NULL, settings TEXT NOT NULL);
+CREATE TABLE interval (
+    id INTEGER PRIMARY KEY, run INTEGER NOT NULL, begin_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL, elapsed_ns INTEGER NOT NULL, lost INTEGER NOT NULL,
+    worst_missed INTEGER NOT NULL, unsaved INTEGER NOT NULL, cost_ns INTEGER NOT NULL);
+CREATE INDEX interval_end ON interval (end_ns);
+CREATE TABLE histogram (
+    interval INTEGER NOT NULL, scope INTEGER NOT NULL, phase INTEGER NOT NULL,
+    cpu INTEGER NOT NULL, samples INTEGER NOT NULL, sum_ns INTEGER NOT NULL,
+    min_ns INTEGER NOT NULL, max_ns INTEGER NOT NULL, buckets BLOB NOT NULL,
+    PRIMARY KEY (interval, scope, phase, cpu)) WITHOUT ROWID;
+CREATE TABLE linear (
+    interval INTEGER NOT NULL, phase INTEGER NOT NULL, cpu INTEGER NOT NULL,
+    counts BLOB NOT NULL, PRIMARY KEY (interval, phase, cpu)) WITHOUT ROWID;
+CREATE TABLE worst (
+    interval INTEGER NOT NULL, scope INTEGER NOT NULL, phase INTEGER NOT NULL,
+    cpu INTEGER NOT NULL, value_ns INTEGER NOT NULL, at_ns INTEGER NOT NULL, timer_ns INTEGER,
+    wakeup_ns INTEGER NOT NULL, switch_ns INTEGER NOT NULL, return_ns INTEGER NOT NULL,
+    victim INTEGER, culprit INTEGER, call INTEGER, function INTEGER, mode INTEGER NOT NULL,
+    stack INTEGER, PRIMARY KEY (interval, scope, phase)) WITHOUT ROWID;
+CREATE TABLE task (
+    id INTEGER PRIMARY KEY, tid INTEGER NOT NULL, prio INTEGER NOT NULL, name TEXT NOT NULL,
+    UNIQUE (tid, prio, name));
+CREATE TABLE text (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+";
+
+/// Removes what belongs to intervals that are gone.
+pub(crate) const SWEEP: &str = "
+DELETE FROM task WHERE id NOT IN (SELECT victim FROM worst WHERE victim IS NOT NULL)
+    AND id NOT IN (SELECT culprit FROM worst WHERE culprit IS NOT NULL);
+DELETE FROM text WHERE id NOT IN (SELECT call FROM worst WHERE call IS NOT NULL)
+    AND id NOT IN (SELECT function FROM worst WHERE function IS NOT NULL)
+    AND id NOT IN (SELECT stack FROM worst WHERE stack IS NOT NULL);
+DELETE FROM run WHERE id NOT IN (SELECT run FROM interval)
+    AND id < (SELECT max(id) FROM run);
+";

@@ -1,0 +1,626 @@
+//! The store: a database of SQLite in one file, that one process writes and any may read.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration as Time;
+
+use abi::monitor::{Mode, Phase};
+use event::{Cpu, Duration, Error, ErrorKind, Result};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+
+use crate::buckets::{Histogram, Linear};
+use crate::interval::{Head, Interval, Run, Scope, Series, Task, Worst};
+use crate::owner::Owner;
+use crate::schema;
+
+/// How long a writer waits for a reader that is about to end.
+const BUSY_MAX: Time = Time::from_secs(5);
+/// Intervals that make place at once, when the store is too long.
+const MAKE_PLACE: i64 = 64;
+/// Names that nobody uses any more are looked for once in so many intervals that go.
+const SWEEP_EVERY: i64 = 256;
+/// Intervals that wait for a store that takes none.
+const WAITING_MAX: usize = 12;
+
+/// What the store may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Intervals that ended longer ago are removed.
+    pub age: Duration,
+    /// The file, without what was written last.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        const DAY_NS: i64 = 86_400_000_000_000;
+        Limits {
+            age: Duration::from_ns(400 * DAY_NS),
+            bytes: 512 << 20,
+        }
+    }
+}
+
+/// A part of the store, on the wall clock in nanoseconds; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Intervals that end after this.
+    pub begin_ns: i64,
+    /// Intervals that begin before this.
+    pub end_ns: i64,
+}
+
+impl Range {
+    /// Everything.
+    pub const ALL: Range = Range {
+        begin_ns: i64::MIN,
+        end_ns: i64::MAX,
+    };
+}
+
+/// What became of an interval.
+#[derive(Debug)]
+pub enum Appended {
+    /// It is in the store, and so is every one that waited.
+    Stored,
+    /// The store takes none now, for this reason; so many closed intervals wait in memory.
+    Waits(Error, usize),
+    /// As before, and the oldest that waited is lost.
+    Lost(Error),
+}
+
+/// A store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+    run: i64,
+    limits: Limits,
+    waiting: Vec<Interval>,
+    unsaved: u64,
+    removed: i64,
+    _owner: Option<Owner>,
+}
+
+impl Store {
+    /// Opens or makes the store that `run` writes to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when another process writes it, [`ErrorKind::Corrupt`] when it
+    /// is broken or something else, [`ErrorKind::Unsupported`] when a newer rtscope wrote it.
+    pub fn create(path: &Path, run: &Run, began_ns: i64, limits: Limits) -> Result<Store> {
+        let owner = Owner::take(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut store = Store::connect(path, flags, limits)?;
+        let refused = |error| explain(path, error);
+        let empty = store.pragma("page_count")? == 0;
+        if empty {
+            let connection = &store.connection;
+            // Before the first table: pages of what is removed go back.
+            let first = "PRAGMA auto_vacuum = INCREMENTAL";
+            connection.execute_batch(first).map_err(refused)?;
+        }
+        store
+            .connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            .map_err(refused)?;
+        if empty {
+            store.make()?;
+        }
+        store.check()?;
+        store.check_pages()?;
+        let inserted = store.connection.execute(
+            "INSERT INTO run (began_ns, host, kernel, boot_id, program, settings)
+             VALUES (?, ?, ?, ?, ?, ?)",
+            params![
+                began_ns,
+                run.host,
+                run.kernel,
+                run.boot_id,
+                run.program,
+                run.settings
+            ],
+        );
+        inserted.map_err(refused)?;
+        store.run = store.connection.last_insert_rowid();
+        store._owner = Some(owner);
+        Ok(store)
+    }
+
+    /// Opens a store to read it, whoever writes it meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none, and as [`Store::create`].
+    pub fn open(path: &Path) -> Result<Store> {
+        if !path.exists() {
+            let what = "there is no store of the monitor";
+            return Err(Error::new(ErrorKind::NotFound, what)
+                .found(path.display().to_string())
+                .fix("start 'rtscope monitor', or name the store with --store FILE"));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let store = Store::connect(path, flags, Limits::default())?;
+        store.check()?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags, limits: Limits) -> Result<Store> {
+        let refused = |error| explain(path, error);
+        let connection = Connection::open_with_flags(path, flags).map_err(refused)?;
+        connection.busy_timeout(BUSY_MAX).map_err(refused)?;
+        Ok(Store {
+            connection,
+            path: path.to_owned(),
+            run: 0,
+            limits,
+            waiting: Vec::new(),
+            unsaved: 0,
+            removed: 0,
+            _owner: None,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a closed interval into the store, and those that waited before it; removes what is too
+    /// old or too much. What the store does not take waits for the next call.
+    pub fn append(&mut self, interval: Interval) -> Appended {
+        self.waiting.push(interval);
+        let Err(error) = self.flush() else {
+            return Appended::Stored;
+        };
+        if self.waiting.len() <= WAITING_MAX {
+            return Appended::Waits(error, self.waiting.len());
+        }
+        let lost = self.waiting.remove(0);
+        self.unsaved += 1 + lost.head.unsaved;
+        Appended::Lost(error)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let path = self.path.clone();
+        let refused = |error| explain(&path, error);
+        while let Some(mut interval) = self.waiting.first().cloned() {
+            interval.head.unsaved += self.unsaved;
+            let transaction = self.connection.transaction().map_err(refused)?;
+            insert(&transaction, self.run, &interval).map_err(refused)?;
+            transaction.commit().map_err(refused)?;
+            self.waiting.remove(0);
+            self.unsaved = 0;
+            self.retain(interval.head.end_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the intervals that are too old at `now_ns`, and the oldest when the file is too
+    /// long.
+    fn retain(&mut self, now_ns: i64) -> Result<()> {
+        let oldest_ns = now_ns.saturating_sub(self.limits.age.as_ns());
+        let mut removed = self.remove("end_ns < ?", oldest_ns)?;
+        if self.bytes()? > self.limits.bytes {
+            let oldest = "id IN (SELECT id FROM interval ORDER BY id LIMIT ?)";
+            removed += self.remove(oldest, MAKE_PLACE)?;
+        }
+        self.removed += removed;
+        if removed > 0 {
+            let mut work = "PRAGMA incremental_vacuum".to_owned();
+            if self.removed >= SWEEP_EVERY {
+                self.removed = 0;
+                work = format!("{} {work}", schema::SWEEP);
+            }
+            let done = self.connection.execute_batch(&work);
+            done.map_err(|error| explain(&self.path, error))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, which: &str, value: i64) -> Result<i64> {
+        let path = self.path.clone();
+        let refused = |error| explain(&path, error);
+        let count = format!("SELECT count(*) FROM interval WHERE {which}");
+        let connection = &mut self.connection;
+        let count: i64 = connection
+            .query_row(&count, [value], |row| row.get(0))
+            .map_err(refused)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let transaction = connection.transaction().map_err(refused)?;
+        for table in ["histogram", "linear", "worst"] {
+            let of = format!("interval IN (SELECT id FROM interval WHERE {which})");
+            let delete = format!("DELETE FROM {table} WHERE {of}");
+            transaction.execute(&delete, [value]).map_err(refused)?;
+        }
+        let delete = format!("DELETE FROM interval WHERE {which}");
+        transaction.execute(&delete, [value]).map_err(refused)?;
+        transaction.commit().map_err(refused)?;
+        Ok(count)
+    }
+
+    /// The file's length, without pages that are free.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn bytes(&self) -> Result<u64> {
+        let used = self.pragma("page_count")? - self.pragma("freelist_count")?;
+        Ok((used * self.pragma("page_size")?).max(0) as u64)
+    }
+
+    /// The runs, the oldest first, each with its number.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs(&self) -> Result<Vec<(i64, Run)>> {
+        let refused = |error| explain(&self.path, error);
+        let columns = "SELECT id, host, kernel, boot_id, program, settings FROM run ORDER BY id";
+        let mut statement = self.connection.prepare(columns).map_err(refused)?;
+        let rows = statement.query_map([], |row| {
+            let run = Run {
+                host: row.get(1)?,
+                kernel: row.get(2)?,
+                boot_id: row.get(3)?,
+                program: row.get(4)?,
+                settings: row.get(5)?,
+            };
+            Ok((row.get(0)?, run))
+        });
+        rows.and_then(Iterator::collect).map_err(refused)
+    }
+
+    /// Hands the intervals of `range` to `take`, the oldest first, each with the number of its run.
+    ///
+    /// # Errors
+    /// When the store cannot be read, and what `take` returns.
+    pub fn read(
+        &self,
+        range: Range,
+        mut take: impl FnMut(i64, Interval) -> Result<()>,
+    ) -> Result<()> {
+        let refused = |error| explain(&self.path, error);
+        let columns = "SELECT id, run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
+                       cost_ns FROM interval WHERE end_ns >= ? AND begin_ns <= ? ORDER BY id";
+        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
+        let mut rows = statement
+            .query(params![range.begin_ns, range.end_ns])
+            .map_err(refused)?;
+        while let Some(row) = rows.next().map_err(refused)? {
+            let (id, run, head) = head(row).map_err(refused)?;
+            let interval = Interval {
+                head,
+                series: self.series(id)?,
+                worst: self.worst(id)?,
+                linear: self.linear(id)?,
+            };
+            take(run, interval)?;
+        }
+        Ok(())
+    }
+
+    fn series(&self, interval: i64) -> Result<Vec<Series>> {
+        let columns = "SELECT scope, phase, cpu, sum_ns, min_ns, max_ns, buckets FROM histogram
+                       WHERE interval = ? ORDER BY scope, phase, cpu";
+        self.rows(columns, interval, |row| {
+            let buckets: Vec<u8> = row.get(6)?;
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                [row.get(3)?, row.get(4)?, row.get(5)?],
+                buckets,
+            ))
+        })?
+        .into_iter()
+        .map(|(scope, phase, cpu, [sum, min, max], buckets)| {
+            Ok(Series {
+                scope: self.scope(scope)?,
+                phase: self.phase(phase)?,
+                cpu: Cpu(cpu),
+                sum: Duration::from_ns(sum),
+                min: Duration::from_ns(min),
+                max: Duration::from_ns(max),
+                histogram: Histogram::from_bytes(&buckets)?,
+            })
+        })
+        .collect()
+    }
+
+    fn linear(&self, interval: i64) -> Result<Vec<(Phase, Cpu, Linear)>> {
+        let columns = "SELECT phase, cpu, counts FROM linear WHERE interval = ?
+                       ORDER BY phase, cpu";
+        let row = |row: &rusqlite::Row<'_>| {
+            let counts: Vec<u8> = row.get(2)?;
+            Ok((row.get(0)?, row.get(1)?, counts))
+        };
+        let rows = self.rows(columns, interval, row)?.into_iter();
+        rows.map(|(phase, cpu, counts)| {
+            Ok((self.phase(phase)?, Cpu(cpu), Linear::from_bytes(&counts)?))
+        })
+        .collect()
+    }
+
+    fn worst(&self, interval: i64) -> Result<Vec<Worst>> {
+        let columns = "SELECT w.scope, w.phase, w.cpu, w.value_ns, w.at_ns, w.timer_ns,
+            w.wakeup_ns, w.switch_ns, w.return_ns, w.mode, v.tid, v.prio, v.name, c.tid, c.prio,
+            c.name, call.text, function.text, stack.text
+            FROM worst w LEFT JOIN task v ON v.id = w.victim LEFT JOIN task c ON c.id = w.culprit
+            LEFT JOIN text call ON call.id = w.call
+            LEFT JOIN text function ON function.id = w.function
+            LEFT JOIN text stack ON stack.id = w.stack
+            WHERE w.interval = ? ORDER BY w.scope, w.phase";
+        let rows = self.rows(columns, interval, |row| {
+            let (scope, phase): (u8, u8) = (row.get(0)?, row.get(1)?);
+            let stack: Option<String> = row.get(18)?;
+            let worst = Worst {
+                scope: Scope::RealTime,
+                phase: Phase::Timer,
+                cpu: Cpu(row.get(2)?),
+                value: Duration::from_ns(row.get(3)?),
+                at_ns: row.get(4)?,
+                timer: row.get::<_, Option<i64>>(5)?.map(Duration::from_ns),
+                parts: [row.get(6)?, row.get(7)?, row.get(8)?].map(Duration::from_ns),
+                mode: Mode::of(row.get(9)?),
+                victim: task(row, 10)?,
+                culprit: task(row, 13)?,
+                call: row.get(16)?,
+                function: row.get(17)?,
+                stack: stack
+                    .map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
+            };
+            Ok((scope, phase, worst))
+        })?;
+        let named = rows.into_iter().map(|(scope, phase, worst)| {
+            Ok(Worst {
+                scope: self.scope(scope)?,
+                phase: self.phase(phase)?,
+                ..worst
+            })
+        });
+        named.collect()
+    }
+
+    fn rows<T>(
+        &self,
+        columns: &str,
+        interval: i64,
+        row: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let refused = |error| explain(&self.path, error);
+        let mut statement = self.connection.prepare_cached(columns).map_err(refused)?;
+        let rows = statement.query_map([interval], row);
+        rows.and_then(Iterator::collect).map_err(refused)
+    }
+
+    fn scope(&self, number: u8) -> Result<Scope> {
+        let scope = Scope::ALL.get(usize::from(number)).copied();
+        scope.ok_or_else(|| corrupt(&self.path, format!("scope {number}")))
+    }
+
+    fn phase(&self, number: u8) -> Result<Phase> {
+        let phase = Phase::ALL.get(usize::from(number)).copied();
+        phase.ok_or_else(|| corrupt(&self.path, format!("phase {number}")))
+    }
+
+    fn make(&mut self) -> Result<()> {
+        let (version, id) = (schema::VERSION, schema::APPLICATION_ID);
+        let make = format!(
+            "BEGIN IMMEDIATE; {} PRAGMA application_id = {id}; PRAGMA user_version = {version};
+             COMMIT",
+            schema::CREATE
+        );
+        let made = self.connection.execute_batch(&make);
+        made.map_err(|error| explain(&self.path, error))
+    }
+
+    /// Whether this is a store, and one that we know.
+    fn check(&self) -> Result<()> {
+        let version = self.pragma("user_version")?;
+        let id = self.pragma("application_id")?;
+        if id != schema::APPLICATION_ID {
+            let what = format!("{} is no store of the monitor", self.path.display());
+            return Err(Error::new(ErrorKind::Corrupt, what)
+                .found(format!("a database with the application id {id:#x}"))
+                .fix("name another file with --store FILE"));
+        }
+        if version > schema::VERSION {
+            let what = format!("a newer rtscope wrote the store {}", self.path.display());
+            return Err(Error::new(ErrorKind::Unsupported, what)
+                .found(format!(
+                    "version {version}, and this one knows {}",
+                    schema::VERSION
+                ))
+                .fix("use that rtscope, or name another store with --store FILE"));
+        }
+        Ok(())
+    }
+
+    /// Whether the pages hang together; a broken store is better known now than in a month.
+    fn check_pages(&self) -> Result<()> {
+        let sound: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(|error| explain(&self.path, error))?;
+        match sound.as_str() {
+            "ok" => Ok(()),
+            found => Err(corrupt(&self.path, found.replace('\n', "; "))),
+        }
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64> {
+        self.connection
+            .query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+            .map_err(|error| explain(&self.path, error))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)> {
+    let count = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.max(0) as u64);
+    let head = Head {
+        begin_ns: row.get(2)?,
+        end_ns: row.get(3)?,
+        elapsed: Duration::from_ns(row.get(4)?),
+        lost: count(5)?,
+        worst_missed: count(6)?,
+        unsaved: count(7)?,
+        cost: Duration::from_ns(row.get(8)?),
+    };
+    Ok((row.get(0)?, row.get(1)?, head))
+}
+
+fn task(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<Task>> {
+    let Some(tid) = row.get::<_, Option<i32>>(at)? else {
+        return Ok(None);
+    };
+    Ok(Some(Task {
+        tid,
+        prio: row.get(at + 1)?,
+        name: row.get(at + 2)?,
+    }))
+}
+
+fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rusqlite::Result<()> {
+    let head = &interval.head;
+    to.prepare_cached(
+        "INSERT INTO interval (run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
+         cost_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        run,
+        head.begin_ns,
+        head.end_ns,
+        head.elapsed.as_ns(),
+        head.lost as i64,
+        head.worst_missed as i64,
+        head.unsaved as i64,
+        head.cost.as_ns()
+    ])?;
+    let id = to.last_insert_rowid();
+    for series in &interval.series {
+        to.prepare_cached("INSERT INTO histogram VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                id,
+                series.scope as u8,
+                series.phase as u8,
+                series.cpu.0,
+                series.histogram.samples() as i64,
+                series.sum.as_ns(),
+                series.min.as_ns(),
+                series.max.as_ns(),
+                series.histogram.to_bytes()
+            ])?;
+    }
+    for (phase, cpu, linear) in &interval.linear {
+        to.prepare_cached("INSERT INTO linear VALUES (?, ?, ?, ?)")?
+            .execute(params![id, *phase as u8, cpu.0, linear.to_bytes()])?;
+    }
+    for worst in &interval.worst {
+        insert_worst(to, id, worst)?;
+    }
+    Ok(())
+}
+
+fn insert_worst(to: &Transaction<'_>, interval: i64, worst: &Worst) -> rusqlite::Result<()> {
+    let stack = (!worst.stack.is_empty()).then(|| worst.stack.join("\n"));
+    let mut insert = to.prepare_cached(
+        "INSERT INTO worst VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    insert.execute(params![
+        interval,
+        worst.scope as u8,
+        worst.phase as u8,
+        worst.cpu.0,
+        worst.value.as_ns(),
+        worst.at_ns,
+        worst.timer.map(Duration::as_ns),
+        worst.parts[0].as_ns(),
+        worst.parts[1].as_ns(),
+        worst.parts[2].as_ns(),
+        task_id(to, worst.victim.as_ref())?,
+        task_id(to, worst.culprit.as_ref())?,
+        text_id(to, worst.call.as_deref())?,
+        text_id(to, worst.function.as_deref())?,
+        worst.mode as u8,
+        text_id(to, stack.as_deref())?
+    ])?;
+    Ok(())
+}
+
+fn task_id(to: &Transaction<'_>, task: Option<&Task>) -> rusqlite::Result<Option<i64>> {
+    let Some(task) = task else { return Ok(None) };
+    let key = params![task.tid, task.prio, task.name];
+    let known = to
+        .prepare_cached("SELECT id FROM task WHERE tid = ? AND prio = ? AND name = ?")?
+        .query_row(key, |row| row.get(0))
+        .optional()?;
+    if known.is_some() {
+        return Ok(known);
+    }
+    to.prepare_cached("INSERT INTO task (tid, prio, name) VALUES (?, ?, ?)")?
+        .execute(key)?;
+    Ok(Some(to.last_insert_rowid()))
+}
+
+fn text_id(to: &Transaction<'_>, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
+    let Some(text) = text else { return Ok(None) };
+    let known = to
+        .prepare_cached("SELECT id FROM text WHERE text = ?")?
+        .query_row([text], |row| row.get(0))
+        .optional()?;
+    if known.is_some() {
+        return Ok(known);
+    }
+    to.prepare_cached("INSERT INTO text (text) VALUES (?)")?
+        .execute([text])?;
+    Ok(Some(to.last_insert_rowid()))
+}
+
+fn corrupt(path: &Path, found: String) -> Error {
+    let what = format!("the store {} is broken", path.display());
+    Error::new(ErrorKind::Corrupt, what)
+        .found(found)
+        .fix(format!(
+            "mv {0} {0}.broken, and start again with a new one; sqlite3 {0}.broken .recover reads \
+         what is left",
+            path.display()
+        ))
+}
+
+/// An error of the database in three parts.
+fn explain(path: &Path, error: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode;
+    let code = error.sqlite_error_code();
+    let found = error.to_string();
+    match code {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => corrupt(path, found),
+        Some(ErrorCode::DiskFull) => {
+            let what = format!("no room is left for the store {}", path.display());
+            Error::new(ErrorKind::StorageFull, what)
+                .found(found)
+                .fix("free some room, or allow it less with --keep-size")
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            let what = format!("cannot open the store {}", path.display());
+            Error::new(ErrorKind::PermissionDenied, what)
+                .found(found)
+                .fix("make its folder, and run with rights to it")
+        }
+        _ => {
+            let what = format!("cannot use the store {}", path.display());
+            Error::new(ErrorKind::Io, what)
+                .found(found)
+                .fix("look after the disk; 'dmesg' may say more")
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

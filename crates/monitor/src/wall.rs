@@ -1,0 +1,43 @@
+//! Moments of the wall clock as text, in UTC.
+
+const DAY_S: i64 = 86_400;
+
+/// As in `2026-11-23T03:04:36Z`, to the second.
+pub fn wall_text(ns: i64) -> String {
+    let seconds = ns.div_euclid(1_000_000_000);
+    let (days, rest) = (seconds.div_euclid(DAY_S), seconds.rem_euclid(DAY_S));
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The date of a day after 1970-01-01, in years that begin in March.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const ERA_DAYS: i64 = 146_097; // of 400 years
+    let days = days + 719_468; // since 0000-03-01
+    let (era, day) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    (year, month, date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_date_and_a_time() {
+        let check = |seconds: i64, expect: &str| {
+            assert_eq!(wall_text(seconds * 1_000_000_000), expect);
+        };
+        check(0, "1970-01-01T00:00:00Z");
+        check(-1, "1969-12-31T23:59:59Z");
+        check(951_782_400, "2000-02-29T00:00:00Z");
+        check(1_709_251_199, "2024-02-29T23:59:59Z");
+        check(4_107_542_400, "2100-03-01T00:00:00Z");
+    }
+}

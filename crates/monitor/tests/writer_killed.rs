@@ -1,0 +1,226 @@
+//! Check that a writer that is killed at any moment loses no interval that it had closed, and that
+//! months of intervals stay as small and as quick to read as promised.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration as Time, Instant};
+
+use abi::monitor::{Mode, Phase};
+use event::{Cpu, Duration};
+use monitor::{
+    Appended, Head, Histogram, Interval, Limits, Range, Run, Scope, Series, Store, Task, Worst,
+};
+
+/// Names the store to the process that is killed.
+const STORE: &str = "RTSCOPE_TEST_STORE";
+/// RTSCOPE_MONITOR_KILLS has another number.
+const KILLS: u64 = 20;
+/// The last moment at which a writer is killed, after its first interval.
+const KILL_US_MAX: u64 = 20_000;
+const PERIOD_NS: i64 = 300_000_000_000;
+const CPUS: u32 = 2;
+
+/// Numbers that look as if by chance, and are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// An interval as a busy machine with two CPUs has it: five phases of some fifty buckets each.
+fn interval(number: i64) -> Interval {
+    let mut chance = Chance(number as u64 * 2 + 1);
+    let begin_ns = number * PERIOD_NS;
+    let mut interval = Interval {
+        head: Head {
+            begin_ns,
+            end_ns: begin_ns + PERIOD_NS,
+            elapsed: Duration::from_ns(PERIOD_NS),
+            ..Head::default()
+        },
+        ..Interval::default()
+    };
+    for phase in &Phase::ALL[..5] {
+        for cpu in 0..CPUS {
+            interval.series.push(series(*phase, Cpu(cpu), &mut chance));
+        }
+        interval.worst.push(worst(*phase, begin_ns, &mut chance));
+    }
+    interval
+}
+
+fn series(phase: Phase, cpu: Cpu, chance: &mut Chance) -> Series {
+    let first = 120 + chance.below(30) as u16;
+    let buckets = (0..50).map(|place| {
+        let height = 1 << (24 - u32::from(place) / 3).min(17);
+        (first + place, 1 + chance.below(height))
+    });
+    let histogram = Histogram(buckets.collect());
+    Series {
+        scope: Scope::RealTime,
+        phase,
+        cpu,
+        sum: Duration::from_ms(chance.below(1 << 20) as i64),
+        min: Duration::from_ns(800),
+        max: Duration::from_us(chance.below(1000) as i64),
+        histogram,
+    }
+}
+
+fn worst(phase: Phase, begin_ns: i64, chance: &mut Chance) -> Worst {
+    let mut task = |name: &str, count| Task {
+        tid: 1000 + chance.below(count) as i32,
+        prio: 9,
+        name: name.to_owned(),
+    };
+    let (victim, culprit) = (task("control", 8), task("kworker/0:2", 4000));
+    let kind = chance.below(60);
+    let stack = (0..8).map(|frame| format!("kernel_function_{}+0x1b", kind * 8 + frame));
+    Worst {
+        scope: Scope::RealTime,
+        phase,
+        cpu: Cpu(0),
+        value: Duration::from_us(77),
+        at_ns: begin_ns + 5,
+        timer: Some(Duration::from_us(70)),
+        parts: [3, 4, 0].map(Duration::from_us),
+        victim: Some(victim),
+        culprit: Some(culprit),
+        call: Some("clock_nanosleep".to_owned()),
+        function: Some("some_function+0x10".to_owned()),
+        mode: Mode::Kernel,
+        stack: stack.collect(),
+    }
+}
+
+fn create(path: &Path) -> Store {
+    Store::create(path, &Run::default(), 0, Limits::default()).expect("a store")
+}
+
+/// The process that is killed: says each interval's number once it is stored. Does nothing when it
+/// is run as the test that it looks like.
+#[test]
+fn writer_that_is_killed() {
+    let Some(path) = std::env::var_os(STORE) else {
+        return;
+    };
+    let mut store = create(Path::new(&path));
+    let mut number = 0;
+    store
+        .read(Range::ALL, |_, _| {
+            number += 1;
+            Ok(())
+        })
+        .expect("it reads");
+    loop {
+        assert!(matches!(store.append(interval(number)), Appended::Stored));
+        println!("stored {number}");
+        std::io::stdout().flush().expect("somebody listens");
+        number += 1;
+    }
+}
+
+/// Starts a writer, kills it a while after its first interval; the number of the last one that it
+/// said to have stored.
+fn write_and_kill(path: &Path, after: Time) -> i64 {
+    let program = std::env::current_exe().expect("this program");
+    let mut writer = Command::new(program)
+        .args(["--exact", "writer_that_is_killed", "--nocapture"])
+        .env(STORE, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(writer.stdout.take().expect("a pipe")).lines();
+    let mut stored = || {
+        // What a killed process was about to say may end anywhere.
+        lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let number = line.rsplit_once("stored ")?.1;
+            number.parse::<i64>().ok()
+        })
+    };
+    let mut last = stored().expect("a first one");
+    std::thread::sleep(after);
+    writer.kill().expect("it runs");
+    writer.wait().expect("it ends");
+    while let Some(number) = stored() {
+        last = number;
+    }
+    last
+}
+
+#[test]
+fn a_writer_that_is_killed_at_any_moment_loses_no_closed_interval() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("monitor.db");
+    let mut chance = Chance(7);
+    let mut known = 0;
+    let kills = std::env::var("RTSCOPE_MONITOR_KILLS").ok();
+    let kills = kills.and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    for kill in 0..kills {
+        let after = Time::from_micros(chance.below(KILL_US_MAX));
+        let said = write_and_kill(&path, after);
+        let store = Store::open(&path).expect("it opens");
+        let mut count = 0;
+        let read = store.read(Range::ALL, |_, stored| {
+            if count >= known {
+                assert_eq!(stored, interval(count), "kill {kill}");
+            }
+            count += 1;
+            Ok(())
+        });
+        read.expect("it reads");
+        assert!(
+            count > said,
+            "kill {kill}: {said} was said, {count} are there"
+        );
+        known = count;
+    }
+}
+
+/// `RTSCOPE_MONITOR_DAYS=90` for the figures of docs/benchmarks.md.
+#[test]
+fn a_day_of_intervals_is_less_than_a_megabyte() {
+    let days = std::env::var("RTSCOPE_MONITOR_DAYS").ok();
+    let days = days.and_then(|days| days.parse().ok()).unwrap_or(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("monitor.db");
+    let mut store = create(&path);
+    let begun = Instant::now();
+    for number in 0..days * 288 {
+        assert!(matches!(store.append(interval(number)), Appended::Stored));
+    }
+    let written = begun.elapsed();
+    let bytes = store.bytes().expect("a size");
+    assert!(
+        bytes <= days as u64 * (1 << 20),
+        "{bytes} bytes for {days} days"
+    );
+    drop(store);
+    let store = Store::open(&path).expect("it opens");
+    let time = |range: Range| {
+        let begun = Instant::now();
+        let mut count = 0;
+        let read = store.read(range, |_, _| {
+            count += 1;
+            Ok(())
+        });
+        read.expect("it reads");
+        (count, begun.elapsed())
+    };
+    let hour_ns = 3_600_000_000_000;
+    let middle_ns = days * 12 * hour_ns;
+    let hour = time(Range {
+        begin_ns: middle_ns + 1,
+        end_ns: middle_ns + hour_ns - 1,
+    });
+    assert_eq!(hour.0, 12);
+    let all = time(Range::ALL);
+    assert_eq!(all.0, days * 288);
+    println!("{days} days: {bytes} bytes, written in {written:?}, an hour {hour:?}, all {all:?}");
+}

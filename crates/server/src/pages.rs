@@ -1,0 +1,84 @@
+//! Pages that anybody on this machine may read, as metrics are: no token, only reading, and no page
+//! from elsewhere can ask.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, Response, header};
+use event::{Error, ErrorKind, Result};
+use tokio::sync::Semaphore;
+
+use crate::answer::Answer;
+use crate::http::{Listening, send, start, text};
+
+/// Questions that are answered at once.
+const AT_ONCE: usize = 2;
+/// No page has a longer name.
+const PATH_BYTES_MAX: usize = 1024;
+
+/// Who answers.
+pub trait Pages: Send + Sync + 'static {
+    /// The page at `path`; none when there is none. `accept` is what the client says that it reads.
+    fn answer(&self, path: &str, query: &str, accept: &str) -> Option<Answer>;
+}
+
+struct Door {
+    pages: Arc<dyn Pages>,
+    hosts: [String; 2],
+    places: Semaphore,
+}
+
+/// Serves pages on this machine alone, on `port` or, when it is zero, on any that is free.
+///
+/// # Errors
+/// When the port is taken, or the operating system refuses.
+pub fn serve(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
+    start(port, "rtscope-pages", |hosts| {
+        let door = Arc::new(Door {
+            pages,
+            hosts,
+            places: Semaphore::new(AT_ONCE),
+        });
+        (Router::new().fallback(ask).with_state(door), String::new())
+    })
+}
+
+fn refuse(status: u16, what: &str, found: &str, fix: &str) -> Response<Body> {
+    let found: String = found.chars().take(80).collect();
+    let error = Error::new(ErrorKind::InvalidInput, what);
+    let error = error.found(format!("'{found}'")).fix(fix);
+    send(Answer::refusal(status, &error), false)
+}
+
+async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> {
+    let (head, _) = request.into_parts();
+    let host = text(&head.headers, header::HOST.as_str());
+    if !door.hosts.iter().any(|known| known == host) {
+        let fix = "ask by the address that it printed, on this machine";
+        return refuse(403, "only this machine is served", host, fix);
+    }
+    if head.method != Method::GET && head.method != Method::HEAD {
+        let found = head.method.as_str();
+        return refuse(405, "this server only reads", found, "ask with GET");
+    }
+    let path = head.uri.path().to_owned();
+    if path.len() > PATH_BYTES_MAX {
+        return refuse(414, "no page has so long a name", &path, "open /");
+    }
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let accept = text(&head.headers, header::ACCEPT.as_str()).to_owned();
+    let Ok(_place) = door.places.acquire().await else {
+        return refuse(503, "the server ends", &path, "start it again");
+    };
+    let pages = Arc::clone(&door.pages);
+    let asked = path.clone();
+    let answered = tokio::task::spawn_blocking(move || pages.answer(&asked, &query, &accept));
+    let takes_gzip = text(&head.headers, header::ACCEPT_ENCODING.as_str()).contains("gzip");
+    match answered.await {
+        Ok(Some(answer)) => send(answer, takes_gzip),
+        Ok(None) => refuse(404, "there is no such page", &path, "open / or /metrics"),
+        Err(_) => refuse(500, "the answer failed", "a panic", "please report it"),
+    }
+}

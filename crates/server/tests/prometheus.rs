@@ -1,0 +1,252 @@
+//! Check that a real Prometheus takes the monitor's metrics, that its own checks find nothing to
+//! say, and that its quantiles are ours within a bucket. Skipped where there is no Prometheus.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration as Time, Instant};
+
+use abi::monitor::Phase;
+use event::{Cpu, Duration};
+use monitor::{Histogram, Interval, Metrics, Run, Scope, Series};
+use server::{Answer, Pages, serve};
+
+/// Four bounds an octave: a quantile may lie anywhere between two.
+const BUCKET_SHARE: f64 = 0.25;
+const READY_MAX: Time = Time::from_secs(60);
+
+struct Served(Arc<Metrics>);
+
+impl Pages for Served {
+    fn answer(&self, path: &str, _query: &str, accept: &str) -> Option<Answer> {
+        let open = accept.contains("application/openmetrics-text");
+        let content_type = match open {
+            true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            false => "text/plain; version=0.0.4",
+        };
+        let text = if open {
+            self.0.open_metrics()
+        } else {
+            self.0.text()
+        };
+        (path == "/metrics").then(|| Answer {
+            status: 200,
+            content_type,
+            body: text.into_bytes(),
+        })
+    }
+}
+
+/// Samples from 10 us to 1.3 ms, fewer the longer they are, and more of them than 32 bits hold.
+fn histogram() -> Histogram {
+    let buckets = 160..280u16;
+    Histogram(
+        buckets
+            .map(|bucket| (bucket, (280 - u64::from(bucket)).pow(5)))
+            .collect(),
+    )
+}
+
+fn metrics() -> Arc<Metrics> {
+    let metrics = Metrics::new(&Run::default());
+    let interval = Interval {
+        series: vec![Series {
+            scope: Scope::RealTime,
+            phase: Phase::TimerWakeupSwitch,
+            cpu: Cpu(0),
+            sum: Duration::from_ms(5),
+            min: Duration::from_us(10),
+            max: Duration::from_ms(1),
+            histogram: histogram(),
+        }],
+        ..Interval::default()
+    };
+    metrics.add(interval.clone());
+    metrics.closed(&interval, 0, 4096);
+    Arc::new(metrics)
+}
+
+fn is_there(program: &str) -> bool {
+    let tried = Command::new(program).arg("--version").output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+fn get(host: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(host).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// Ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(folder: &Path, target: &str) -> (Running, String) {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let host = format!("127.0.0.1:{}", port.expect("a free port").port());
+    let config = folder.join("prometheus.yml");
+    let text = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: rtscope\n  \
+         static_configs: [{{targets: ['{target}']}}]\n"
+    );
+    std::fs::write(&config, text).expect("a configuration");
+    let child = Command::new("prometheus")
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            folder.join("data").display()
+        ))
+        .arg(format!("--web.listen-address={host}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    (Running(child.expect("it starts")), host)
+}
+
+/// The value of a query, once there is one.
+fn query(host: &str, expression: &str) -> f64 {
+    let begun = Instant::now();
+    let encoded: String = expression
+        .bytes()
+        .map(|byte| format!("%{byte:02X}"))
+        .collect();
+    loop {
+        let answer = get(host, &format!("/api/v1/query?query={encoded}"));
+        let answer = answer.unwrap_or_default();
+        let value = answer.rsplit_once("\"value\":[").and_then(|(_, value)| {
+            let text = value.split('"').nth(1)?;
+            text.parse().ok()
+        });
+        if let Some(value) = value {
+            return value;
+        }
+        assert!(begun.elapsed() < READY_MAX, "{expression}: {answer}");
+        std::thread::sleep(Time::from_millis(100));
+    }
+}
+
+#[test]
+fn prometheus_takes_the_metrics_and_its_quantiles_are_ours() {
+    let name = "prometheus_takes_the_metrics_and_its_quantiles_are_ours";
+    if !is_there("prometheus") {
+        return testkit::skip(name, "no prometheus; apt-get install prometheus");
+    }
+    let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
+    let target = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_running, host) = start(folder.path(), &target);
+    let series = "{scope=\"realtime\",phase=\"timer_wakeup_switch\"}";
+    let samples = query(&host, &format!("rtscope_phase_seconds_count{series}"));
+    // Exact as far as Prometheus's own numbers are.
+    assert_eq!(samples, histogram().samples() as f64);
+    for quantile in [0.5, 0.9, 0.99, 0.999] {
+        let expression =
+            format!("histogram_quantile({quantile}, rtscope_phase_seconds_bucket{series})");
+        let theirs = query(&host, &expression);
+        let ours = histogram()
+            .quantile(quantile, Duration::from_ms(2000))
+            .expect("samples");
+        let ours = ours.as_ns() as f64 / 1e9;
+        let apart = (theirs - ours).abs() / ours;
+        assert!(apart <= BUCKET_SHARE, "{quantile}: {theirs} beside {ours}");
+    }
+}
+
+#[test]
+fn promtool_finds_nothing_to_say_about_metrics_and_alerts() {
+    let name = "promtool_finds_nothing_to_say_about_metrics_and_alerts";
+    if !is_there("promtool") {
+        return testkit::skip(name, "no promtool; apt-get install prometheus");
+    }
+    let silent = |arguments: &[&str], input: &str| {
+        let mut command = Command::new("promtool");
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(input.as_bytes()).expect("it reads");
+        drop(stdin);
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        assert!(output.stderr.is_empty(), "{output:?}");
+    };
+    silent(&["check", "metrics"], &metrics().text());
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let alerts = packaging.join("prometheus/rtscope-alerts.yml");
+    silent(&["check", "rules", alerts.to_str().expect("a text")], "");
+    // Every query of the dashboard is one.
+    let dashboard = std::fs::read_to_string(packaging.join("grafana/rtscope-monitor.json"));
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&dashboard.expect("a file")).expect("json");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let targets = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_array())
+        .flatten();
+    let rule = |(number, target): (usize, &serde_json::Value)| {
+        let query = target["expr"].as_str().expect("a query");
+        let query = query.replace("$__rate_interval", "5m");
+        format!("  - {{record: 'query{number}', expr: '{query}'}}\n")
+    };
+    let rules: String = targets.enumerate().map(rule).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("rules.yml");
+    let text = format!("groups:\n- name: dashboard\n  rules:\n{rules}");
+    std::fs::write(&file, text).expect("written");
+    silent(&["check", "rules", file.to_str().expect("a text")], "");
+}
+
+#[test]
+fn a_page_is_for_this_machine_by_get_and_a_taken_port_is_said() {
+    let listening = serve(Arc::new(Served(metrics())), 0).expect("it listens");
+    let host = listening.url["http://".len()..]
+        .trim_end_matches('/')
+        .to_owned();
+    let check = |request: String, expect: u16| {
+        let mut stream = TcpStream::connect(&host).expect("a connection");
+        stream.write_all(request.as_bytes()).ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let line = answer.lines().next().unwrap_or_default();
+        assert!(
+            line.starts_with(&format!("HTTP/1.1 {expect} ")),
+            "{request}: {line}"
+        );
+    };
+    let ask = |method: &str, path: &str, host: &str| {
+        format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+    };
+    check(ask("GET", "/metrics", &host), 200);
+    check(ask("HEAD", "/metrics", &host), 200);
+    check(ask("GET", "/metrics", "attacker.example"), 403);
+    check(ask("POST", "/metrics", &host), 405);
+    check(ask("GET", "/../../etc/passwd", &host), 404);
+    check(ask("GET", &format!("/{}", "a".repeat(2000)), &host), 414);
+    let port = host
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok());
+    let refused = serve(Arc::new(Served(metrics())), port.expect("a port"));
+    let Err(error) = refused else {
+        panic!("the port was free");
+    };
+    assert!(
+        error.fixed_by().expect("a fix").contains("--port"),
+        "{error:#}"
+    );
+}
