@@ -55,6 +55,7 @@ bench_needs() {
 ^trace-cmd$ command -v trace-cmd
 ^python3-bt2$ /usr/bin/python3 -c 'import bt2'
 ^lttng-tools$ command -v lttng-sessiond
+^valgrind$ command -v valgrind
 ^liblttng-ust-dev$ echo '#include <lttng/tracepoint.h>' | cc -E -x c - -o /dev/null
 NEEDS
 }

@@ -1,6 +1,7 @@
 //! `bench SUBJECT…`: every figure of docs/benchmarks.md, with its command. Prints markdown, or with
 //! `--json` one JSON document.
 
+mod against;
 mod background;
 mod build_time;
 mod calls;
@@ -76,5 +77,6 @@ fn measure(subject: Subject, options: &Options) -> Result<Report> {
         Subject::Probe => probe::measure(options),
         Subject::Measure => measure::measure(options),
         Subject::Build => build_time::measure(options),
+        Subject::Against => against::measure(options),
     }
 }

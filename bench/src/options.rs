@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
 usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--events COUNT]
-             [--picture FILE] [--iterations COUNT]
+             [--rounds COUNT] [--picture FILE] [--iterations COUNT]
   calls      the watch's programs in the kernel, call by call
   watch      accounted cost of a watch, and its effect on hackbench
   snapshot   from a hit to a snapshot on disk
@@ -17,10 +17,12 @@ usage: bench SUBJECT… [--small] [--json] [--rtscope PATH] [--trace DIR] [--eve
   probe      an event of an application, beside LTTng-UST
   measure    latencies and gaps, beside cyclictest and oslat
   build      a cold release build
-  all        all of them
+  against OLDER  another build of rtscope and this one in turn: time, instructions, memory
+  all        all of them, but 'against'
   --small    a run of seconds that proves that the benchmark works; its figures mean nothing
   --rtscope  the program to measure (default: beside this one)
-  --trace    a trace for 'engine' to read besides its own; may come again
+  --trace    a trace for 'engine' to read besides its own, may come again; for 'against' instead
+  --rounds   how often 'against' runs each (default 15; a busy machine wants more)
   --events   how many events the traces of 'engine' have; they go away after the run
   --picture  where 'probe' draws its histograms (SVG)
   --iterations  'probe' looks for the rarest of so many iterations instead (100000000: 3 minutes,
@@ -49,9 +51,12 @@ pub enum Subject {
     Measure,
     /// Building it all.
     Build,
+    /// Another build beside this one.
+    Against,
 }
 
 impl Subject {
+    /// All that need nothing but their name.
     const ALL: &[Subject] = &[
         Subject::Calls,
         Subject::Watch,
@@ -78,9 +83,13 @@ impl Subject {
             Subject::Probe => "probe",
             Subject::Measure => "measure",
             Subject::Build => "build",
+            Subject::Against => AGAINST,
         }
     }
 }
+
+/// It has the older program behind it.
+const AGAINST: &str = "against";
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +102,10 @@ pub struct Options {
     pub small: bool,
     /// The program to measure.
     pub rtscope: PathBuf,
+    /// What `against` compares it with.
+    pub older: Option<PathBuf>,
+    /// How often `against` runs each; its own number when nothing was typed.
+    pub rounds: Option<usize>,
     /// Traces to read besides those that are made.
     pub traces: Vec<PathBuf>,
     /// How many events the traces that are made have; their own numbers when nothing was typed.
@@ -114,6 +127,8 @@ impl Options {
             json: false,
             small: false,
             rtscope: PathBuf::new(),
+            older: None,
+            rounds: None,
             traces: Vec::new(),
             events: None,
             picture: None,
@@ -124,20 +139,19 @@ impl Options {
             match word.as_str() {
                 "--json" => options.json = true,
                 "--small" => options.small = true,
-                "--rtscope" => {
-                    options.rtscope = words.next().context("--rtscope needs a path")?.into();
-                }
-                "--trace" => {
-                    let path = words.next().context("--trace needs a path")?;
-                    options.traces.push(path.into());
-                }
+                "--rtscope" => options.rtscope = path(words.next(), "--rtscope")?,
+                "--trace" => options.traces.push(path(words.next(), "--trace")?),
                 "--events" => {
                     options.events = Some(count(words.next(), "--events", "events")?);
                 }
-                "--picture" => {
-                    let path = words.next().context("--picture needs a path")?;
-                    options.picture = Some(path.into());
+                "--rounds" => {
+                    options.rounds = Some(count(words.next(), "--rounds", "rounds")? as usize);
                 }
+                AGAINST => {
+                    options.older = Some(path(words.next(), "against (the older program)")?);
+                    options.subjects.push(Subject::Against);
+                }
+                "--picture" => options.picture = Some(path(words.next(), "--picture")?),
                 "--iterations" => {
                     let iterations = count(words.next(), "--iterations", "iterations")?;
                     options.iterations = Some(iterations);
@@ -155,8 +169,9 @@ impl Options {
         if options.rtscope.as_os_str().is_empty() {
             options.rtscope = std::env::current_exe()?.with_file_name("rtscope");
         }
-        if !options.rtscope.exists() {
-            let path = options.rtscope.display();
+        let programs = options.older.iter().chain([&options.rtscope]);
+        if let Some(absent) = programs.into_iter().find(|program| !program.exists()) {
+            let path = absent.display();
             bail!("no program to measure at {path}: cargo build --release --package cli");
         }
         Ok(options)
@@ -166,6 +181,12 @@ impl Options {
     pub fn pick<T>(&self, large: T, small: T) -> T {
         if self.small { small } else { large }
     }
+}
+
+/// The path behind a word.
+fn path(word: Option<&String>, before: &str) -> Result<PathBuf> {
+    let word = word.with_context(|| format!("{before} needs a path"))?;
+    Ok(word.into())
 }
 
 /// The number behind a flag, which counts something.
@@ -213,5 +234,12 @@ mod tests {
             Err("'x' is no number of iterations"),
         );
         check("calls --rtscope /nowhere", Err("/nowhere"));
+        check(
+            &format!("against /proc/self/exe --rounds 3 {this}"),
+            Ok(&[Subject::Against]),
+        );
+        check(&format!("against /nowhere {this}"), Err("/nowhere"));
+        check("against", Err("needs a path"));
+        check("--rounds none", Err("'none' is no number of rounds"));
     }
 }

@@ -23,10 +23,10 @@ const NAMES: [&str; 6] = [
     "syscallstats",
 ];
 /// Asked together: a report of each family that sums up, and none that lists every event.
-const TOGETHER: &str = "cputop,schedtop,schedstats,schedfreq,irqstats,irqfreq,iousagetop,\
+pub const TOGETHER: &str = "cputop,schedtop,schedstats,schedfreq,irqstats,irqfreq,iousagetop,\
                         iolatencytop,iolatencystats,iolatencyfreq,memtop,syscallstats";
 /// The views of LTTV and Trace Compass that need neither a task nor functions' events.
-const VIEWS: &str = "intervals,irqs,states,resources,dependency,futex";
+pub const VIEWS: &str = "intervals,irqs,states,resources,dependency,futex";
 /// Promised: a hundredth of the peer's time.
 const SHARE_MAX: f64 = 0.01;
 /// Promised: three million events a second.

@@ -313,6 +313,100 @@ pub enum Change<'a> {
     },
 }
 
+/// What changes are about: who wants to be told of some alone names their topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Topic {
+    /// Who has a CPU, and where nobody knows it.
+    Runs,
+    /// Wake-ups, and waits for a CPU.
+    Waits,
+    /// Priorities and migrations.
+    Tasks,
+    /// What each CPU does, stretch by stretch.
+    Stretches,
+    /// Handlers of interrupts and softirqs.
+    Handlers,
+    /// System calls.
+    Calls,
+    /// Files, disks, network interfaces.
+    Requests,
+    /// Pages.
+    Pages,
+    /// Functions.
+    Functions,
+    /// Events that were asked for.
+    Matches,
+}
+
+/// A set of topics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Topics(u16);
+
+impl Topics {
+    /// All.
+    pub const ALL: Topics = Topics(u16::MAX);
+
+    /// These.
+    pub const fn of(all: &[Topic]) -> Topics {
+        let (mut bits, mut place) = (0, 0);
+        while place < all.len() {
+            bits |= 1 << all[place] as u16;
+            place += 1;
+        }
+        Topics(bits)
+    }
+
+    /// Whether this one is among them.
+    #[inline]
+    pub const fn has(self, topic: Topic) -> bool {
+        self.0 & 1 << topic as u16 != 0
+    }
+
+    /// These and others.
+    pub const fn and(self, others: Topics) -> Topics {
+        Topics(self.0 | others.0)
+    }
+}
+
+impl Change<'_> {
+    /// What it is about. Where a change is made this is known beforehand.
+    #[inline(always)]
+    pub fn topic(&self) -> Topic {
+        match self {
+            Change::Switch { .. }
+            | Change::Inferred { .. }
+            | Change::Found { .. }
+            | Change::Doubted { .. }
+            | Change::RanUnseen { .. }
+            | Change::Ran { .. }
+            | Change::Unknown { .. }
+            | Change::Lost { .. } => Topic::Runs,
+            Change::Woken { .. } | Change::ScheduledIn { .. } | Change::Waited { .. } => {
+                Topic::Waits
+            }
+            Change::Prio { .. } | Change::Migrate { .. } => Topic::Tasks,
+            Change::Stayed { .. } => Topic::Stretches,
+            Change::IrqEntry { .. } | Change::IrqExit { .. } | Change::SoftirqExit { .. } => {
+                Topic::Handlers
+            }
+            Change::CallEntry { .. } | Change::CallExit { .. } => Topic::Calls,
+            Change::RequestExit { .. }
+            | Change::FileOpened { .. }
+            | Change::FileClosed { .. }
+            | Change::FileRenamed { .. }
+            | Change::Grouped { .. }
+            | Change::BlockDone { .. }
+            | Change::DiskNamed { .. }
+            | Change::Sent { .. }
+            | Change::Received { .. } => Topic::Requests,
+            Change::PageAllocated { .. } | Change::PageFreed { .. } => Topic::Pages,
+            Change::FunctionEntry { .. } | Change::FunctionExit { .. } => Topic::Functions,
+            Change::Matched { .. } => Topic::Matches,
+        }
+    }
+}
+
 /// A request to a disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -330,6 +424,25 @@ pub struct Block {
 
 /// Who is told of changes.
 pub trait Sink {
+    /// What it is told of; what nobody asks for need not be found out.
+    const TOPICS: Topics = Topics::ALL;
+
     /// The state is that after the change.
     fn change(&mut self, kernel: &super::Kernel, change: &Change<'_>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_the_topics_that_were_put_in_and_no_other() {
+        let both = Topics::of(&[Topic::Runs]).and(Topics::of(&[Topic::Matches]));
+        let check = |topic: Topic, expect: bool| assert_eq!(both.has(topic), expect, "{topic:?}");
+        check(Topic::Runs, true);
+        check(Topic::Matches, true);
+        check(Topic::Waits, false);
+        check(Topic::Functions, false);
+        assert!(!Topics::default().has(Topic::Runs) && Topics::ALL.has(Topic::Matches));
+    }
 }

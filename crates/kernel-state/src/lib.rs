@@ -30,13 +30,13 @@ use std::sync::Arc;
 
 use trace::{EventView, Symbols, Trace};
 
-use crate::bind::{Binding, Bound, Known};
+use crate::bind::{Binding, Bound, Families, Known};
 
 use devices::Disks;
 use process::Processes;
 
 pub use bind::Pause;
-pub use change::{Block, Change, Sink};
+pub use change::{Block, Change, Sink, Topic, Topics};
 pub use event::kernel_threads::passes_work_on;
 pub use functions::FunctionId;
 pub use inference::preempts_at_once;
@@ -92,7 +92,7 @@ pub struct Follow {
 /// The state.
 #[derive(Debug)]
 pub struct Kernel {
-    binding: Binding,
+    binding: Arc<Binding>,
     /// Nanoseconds of the wall clock.
     now_ns: i64,
     cpus: Vec<CpuState>,
@@ -104,12 +104,8 @@ pub struct Kernel {
     unknown: Arc<str>,
     irq_names: HashMap<i64, String>,
     symbols: Option<Symbols>,
-    /// Wake-ups come in two events: one that wakes, one when the task is on a run queue. Which of
-    /// them there are.
-    has_waking: bool,
-    has_wakeup: bool,
-    /// Interrupts of timers are shown, or their expiries.
-    sees_timers: bool,
+    /// Which of them the trace has.
+    families: Families,
     follows: Follow,
     /// Nothing that was open before this is known: events were lost until then.
     lost_until_ns: i64,
@@ -137,10 +133,8 @@ impl Kernel {
         let families = binding.families(trace);
         Kernel {
             symbols: functions::symbols(trace, binding.has_functions()),
-            has_waking: families.waking,
-            has_wakeup: families.wakeup,
-            sees_timers: families.vector || families.timer,
-            binding,
+            families,
+            binding: binding.into(),
             irq_names: HashMap::new(),
             follows,
             lost_until_ns: i64::MIN,
@@ -232,10 +226,20 @@ impl Kernel {
         self.cpus.get(cpu as usize)?.current
     }
 
-    /// What the trace's classes say.
+    /// What the trace's classes say; who walks over events keeps it beside the state.
     #[inline]
-    pub fn binding(&self) -> &Binding {
+    pub fn binding(&self) -> &Arc<Binding> {
         &self.binding
+    }
+
+    /// Which families of events the trace has.
+    pub fn families(&self) -> Families {
+        self.families
+    }
+
+    /// Interrupts of timers are shown, or their expiries.
+    fn sees_timers(&self) -> bool {
+        self.families.vector || self.families.timer
     }
 
     /// Takes in an event of the instant `now_ns` of the wall clock.
@@ -243,18 +247,18 @@ impl Kernel {
     pub fn event<S: Sink>(&mut self, event: &EventView<'_>, now_ns: i64, sink: &mut S) {
         self.now_ns = now_ns;
         self.first_ns = self.first_ns.min(now_ns);
-        let Some(bound) = self.binding.get(event.class()) else {
+        let Some(bound) = self.binding.get(event.class()).copied() else {
             return;
         };
-        if let Some(cpu) = self.place(bound, event) {
-            self.witness(bound, cpu, event, now_ns, sink);
-            self.take_in(bound.known, cpu, event, sink);
+        if let Some(cpu) = self.place(&bound, event) {
+            self.witness(&bound, cpu, event, now_ns, sink);
+            self.take_in(&bound.known, cpu, event, sink);
         }
     }
 
     /// On which CPU an event was; what happened on none that we know of happened to nobody.
     #[inline]
-    pub fn place(&self, bound: Bound, event: &EventView<'_>) -> Option<u32> {
+    pub fn place(&self, bound: &Bound, event: &EventView<'_>) -> Option<u32> {
         let cpu = match bound.cpu {
             Some(field) => Some(event.u64(field) as u32),
             None => event.cpu().map(|cpu| cpu.0),
@@ -264,10 +268,10 @@ impl Kernel {
 
     /// Takes in what any event says: that its CPU is recorded and, where the tracer tells, which
     /// task had it.
-    #[inline]
+    #[inline(always)] // a few comparisons for each event
     pub fn witness<S: Sink>(
         &mut self,
-        bound: Bound,
+        bound: &Bound,
         cpu: u32,
         event: &EventView<'_>,
         now_ns: i64,
@@ -290,16 +294,16 @@ impl Kernel {
     }
 
     /// Takes in what an event is about, behind [`Kernel::witness`].
-    #[inline]
+    #[inline(always)] // who calls it knows of which kind the event is
     pub fn take_in<S: Sink>(
         &mut self,
-        known: Known,
+        known: &Known,
         cpu: u32,
         event: &EventView<'_>,
         sink: &mut S,
     ) {
-        match known {
-            Known::Sched(sched) => self.scheduling(event, cpu, sched, sink),
+        match *known {
+            Known::Sched(ref sched) => self.scheduling(event, cpu, sched, sink),
             Known::Life(life) => self.life(event, life, sink),
             Known::Handler(handler) => self.interrupt(event, cpu, handler, sink),
             Known::Call(call) => self.call(event, cpu, call, sink),

@@ -37,7 +37,16 @@ impl Comm {
         }
     }
 
+    /// Its first bytes, and zeros behind a shorter one: faster to compare than [`Comm::bytes`].
+    #[inline]
+    pub fn head<const N: usize>(&self) -> (&[u8; N], usize) {
+        const { assert!(N <= COMM_BYTES) };
+        let head = self.bytes.first_chunk();
+        (head.unwrap_or(&[0; N]), usize::from(self.len).min(N))
+    }
+
     /// Its bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -215,5 +224,21 @@ impl Processes {
             Some(pid) => self.find(pid).unwrap_or(id),
             None => id,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_name_is_as_long_as_the_name_at_most() {
+        let check = |name: &[u8], expect: (&[u8; 4], usize)| {
+            assert_eq!(Comm::new(name).head(), expect);
+        };
+        check(b"", (b"\0\0\0\0", 0));
+        check(b"sh", (b"sh\0\0", 2));
+        check(b"bash", (b"bash", 4));
+        check(b"hackbench", (b"hack", 4));
     }
 }

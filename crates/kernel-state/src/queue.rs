@@ -64,8 +64,15 @@ impl Queue {
 
 impl Kernel {
     /// A task waits for a CPU from now on; it may have waited for another one.
+    #[inline]
     pub(super) fn queue(&mut self, id: ProcId, cpu: u32) {
-        if !self.follows.queues || self.cpu(cpu).is_none() {
+        if self.follows.queues {
+            self.queue_on(id, cpu);
+        }
+    }
+
+    fn queue_on(&mut self, id: ProcId, cpu: u32) {
+        if self.cpu(cpu).is_none() {
             return;
         }
         let now_ns = self.now_ns;

@@ -142,6 +142,7 @@ impl Kernel {
     }
 
     /// Who is on a CPU, as the model sees it.
+    #[inline]
     fn holder(&self, id: ProcId) -> Holder {
         match self.process(id).tid {
             0 => Holder::Idle,
@@ -150,6 +151,7 @@ impl Kernel {
     }
 
     /// `prev` leaves the CPU to `next` now: what it did since the switch before is known.
+    #[inline]
     pub(super) fn end_run<S: Sink>(
         &mut self,
         cpu: u32,
@@ -207,6 +209,7 @@ impl Kernel {
     }
 
     /// `next` has the CPU from now on.
+    #[inline]
     pub(super) fn begin_run(&mut self, cpu: u32, next: ProcId) {
         let (now_ns, holder) = (self.now_ns, self.holder(next));
         let tid = self.process(next).tid;
@@ -483,7 +486,7 @@ impl Kernel {
     }
 
     /// The same without what the CPU did in it.
-    #[inline]
+    #[inline(always)] // what a switch ends is known beforehand, and who is not told pays nothing
     fn tell_ran<S: Sink>(&mut self, cpu: u32, part: Part, sink: &mut S) {
         if part.end_ns <= part.begin_ns {
             return;

@@ -26,12 +26,14 @@ impl Kernel {
         &mut self,
         event: &EventView<'_>,
         cpu: u32,
-        sched: Sched,
+        sched: &Sched,
         sink: &mut S,
     ) {
         match sched {
-            Sched::Switch(fields) => self.switch(event, cpu, &fields, sink),
-            Sched::Wake(kind, fields) => self.wake(event, cpu, kind, &fields, sink),
+            Sched::Switch(fields) => self.switch(event, cpu, fields, sink),
+            Sched::Wake(kind, fields) => {
+                self.wake(cpu, *kind, &fields.wake_up(event), sink);
+            }
             Sched::Migrate(fields) => {
                 let tid = fields.tid(event);
                 let process = match self.processes.find(tid) {
@@ -79,13 +81,13 @@ impl Kernel {
         fields: &SwitchFields,
         sink: &mut S,
     ) {
-        let (prev_tid, next_tid) = (fields.prev.tid(event), fields.next.tid(event));
-        let prev = self.processes.find_or_add(prev_tid);
-        let next = self.processes.find_or_add(next_tid);
+        let switched = fields.switched(event);
+        let prev = self.processes.find_or_add(switched.prev_tid);
+        let next = self.processes.find_or_add(switched.next_tid);
         if cpu >= CPUS_MAX {
             return;
         }
-        self.prio(prev, fields.prev.prio(event), sink);
+        self.prio(prev, switched.prev_prio, sink);
         self.end_run(cpu, (prev, next), sink);
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
@@ -102,15 +104,16 @@ impl Kernel {
         if !self.follows.stale_names {
             self.processes.get_mut(prev).comm = Comm::new(prev_comm);
         }
-        self.prio(next, fields.next.prio(event), sink);
+        self.prio(next, switched.next_prio, sink);
         self.begin_run(cpu, next);
         let wait = self.end_wait(next, self.now_ns, sink);
-        let prev_runnable = fields.stays_runnable(event);
+        let left = switched.left;
+        let prev_runnable = left.stays_runnable();
         let change = Change::Switch {
             cpu,
             prev,
             prev_runnable,
-            pause: fields.pause(event),
+            pause: left.pause(),
             waited_since_ns: wait.waited_since_ns,
             prev_comm,
             next,
@@ -121,7 +124,7 @@ impl Kernel {
         sink.change(self, &change);
         self.tell_scheduled_in(cpu, next, wait, sink);
         self.leave(cpu, prev, prev_runnable, sink);
-        if fields.ends(event) {
+        if left.ends() {
             self.processes.get_mut(prev).blocked_since_ns = None;
         }
     }
@@ -160,6 +163,7 @@ impl Kernel {
     }
 
     /// What a task waited for ends, as it is scheduled in.
+    #[inline(always)] // of what it finds out, most is only told
     fn end_wait<S: Sink>(&mut self, id: ProcId, at_ns: i64, sink: &mut S) -> Wait {
         // Its wake-up was not seen, and how long it waited for the CPU is not known.
         let unseen = self.processes.get(id).blocked_since_ns.is_some();
@@ -186,6 +190,7 @@ impl Kernel {
         }
     }
 
+    #[inline(always)] // who is not told pays nothing
     fn tell_scheduled_in<S: Sink>(&mut self, cpu: u32, process: ProcId, wait: Wait, sink: &mut S) {
         let Wait {
             at_ns,
@@ -209,13 +214,18 @@ impl Kernel {
             within_ns,
         };
         sink.change(self, &change);
+        if !self.follows.queues {
+            return;
+        }
         let waited = waited_since_ns.filter(|_| !lossy);
         self.tell_behind(process, waited.map(|since_ns| (since_ns, at_ns)), sink);
     }
 
     /// A task has left its CPU.
     fn leave<S: Sink>(&mut self, cpu: u32, id: ProcId, runnable: bool, sink: &mut S) {
-        let (now_ns, has_wakeup) = (self.now_ns, self.has_wakeup);
+        let now_ns = self.now_ns;
+        // Wake-ups come in two events: one that wakes, one when the task is on a run queue.
+        let has_wakeup = self.families.wakeup;
         let stale = self.follows.stale_names;
         let process = self.processes.get_mut(id);
         if process.tid == 0 {
@@ -251,6 +261,7 @@ impl Kernel {
     }
 
     /// The idle tasks share one number, so that their priority says nothing.
+    #[inline]
     pub(super) fn prio<S: Sink>(&mut self, id: ProcId, prio: i32, sink: &mut S) {
         let process = self.processes.get_mut(id);
         if process.tid == 0 || process.prio == Some(prio) {

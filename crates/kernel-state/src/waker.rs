@@ -104,7 +104,7 @@ impl Kernel {
         let task = || {
             let id = state.current?;
             let calls = self.process(id).call.is_some();
-            Some(match self.sees_timers || calls {
+            Some(match self.sees_timers() || calls {
                 true => Waker::Thread(id),
                 false => Waker::During(id),
             })

@@ -1,11 +1,9 @@
 //! Wake-ups: what a woken task did, and since when it waits for a CPU.
 
-use trace::EventView;
-
 use super::process::{Arrival, Comm, Pending, Process};
 use super::waker::Waker;
-use super::{Change, Kernel, ProcId, Sink};
-use crate::bind::{TaskFields, WakeKind};
+use super::{Change, Kernel, ProcId, Sink, Topic};
+use crate::bind::{WakeKind, WakeUp};
 
 /// What a wake-up found its task doing. The kernel looks at a task's state alone
 /// (`try_to_wake_up`), and a task sets that before it leaves its CPU.
@@ -24,24 +22,26 @@ pub enum Wakee {
 }
 
 impl Kernel {
-    /// A task is woken, or on a run queue.
-    pub(super) fn wake<S: Sink>(
+    /// Takes in that a task is woken, or on a run queue, behind [`Kernel::witness`], for who reads
+    /// the event by itself; returns which task.
+    pub fn wake<S: Sink>(
         &mut self,
-        event: &EventView<'_>,
         cpu: u32,
         kind: WakeKind,
-        fields: &TaskFields,
+        wake_up: &WakeUp<'_>,
         sink: &mut S,
-    ) {
-        let target = fields.cpu(event);
-        if let Some(target) = target {
+    ) -> ProcId {
+        if let Some(target) = wake_up.target {
             self.cpu(target);
         }
-        let tid = fields.tid(event);
-        let by = self.waker(cpu, fields.comm(event));
+        let by = match S::TOPICS.has(Topic::Waits) {
+            true => self.waker(cpu, wake_up.comm),
+            // Nobody is told of it.
+            false => Waker::Unknown,
+        };
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
-        let known = self.processes.find(tid);
+        let known = self.processes.find(wake_up.tid);
         let mut running = self.cpus.iter_mut();
         if let Some(known) = known
             && let Some(state) = running.find(|state| state.current == Some(known))
@@ -55,17 +55,17 @@ impl Kernel {
                 WakeKind::Waking => process.pending.or_else(woken),
                 _ => None,
             };
-            return;
+            return known;
         }
         let id = match known {
             Some(id) => id,
             None => self.processes.add(Process {
-                tid,
-                woken_as: Comm::new(fields.comm(event)),
+                tid: wake_up.tid,
+                woken_as: Comm::new(wake_up.comm),
                 ..Process::default()
             }),
         };
-        self.prio(id, fields.prio(event), sink);
+        self.prio(id, wake_up.prio, sink);
         self.wake_again(id, kind, sink);
         let process = self.processes.get_mut(id);
         self.wakee = match (process.woken_ns, process.runnable_since_ns) {
@@ -74,10 +74,10 @@ impl Kernel {
             (None, None) => Wakee::Slept,
         };
         if self.wakee == Wakee::Preempted && !self.follows.stale_names {
-            return;
+            return id;
         }
         process.pending = None;
-        let is_second = kind == WakeKind::Wakeup && self.has_waking;
+        let is_second = kind == WakeKind::Wakeup && self.families.waking;
         // Where the first of its two events was not seen, nobody knows since when it waits.
         process.doubtful |= is_second && self.wakee == Wakee::Slept;
         process.is_delivered = kind != WakeKind::Waking;
@@ -87,7 +87,8 @@ impl Kernel {
             process.waker = waker.or(process.waker);
         }
         self.woken(id, by, sink);
-        self.arrive(id, target.unwrap_or(cpu), kind == WakeKind::Waking);
+        self.arrive(id, wake_up.target.unwrap_or(cpu), kind == WakeKind::Waking);
+        id
     }
 
     /// What the last wake-up found its task doing.
@@ -172,7 +173,7 @@ impl Kernel {
     /// Whether a task that has a CPU again was woken as it left the last one, of which the second
     /// event of a wake-up would have told: no other wake-up led here.
     pub(super) fn was_woken(&mut self, id: ProcId) -> bool {
-        let has_wakeup = self.has_wakeup;
+        let has_wakeup = self.families.wakeup;
         let task = self.processes.get_mut(id);
         let Some(pending) = task.pending.take().filter(|_| !has_wakeup) else {
             return false;
@@ -185,7 +186,7 @@ impl Kernel {
     /// A task that seemed to sleep when it was woken leaves a CPU. It comes on none before the
     /// second event of its wake-up: where that was not seen yet, it had the CPU all the time.
     pub(super) fn woken_on_cpu(&mut self, id: ProcId) -> Option<Pending> {
-        let has_wakeup = self.has_wakeup;
+        let has_wakeup = self.families.wakeup;
         let process = self.processes.get(id);
         let at_ns = process
             .woken_ns

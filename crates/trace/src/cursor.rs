@@ -148,6 +148,16 @@ impl<'a> EventView<'a> {
         }
     }
 
+    /// Several integer fields, each as [`EventView::i64`] reads it: faster than one by one.
+    #[inline]
+    pub fn integers<const N: usize>(&self, fields: [FieldId; N]) -> [i64; N] {
+        match &self.payload {
+            Payload::Memory(event) => fields.map(|field| event.integer(field)),
+            Payload::Ctf(event) => fields.map(|field| event.i64(field)),
+            Payload::Ftrace(event) => fields.map(|field| event.i64(field)),
+        }
+    }
+
     /// A floating point field; zero when the field is none.
     #[inline]
     pub fn f64(&self, field: FieldId) -> f64 {

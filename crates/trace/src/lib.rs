@@ -36,6 +36,7 @@ mod ctf_trace;
 mod cursor;
 mod ftrace_cursor;
 mod ftrace_trace;
+mod look;
 mod memory;
 mod merge;
 mod missing;
@@ -57,12 +58,10 @@ use ftrace_trace::FtraceTrace;
 
 pub use ctf::reader::{Violation, Violations};
 pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, Place};
+pub use look::LOOK_EVENTS_MAX;
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};
 pub use symbols::{NO_FUNCTION, Symbols};
-
-/// So many events at most are looked at to learn which classes a trace has, see [`Trace::look`].
-pub const LOOK_EVENTS_MAX: u64 = 1 << 15;
 
 /// Facts of the machine and the tracer that a trace carries.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,6 +82,8 @@ pub struct Trace {
     classes: Arc<[EventClass]>,
     /// Read when they are asked for: few need them, and they are many.
     symbols: OnceLock<Symbols>,
+    /// The classes of its first events, once somebody asked.
+    met: OnceLock<look::Met>,
     /// What was opened: the symbols may lie there.
     roots: Vec<PathBuf>,
     source: Source,
@@ -170,27 +171,6 @@ impl Trace {
     /// All event classes; a [`event::ClassId`] is an index into this list.
     pub fn classes(&self) -> &[EventClass] {
         &self.classes
-    }
-
-    /// Looks at which classes have events: a trace declares more than it has, trace-cmd all of the
-    /// kernel's. Ends once `is_enough` says so of a class, or at [`LOOK_EVENTS_MAX`], which is
-    /// short beside a walk over a large trace. Whether all events were seen.
-    ///
-    /// # Errors
-    /// As [`Cursor::next`].
-    pub fn look(&self, mut is_enough: impl FnMut(ClassId) -> bool) -> event::Result<bool> {
-        let mut cursor = self.cursor(TimeRange::ALL);
-        let mut seen = 0;
-        while let Some(item) = cursor.next()? {
-            let Item::Event(event) = item else {
-                continue;
-            };
-            seen += 1;
-            if is_enough(event.class()) || seen == LOOK_EVENTS_MAX {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Kernel symbols of the traced machine; empty when the trace carries none that can be read.

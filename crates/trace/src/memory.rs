@@ -1,5 +1,7 @@
 //! A trace that lives in memory: for tests and for events that were never on disk.
 
+use std::sync::OnceLock;
+
 use event::{ClassId, Cpu, EventClass, FieldId, Instant, Value};
 
 use crate::{Lost, Source, Symbols, Trace, TraceInfo};
@@ -72,6 +74,7 @@ impl MemoryTrace {
             info: self.info,
             classes: self.classes.into(),
             symbols: self.symbols.into(),
+            met: OnceLock::new(),
             roots: Vec::new(),
             source: Source::Memory {
                 events: self.events,

@@ -80,6 +80,7 @@ impl Trace {
             info,
             classes,
             symbols: OnceLock::new(),
+            met: OnceLock::new(),
             roots: roots.iter().map(|root| root.path.clone()).collect(),
             source,
         })

@@ -485,6 +485,35 @@ fn a_class_that_is_declared_and_never_happens_has_no_events() {
 }
 
 #[test]
+fn several_integers_are_those_that_are_read_one_by_one() {
+    let root = tempfile::tempdir().unwrap();
+    let field = |name: &str, bits, signed| {
+        Field::payload(name, FieldType::Integer(Integer::le(bits, signed)))
+    };
+    let fields = vec![
+        field("a", 64, true),
+        field("b", 8, false),
+        field("c", 16, true),
+    ];
+    let meta = one_stream_class(vec![event_class(0, "numbers", fields)], 0);
+    let mut trace = TraceWriter::create(root.path(), &meta).unwrap();
+    let mut stream = trace.stream(0, Cpu(0)).unwrap();
+    let mut payload = PayloadWriter::new();
+    let bytes = payload.i64(-7).u8(200).u16(0xfffe).bytes();
+    stream.event(0, Instant::from_ns(1), bytes).unwrap();
+    stream.finish().unwrap();
+    let trace = Trace::open(root.path()).unwrap();
+    let class = &trace.classes()[0];
+    let [a, b, c] = ["a", "b", "c"].map(|name| class.field(name).unwrap());
+    let mut cursor = trace.cursor(TimeRange::ALL);
+    let Some(Item::Event(event)) = cursor.next().unwrap() else {
+        panic!("no event");
+    };
+    assert_eq!(event.integers([c, a, b, a]), [-2, -7, 200, -7]);
+    assert_eq!([c, a, b].map(|field| event.i64(field)), [-2, -7, 200]);
+}
+
+#[test]
 fn linked_folders_are_opened_once_each_also_in_a_circle() {
     let root = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use super::candidates::{Candidate, Candidates, End};
 use super::chain::{Arena, NewNode, NodeId};
 use super::ends::Work;
 use super::handlers::LeftHandler;
-use super::tasks::{Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
+use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
 use super::{Contended, Model};
 use crate::StepKind;
@@ -17,8 +17,8 @@ use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::{Query, Until};
 use event::evidence::{Kind, Role};
-use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched, TaskFields, WakeKind};
-use kernel_state::{Kernel, Wakee};
+use kernel_state::Kernel;
+use kernel_state::bind::{self, Bound, Call, Families, Known, Pause, Sched};
 
 /// A hard interrupt that runs.
 #[derive(Clone, Copy, Debug)]
@@ -149,13 +149,13 @@ impl Builder {
     pub fn event(
         &mut self,
         kernel: &mut Kernel,
-        bound: Bound,
+        bound: &Bound,
         event: &EventView<'_>,
         classes: &[EventClass],
     ) {
         self.count(event.time());
         let time_ns = event.time().as_ns();
-        let known = bound.known;
+        let known = &bound.known;
         if let Known::Function(_) = known {
             return;
         }
@@ -176,12 +176,17 @@ impl Builder {
         if is_first {
             self.cpu(cpu).first_ns = time_ns;
         }
-        if follows {
-            kernel.take_in(known, cpu, event, self);
-        }
-        match known {
-            Known::Sched(sched) => {
-                self.scheduling(sched, cpu, time_ns, event, kernel.wakee());
+        let at = At {
+            cpu,
+            now_ns: time_ns,
+        };
+        match *known {
+            Known::Sched(Sched::Wake(kind, ref fields)) => {
+                self.woken(kernel, at, kind, (fields, event));
+            }
+            Known::Sched(ref sched) => {
+                kernel.take_in(known, cpu, event, self);
+                self.scheduling(sched, at, event);
             }
             Known::Handler(handler) => {
                 let unpaired = self.basis.unpaired;
@@ -191,7 +196,10 @@ impl Builder {
                     kernel.handled_unseen(cpu, time_ns, self);
                 }
             }
-            Known::Life(life) => self.life(life, cpu, time_ns, event),
+            Known::Life(life) => {
+                kernel.take_in(known, cpu, event, self);
+                self.life(life, cpu, time_ns, event);
+            }
             Known::Dump(dump) => self.state_dump(dump, event),
             Known::Call(Call::Entry { .. }) => self.system_call(cpu, time_ns),
             Known::Evidence(kind) => {
@@ -205,33 +213,20 @@ impl Builder {
         self.forget_the_unreachable(time_ns);
     }
 
-    fn scheduling(
-        &mut self,
-        sched: Sched,
-        cpu: u32,
-        time_ns: i64,
-        event: &EventView<'_>,
-        wakee: Wakee,
-    ) {
+    /// What the kernel's state does not tell of switches, migrations and priorities.
+    fn scheduling(&mut self, sched: &Sched, at: At, event: &EventView<'_>) {
         match sched {
-            // The kernel's state told who comes and who leaves.
-            Sched::Switch(_) => {}
-            Sched::Wake(WakeKind::Waking, fields) => {
-                self.waking(cpu, time_ns, event, (&fields, wakee));
-            }
-            Sched::Wake(kind, fields) => {
-                let new = kind == WakeKind::WakeupNew;
-                self.wakeup(cpu, time_ns, event, (&fields, wakee), new);
-            }
+            // The kernel's state told who comes and who leaves; who is woken goes another way.
+            Sched::Switch(_) | Sched::Wake(..) => {}
             Sched::Migrate(fields) => {
-                let task = self.tasks.find(fields.tid(event), cpu);
+                let task = self.tasks.find(fields.tid(event), at.cpu);
                 if let (Some(task), Some(dest)) = (task, fields.cpu(event)) {
-                    self.log(task, time_ns, dest, MomentKind::Migrate);
+                    self.log(task, at.now_ns, dest, MomentKind::Migrate);
                 }
             }
             Sched::PiSetprio(fields) => {
                 let (tid, prio) = (fields.tid(event), Prio::from_lttng(fields.prio(event)));
-                self.set_prio(cpu, time_ns, tid, prio);
+                self.set_prio(at.cpu, at.now_ns, tid, prio);
             }
         }
     }
@@ -332,17 +327,6 @@ impl Builder {
             occupant,
             task,
         });
-    }
-
-    pub(super) fn see(
-        &mut self,
-        cpu: u32,
-        event: &EventView<'_>,
-        fields: &TaskFields,
-    ) -> TaskIndex {
-        let prio = Prio::from_lttng(fields.prio(event));
-        let (tid, comm) = (fields.tid(event), fields.comm(event));
-        self.tasks.see(tid, cpu, comm, prio)
     }
 
     /// `prev` leaves the CPU, to come back by itself if it stays runnable; `next` has it.
@@ -600,7 +584,7 @@ impl Builder {
 }
 
 /// Whether the ledger follows events of this kind.
-fn is_followed(known: Known) -> bool {
+fn is_followed(known: &Known) -> bool {
     matches!(
         known,
         Known::Sched(_)

@@ -83,8 +83,8 @@ pub(super) struct Candidates {
     of_kernel: Option<Ranking>,
     /// Activations that the query asks for, late or not.
     pub seen: u64,
-    /// The same, by the thread's id.
-    judged: HashMap<VersionId, u64>,
+    /// The same, by the number of the task's version.
+    judged: Vec<u64>,
 }
 
 impl Candidates {
@@ -97,7 +97,7 @@ impl Candidates {
             of_kernel: is_open.then(Ranking::default),
             query,
             seen: 0,
-            judged: HashMap::new(),
+            judged: Vec::new(),
         }
     }
 
@@ -110,7 +110,11 @@ impl Candidates {
             return;
         }
         self.seen += 1;
-        *self.judged.entry(candidate.version).or_default() += 1;
+        let place = candidate.version.0 as usize;
+        if self.judged.len() <= place {
+            self.judged.resize(place + 1, 0);
+        }
+        self.judged[place] += 1;
         let latency_ns = candidate.latency_ns;
         if query
             .threshold
@@ -130,12 +134,13 @@ impl Candidates {
     /// How many activations of whom were judged: of each thread the count, the most first.
     pub fn judged(&self, tasks: &Tasks) -> Vec<(TaskRef, u64)> {
         let mut counts: BTreeMap<i32, (VersionId, u64)> = BTreeMap::new();
-        for (version, count) in &self.judged {
-            let Some(tid) = tasks.version(*version).map(|version| version.tid.0) else {
+        let of_versions = (0..).map(VersionId).zip(&self.judged);
+        for (version, count) in of_versions.filter(|(_, count)| **count > 0) {
+            let Some(tid) = tasks.version(version).map(|version| version.tid.0) else {
                 continue;
             };
-            let (newest, sum) = counts.entry(tid).or_insert((*version, 0));
-            *newest = VersionId(newest.0.max(version.0));
+            let (newest, sum) = counts.entry(tid).or_insert((version, 0));
+            *newest = version;
             *sum += count;
         }
         let task =

@@ -15,6 +15,7 @@ mod timeline;
 mod wake;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use event::{Cpu, Duration, Instant, Result, TimeRange};
 use trace::{Item, Lost, Trace};
@@ -119,13 +120,13 @@ impl Model {
         records_min: usize,
     ) -> Result<Model> {
         kernel.binding().of_one_machine(trace)?;
-        let families = kernel.binding().families(trace);
-        let mut builder = build::Builder::new(families, query.clone(), records_min);
+        let mut builder = build::Builder::new(kernel.families(), query.clone(), records_min);
         let mut cursor = trace.cursor(TimeRange::ALL);
         let classes = trace.classes();
+        let binding = Arc::clone(kernel.binding());
         cursor.each(|item| {
             match item {
-                Item::Event(event) => match kernel.binding().get(event.class()) {
+                Item::Event(event) => match binding.get(event.class()) {
                     Some(bound) => builder.event(&mut kernel, bound, event, classes),
                     None => builder.count(event.time()),
                 },
@@ -135,7 +136,7 @@ impl Model {
             Ok(())
         })?;
         let mut model = builder.finish(&mut kernel);
-        model.unlisted = kernel.binding().unlisted.clone();
+        model.unlisted = binding.unlisted.clone();
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
         model.late_timer_floor = floor_ns.map(Duration::from_ns);

@@ -1,7 +1,7 @@
 //! What the kernel's state tells the ledger: who has each CPU, what was inferred, found and lost.
 
 use event::Prio;
-use kernel_state::{Change, Holder, Kernel, ProcId, Sink};
+use kernel_state::{Change, Holder, Kernel, Pause, ProcId, Sink, Topic, Topics};
 
 use super::build::{Builder, VECTORS_MAX};
 use super::candidates::End;
@@ -12,7 +12,10 @@ use super::tasks::{Run, TaskIndex, VersionId};
 const IDLE_PRIO: i32 = 20;
 
 impl Sink for Builder {
-    #[inline]
+    const TOPICS: Topics = Topics::of(&[Topic::Runs]);
+
+    // Where a change is made, its kind is known: only what the ledger asks about is left there.
+    #[inline(always)]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match *change {
             Change::Switch {
@@ -20,25 +23,16 @@ impl Sink for Builder {
                 prev,
                 prev_runnable,
                 pause,
-                prev_comm,
                 next,
                 doubtful,
                 ..
             } => {
-                let was_woken_there = kernel.process(prev).pending.is_some();
-                let (prev, before) = self.named_task(kernel, prev, cpu, prev_comm);
-                self.rename_run(cpu, prev, before);
-                if was_woken_there {
-                    self.woken_on_cpu(cpu, prev);
-                }
-                let next_comm = &kernel.process(next).comm;
-                let (next, _) = self.named_task(kernel, next, cpu, next_comm.bytes());
                 let end = match doubtful {
                     true => End::Doubtful,
                     false => End::Seen,
                 };
                 let left = (prev, prev_runnable, pause);
-                self.switched(cpu, kernel.now_ns(), left, (next, end));
+                self.switch(kernel, cpu, left, (next, end));
             }
             Change::Ran {
                 cpu,
@@ -59,18 +53,9 @@ impl Sink for Builder {
             } => self.inferred(kernel, cpu, process, from_ns),
             Change::Found { cpu, process } => self.found(kernel, cpu, process),
             Change::Unknown { process, .. } | Change::RanUnseen { process } => {
-                let task = self.tasks.of_process(kernel, process, 0);
-                self.lose_activation(task, kernel.now_ns());
-                self.forget(task);
+                self.lose_sight(kernel, process);
             }
-            Change::Doubted { process } => {
-                let task = self.tasks.of_process(kernel, process, 0);
-                // What a loss made doubtful is graded so.
-                if kernel.is_known_since(self.tasks.state(task).woken_ns) {
-                    self.lose_activation(task, kernel.now_ns());
-                    self.forget(task);
-                }
-            }
+            Change::Doubted { process } => self.doubted(kernel, process),
             Change::Lost { cpu, from_ns, .. } => self.lost_on(cpu, from_ns),
             _ => {}
         }
@@ -78,9 +63,60 @@ impl Sink for Builder {
 }
 
 impl Builder {
+    /// A switch was recorded.
+    fn switch(
+        &mut self,
+        kernel: &Kernel,
+        cpu: u32,
+        (prev, prev_runnable, pause): (ProcId, bool, Pause),
+        (next, end): (ProcId, End),
+    ) {
+        let was_woken_there = kernel.process(prev).pending.is_some();
+        let (prev, before) = self.seen_task(kernel, prev, cpu);
+        self.rename_run(cpu, prev, before);
+        if was_woken_there {
+            self.woken_on_cpu(cpu, prev);
+        }
+        let (next, _) = self.seen_task(kernel, next, cpu);
+        let left = (prev, prev_runnable, pause);
+        self.switched(cpu, kernel.now_ns(), left, (next, end));
+    }
+
+    /// Nobody knows what a task does, or it has run nobody knows when.
+    #[cold]
+    fn lose_sight(&mut self, kernel: &Kernel, process: ProcId) {
+        let task = self.tasks.of_process(kernel, process, 0);
+        self.lose_activation(task, kernel.now_ns());
+        self.forget(task);
+    }
+
+    /// A task may have run while it seemed to wait.
+    #[cold]
+    fn doubted(&mut self, kernel: &Kernel, process: ProcId) {
+        let task = self.tasks.of_process(kernel, process, 0);
+        // What a loss made doubtful is graded so.
+        if kernel.is_known_since(self.tasks.state(task).woken_ns) {
+            self.lose_activation(task, kernel.now_ns());
+            self.forget(task);
+        }
+    }
+
+    /// A task as an event has just named it to the kernel's state; and what it was until now.
+    #[inline(always)] // twice for each switch
+    fn seen_task(&mut self, kernel: &Kernel, id: ProcId, cpu: u32) -> (TaskIndex, VersionId) {
+        let task = self.tasks.of_process(kernel, id, cpu);
+        let before = self.tasks.state(task).version;
+        let process = kernel.process(id);
+        let prio = Prio::from_lttng(process.prio.unwrap_or(IDLE_PRIO));
+        if !self.tasks.is_named(before, &process.comm, prio) {
+            self.tasks
+                .name(task, process.tid, process.comm.bytes(), prio);
+        }
+        (task, before)
+    }
+
     /// A task, with the name that it has now, and the priority that the kernel's state knows; and
     /// what it was until now.
-    #[inline]
     fn named_task(
         &mut self,
         kernel: &Kernel,

@@ -9,7 +9,7 @@ use event::{COMM_BYTES_MAX, NamedTask, Prio, Tid};
 use super::chain::NodeId;
 use super::ends::Work;
 use event::evidence::TaskRef;
-use kernel_state::{Kernel, ProcId, TaskFilter};
+use kernel_state::{Comm, Kernel, ProcId, TaskFilter};
 
 /// A task as it was between two changes of its name or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +63,13 @@ pub(crate) enum Run {
     /// Put aside while runnable.
     Preempted,
     Blocked,
+}
+
+/// Where and when something happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub cpu: u32,
+    pub now_ns: i64,
 }
 
 /// What happened to a task, for the refinement of waits.
@@ -205,13 +212,6 @@ impl Tasks {
         &mut self.states[task.0 as usize]
     }
 
-    /// The task as named by an event; a new version when its name or priority changed.
-    pub fn see(&mut self, tid: i32, cpu: u32, comm: &[u8], prio: Prio) -> TaskIndex {
-        let task = self.add(tid, cpu);
-        self.name(task, tid, comm, prio);
-        task
-    }
-
     /// The task that is a thread of the kernel's state; the idle task is that of the CPU.
     #[inline]
     pub fn of_process(&mut self, kernel: &Kernel, id: ProcId, cpu: u32) -> TaskIndex {
@@ -260,8 +260,16 @@ impl Tasks {
         })
     }
 
-    /// The task is called so: a new version when its name or priority changed.
+    /// Whether a version has this name and this priority.
     #[inline]
+    pub fn is_named(&self, version: VersionId, comm: &Comm, prio: Prio) -> bool {
+        let (bytes, len) = comm.head();
+        self.version(version).is_some_and(|known| {
+            known.prio == prio && usize::from(known.comm_len) == len && known.comm == *bytes
+        })
+    }
+
+    /// The task is called so: a new version when its name or priority changed.
     pub fn name(&mut self, task: TaskIndex, tid: i32, comm: &[u8], prio: Prio) {
         let known = self
             .versions

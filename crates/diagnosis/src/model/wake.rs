@@ -1,13 +1,14 @@
 //! The pass over the events: who wakes whom, and where a chain goes on. What the task did that is
 //! woken, the kernel's state says.
 
-use kernel_state::Wakee;
-use kernel_state::bind::TaskFields;
+use event::Prio;
+use kernel_state::bind::{TaskFields, WakeKind, WakeUp};
+use kernel_state::{Kernel, ProcId, Wakee};
 use trace::EventView;
 
 use super::build::Builder;
 use super::chain::{NewNode, NodeId};
-use super::tasks::{MomentKind, Run, TaskIndex};
+use super::tasks::{At, MomentKind, Run, TaskIndex};
 use crate::StepKind;
 
 impl Builder {
@@ -15,39 +16,48 @@ impl Builder {
     /// since it came.
     fn see_woken(
         &mut self,
-        cpu: u32,
-        now_ns: i64,
-        event: &EventView<'_>,
-        fields: &TaskFields,
+        kernel: &Kernel,
+        at: At,
+        id: ProcId,
+        wake_up: &WakeUp<'_>,
     ) -> TaskIndex {
-        let known = self.tasks.find(fields.tid(event), cpu);
-        let before = known.map(|task| self.tasks.state(task).version);
-        let task = self.see(cpu, event, fields);
+        let task = self.tasks.of_process(kernel, id, at.cpu);
+        let before = self.tasks.state(task).version;
+        let prio = Prio::from_lttng(wake_up.prio);
+        self.tasks.name(task, wake_up.tid, wake_up.comm, prio);
         let state = self.tasks.state(task);
         if let Run::On(on) = state.run
-            && before != Some(state.version)
+            && before != state.version
             && self
                 .cpus
                 .get(on as usize)
                 .is_some_and(|cpu| cpu.current == Some(task))
         {
-            self.mark(on, now_ns, false);
+            self.mark(on, at.now_ns, false);
         }
         task
     }
 
-    /// A task is to be woken.
-    pub(super) fn waking(
+    /// A wake-up, whichever of its events tells it.
+    pub(super) fn woken(
         &mut self,
-        cpu: u32,
-        now_ns: i64,
-        event: &EventView<'_>,
-        (fields, wakee): (&TaskFields, Wakee),
+        kernel: &mut Kernel,
+        at: At,
+        kind: WakeKind,
+        (fields, event): (&TaskFields, &EventView<'_>),
     ) {
-        let task = self.see_woken(cpu, now_ns, event, fields);
-        let target = fields.cpu(event).unwrap_or(cpu);
+        let wake_up = fields.wake_up(event);
+        let id = kernel.wake(at.cpu, kind, &wake_up, self);
+        let task = self.see_woken(kernel, at, id, &wake_up);
+        let target = wake_up.target.unwrap_or(at.cpu);
+        let woken = (task, kernel.wakee());
         let hard = fields.in_hard_interrupt(event);
-        self.wake(cpu, now_ns, (task, wakee), target, hard);
+        match kind {
+            WakeKind::Waking => self.wake(at.cpu, at.now_ns, woken, target, hard),
+            WakeKind::Wakeup | WakeKind::WakeupNew => {
+                self.wakeup(at, woken, target, (hard, kind == WakeKind::WakeupNew));
+            }
+        }
     }
 
     /// A wake-up from the context that runs on `cpu`; `hard`: the tracer says that an interrupt has
@@ -112,30 +122,26 @@ impl Builder {
     }
 
     /// A task is on a run queue; `new`: it was just made.
-    pub(super) fn wakeup(
+    fn wakeup(
         &mut self,
-        cpu: u32,
-        now_ns: i64,
-        event: &EventView<'_>,
-        (fields, wakee): (&TaskFields, Wakee),
-        new: bool,
+        at: At,
+        (task, wakee): (TaskIndex, Wakee),
+        target: u32,
+        (hard, new): (bool, bool),
     ) {
-        let task = self.see_woken(cpu, now_ns, event, fields);
-        let target = fields.cpu(event).unwrap_or(cpu);
         if new {
             // A fork is nobody's deadline: the new task begins a chain of its own.
             self.forget(task);
             self.tasks.state(task).work.forked = true;
         }
         if new || !self.families.waking {
-            let hard = fields.in_hard_interrupt(event);
-            self.wake(cpu, now_ns, (task, wakee), target, hard);
+            self.wake(at.cpu, at.now_ns, (task, wakee), target, hard);
         }
         if wakee == Wakee::Ran {
             // It never left the run queue: no activation begins.
             self.tasks.state(task).pending = NodeId::NONE;
         }
-        self.log(task, now_ns, target, MomentKind::Wakeup);
+        self.log(task, at.now_ns, target, MomentKind::Wakeup);
     }
 
     /// The chain of what runs on the CPU now. A fair task that does not only pass work on does work

@@ -28,7 +28,8 @@ pub use functions::Function;
 pub use handlers::{Handler, IRQ_THREAD_WAKE_NS_MAX, irq_of_thread};
 pub use machine::{host_of, one_machine};
 pub use sched::{
-    CLONE_THREAD, ExecFields, Life, Pause, PrioFields, Sched, SwitchFields, TaskFields, WakeKind,
+    CLONE_THREAD, ExecFields, Left, Life, Pause, PrioFields, Sched, SwitchFields, Switched,
+    TaskFields, WakeKind, WakeUp,
 };
 
 /// An event class that is understood.
@@ -138,8 +139,8 @@ impl Binding {
     }
 
     #[inline]
-    pub fn get(&self, class: ClassId) -> Option<Bound> {
-        self.by_class.get(class.0 as usize).copied().flatten()
+    pub fn get(&self, class: ClassId) -> Option<&Bound> {
+        self.by_class.get(class.0 as usize)?.as_ref()
     }
 
     /// Whether a watch's hits can be there.

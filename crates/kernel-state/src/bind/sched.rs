@@ -133,6 +133,27 @@ impl TaskFields {
         (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
     }
 
+    /// All that a wake-up says of its task.
+    #[inline]
+    pub fn wake_up<'a>(&self, event: &EventView<'a>) -> WakeUp<'a> {
+        let (tid, prio, target) = match self.cpu {
+            Some(cpu) => {
+                let [tid, prio, cpu] = event.integers([self.tid, self.prio, cpu]);
+                (tid, prio, Some(cpu as u32))
+            }
+            None => {
+                let [tid, prio] = event.integers([self.tid, self.prio]);
+                (tid, prio, None)
+            }
+        };
+        WakeUp {
+            tid: tid as i32,
+            comm: self.comm(event),
+            prio: (prio as i32).saturating_add(self.prio_offset),
+            target,
+        }
+    }
+
     /// Whether the tracer says that a hard interrupt had the CPU.
     #[inline]
     pub fn in_hard_interrupt(&self, event: &EventView<'_>) -> bool {
@@ -144,6 +165,17 @@ impl TaskFields {
     pub fn cpu(&self, event: &EventView<'_>) -> Option<u32> {
         self.cpu.map(|field| event.i64(field) as u32)
     }
+}
+
+/// A task that is woken, as the event tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct WakeUp<'a> {
+    pub tid: i32,
+    pub comm: &'a [u8],
+    /// On LTTng's scale.
+    pub prio: i32,
+    /// The CPU on whose run queue it comes, where the event names it.
+    pub target: Option<u32>,
 }
 
 /// Why a task leaves its CPU.
@@ -168,33 +200,63 @@ pub struct SwitchFields {
     pub next: TaskFields,
 }
 
-impl SwitchFields {
-    /// Whether the task that leaves the CPU stays on the run queue: it was running, or the event
-    /// has the preemption mark (`TASK_REPORT_MAX`).
-    #[inline]
-    pub fn stays_runnable(&self, event: &EventView<'_>) -> bool {
-        const TASK_REPORT_MAX: i64 = 0x100;
-        let prev_state = event.i64(self.prev_state);
-        prev_state == 0 || prev_state & TASK_REPORT_MAX != 0
-    }
+/// What a switch says, but for names.
+#[derive(Clone, Copy, Debug)]
+pub struct Switched {
+    pub prev_tid: i32,
+    /// On LTTng's scale, as the next one's.
+    pub prev_prio: i32,
+    pub left: Left,
+    pub next_tid: i32,
+    pub next_prio: i32,
 }
 
 impl SwitchFields {
-    /// Whether the task that leaves the CPU has ended (`EXIT_DEAD`, `EXIT_ZOMBIE`): it waits for
-    /// nothing.
-    pub fn ends(&self, event: &EventView<'_>) -> bool {
-        const EXIT_STATES: i64 = 0x10 | 0x20;
-        event.i64(self.prev_state) & EXIT_STATES != 0
+    /// Who comes and who leaves.
+    #[inline]
+    pub fn switched(&self, event: &EventView<'_>) -> Switched {
+        let (prev, next) = (&self.prev, &self.next);
+        let fields = [prev.tid, prev.prio, self.prev_state, next.tid, next.prio];
+        let [prev_tid, prev_prio, left, next_tid, next_prio] = event.integers(fields);
+        Switched {
+            prev_tid: prev_tid as i32,
+            prev_prio: (prev_prio as i32).saturating_add(prev.prio_offset),
+            left: Left(left),
+            next_tid: next_tid as i32,
+            next_prio: (next_prio as i32).saturating_add(next.prio_offset),
+        }
+    }
+}
+
+/// The state with which a task leaves its CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Left(i64);
+
+impl Left {
+    /// Whether it stays on the run queue: it was running, or the event has the preemption mark
+    /// (`TASK_REPORT_MAX`).
+    #[inline]
+    pub fn stays_runnable(self) -> bool {
+        const TASK_REPORT_MAX: i64 = 0x100;
+        self.0 == 0 || self.0 & TASK_REPORT_MAX != 0
     }
 
-    /// Why the task leaves the CPU.
-    pub fn pause(&self, event: &EventView<'_>) -> Pause {
+    /// Whether it has ended (`EXIT_DEAD`, `EXIT_ZOMBIE`): it waits for nothing.
+    #[inline]
+    pub fn ends(self) -> bool {
+        const EXIT_STATES: i64 = 0x10 | 0x20;
+        self.0 & EXIT_STATES != 0
+    }
+
+    /// Why it leaves.
+    #[inline]
+    pub fn pause(self) -> Pause {
         const TASK_UNINTERRUPTIBLE: i64 = 0x2;
-        if self.stays_runnable(event) {
+        if self.stays_runnable() {
             Pause::PutOff
-        } else if self.ends(event) {
+        } else if self.ends() {
             Pause::Gone
-        } else if event.i64(self.prev_state) & TASK_UNINTERRUPTIBLE != 0 {
+        } else if self.0 & TASK_UNINTERRUPTIBLE != 0 {
             Pause::Inside
         } else {
             Pause::Done

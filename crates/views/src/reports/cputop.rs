@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::prios::Prios;
 use super::question::Question;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Comm, Holder, Kernel, ProcId, Process};
+use kernel_state::{Change, Comm, Holder, Kernel, ProcId, Process, Topic, Topics};
 
 const PER_PROCESS: TableClass = TableClass {
     name: "per-process",
@@ -265,6 +265,10 @@ pub(super) fn share(ns: i64, span: Span) -> f64 {
 }
 
 impl Question for CpuTop {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Runs, Topic::Tasks])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match change {
             Change::Switch {

@@ -11,7 +11,7 @@ use super::question::Question;
 use super::sched::process_cell;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Holder, Kernel, ProcId, Waker};
+use kernel_state::{Change, Holder, Kernel, ProcId, Topic, Topics, Waker};
 
 const COUNT: Column = Column::count("count", "Times", "waits");
 const BLOCKED: TableClass = TableClass {
@@ -133,6 +133,10 @@ fn holder_cell(kernel: &Kernel, holder: Holder) -> Cell {
 }
 
 impl Question for Dependency {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Waits])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {

@@ -8,7 +8,7 @@ use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, FunctionId, Kernel};
+use kernel_state::{Change, FunctionId, Kernel, Topic, Topics};
 
 const STACKS: TableClass = TableClass {
     name: "stacks",
@@ -196,6 +196,10 @@ fn thread_name(kernel: &Kernel, tid: i32) -> String {
 }
 
 impl Question for Flame {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Functions])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match *change {
             Change::FunctionEntry { tid, function } if self.wants(kernel, tid) => {

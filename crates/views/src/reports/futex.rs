@@ -15,7 +15,7 @@ use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
 use kernel_state::bind::FutexCommand;
-use kernel_state::{Change, Kernel, ProcId, Waker};
+use kernel_state::{Change, Kernel, ProcId, Topic, Topics, Waker};
 
 const ADDRESS: Column = Column::new("futex", "Futex", Kind::Text);
 const LOCKS: TableClass = TableClass {
@@ -169,6 +169,10 @@ fn futex_text(code: &CodeNames, (pid, address): Futex, at_ns: i64) -> Cell {
 }
 
 impl Question for Futexes {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Calls, Topic::Waits])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match *change {
             Change::CallEntry {

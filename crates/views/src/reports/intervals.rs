@@ -13,7 +13,7 @@ use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::time_bins::{Merge, TimeBins};
 use super::top::Top;
-use kernel_state::{Change, Kernel};
+use kernel_state::{Change, Kernel, Topic, Topics};
 
 const INTERVAL: Column = Column::new("interval", "Interval", Kind::Duration);
 const COUNT: Column = Column::count("count", "Intervals", "intervals");
@@ -198,6 +198,10 @@ fn row(interval: &Interval) -> Vec<Cell> {
 }
 
 impl Question for Intervals {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Matches])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         if let Change::Matched { cpu } = *change
             && self.options.wants_cpu(cpu)

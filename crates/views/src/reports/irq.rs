@@ -17,7 +17,7 @@ use super::sched::summary;
 use super::spill::Spill;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Kernel};
+use kernel_state::{Change, Kernel, Topic, Topics};
 
 const COUNT: Column = Column::count("count", "Interrupt count", "interrupts");
 const STDEV: Column = Column::new(
@@ -312,6 +312,10 @@ impl Irq {
 }
 
 impl Question for Irq {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Handlers])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let end_ns = kernel.now_ns();
         match *change {

@@ -12,7 +12,7 @@ use super::question::Question;
 use super::statistics::Summary;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Kernel};
+use kernel_state::{Change, Kernel, Topic, Topics};
 
 const IRQS: TableClass = TableClass {
     name: "irqs",
@@ -125,6 +125,10 @@ fn row(kernel: &Kernel, span: Span, key: &Key, source: &Source) -> Vec<Cell> {
 }
 
 impl Question for Irqs {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Handlers])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let (key, begin_ns) = match *change {
             Change::IrqExit { cpu, irq, begin_ns } => {

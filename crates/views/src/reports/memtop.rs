@@ -9,7 +9,7 @@ use super::options::{ReportOptions, Views};
 use super::ordered::Ordered;
 use super::question::Question;
 use super::table::{Cell, Column, Span, Table, TableClass};
-use kernel_state::{Change, Comm, Kernel, ProcId};
+use kernel_state::{Change, Comm, Kernel, ProcId, Topic, Topics};
 
 const ALLOCATED: TableClass = TableClass {
     name: "allocd",
@@ -109,6 +109,10 @@ impl MemTop {
 }
 
 impl Question for MemTop {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Pages])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match change {
             Change::PageAllocated { process, cpu } => {

@@ -37,6 +37,10 @@ impl Hasher for Mix {
         self.write_u64(value as u64);
     }
 
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
     fn write_u64(&mut self, value: u64) {
         self.0 = (self.0 ^ value).wrapping_mul(ODD).rotate_left(23);
     }

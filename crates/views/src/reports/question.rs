@@ -1,12 +1,14 @@
 //! A question over one window, and what it found there.
 
-use kernel_state::{Change, Kernel};
+use kernel_state::{Change, Kernel, Topics};
 
 use super::table::{Span, Table};
 
 /// A question over one window: it is told what changes, and answers in tables.
 pub(crate) trait Question {
-    /// Takes in a change.
+    /// What it is told of.
+    fn topics(&self) -> Topics;
+    /// Takes in a change of one of its topics.
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>);
     /// The window ends.
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table>;

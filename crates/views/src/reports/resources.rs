@@ -13,7 +13,7 @@ use super::question::Question;
 use super::stretches::Stretches;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::time_bins::{Merge, TimeBins};
-use kernel_state::{Change, CpuWhat, Kernel};
+use kernel_state::{Change, CpuWhat, Kernel, Topic, Topics};
 
 const RESOURCE: Column = Column::new("resource", "Resource", Kind::Text);
 const RESOURCES: TableClass = TableClass {
@@ -139,6 +139,10 @@ fn name(kernel: &Kernel, resource: Resource) -> String {
 }
 
 impl Question for Resources {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Stretches, Topic::Handlers])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {

@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Kernel, ProcId};
+use kernel_state::{Change, Kernel, ProcId, Topic, Topics};
 
 const CHECKS: TableClass = TableClass {
     name: "checks",
@@ -213,6 +213,10 @@ impl RtCheck {
 }
 
 impl Question for RtCheck {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Runs, Topic::Waits])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {

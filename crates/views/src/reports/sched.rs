@@ -16,7 +16,7 @@ use super::question::Question;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
 use super::top::Top;
-use kernel_state::{Change, Comm, Kernel, ProcId, Process};
+use kernel_state::{Change, Comm, Kernel, ProcId, Process, Topic, Topics};
 
 const WAKES: &[Column] = &[
     Column::new("wakeup_ts", "Wakeup timestamp", Kind::Time),
@@ -405,6 +405,10 @@ fn row(kernel: &Kernel, wake: &Wake) -> Vec<Cell> {
 }
 
 impl Question for Sched {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Waits, Topic::Tasks])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match change {
             Change::ScheduledIn {

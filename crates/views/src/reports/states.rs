@@ -10,7 +10,7 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId};
+use kernel_state::{Change, CpuWhat, Holder, Kernel, ProcId, Topic, Topics};
 
 const fn duration(key: &'static str, title: &'static str) -> Column {
     Column::new(key, title, Kind::Duration)
@@ -186,6 +186,10 @@ impl States {
 }
 
 impl Question for States {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Stretches, Topic::Waits])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {

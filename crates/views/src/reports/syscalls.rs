@@ -11,7 +11,7 @@ use super::ordered::Ordered;
 use super::question::Question;
 use super::statistics::Summary;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass};
-use kernel_state::{Change, Comm, Kernel, ProcId};
+use kernel_state::{Change, Comm, Kernel, ProcId, Topic, Topics};
 
 const PER_TID: TableClass = TableClass {
     name: "per-tid",
@@ -143,6 +143,10 @@ fn row(kernel: &Kernel, call: u32, calls: &Calls) -> Vec<Cell> {
 }
 
 impl Question for SyscallStats {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Calls])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let Change::CallExit {
             process,

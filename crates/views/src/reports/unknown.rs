@@ -5,7 +5,7 @@ use super::cputop::share;
 use super::options::ReportOptions;
 use super::ordered::Ordered;
 use super::table::{Cell, Column, Kind, Span, Table, TableClass, UNKNOWN_TIME};
-use kernel_state::{Change, Holder, Kernel};
+use kernel_state::{Change, Holder, Kernel, Topic, Topics};
 
 /// The class of the table; its name stands in no report of its own.
 static UNKNOWN: TableClass = TableClass {
@@ -23,6 +23,9 @@ static UNKNOWN: TableClass = TableClass {
 pub(super) struct Unknown(Ordered<u32, i64>);
 
 impl Unknown {
+    /// What it is told of.
+    pub const TOPICS: Topics = Topics::of(&[Topic::Runs]);
+
     /// Takes in a change of a window that began at `begin_ns`.
     pub fn change(&mut self, begin_ns: i64, change: &Change<'_>) {
         if let Change::Ran {

@@ -18,7 +18,7 @@ use super::unknown::Unknown;
 use crate::hosts::Packets;
 use crate::periods::{Matcher, Turn};
 use kernel_state::bind::one_machine;
-use kernel_state::{Change, Follow, Kernel, Sink};
+use kernel_state::{Change, Follow, Kernel, Sink, Topics};
 
 /// What limits all that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,22 +48,42 @@ pub struct Pass {
 struct Window<'a> {
     begin_ns: i64,
     unknown: Unknown,
-    /// With the place of the report that asks.
-    questions: Vec<(usize, Box<dyn Question + 'a>)>,
+    questions: Vec<Asking<'a>>,
+}
+
+/// A question, and the place of the report that asks it.
+struct Asking<'a> {
+    report: usize,
+    topics: Topics,
+    question: Box<dyn Question + 'a>,
 }
 
 /// All windows that are open, in the order of their begins: one for all time, or one per period.
 #[derive(Default)]
-struct Windows<'a>(Ordered<u64, Window<'a>>);
+struct Windows<'a> {
+    open: Ordered<u64, Window<'a>>,
+    /// What anybody in a window is told of.
+    topics: Topics,
+}
+
+impl Windows<'_> {
+    fn tell(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let topic = change.topic();
+        for window in self.open.values_mut() {
+            window.unknown.change(window.begin_ns, change);
+            let told = window.questions.iter_mut();
+            let told = told.filter(|asking| asking.topics.has(topic));
+            told.for_each(|asking| asking.question.change(kernel, change));
+        }
+    }
+}
 
 impl Sink for Windows<'_> {
-    #[inline]
+    // Where a change is made, its topic is known: what nobody is told of is not made.
+    #[inline(always)]
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
-        for window in self.0.values_mut() {
-            window.unknown.change(window.begin_ns, change);
-            for (_, question) in &mut window.questions {
-                question.change(kernel, change);
-            }
+        if self.topics.has(change.topic()) {
+            self.tell(kernel, change);
         }
     }
 }
@@ -91,25 +111,27 @@ pub fn run_reports(
         found(tick)
     };
     let offset_ns = trace.info().wall_offset.as_ns();
-    let mut cursor = trace.cursor(TimeRange::ALL);
-    while let Some(item) = cursor.next()? {
+    let mut result = Ok(());
+    trace.cursor(TimeRange::ALL).each_while(|item| {
         match item {
             Item::Event(event) => {
                 let now_ns = event.time().as_ns().saturating_add(offset_ns);
                 if options.end_ns.is_some_and(|end_ns| now_ns > end_ns) {
-                    break;
+                    return false;
                 }
-                walk.event(&event, now_ns, &mut found)?;
+                result = walk.event(event, now_ns, &mut found);
             }
             Item::Lost(lost) => {
-                walk.lost(&lost, offset_ns);
+                walk.lost(lost, offset_ns);
                 pass.holes += 1;
                 pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
             }
             // What it took of which CPU stands beside it as a loss.
             Item::Damage(_) => pass.damages += 1,
         }
-    }
+        result.is_ok()
+    })?;
+    result?;
     walk.finish(&mut found)?;
     pass.events = walk.events;
     pass.events_in_range = walk.events_in_range;
@@ -351,7 +373,7 @@ impl<'a> Walk<'a> {
 
     /// One window after the other, or only one.
     fn refresh(&mut self, now_ns: i64, found: &mut impl FnMut(Tick) -> Result<()>) -> Result<()> {
-        let begin_ns = self.windows.0.get(&WHOLE).map(|window| window.begin_ns);
+        let begin_ns = self.windows.open.get(&WHOLE).map(|window| window.begin_ns);
         let Some(begin_ns) = begin_ns else {
             self.open(WHOLE, now_ns);
             return Ok(());
@@ -391,18 +413,24 @@ impl<'a> Walk<'a> {
         let reports = self.reports.iter().enumerate();
         let questions = reports.filter_map(|(place, report)| {
             let question = self.question(report, begin_ns)?;
-            Some((place, question))
+            Some(Asking {
+                report: place,
+                topics: question.topics(),
+                question,
+            })
         });
         let questions: Vec<_> = questions.collect();
         if questions.is_empty() {
             return;
         }
+        let topics = questions.iter().map(|asking| asking.topics);
+        self.windows.topics = topics.fold(Unknown::TOPICS, Topics::and);
         let window = Window {
             begin_ns,
             unknown: Unknown::default(),
             questions,
         };
-        self.windows.0.insert(id, window);
+        self.windows.open.insert(id, window);
     }
 
     /// The question of a report over one window; none when it is about all windows.
@@ -427,7 +455,7 @@ impl<'a> Walk<'a> {
         end_ns: i64,
         found: &mut impl FnMut(Tick) -> Result<()>,
     ) -> Result<()> {
-        let Some(window) = self.windows.0.shift_remove(&id) else {
+        let Some(window) = self.windows.open.shift_remove(&id) else {
             return Ok(());
         };
         let begin_ns = window.begin_ns;
@@ -435,7 +463,8 @@ impl<'a> Walk<'a> {
         let shown = !self.options.as_lttng_analyses;
         let unknown = shown.then(|| window.unknown.table(&self.kernel, &self.options, span));
         let unknown = unknown.flatten();
-        for (report, mut question) in window.questions {
+        for asking in window.questions {
+            let (report, mut question) = (asking.report, asking.question);
             let mut unknown = unknown.clone();
             let mut first = question.finish(&self.kernel, span);
             let mut next = question.more(&self.kernel, span);

@@ -29,7 +29,7 @@ use super::question::Question;
 use super::sched::process_cell;
 use super::table::{Cell, Span, Table, TableClass};
 use crate::reports::columns::{DURATION, FROM_TO, SHARE, THREAD, TIMES, TOTAL, WHAT};
-use kernel_state::{Change, Kernel, ProcId, Sink};
+use kernel_state::{Change, Kernel, ProcId, Sink, Topics};
 
 pub(super) use across::Across;
 pub(super) use recorder::Begin;
@@ -129,6 +129,10 @@ impl<'a> CriticalPath<'a> {
 }
 
 impl Question for CriticalPath<'_> {
+    fn topics(&self) -> Topics {
+        Recorder::TOPICS
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         self.recorder.change(kernel, change);
     }

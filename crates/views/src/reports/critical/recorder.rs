@@ -1,5 +1,6 @@
 //! Puts down what threads do from one change to the next, and walks again for what was dropped.
 
+use std::hash::BuildHasherDefault;
 use std::num::NonZeroU32;
 
 use event::TimeRange;
@@ -7,8 +8,8 @@ use indexmap::IndexSet;
 use trace::{Item, Trace};
 
 use super::history::{Doing, History, Link, Node, Place};
-use crate::reports::ordered::Ordered;
-use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Waker};
+use crate::reports::ordered::{Mix, Ordered};
+use kernel_state::{Change, Follow, Kernel, ProcId, Sink, Topic, Topics, Waker};
 
 /// Where a window begins.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ pub(super) struct Recorder {
     begin_ns: i64,
     threads: Ordered<u32, Thread>,
     /// Numbered from one in the order in which they first woke.
-    wakers: IndexSet<Waker>,
+    wakers: IndexSet<Waker, BuildHasherDefault<Mix>>,
     pub history: History,
 }
 
@@ -40,7 +41,7 @@ impl Recorder {
         Recorder {
             begin_ns,
             threads: Ordered::default(),
-            wakers: IndexSet::new(),
+            wakers: IndexSet::default(),
             history: History::new(nodes_max),
         }
     }
@@ -92,6 +93,8 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
+    const TOPICS: Topics = Topics::of(&[Topic::Runs, Topic::Waits]);
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         let now_ns = kernel.now_ns();
         match *change {

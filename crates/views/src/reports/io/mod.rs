@@ -21,7 +21,7 @@ use super::statistics::Summary;
 use super::table::{Span, Table};
 use super::top::Top;
 use kernel_state::bind::Operation;
-use kernel_state::{Block, Change, Kernel, ProcId, Request};
+use kernel_state::{Block, Change, Kernel, ProcId, Request, Topic, Topics};
 
 use threads::Threads;
 
@@ -242,6 +242,10 @@ impl Io {
 }
 
 impl Question for Io {
+    fn topics(&self) -> Topics {
+        Topics::of(&[Topic::Requests])
+    }
+
     fn change(&mut self, kernel: &Kernel, change: &Change<'_>) {
         match change {
             Change::RequestExit {
