@@ -52,6 +52,10 @@ pub use words::{Color, Generated};
 
 use crate::exit::{Outcome, stdout_error};
 
+/// How the help is laid out.
+const HELP: &str =
+    "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}";
+
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
@@ -61,7 +65,7 @@ use crate::exit::{Outcome, stdout_error};
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
     // A blank line less than usual: the verbs fill a screen.
-    help_template = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}",
+    help_template = HELP,
     disable_help_subcommand = true,
     disable_version_flag = true,
     max_term_width = 100
