@@ -1,6 +1,7 @@
 //! `bench SUBJECT…`: every figure of docs/benchmarks.md, with its command. Prints markdown, or with
 //! `--json` one JSON document.
 
+mod accounted;
 mod against;
 mod background;
 mod build_time;

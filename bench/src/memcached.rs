@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::accounted::Accounted;
 use crate::background::Background;
 use crate::child;
 use crate::options::Options;
 use crate::report::{Bar, Cell, Table, number, text};
 use crate::stats::{Comparison, median};
-use crate::watch::Accounted;
 
 const SERVER: &str = "memcached";
 const CONNECTIONS: u64 = 4;

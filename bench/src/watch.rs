@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::accounted::Accounted;
 use crate::background::Background;
 use crate::child;
 use crate::load::{self, Load};
@@ -74,8 +75,8 @@ pub fn measure(options: &Options) -> Result<Report> {
     };
     let mut bars = Vec::new();
     for way in &WAYS {
-        let cost = Accounted::of(options, way, seconds)?;
-        accounted.rows.push(cost.row(way.name));
+        let cost = account(options, way, seconds)?;
+        accounted.rows.push(cost_row(&cost, way.name));
         bars.extend(way.is_promised.then(|| Bar {
             what: way.name.into(),
             found: Some(cost.share_percent()),
@@ -112,58 +113,28 @@ pub fn measure(options: &Options) -> Result<Report> {
     })
 }
 
-/// The cost of one watch by its own `end` line.
-pub(crate) struct Accounted {
-    calls_per_s: f64,
-    call_ns: f64,
-    programs_percent: f64,
-    process_percent: f64,
+/// Measures one way under the load.
+fn account(options: &Options, way: &Way, seconds: u64) -> Result<Accounted> {
+    let folder = tempfile::tempdir()?;
+    let load = Load::start(GROUPS, FDS)?;
+    let mut command = watch(&options.rtscope, way, folder.path());
+    command.arg(format!("--for={seconds}s"));
+    let text = child::output(&mut command)?;
+    drop(load);
+    let end = text.lines().last().unwrap_or_default();
+    let end: Value = serde_json::from_str(end).context("the watch's last line is no JSON")?;
+    Accounted::from_end_line(&end).with_context(|| format!("no cost in {end}"))
 }
 
-impl Accounted {
-    fn of(options: &Options, way: &Way, seconds: u64) -> Result<Accounted> {
-        let folder = tempfile::tempdir()?;
-        let load = Load::start(GROUPS, FDS)?;
-        let mut command = watch(&options.rtscope, way, folder.path());
-        command.arg(format!("--for={seconds}s"));
-        let text = child::output(&mut command)?;
-        drop(load);
-        let end = text.lines().last().unwrap_or_default();
-        let end: Value = serde_json::from_str(end).context("the watch's last line is no JSON")?;
-        Accounted::from_end_line(&end).with_context(|| format!("no cost in {end}"))
-    }
-
-    pub(crate) fn from_end_line(end: &Value) -> Option<Accounted> {
-        let cost = &end["cost"];
-        let available_ns = cost["available_ns"].as_f64()?;
-        let programs_ns = cost["programs_ns"].as_f64()?;
-        let programs = cost["programs"].as_array()?;
-        let calls: f64 = programs
-            .iter()
-            .filter_map(|program| program["calls"].as_f64())
-            .sum();
-        Some(Accounted {
-            calls_per_s: calls * 1e9 / end["elapsed_ns"].as_f64()?,
-            call_ns: programs_ns / calls.max(1.0),
-            programs_percent: programs_ns / available_ns * 100.0,
-            process_percent: cost["process_ns"].as_f64()? / available_ns * 100.0,
-        })
-    }
-
-    pub(crate) fn share_percent(&self) -> f64 {
-        self.programs_percent + self.process_percent
-    }
-
-    fn row(&self, name: &str) -> Vec<Cell> {
-        vec![
-            text(name),
-            number(self.calls_per_s, 0),
-            number(self.call_ns, 1),
-            number(self.programs_percent, 2),
-            number(self.process_percent, 2),
-            number(self.share_percent(), 2),
-        ]
-    }
+fn cost_row(cost: &Accounted, name: &str) -> Vec<Cell> {
+    vec![
+        text(name),
+        number(cost.calls_per_s, 0),
+        number(cost.call_ns, 1),
+        number(cost.programs_percent, 2),
+        number(cost.process_percent, 2),
+        number(cost.share_percent(), 2),
+    ]
 }
 
 fn watch(rtscope: &Path, way: &Way, folder: &Path) -> Command {
@@ -213,20 +184,4 @@ fn throughput(options: &Options, rounds: usize, loops: u64) -> Result<Table> {
         ],
         rows,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cost_is_read_from_the_end_line() {
-        let end = serde_json::json!({"type": "end", "elapsed_ns": 2_000_000_000u64, "cost": {
-            "available_ns": 4_000_000_000u64, "programs_ns": 80_000_000, "process_ns": 4_000_000,
-            "programs": [{"calls": 1_000_000}, {"calls": 600_000}]}});
-        let cost = Accounted::from_end_line(&end).expect("a cost");
-        assert_eq!((cost.calls_per_s, cost.call_ns), (800_000.0, 50.0));
-        assert!((cost.share_percent() - 2.1).abs() < 1e-9);
-        assert!(Accounted::from_end_line(&Value::Null).is_none());
-    }
 }

@@ -16,6 +16,7 @@ fn claims() -> Claims {
     late_ones(&mut claims);
     counters(&mut claims);
     configuration(&mut claims);
+    groups(&mut claims);
     values(&mut claims);
     claims.extend(event::evidence::kernel_layout());
     claims
@@ -125,22 +126,6 @@ fn configuration(claims: &mut Claims) {
         [accept, loops, r#match, of_process, padding]
     );
     claim!(claims, Prios, "rts_prios", [first, last]);
-    claim!(claims, Group, "rts_group", [id, hierarchy, padding]);
-    claim!(
-        claims,
-        GroupName,
-        "rts_group_name",
-        [
-            head_length,
-            tail_length,
-            last_length,
-            is_open,
-            is_whole,
-            padding,
-            head,
-            tail
-        ]
-    );
     claim!(
         claims,
         Config,
@@ -186,6 +171,26 @@ fn configuration(claims: &mut Claims) {
             cpus,
             patterns,
             group_names,
+        ]
+    );
+}
+
+/// Control groups.
+fn groups(claims: &mut Claims) {
+    claim!(claims, Group, "rts_group", [id, hierarchy, padding]);
+    claim!(
+        claims,
+        GroupName,
+        "rts_group_name",
+        [
+            head_length,
+            tail_length,
+            last_length,
+            is_open,
+            is_whole,
+            padding,
+            head,
+            tail
         ]
     );
 }

@@ -2,8 +2,9 @@
 
 use abi::raw;
 use event::evidence::EndKind;
-use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
+use event::{Cpu, Duration, Prio, Result, TaskPattern};
 
+use crate::fill::{fill, invalid};
 use crate::members::Members;
 use crate::pattern;
 
@@ -87,7 +88,7 @@ impl WatchConfig {
     /// The configuration as the programs read it.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for a threshold of zero, an empty or too long list, a CPU or a
+    /// [`event::ErrorKind::InvalidInput`] for a threshold of zero, an empty or too long list, a CPU or a
     /// softirq that cannot be, a pattern that makes no sense.
     pub(crate) fn to_raw(&self) -> Result<raw::Config> {
         let mut config: raw::Config = raw::zeroed();
@@ -194,12 +195,6 @@ fn fill_tasks(tasks: &[TaskPattern], config: &mut raw::Config) -> Result<()> {
     Ok(())
 }
 
-fn invalid(what: &str, found: &str, fix: &str) -> Error {
-    Error::new(ErrorKind::InvalidInput, what)
-        .found(found)
-        .fix(fix)
-}
-
 fn positive(name: &str, duration: Duration) -> Result<u64> {
     if duration <= Duration::ZERO {
         let what = format!("{name} must be more than zero");
@@ -233,22 +228,10 @@ fn softirq(vector: Option<u32>) -> Result<i32> {
     }
 }
 
-/// Copies a list into its place; the number of its elements.
-pub(crate) fn fill<T: Copy>(name: &str, list: &[T], place: &mut [T]) -> Result<u32> {
-    if list.len() > place.len() {
-        let what = format!("a watch takes at most {} {name}", place.len());
-        return Err(invalid(
-            &what,
-            &list.len().to_string(),
-            "give fewer, or use a pattern",
-        ));
-    }
-    place[..list.len()].copy_from_slice(list);
-    Ok(list.len() as u32)
-}
-
 #[cfg(test)]
 mod tests {
+    use event::ErrorKind;
+
     use super::*;
 
     fn many(text: &str, count: usize) -> Vec<TaskPattern> {

@@ -12,6 +12,7 @@ mod config;
 mod cost;
 mod evidence;
 mod features;
+mod fill;
 mod interruptions;
 mod kernel;
 mod late;

@@ -5,7 +5,7 @@ use abi::raw;
 use event::{GroupId, GroupName, Result, Tid};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
-use crate::config::fill;
+use crate::fill::fill;
 use crate::object;
 
 /// Who is meant beside those that are named. Newcomers are as they come.

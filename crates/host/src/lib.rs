@@ -1,9 +1,9 @@
 //! This machine, whatever is recorded or measured on it.
 //!
 //! [`capabilities`] says what it allows, verb by verb, and what makes its figures doubtful.
-//! [`shield`] keeps CPUs free for real-time tasks, and gives them back, [`tune`] tries a change and
-//! takes it back. [`groups`] finds control groups, units and containers, [`namespace`] says what ids
-//! a task has. [`task`] is what makes a thread a real-time task, [`clock`] what it sleeps on,
+//! [`shield`] keeps CPUs free for real-time tasks, and gives them back; [`tune`] tries a change and
+//! takes it back. [`groups`] finds control groups, units and containers, [`namespace`] says what
+//! ids a task has. [`task`] is what makes a thread a real-time task, [`clock`] what it sleeps on,
 //! [`power`] keeps idle CPUs from sleeping too deep to wake in time, [`steal`] counts what a
 //! hypervisor took.
 //!

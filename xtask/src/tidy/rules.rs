@@ -50,12 +50,12 @@ const BANNED: &[Banned] = &[
     },
     Banned {
         word: concat!("Tcp", "Listener"),
-        except: &["crates/server/"],
+        except: &["crates/server/", "bench/"],
         instead: "only server opens a TCP socket",
     },
     Banned {
         word: concat!("Tcp", "Stream"),
-        except: &["crates/server/"],
+        except: &["crates/server/", "bench/"],
         instead: "only server opens a TCP socket",
     },
     Banned {

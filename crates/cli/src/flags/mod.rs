@@ -56,6 +56,10 @@ pub use words::{Color, Generated};
 
 use crate::exit::{Outcome, stdout_error};
 
+/// How the help is laid out.
+const HELP: &str =
+    "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}";
+
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(
@@ -64,8 +68,8 @@ use crate::exit::{Outcome, stdout_error};
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
-    // Two blank lines less than usual: the verbs fill a screen.
-    help_template = "{before-help}{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}",
+    // A blank line less than usual: the verbs fill a screen.
+    help_template = HELP,
     disable_help_subcommand = true,
     disable_version_flag = true,
     max_term_width = 100,

@@ -93,8 +93,8 @@ pub fn run(typed: &Record) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The threads that belong to the groups that were asked for, now; who they are is said once. A trace
-/// does not know control groups.
+/// The threads that belong to the groups that were asked for, now; who they are is said once. A
+/// trace does not know control groups.
 fn members_of(whom: &Whom, says: bool) -> Result<Vec<Tid>> {
     if whom.asked.is_empty() {
         return Ok(Vec::new());

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use event::{Error, ErrorKind, GroupName, Result};
 
-use super::{Asked, Found, all, engines};
+use super::engines;
+use super::found::{Asked, Found};
+use super::hierarchy::{Group, all};
 use crate::namespace;
 
 /// What engines put before a container's id or name in the last part of its control group's path.
@@ -77,7 +79,7 @@ fn is_whole_id(text: &str) -> bool {
 
 /// How its control group is called when it is made: as now, or as the engine that knows it would;
 /// of one that nobody knows, as it is called itself.
-fn names(name: &str, groups: &[super::Group], ids: &[String]) -> Result<Vec<GroupName>> {
+fn names(name: &str, groups: &[Group], ids: &[String]) -> Result<Vec<GroupName>> {
     let tail = |path: &str| {
         let begin = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
         path[begin..].to_owned()

@@ -1,5 +1,5 @@
-//! What container engines keep on disk: the ids of containers by their names. Whoever may not read it
-//! names containers by their ids.
+//! What container engines keep on disk: the ids of containers by their names. Whoever may not read
+//! it names containers by their ids.
 
 use std::path::{Path, PathBuf};
 

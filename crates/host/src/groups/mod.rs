@@ -1,5 +1,5 @@
-//! Control groups, units and containers by the names that people have for them: found in the folders
-//! of the kernel, without asking a daemon.
+//! Control groups, units and containers by the names that people have for them: found in the
+//! folders of the kernel, without asking a daemon.
 //!
 //! # Design constraints
 //! - Both versions of control groups, and both at once.
@@ -9,83 +9,16 @@
 
 mod container;
 mod engines;
+mod found;
+mod hierarchy;
 
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use event::{GroupId, GroupName, Result};
+use event::{GroupName, Result};
 
-/// What somebody asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// A control group, by its path or the end of it.
-    Cgroup(String),
-    /// A unit of systemd.
-    Unit(String),
-    /// A container, by its name or id.
-    Container(String),
-}
-
-impl std::fmt::Display for Asked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Asked::Cgroup(name) => write!(f, "control group {name}"),
-            Asked::Unit(name) => write!(f, "unit {name}"),
-            Asked::Container(name) => write!(f, "container {name}"),
-        }
-    }
-}
-
-/// A control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// As the kernel numbers it.
-    pub id: GroupId,
-    /// From its hierarchy's root on, as `/proc/PID/cgroup` shows it.
-    pub path: String,
-}
-
-/// What somebody asked for, as far as it is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// What that was.
-    pub asked: Asked,
-    /// The groups of that name, of every hierarchy.
-    pub groups: Vec<Group>,
-    /// What it may be called when it is made again, or at last.
-    pub names: Vec<GroupName>,
-    /// Its PID namespaces, where no control group tells a container.
-    pub namespaces: Vec<u32>,
-}
-
-impl Found {
-    /// Whether it is not there.
-    pub fn is_absent(&self) -> bool {
-        self.groups.is_empty() && self.namespaces.is_empty()
-    }
-
-    /// Whether a thread with this text of `/proc/PID/cgroup`, in this PID namespace, belongs to it.
-    pub fn has_member(&self, cgroups: &str, namespace: Option<u32>) -> bool {
-        let by_namespace = namespace.is_some_and(|number| self.namespaces.contains(&number));
-        by_namespace
-            || memberships(cgroups).any(|(hierarchy, path)| {
-                self.groups.iter().any(|group| {
-                    let below = path.strip_prefix(group.path.as_str());
-                    group.id.hierarchy == hierarchy
-                        && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                })
-            })
-    }
-}
-
-/// Hierarchy and path of each line of `/proc/PID/cgroup`.
-fn memberships(cgroups: &str) -> impl Iterator<Item = (u32, &str)> {
-    cgroups.lines().filter_map(|line| {
-        let (hierarchy, rest) = line.split_once(':')?;
-        let (_, path) = rest.split_once(':')?;
-        Some((hierarchy.parse().ok()?, path))
-    })
-}
+pub use found::{Asked, Found};
+pub use hierarchy::Group;
+use hierarchy::{Hierarchy, all, hierarchies};
 
 /// Looks for what somebody asked for, on the machine below `root`.
 ///
@@ -129,90 +62,9 @@ fn called(root: &Path, asked: &Asked, names: Vec<GroupName>) -> Found {
     }
 }
 
-/// All groups whose path passes, the topmost alone of those that lie in each other.
-fn all(root: &Path, passes: impl Fn(&str) -> bool) -> Vec<Group> {
-    let mut found = Vec::new();
-    for hierarchy in hierarchies(root) {
-        let folder = root.join(
-            hierarchy
-                .mount
-                .strip_prefix("/")
-                .unwrap_or(&hierarchy.mount),
-        );
-        let mut folders = vec![(folder, String::new())];
-        while let Some((folder, path)) = folders.pop() {
-            if !path.is_empty() && passes(&path) {
-                if let Ok(inode) = folder.metadata().map(|entry| entry.ino()) {
-                    let id = GroupId {
-                        hierarchy: hierarchy.number,
-                        id: inode,
-                    };
-                    found.push(Group { id, path });
-                }
-                continue;
-            }
-            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            folders.extend(groups.filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                Some((entry.path(), format!("{path}/{name}")))
-            }));
-        }
-    }
-    found.sort_by(|one, other| {
-        (one.id.hierarchy, &one.path).cmp(&(other.id.hierarchy, &other.path))
-    });
-    found
-}
-
-/// A mounted hierarchy of control groups.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Hierarchy {
-    mount: PathBuf,
-    number: u32,
-}
-
-/// Each once, however often it is mounted.
-fn hierarchies(root: &Path) -> Vec<Hierarchy> {
-    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
-    hierarchies_in(&text("proc/self/mounts"), &text("proc/self/cgroup"))
-}
-
-fn hierarchies_in(mounts: &str, own: &str) -> Vec<Hierarchy> {
-    let mut found: Vec<Hierarchy> = Vec::new();
-    for line in mounts.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [_, mount, kind, options, ..] = words[..] else {
-            continue;
-        };
-        let number = match kind {
-            "cgroup2" => Some(0),
-            "cgroup" => number_of(own, options),
-            _ => None,
-        };
-        let Some(number) = number else { continue };
-        if found.iter().all(|known| known.number != number) {
-            let mount = PathBuf::from(mount);
-            found.push(Hierarchy { mount, number });
-        }
-    }
-    found
-}
-
-/// The hierarchy of version 1 that has all the controllers of a mount.
-fn number_of(own: &str, options: &str) -> Option<u32> {
-    let options: Vec<&str> = options.split(',').collect();
-    own.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (number, controllers) = (parts.next()?, parts.next()?);
-        let mut controllers = controllers.split(',');
-        let is_it = controllers.all(|one| !one.is_empty() && options.contains(&one));
-        is_it.then(|| number.parse().ok()).flatten()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::hierarchy::hierarchies_in;
     use super::*;
 
     const MOUNTS: &str = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\

@@ -9,9 +9,9 @@ use super::words::{between, words};
 use super::{Change, groups};
 
 /// The commands that are understood, for people.
-const KNOWN: &str = "tune understands taskset -p, chrt -p, renice, echo into /proc/sys, /proc/irq or \
-                     /sys, sysctl -w, cpupower idle-set -D, and the advice of diagnose that is made of \
-                     them";
+const KNOWN: &str = "tune understands taskset -p, chrt -p, renice, echo into /proc/sys, \
+                     /proc/irq or /sys, sysctl -w, cpupower idle-set -D, and what diagnose \
+                     advises of them";
 /// Round robin is what `chrt -p` gives when no policy is named.
 const CHRT_DEFAULT: char = 'r';
 /// What a program has to do itself.

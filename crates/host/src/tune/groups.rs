@@ -1,5 +1,5 @@
-//! The limit on a control group's share of the CPU, in both versions, with those of the groups above
-//! it: the least of them holds.
+//! The limit on a control group's share of the CPU, in both versions, with those of the groups
+//! above it: the least of them holds.
 
 use std::path::{Path, PathBuf};
 

@@ -25,9 +25,8 @@ use crate::verbs::watch::targets::{meant, whom};
 use compare::{Finding, Rounds};
 use counting::{Counting, rest};
 use question::Question;
+use text::{SCHEMA, SCHEMA_VERSION};
 
-const SCHEMA: &str = "rtscope.tune";
-const SCHEMA_VERSION: u32 = 1;
 /// The machine.
 const ROOT: &str = "/";
 /// Of each stretch, what a change gets to take effect.

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 
 use super::compare::{Block, Difference, Finding, Rounds};
 use super::question::Question;
-use super::{SCHEMA, SCHEMA_VERSION};
+
+/// The schema of `--json`.
+pub const SCHEMA: &str = "rtscope.tune";
+/// Its version.
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// The commands, and what they change.
 pub fn changes(question: &Question) -> String {
@@ -61,16 +65,16 @@ fn sentence(rounds: &Rounds, over: Duration) -> String {
         Finding::Helped => format!("It helped: {interval}, in {count} rounds."),
         Finding::Harmed => format!("It did harm: {interval}, in {count} rounds."),
         Finding::NoDifference => format!(
-            "It made no difference that {count} rounds can show: {interval}. A longer --for may show \
-             a small one."
+            "It made no difference that {count} rounds can show: {interval}. A longer --for may \
+             show a small one."
         ),
         Finding::NothingLate => format!(
-            "Nothing to fix: of {} activations without it none took more than {over:#}. Whether it \
-             helps is not known.",
+            "Nothing to fix: of {} activations without it none took more than {over:#}. Whether \
+             it helps is not known.",
             before.samples
         ),
         Finding::NothingJudged => format!(
-            "Nothing can be said: {count} rounds, {} activations without the change and {} with it.",
+            "Nothing can be said: {count} rounds, {} activations without the change, {} with it.",
             before.samples,
             rounds.side(true).samples
         ),

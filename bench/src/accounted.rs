@@ -1,0 +1,56 @@
+//! The cost of a watch by its own account.
+
+use serde_json::Value;
+
+/// The cost of one watch by its own `end` line.
+pub struct Accounted {
+    /// Calls of programs in a second.
+    pub calls_per_s: f64,
+    /// A call, on average.
+    pub call_ns: f64,
+    /// Of all CPUs, in the kernel.
+    pub programs_percent: f64,
+    /// Of all CPUs, in our process.
+    pub process_percent: f64,
+}
+
+impl Accounted {
+    /// From the last line of `watch --json`; none when it is another.
+    pub fn from_end_line(end: &Value) -> Option<Accounted> {
+        let cost = &end["cost"];
+        let available_ns = cost["available_ns"].as_f64()?;
+        let programs_ns = cost["programs_ns"].as_f64()?;
+        let programs = cost["programs"].as_array()?;
+        let calls: f64 = programs
+            .iter()
+            .filter_map(|program| program["calls"].as_f64())
+            .sum();
+        Some(Accounted {
+            calls_per_s: calls * 1e9 / end["elapsed_ns"].as_f64()?,
+            call_ns: programs_ns / calls.max(1.0),
+            programs_percent: programs_ns / available_ns * 100.0,
+            process_percent: cost["process_ns"].as_f64()? / available_ns * 100.0,
+        })
+    }
+
+    /// Both together.
+    pub fn share_percent(&self) -> f64 {
+        self.programs_percent + self.process_percent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_is_read_from_the_end_line() {
+        let end = serde_json::json!({"type": "end", "elapsed_ns": 2_000_000_000u64, "cost": {
+            "available_ns": 4_000_000_000u64, "programs_ns": 80_000_000, "process_ns": 4_000_000,
+            "programs": [{"calls": 1_000_000}, {"calls": 600_000}]}});
+        let cost = Accounted::from_end_line(&end).expect("a cost");
+        assert_eq!((cost.calls_per_s, cost.call_ns), (800_000.0, 50.0));
+        assert!((cost.share_percent() - 2.1).abs() < 1e-9);
+        assert!(Accounted::from_end_line(&Value::Null).is_none());
+    }
+}
