@@ -5,8 +5,9 @@ use std::ffi::{CStr, CString, c_char};
 use event::{Instant, Result, TimeRange};
 use face::{Question, diagnosis_json};
 
-use crate::border::{c_string, call, handle, text};
+use crate::border::{call, text};
 use crate::error::CError;
+use crate::handle::{c_string, handle};
 use crate::trace::CTrace;
 
 /// What is asked; the header's `struct rtscope_question`.
