@@ -220,8 +220,8 @@ static __always_inline bool filter_family(const struct meant *meant, struct task
 
 // Finds out what is to be known of a task once; `comm` is its name from now on. The monitor keeps
 // less of a task, and asks by itself.
-__attribute__((unused)) static __noinline void filter_resolve(struct meant *meant, struct task_struct *task,
-		const char *comm, const struct meant *parent)
+__attribute__((unused)) static __noinline void filter_resolve(struct meant *meant,
+		struct task_struct *task, const char *comm, const struct meant *parent)
 {
 	bool foreign = config.in_namespace && !meant_id_at(task, ids_level);
 

@@ -58,8 +58,9 @@ pub fn measure(options: &Options) -> Result<Report> {
         title: "Before and now",
         command: "bench against OLDER".into(),
         setting: format!(
-            "{}; {rounds} rounds, in each of them both programs, who comes first alternates; output \
-             thrown away. CPU time and memory by wait4; instructions by valgrind, one run each.",
+            "{}; {rounds} rounds, in each of them both programs, who comes first alternates; \
+             output thrown away. CPU time and memory by wait4; instructions by valgrind, one run \
+             each.",
             setting(options)
         ),
         tables: vec![table],

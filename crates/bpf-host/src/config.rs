@@ -88,8 +88,8 @@ impl WatchConfig {
     /// The configuration as the programs read it.
     ///
     /// # Errors
-    /// [`event::ErrorKind::InvalidInput`] for a threshold of zero, an empty or too long list, a CPU or a
-    /// softirq that cannot be, a pattern that makes no sense.
+    /// [`event::ErrorKind::InvalidInput`] for a threshold of zero, an empty or too long list, a CPU
+    /// or a softirq that cannot be, a pattern that makes no sense.
     pub(crate) fn to_raw(&self) -> Result<raw::Config> {
         let mut config: raw::Config = raw::zeroed();
         config.threshold_ns = positive("the threshold", self.threshold)?;

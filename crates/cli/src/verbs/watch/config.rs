@@ -8,8 +8,9 @@ use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 
-use crate::flags::Until;
+use crate::flags::{Until, Watch};
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
+use host::capabilities::Capabilities;
 use host::namespace;
 
 /// With no threshold asked for, every latency may be the worst so far.
@@ -196,6 +197,28 @@ fn irqs_named(interrupts: &str, name: &str) -> Vec<i32> {
             .flatten()
     };
     interrupts.lines().filter_map(line).collect()
+}
+
+/// Whether hits can have snapshots here; says so where they cannot, as `doctor` does.
+///
+/// # Errors
+/// When they cannot, and somebody asked for what only they bring.
+pub(in crate::verbs) fn may_snapshot(capabilities: &Capabilities, typed: &Watch) -> Result<bool> {
+    let Some(lack) = capabilities.snapshot_lack() else {
+        return Ok(true);
+    };
+    let asks = typed.output.is_some()
+        || typed.buffer.is_some()
+        || !(typed.events.is_empty() && typed.user.is_empty());
+    if asks {
+        let what = format!("rtscope watch cannot keep snapshots here: {}", lack.what);
+        return Err(Error::new(ErrorKind::PermissionDenied, what)
+            .found(lack.found)
+            .fix(lack.fix));
+    }
+    let (what, found, fix) = (lack.what, lack.found, lack.fix);
+    eprintln!("{what}\n  found: {found}\n  fix:  {fix}");
+    Ok(false)
 }
 
 #[cfg(test)]

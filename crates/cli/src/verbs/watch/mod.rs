@@ -14,8 +14,8 @@ pub(super) mod targets;
 use bpf_host::Statistics;
 use capture::capabilities;
 use capture::watch::Status;
-use event::{Error, ErrorKind, Result};
-use host::capabilities::{Capabilities, Verb};
+use event::Result;
+use host::capabilities::Verb;
 
 use crate::exit::Outcome;
 use crate::flags::Watch;
@@ -24,6 +24,7 @@ use crate::paint::Paint;
 use crate::signals::{self, Request};
 
 pub(super) use command::Command;
+pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
 pub(super) use observer::whom_text;
@@ -60,28 +61,6 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     observer.end(&status)?;
     let asks = has_budget(&options) || options.target != Target::RealTime;
     Ok(outcome(&status, has_budget(&options), asks))
-}
-
-/// Whether hits can have snapshots here; says so where they cannot, as `doctor` does.
-///
-/// # Errors
-/// When they cannot, and somebody asked for what only they bring.
-pub(super) fn may_snapshot(capabilities: &Capabilities, typed: &Watch) -> Result<bool> {
-    let Some(lack) = capabilities.snapshot_lack() else {
-        return Ok(true);
-    };
-    let asks = typed.output.is_some()
-        || typed.buffer.is_some()
-        || !(typed.events.is_empty() && typed.user.is_empty());
-    if asks {
-        let what = format!("rtscope watch cannot keep snapshots here: {}", lack.what);
-        return Err(Error::new(ErrorKind::PermissionDenied, what)
-            .found(lack.found)
-            .fix(lack.fix));
-    }
-    let (what, found, fix) = (lack.what, lack.found, lack.fix);
-    eprintln!("{what}\n  found: {found}\n  fix:  {fix}");
-    Ok(false)
 }
 
 /// Whether each hit breaks what was asked: a new worst by itself does not.
