@@ -75,7 +75,14 @@ fn words(command: &str) -> Vec<String> {
 
 /// What the program says against `command`, which stands in `place`.
 fn problem(place: &str, command: &str) -> Option<String> {
-    let error = Arguments::try_parse_from(words(command)).err()?;
+    let mut words = words(command);
+    // `help VERB` is another spelling of `VERB --help`; VERB stands for any.
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words = words.into_iter().filter(|word| word != "VERB").collect();
+        words.push("--help".to_owned());
+    }
+    let error = Arguments::try_parse_from(words).err()?;
     // The feature is an optional one of the build.
     let needs_feature = cfg!(not(feature = "arrow")) && command.contains("--to parquet");
     // Help and version are fine to show; a sentence may name a verb without its trace.

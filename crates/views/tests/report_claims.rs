@@ -80,10 +80,16 @@ fn a_task_that_runs_is_not_woken() {
         .waking(A, 0)
         .at(20)
         .block(A, Task::IDLE)
+        .at(25)
+        .waking(A, 0)
         .at(30)
         .run(A)
         .build();
-    assert!(rows(&trace, "schedlog", &ReportOptions::default(), "log").is_empty());
+    let found = rows(&trace, "schedlog", &ReportOptions::default(), "log");
+    let [wait] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert!(wait.contains(&Cell::Duration(5_000)), "{wait:?}");
 }
 
 #[test]
@@ -287,7 +293,7 @@ fn a_long_log_comes_in_parts_that_are_all_of_it() {
     let (a, b) = (Task::fair(7, "a"), Task::fair(8, "b"));
     let mut trace = SyntheticTrace::new().at(0).run(a);
     for turn in 0..12_500 {
-        trace = trace.at(10 * turn + 1).wake(b).after(2).preempt(a, b);
+        trace = trace.at(10 * turn + 1).wake(b).after(2).block(a, b);
         trace = trace.after(1).wake(a).after(3).block(b, a);
     }
     let trace = trace.build();

@@ -58,7 +58,7 @@ use crate::exit::{Outcome, stdout_error};
 
 /// How the help is laid out.
 const HELP: &str =
-    "{before-help}{about-with-newline}\n{usage-heading} {usage}\n{all-args}{after-help}";
+    "{before-help}{about-with-newline}{usage-heading} {usage}\n{all-args}{after-help}";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -68,7 +68,7 @@ const HELP: &str =
     long_version = LONG_VERSION.as_str(),
     about = "My deadline was missed: who did it, for how long, and what do I change?",
     after_long_help = CONTRACT,
-    // A blank line less than usual: the verbs fill a screen.
+    // Two blank lines less than usual: the verbs fill a screen.
     help_template = HELP,
     disable_help_subcommand = true,
     disable_version_flag = true,

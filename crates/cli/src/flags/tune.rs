@@ -10,7 +10,7 @@ use super::Until;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tune {
-    /// Commands to try together, each quoted: taskset, chrt, renice, echo > …
+    /// Commands to try together, each quoted: taskset, chrt, echo > …
     #[arg(value_name = "COMMAND")]
     pub commands: Vec<String>,
     /// Try the first advice for this snapshot or trace that can be tried
@@ -57,7 +57,7 @@ pub struct Tune {
     #[arg(long, conflicts_with_all = ["commands", "from", "keep", "show"])]
     pub undo: bool,
     /// JSON, schema rtscope.tune version 1
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub json: bool,
     /// Wait for the end of stdin, then take back what this process left.
     #[arg(long, value_name = "PID", hide = true)]

@@ -106,7 +106,7 @@ mod tests {
         );
         check(
             Some(24),
-            "  do:    taskset -pc 0 7\n         # hog shares CPU\n         # 1",
+            "  do:    taskset -pc 0 7\n         # hog shares\n         # CPU 1",
         );
     }
 }
