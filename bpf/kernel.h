@@ -113,6 +113,14 @@ struct thread_info {
 	__u32 status; // of x86
 } RELOCATED;
 
+// What a system call that a signal ended goes on with.
+struct restart_block {
+	struct {
+		int clockid;
+		rts_u64 expires;
+	} nanosleep;
+} RELOCATED;
+
 struct task_struct {
 	// `state` until 5.14 (2f064a59a11f): such kernels refuse the programs, and the error says so.
 	unsigned int __state;
@@ -137,6 +145,7 @@ struct task_struct {
 	struct sched_dl_entity dl;
 	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
 	struct rt_mutex_waiter *pi_blocked_on;
+	struct restart_block restart_block;
 } RELOCATED;
 
 struct rt_mutex_base {
@@ -179,6 +188,7 @@ struct pt_regs {
 	unsigned long ip;
 	unsigned long cs;
 	unsigned long orig_ax;
+	unsigned long ax;
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
@@ -217,6 +227,12 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_futex_value(regs) ((regs)->dx)
 #define regs_futex_timeout(regs) ((regs)->r10)
 #define regs_fcntl_command(regs) ((regs)->si)
+#define regs_result(regs) ((rts_s64)(regs)->ax)
+#define regs_in_nanosleep(regs) ((regs)->orig_ax == 35)
+#define regs_in_clock_nanosleep(regs) ((regs)->orig_ax == 230)
+#define regs_sleep_clock(regs) ((regs)->di)
+#define regs_sleep_flags(regs) ((regs)->si)
+#define regs_sleep_time(regs) ((regs)->dx)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	rts_u64 regs[31];
@@ -242,6 +258,12 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_futex_value(regs) ((regs)->regs[2])
 #define regs_futex_timeout(regs) ((regs)->regs[3])
 #define regs_fcntl_command(regs) ((regs)->regs[1])
+#define regs_result(regs) ((rts_s64)(regs)->regs[0])
+#define regs_in_nanosleep(regs) ((regs)->syscallno == 101)
+#define regs_in_clock_nanosleep(regs) ((regs)->syscallno == 115)
+#define regs_sleep_clock(regs) ((regs)->orig_x0)
+#define regs_sleep_flags(regs) ((regs)->regs[1])
+#define regs_sleep_time(regs) ((regs)->regs[2])
 #else
 #error "the watch knows x86-64 and arm64"
 #endif

@@ -106,6 +106,7 @@ struct task_state {
 	rts_u8 padding;
 	struct meant meant;
 	rts_u64 stopped_until_ns;
+	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none

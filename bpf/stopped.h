@@ -54,6 +54,34 @@ static __always_inline void evidence_stopped(struct task_struct *task, rts_s32 h
 	evidence_end(slot);
 }
 
+// What a system call returns that goes on after a signal (include/linux/errno.h).
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+#define CLOCK_MONOTONIC 1
+#define TIMER_ABSTIME 1
+#define NS_PER_S 1000000000ull
+
+// Until when `task`, which runs now and is about to be stopped, was to sleep: a signal ended its
+// sleep, which goes on later. 0: it did not sleep, or nothing says how long.
+static __always_inline rts_u64 asleep_until(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	rts_u64 time[2] = {};
+
+	if (!regs || bpf_get_current_task_btf()->pid != task->pid)
+		return 0;
+	if (regs_result(regs) == -ERESTART_RESTARTBLOCK &&
+	    (regs_in_nanosleep(regs) || regs_in_clock_nanosleep(regs)))
+		// The block is a union, of which the verifier knows the first member alone.
+		return BPF_CORE_READ(task, restart_block.nanosleep.clockid) == CLOCK_MONOTONIC ?
+				BPF_CORE_READ(task, restart_block.nanosleep.expires) : 0;
+	if (regs_result(regs) != -ERESTARTNOHAND || !regs_in_clock_nanosleep(regs) ||
+	    regs_sleep_clock(regs) != CLOCK_MONOTONIC || !(regs_sleep_flags(regs) & TIMER_ABSTIME) ||
+	    bpf_probe_read_user(time, sizeof(time), (const void *)regs_sleep_time(regs)))
+		return 0;
+	return time[0] * NS_PER_S + time[1];
+}
+
 // A target leaves the CPU because it is stopped.
 static __always_inline void stop_begin(struct task_state *state, struct task_struct *task,
 		rts_s32 how, rts_u64 now_ns)
@@ -61,7 +89,12 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 	if (config.evidence_floor_ns)
 		evidence_stopped(task, how, now_ns);
 	state->stopped = 1;
-	if (config.end_kind == RTS_END_BLOCKED && state->phase != PHASE_NONE) {
+	state->asleep_until_ns = asleep_until(task);
+	if (state->asleep_until_ns <= now_ns)
+		state->asleep_until_ns = 0;
+	// What the signal woke it for is no work of its own.
+	if (config.end_kind == RTS_END_BLOCKED && state->phase != PHASE_NONE &&
+	    !state->asleep_until_ns) {
 		state->phase = PHASE_INSIDE;
 		return;
 	}
@@ -71,12 +104,22 @@ static __always_inline void stop_begin(struct task_state *state, struct task_str
 	state->phase = PHASE_STOPPED;
 }
 
-// A target that may go on: it waits for its CPU from now on.
+// A target that may go on: it waits for its CPU from now on. One that was stopped in its sleep is
+// late since that was to end; one that was not to wake yet is not late.
 static __always_inline void stop_end(struct task_state *state, const struct cpu_state *cpu,
 		struct task_struct *task)
 {
-	rts_u64 now_ns = bpf_ktime_get_ns();
+	rts_u64 now_ns = bpf_ktime_get_ns(), due_ns = state->asleep_until_ns;
 
+	state->asleep_until_ns = 0;
+	if (due_ns > now_ns) {
+		state->phase = PHASE_NONE;
+		return;
+	}
+	if (due_ns) {
+		chain_begin(&state->chain, due_ns, 0);
+		chain_append_task(&state->chain, RTS_STEP_BLOCKED, due_ns, task);
+	}
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, task);
 	waker_note(state, cpu, now_ns);
 	state->phase = PHASE_WOKEN;

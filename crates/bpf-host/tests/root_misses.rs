@@ -156,6 +156,33 @@ fn who_stops_a_target_is_named_with_the_time_that_it_lost() {
 }
 
 #[test]
+fn who_is_stopped_in_its_sleep_is_late_only_since_that_was_to_end() {
+    let _privileged = testkit::privileged();
+    if !two_cpus() {
+        return;
+    }
+    let check = |end: EndKind, absolute: bool, pause_ms: u64, expect: bool| {
+        let pause = std::time::Duration::from_millis(pause_ms);
+        let victim = Process::sleeping("scene-victim", STAGE, pause, absolute);
+        let (_watch, mut ring) = Watch::start(&config(end)).expect("a watch");
+        let hits = hits(&mut ring, || victim.stop_for(STOP));
+        let by_stop = |hit: &&Hit| {
+            let first = hit.steps.first();
+            first.is_some_and(|step| step.kind == StepKind::Blocked)
+        };
+        let found = hits.iter().any(|hit| by_stop(&hit));
+        assert_eq!(found, expect, "{end:?} {absolute}: {hits:#?}");
+    };
+    for end in [EndKind::SwitchIn, EndKind::Blocked] {
+        for absolute in [false, true] {
+            // Stopped for 50 ms of a sleep of 400 ms, and of one of 20 ms that ends meanwhile.
+            check(end, absolute, 400, false);
+            check(end, absolute, 20, true);
+        }
+    }
+}
+
+#[test]
 fn a_target_that_is_stopped_already_when_the_watch_begins_is_reported() {
     let _privileged = testkit::privileged();
     let victim = Process::start("scene-victim", STAGE);

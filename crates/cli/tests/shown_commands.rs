@@ -79,7 +79,7 @@ fn problem(place: &str, command: &str) -> Option<String> {
     // `help VERB` is another spelling of `VERB --help`; VERB stands for any.
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
-        words = words.into_iter().filter(|word| word != "VERB").collect();
+        words.retain(|word| word != "VERB");
         words.push("--help".to_owned());
     }
     let error = Arguments::try_parse_from(words).err()?;

@@ -64,9 +64,20 @@ pub(crate) fn stop_at(model: &Model, tid: i32, time_ns: i64) -> Option<usize> {
     })
 }
 
-/// What keeps the target of a chain that begins with its stop.
+/// The index of the record of the last stop of `tid` before `time_ns`.
+fn last_stop(model: &Model, tid: i32, time_ns: i64) -> Option<usize> {
+    let records = model.evidence.stopped.iter().enumerate();
+    let earlier =
+        records.filter(|(_, stopped)| stopped.task.tid.0 == tid && stopped.time.as_ns() <= time_ns);
+    let last = earlier.max_by_key(|(_, stopped)| stopped.time);
+    last.map(|(place, _)| place)
+}
+
+/// What keeps the target of a chain that begins with its stop, or, where that ended its sleep, with
+/// the instant until which it was to sleep.
 pub(crate) fn stopped(model: &Model, step: &Step) -> Doing {
-    let stop = stop_at(model, step.id, step.time.as_ns());
+    let (tid, time_ns) = (step.id, step.time.as_ns());
+    let stop = stop_at(model, tid, time_ns).or_else(|| last_stop(model, tid, time_ns));
     stop.map_or(Doing::Missing(Reason::MissingSteps), Doing::Stopped)
 }
 

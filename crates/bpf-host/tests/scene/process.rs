@@ -12,6 +12,11 @@ pub struct Process {
 
 impl Process {
     pub fn start(name: &str, cpu: usize) -> Process {
+        Process::sleeping(name, cpu, Duration::from_millis(2), false)
+    }
+
+    /// It sleeps for `pause` at a time, or until an instant so much later.
+    pub fn sleeping(name: &str, cpu: usize, pause: Duration, absolute: bool) -> Process {
         let name = std::ffi::CString::new(name).unwrap();
         // SAFETY: the child of a process of several threads calls only what a signal handler may.
         let pid = unsafe { libc::fork() };
@@ -26,12 +31,18 @@ impl Process {
                 libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
                 let param = libc::sched_param { sched_priority: 10 };
                 libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param);
-                let pause = libc::timespec {
-                    tv_sec: 0,
-                    tv_nsec: 2_000_000,
-                };
+                let pause_ns = pause.as_nanos() as i64;
+                let mut until: libc::timespec = std::mem::zeroed();
+                let (clock, null) = (libc::CLOCK_MONOTONIC, std::ptr::null_mut());
                 loop {
-                    libc::nanosleep(&raw const pause, std::ptr::null_mut());
+                    let flags = if absolute { libc::TIMER_ABSTIME } else { 0 };
+                    if absolute {
+                        libc::clock_gettime(clock, &raw mut until);
+                    }
+                    let ns = until.tv_nsec * i64::from(absolute) + pause_ns;
+                    until.tv_sec = until.tv_sec * i64::from(absolute) + ns / 1_000_000_000;
+                    until.tv_nsec = ns % 1_000_000_000;
+                    libc::clock_nanosleep(clock, flags, &raw const until, null);
                 }
             }
         }
