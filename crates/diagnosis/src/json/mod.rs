@@ -151,7 +151,7 @@ fn activation_json(late: &LateActivation) -> Value {
     })
 }
 
-/// Terms of one name and rank together; the task is the one that took most of it.
+/// Terms of one name and priority together; the task is the one that took most of it.
 fn sum_json(late: &LateActivation, sum: &Sum) -> Value {
     let mut object = kind_json(&sum.kind);
     object["tasks"] = json!(sum.tasks);

@@ -60,7 +60,7 @@ pub(crate) enum Run {
     On(u32),
     /// Woken, and not yet on a CPU since.
     Woken,
-    /// Put aside while runnable.
+    /// Preempted: off its CPU while runnable.
     Preempted,
     Blocked,
 }
