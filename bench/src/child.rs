@@ -18,7 +18,7 @@ pub struct Taken {
 }
 
 /// rtscope's exit code when the answer is whole and rests on a trace with losses, or without some
-/// events that it would like to have.
+/// events that it would like to have; of a watch, when nobody of whom it was asked was judged.
 const INCONCLUSIVE: i32 = 3;
 
 /// Runs a command to its end, its output thrown away.
@@ -56,7 +56,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     } = command
         .output()
         .with_context(|| format!("cannot start {}", name(command)))?;
-    if !status.success() {
+    if !status.success() && status.code() != Some(INCONCLUSIVE) {
         let said = String::from_utf8_lossy(&stderr);
         bail!("{} failed: {status}\n{said}", name(command));
     }

@@ -59,10 +59,9 @@ fn each_user_event_lies_between_the_system_calls_around_it() {
     };
     let summary = record(&config, &capabilities::gather(), "test").expect("it records");
     assert_eq!((summary.lost(), summary.user.lost()), (0, 0));
-    assert_eq!(
-        (summary.events(), summary.user.events()),
-        (2 * CALLS, CALLS - 1)
-    );
+    // What was there at the begin is told too.
+    assert!(summary.events() >= 2 * CALLS, "{}", summary.events());
+    assert_eq!(summary.user.events(), CALLS - 1);
 
     let trace = Trace::open(&summary.path).expect("a trace");
     let (mut calls, mut events, mut error_ns) = (Vec::new(), Vec::new(), 0);

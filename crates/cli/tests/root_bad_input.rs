@@ -176,11 +176,19 @@ fn without_tracefs_a_recording_is_refused_and_a_watch_may_go_without_snapshots()
         assert!(stderr.contains("mount -t tracefs"), "{stderr}");
     };
     check(&["record", "--duration", "100ms"]);
-    check(&["watch", "--for", "100ms"]);
     check(&["demo", "hog"]);
-    let words = ["watch", "--for", "100ms", "--no-snapshot"];
-    let output = run_after(unmount, &words, folder.path());
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let watch = |more: &[&str], note: bool| {
+        let words = [&["watch", "--for", "100ms"], more].concat();
+        let output = run_after(unmount, &words, folder.path());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let said = "a hit has no snapshot: tracefs is not mounted";
+        assert_eq!(stderr.contains(said), note, "{stderr}");
+    };
+    watch(&[], true);
+    watch(&["--no-snapshot"], false);
+    // Somebody who asks for snapshots gets them, or none of it.
+    check(&["watch", "--for", "100ms", "-o", "snapshots"]);
 }
 
 #[test]
@@ -252,7 +260,8 @@ fn a_watch_outlives_its_task_and_a_cpu_without_events_is_no_mistake() {
     let words = ["watch", "--tid", &tid, "--for", "600ms", "--json"];
     let output = run(&words, folder.path());
     sleeper.wait().expect("reaped");
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // It was named and judged nothing: no statement.
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(
         String::from_utf8_lossy(&output.stdout).contains("\"type\":\"end\""),
         "{output:?}"
