@@ -40,14 +40,19 @@ fn rows(report: &str, table: &str, trace: &Path) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The command in an error's last line, with the name that it lets the user choose.
-fn recipe(said: &str, new: &str) -> String {
+/// The commands in an error's last line, with the name that it lets the user choose: what makes a
+/// text, and what makes CTF.
+fn recipes(said: &str, of_text: &str, of_ctf: &str) -> [String; 2] {
     let line = said
         .lines()
         .find_map(|line| line.trim().strip_prefix("fix:"));
     let line = line.unwrap_or_else(|| panic!("no command: {said}"));
-    let command = line.trim().split(", then").next().unwrap_or_default();
-    command.replace("NEW", new)
+    let (text, ctf) = line.split_once("; or ").expect("two commands");
+    let command = |part: &str, new: &str| {
+        let command = part.trim().split(", then").next().unwrap_or_default();
+        command.replace("NEW", new)
+    };
+    [command(text, of_text), command(ctf, of_ctf)]
 }
 
 #[test]
@@ -64,15 +69,12 @@ fn a_recording_of_perf_says_the_same_as_ctf_and_as_text() {
     }
     let refused = rtscope(&["info"], &dir.join("perf.data"));
     assert_eq!(refused.status.code(), Some(1));
-    let recipe = recipe(&String::from_utf8_lossy(&refused.stderr), "new");
-    if !shell(&recipe, dir) {
+    let [to_text, to_ctf] = recipes(&String::from_utf8_lossy(&refused.stderr), "text", "new");
+    if !shell(&to_ctf, dir) {
         return testkit::skip(NAME, "this perf converts nothing to CTF: no libbabeltrace");
     }
     let (ctf, text) = (dir.join("new"), dir.join("text"));
-    assert!(shell(
-        "perf script --ns -i perf.data > text 2>/dev/null",
-        dir
-    ));
+    assert!(shell(&to_text, dir), "{to_text}");
     for (report, table) in [
         ("cputop", "per-process"),
         ("schedtop", "top"),
@@ -80,7 +82,7 @@ fn a_recording_of_perf_says_the_same_as_ctf_and_as_text() {
         ("states", "cpus"),
     ] {
         let (of_ctf, of_text) = (rows(report, table, &ctf), rows(report, table, &text));
-        assert!(!of_ctf.is_empty(), "{report} of {recipe}");
+        assert!(!of_ctf.is_empty(), "{report} of {to_ctf}");
         assert_eq!(of_ctf, of_text, "{report}");
     }
     for trace in [&ctf, &text] {

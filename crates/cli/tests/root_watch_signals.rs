@@ -117,7 +117,8 @@ fn the_first_signal_reports_and_another_within_a_second_is_the_same() {
         wait_until_armed(&mut watch);
         send(&watch, signal);
         let output = watch.wait_with_output().expect("it ends");
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        // It ended as asked, and nobody was there to judge.
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
         assert_eq!(
             lines(&output).last().map(|line| line["type"].clone()),
             Some("end".into())
@@ -186,5 +187,6 @@ fn a_watch_that_was_stopped_for_a_while_records_again() {
     wait_for_recorder(&watch, "1");
     send(&watch, Signal::INT);
     let output = watch.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // Nobody was there to judge.
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
 }

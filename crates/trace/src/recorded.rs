@@ -152,7 +152,7 @@ fn perf_data(path: &Path) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{path} is not read"))
         .found("a recording of perf")
         .fix(format!(
-            "perf script -i {path} > NEW, then open NEW; or perf data convert --to-ctf NEW \
+            "perf script --ns -i {path} > NEW, then open NEW; or perf data convert --to-ctf NEW \
              -i {path}"
         ))
 }

@@ -141,7 +141,12 @@ impl Case<'_> {
         let late_ns = self.late_ns(hit.span());
         let allowed_ns = self.allowed_ns(latency_ns);
         if late_ns * 2 < self.over_ns() {
-            return (Grade::Wrong, "it was not late: ");
+            // Its own time accuses nobody, and the log has only the part of it that it was to
+            // spend: where an emulator runs it, a fork takes milliseconds.
+            return match first.kind == "own_run" {
+                true => (Grade::Inexact, "it was not late by its log: "),
+                false => (Grade::Wrong, "it was not late: "),
+            };
         }
         if latency_ns > late_ns + allowed_ns {
             return (Grade::Inexact, "it was not late by so much: ");
