@@ -251,7 +251,7 @@ fn laboratory(root: &Path, scope: Scope) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Faults that are drawn by a seed, here and in guests. A wrong accusation fails.
+/// Faults that are drawn by a seed, here and, in the long run, in guests. A wrong accusation fails.
 fn adversaries(root: &Path, scope: Scope) -> Result<Tally> {
     let outcome = scenarios::test(root, scope == Scope::Core)?;
     print!("{}", outcome.text);

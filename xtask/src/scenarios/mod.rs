@@ -50,8 +50,6 @@ pub const USAGE: &str = "\
 
 /// Drawn in `make test`, here and on one other kernel.
 const CORE_HOST: u64 = 30;
-const CORE_GUEST: u64 = 20;
-const CORE_KERNEL: &str = "6.12-rt";
 /// And in `make test-all`, for each place and kernel.
 const LONG: u64 = 250;
 /// A cell that was wrong here is played so often again.
@@ -212,12 +210,9 @@ pub fn test(repository: &Path, core: bool) -> Result<Outcome> {
         );
     }
     let mut guests = Score::default();
-    if emulator::lack().is_none() {
-        if core {
-            asked.count = CORE_GUEST;
-            asked.kernels = vec![CORE_KERNEL.to_owned()];
-            asked.place = Some(place::EXACT);
-        }
+    // What a drawn cell in a guest says is not yet sure enough to fail a commit: the truth of some
+    // kinds still leaves out what the emulator makes long (docs/laboratory.md).
+    if !core && emulator::lack().is_none() {
         in_guests(repository, &mut suite, &asked, &mut guests)?;
     }
     text += &score.text();
