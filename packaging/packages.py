@@ -157,7 +157,9 @@ def depends(package, folder):
     found = [f"{need} (= {version()})" for need in package.described.get("needs", [])]
     if linked:
         (folder / "debian").mkdir(exist_ok=True)
-        (folder / "debian/control").write_text("Source: rtscope\n\nPackage: rtscope\n")
+        (folder / "debian/control").write_text(
+            "Source: rtscope\n\nPackage: rtscope\nArchitecture: any\n"
+        )
         where = f"-l{folder / 'librtscope-probe1/usr/lib'}"
         printed = run(
             "dpkg-shlibdeps", "-O", "--ignore-missing-info", where, *linked, cwd=folder
