@@ -43,6 +43,20 @@ static __always_inline rts_u64 *hrtimer_late_slot(struct hrtimer *timer)
 	return totals ? &totals->armed_late[((address >> 6) ^ (address >> 14)) & (LATE_SLOTS - 1)] : 0;
 }
 
+// Whether a timer is armed after its own expiry, which is noted: it fires at once, late by its own
+// fault. Any other touches no memory of ours.
+static __always_inline bool hrtimer_armed_late(struct hrtimer *timer, rts_u64 expiry_ns)
+{
+	rts_u64 *slot;
+
+	if (expiry_ns + ARMED_LATE_NS_MIN >= bpf_ktime_get_ns())
+		return false;
+	slot = hrtimer_late_slot(timer);
+	if (slot)
+		*slot = hrtimer_arming(timer, expiry_ns);
+	return true;
+}
+
 // A task that arms a timer after its expiry was busy when it was due.
 static __always_inline void release_note(rts_u64 expiry_ns)
 {
@@ -57,18 +71,13 @@ static __always_inline void release_note(rts_u64 expiry_ns)
 		state->release_ns = expiry_ns;
 }
 
-// A timer armed after its own expiry fires at once and late by its own fault: neither its lateness
-// nor its expiry says anything of this CPU. Any other touches no memory of ours.
+// Neither the lateness nor the expiry of a timer that is armed late says anything of this CPU.
 static __always_inline bool on_hrtimer_start(struct hrtimer *timer)
 {
 	rts_u64 expiry_ns = hrtimer_expiry_ns(timer);
-	rts_u64 *slot;
 
-	if (expiry_ns + ARMED_LATE_NS_MIN >= bpf_ktime_get_ns())
+	if (!hrtimer_armed_late(timer, expiry_ns))
 		return false;
-	slot = hrtimer_late_slot(timer);
-	if (slot)
-		*slot = hrtimer_arming(timer, expiry_ns);
 	release_note(expiry_ns);
 	return true;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes packages of an installation: .deb, .rpm and a tarball, the same bytes from the same commit.
+"""Makes packages of an installation: .deb files and a tarball.
 
 usage: packages.py STAGE OUTPUT
 
@@ -50,16 +50,19 @@ def epoch():
 
 
 def maintainer():
-    name = os.environ.get("DEBFULLNAME", "rtscope")
-    return f"{name} <{os.environ.get('DEBEMAIL', 'packages@example.org')}>"
+    """Who answers for the packages: as Debian's tools are told, else who made the commit."""
+    name, address = (os.environ.get(key) for key in ("DEBFULLNAME", "DEBEMAIL"))
+    if name and address:
+        return f"{name} <{address}>"
+    return run("git", "-C", str(ROOT), "log", "-1", "--format=%cn <%ce>").strip()
 
 
 class Package:
     """One package's own tree."""
 
-    def __init__(self, described, project, stage, folder, libraries):
+    def __init__(self, described, stage, folder, libraries):
         self.name = described["name"]
-        self.described, self.project = described, project
+        self.described = described
         self.tree = folder / self.name
         for pattern in described["files"]:
             source = stage / "usr" / pattern.replace("LIB", "lib", 1)
@@ -189,7 +192,6 @@ def deb(package, folder, output, architecture):
         f"Section: {package.described['section']}",
         "Priority: optional",
         "Multi-Arch: same" if package.described["section"].startswith("lib") else "Multi-Arch: no",
-        f"Homepage: {package.project['homepage']}",
         f"Description: {package.described['summary']}",
         textwrap.indent(text, " "),
     ]
@@ -261,9 +263,9 @@ def main():
         staged = folder / "stage"
         shutil.copytree(stage, staged, symlinks=True)
         manuals(staged)
-        project, debug = description["project"], folder / "rtscope-dbgsym"
+        debug = folder / "debug"
         packages = [
-            Package(described, project, staged, folder, f"lib/{triplet}")
+            Package(described, staged, folder, f"lib/{triplet}")
             for described in description["package"]
         ]
         for package in packages:

@@ -39,17 +39,10 @@ static __always_inline int measured(void *ctx, rts_u64 begin_ns, rts_u64 now_ns,
 	return 0;
 }
 
-// Armed after its expiry, a timer is late by its own fault.
 SEC("tp_btf/hrtimer_start")
 int BPF_PROG(hrtimer_start, struct hrtimer *timer)
 {
-	rts_u64 expiry_ns = hrtimer_expiry_ns(timer), *slot;
-
-	if (expiry_ns + ARMED_LATE_NS_MIN >= bpf_ktime_get_ns())
-		return 0;
-	slot = hrtimer_late_slot(timer);
-	if (slot)
-		*slot = hrtimer_arming(timer, expiry_ns);
+	hrtimer_armed_late(timer, hrtimer_expiry_ns(timer));
 	return 0;
 }
 

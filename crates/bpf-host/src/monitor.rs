@@ -19,21 +19,8 @@ use crate::object;
 use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
 
-/// Maps of the chain that the shared headers bring along.
-const CHAIN_MAPS: [&str; 12] = [
-    "tasks",
-    "waker_stacks",
-    "cpus",
-    "softirqs",
-    "counters",
-    "resched",
-    "stop_requests",
-    "steals",
-    "evidence",
-    "hits",
-    "late_ones",
-    "watch_floor",
-];
+/// Maps of the shared headers that trackers use and the monitor does not.
+const OF_TRACKERS_TOO: [&str; 2] = ["late_ones", "watch_floor"];
 /// The programs that know a task from its birth on.
 const KNOW_TASKS: [&str; 2] = ["task_newtask", "task_rename"];
 /// Without these there are no phases.
@@ -357,7 +344,7 @@ fn prepare_maps(opened: &mut OpenObject, config: &MonitorConfig, cpus_max: u32) 
     };
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if CHAIN_MAPS.contains(&name.as_str()) {
+        if object::is_of_chain(&name) || OF_TRACKERS_TOO.contains(&name.as_str()) {
             map.set_autocreate(false).map_err(refused)?;
         }
         let length = match name.as_str() {

@@ -22,6 +22,25 @@ pub(crate) const MONITOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/moni
 /// The empty programs.
 pub(crate) const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
+/// Maps of the chain, which the shared headers bring along into every object.
+const CHAIN_MAPS: [&str; 10] = [
+    "tasks",
+    "waker_stacks",
+    "cpus",
+    "softirqs",
+    "counters",
+    "resched",
+    "stop_requests",
+    "steals",
+    "evidence",
+    "hits",
+];
+
+/// Whether only the chain's own programs use this map: others leave it out.
+pub(crate) fn is_of_chain(map: &str) -> bool {
+    CHAIN_MAPS.contains(&map)
+}
+
 /// The end of what libbpf and the verifier said last; it becomes the cause of a load's error.
 static TALK: Mutex<String> = Mutex::new(String::new());
 const TALK_BYTES_MAX: usize = 4096;

@@ -363,7 +363,12 @@ fn an_activation_that_is_open_when_the_watch_ends_is_reported() {
     }
     over.store(true, Ordering::Relaxed);
     drop(victim);
-    let ended = ring.wait(Time::from_millis(20)).expect("hits");
+    // A hit that its CPU still fills ends a wait without being there.
+    let deadline = std::time::Instant::now() + Time::from_secs(2);
+    let mut ended = Vec::new();
+    while ended.is_empty() && std::time::Instant::now() < deadline {
+        ended.extend(ring.wait(Time::from_millis(20)).expect("hits"));
+    }
     assert_eq!(
         (open.len(), open[0].end_kind),
         (1, EndKind::Waiting),

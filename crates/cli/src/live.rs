@@ -10,8 +10,6 @@ use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use event::Duration;
-
 /// When the terminal does not say how large it is.
 const SIZE_DEFAULT: Size = Size {
     columns: 80,
@@ -152,23 +150,6 @@ fn fitted(text: &str, size: Size) -> Vec<String> {
     lines
 }
 
-/// A duration in three digits: `8.42 ms`, `11.0 ms`, `297 ms`.
-pub fn short(duration: Duration) -> String {
-    let ns = duration.as_ns() as f64;
-    let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
-    let unit = units.iter().find(|(_, unit_ns)| ns.abs() >= *unit_ns);
-    let Some((name, unit_ns)) = unit else {
-        return format!("{} ns", duration.as_ns());
-    };
-    let value = ns / unit_ns;
-    let decimals = match value.abs() {
-        ..10.0 => 2,
-        ..100.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$} {name}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,17 +170,5 @@ mod tests {
         check("1\n2\n3\n4", (80, 4), &["1", "2", "3", "4"]);
         check("1\n2\n3\n4\n5", (80, 4), &["1", "2", "2 more lines", "5"]);
         check("1\n2\n3\n4\n5", (80, 2), &["4 more lines", "5"]);
-    }
-
-    #[test]
-    fn a_short_duration_has_three_digits_and_its_unit() {
-        let check = |ns: i64, expect: &str| assert_eq!(short(Duration::from_ns(ns)), expect);
-        check(0, "0 ns");
-        check(999, "999 ns");
-        check(8_420_000, "8.42 ms");
-        check(11_028_000, "11.0 ms");
-        check(297_716_000, "298 ms");
-        check(2_726_000_000, "2.73 s");
-        check(7_200_000_000_000, "7200 s");
     }
 }

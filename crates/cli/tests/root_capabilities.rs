@@ -90,6 +90,7 @@ fn words(verb: &str, possible: bool) -> Option<&'static [&'static str]> {
     Some(match verb {
         "shield" if possible => &["shield", "--cpu", "1"],
         "shield" => &["shield", "--cpu", "1", "--apply"],
+        "tune" if !possible => &["tune", "--over", "9s", "chrt -o -p 0 1"],
         "watch" => &["watch", "--over", "9s", "--for", "200ms", "--no-snapshot"],
         "record" => &["record", "--duration", "100ms", "-o", "recording"],
         "measure" => &["measure", "cyclic", "--for", "200ms", "--prio", "60"],

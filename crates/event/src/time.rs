@@ -157,6 +157,23 @@ impl Duration {
         let ns = scale_exactly(number, unit_ns).ok_or_else(|| refuse("number out of range"))?;
         Ok(Duration(ns))
     }
+
+    /// In three digits with its unit: `8.42 ms`, `11.0 ms`, `297 ms`; nanoseconds in full.
+    pub fn short(self) -> String {
+        let ns = self.0 as f64;
+        let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+        let unit = units.iter().find(|(_, unit_ns)| ns.abs() >= *unit_ns);
+        let Some((name, unit_ns)) = unit else {
+            return format!("{} ns", self.0);
+        };
+        let value = ns / unit_ns;
+        let decimals = match value.abs() {
+            ..10.0 => 2,
+            ..100.0 => 1,
+            _ => 0,
+        };
+        format!("{value:.decimals$} {name}")
+    }
 }
 
 /// `number` × `unit_ns` without a float's rounding; digits below a nanosecond are cut.
@@ -335,6 +352,18 @@ mod tests {
         check(1_000_000_001, "1.000000001s");
         check(90_000_000_000, "90s");
         check(50_000, "50us");
+    }
+
+    #[test]
+    fn a_short_duration_has_three_digits_and_its_unit() {
+        let check = |ns: i64, expect: &str| assert_eq!(Duration::from_ns(ns).short(), expect);
+        check(0, "0 ns");
+        check(999, "999 ns");
+        check(8_420_000, "8.42 ms");
+        check(11_028_000, "11.0 ms");
+        check(297_716_000, "298 ms");
+        check(2_726_000_000, "2.73 s");
+        check(7_200_000_000_000, "7200 s");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod metrics;
 mod osadl;
 mod owner;
 mod report;
+mod rows;
 mod schema;
 mod store;
 mod sum;

@@ -124,16 +124,19 @@ fn phases(sum: &Interval, scope: Scope) -> String {
         };
         let samples = of.histogram.samples();
         let mean = Duration::from_ns(of.sum.as_ns() / samples.max(1) as i64);
-        let quantile = |quantile| of.quantile(quantile).map_or("-".to_owned(), short);
+        let quantile = |quantile| {
+            of.quantile(quantile)
+                .map_or("-".to_owned(), Duration::short)
+        };
         let _ = writeln!(
             text,
             "  {:<24} {samples:>12} {:>9} {:>9} {:>9} {:>9} {:>9}",
             phase.title(),
-            short(mean),
+            mean.short(),
             quantile(0.5),
             quantile(0.99),
             quantile(0.999),
-            short(of.max)
+            of.max.short()
         );
     }
     text
@@ -167,7 +170,7 @@ fn missing(walked: &Walked) -> String {
 }
 
 fn worst_line(worst: &Worst) -> String {
-    let mut text = format!("{} {:>9}  ", wall_text(worst.at_ns), short(worst.value));
+    let mut text = format!("{} {:>9}  ", wall_text(worst.at_ns), worst.value.short());
     text += &worst.victim.as_ref().map_or("somebody".to_owned(), task);
     let _ = write!(text, ", CPU {}", worst.cpu.0);
     if let Some(call) = &worst.call {
@@ -176,12 +179,12 @@ fn worst_line(worst: &Worst) -> String {
     text.push('\n');
     let mut parts = Vec::new();
     if let Some(timer) = worst.timer {
-        parts.push(format!("timer {}", short(timer)));
+        parts.push(format!("timer {}", timer.short()));
     }
     let names = ["wake-up", "switch", "return"];
     let others = names.iter().zip(worst.parts);
     let others = others.filter(|(_, part)| *part > Duration::ZERO);
-    parts.extend(others.map(|(name, part)| format!("{name} {}", short(part))));
+    parts.extend(others.map(|(name, part)| format!("{name} {}", part.short())));
     let _ = writeln!(text, "    {}", parts.join(", "));
     let _ = writeln!(text, "    {}", running(worst));
     text
@@ -211,24 +214,6 @@ fn running(worst: &Worst) -> String {
 
 fn task(task: &Task) -> String {
     format!("{} (tid {}, {})", task.name, task.tid, Prio(task.prio))
-}
-
-/// A duration in three digits.
-fn short(duration: Duration) -> String {
-    let ns = duration.as_ns() as f64;
-    let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
-    match units.iter().find(|(_, unit_ns)| ns.abs() >= *unit_ns) {
-        None => format!("{} ns", duration.as_ns()),
-        Some((name, unit_ns)) => {
-            let value = ns / unit_ns;
-            let decimals = match value.abs() {
-                ..10.0 => 2,
-                ..100.0 => 1,
-                _ => 0,
-            };
-            format!("{value:.decimals$} {name}")
-        }
-    }
 }
 
 #[cfg(test)]

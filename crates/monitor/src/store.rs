@@ -5,11 +5,12 @@ use std::time::Duration as Time;
 
 use abi::monitor::{Mode, Phase};
 use event::{Cpu, Duration, Error, ErrorKind, Result};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use crate::buckets::{Histogram, Linear};
-use crate::interval::{Head, Interval, Run, Scope, Series, Task, Worst};
+use crate::interval::{Interval, Run, Scope, Series, Worst};
 use crate::owner::Owner;
+use crate::rows::{head, insert, task};
 use crate::schema;
 
 /// How long a writer waits for a reader that is about to end.
@@ -459,127 +460,6 @@ impl Store {
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
-}
-
-fn head(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, i64, Head)> {
-    let count = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.max(0) as u64);
-    let head = Head {
-        begin_ns: row.get(2)?,
-        end_ns: row.get(3)?,
-        elapsed: Duration::from_ns(row.get(4)?),
-        lost: count(5)?,
-        worst_missed: count(6)?,
-        unsaved: count(7)?,
-        cost: Duration::from_ns(row.get(8)?),
-    };
-    Ok((row.get(0)?, row.get(1)?, head))
-}
-
-fn task(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Option<Task>> {
-    let Some(tid) = row.get::<_, Option<i32>>(at)? else {
-        return Ok(None);
-    };
-    Ok(Some(Task {
-        tid,
-        prio: row.get(at + 1)?,
-        name: row.get(at + 2)?,
-    }))
-}
-
-fn insert(to: &Transaction<'_>, run: i64, interval: &Interval) -> rusqlite::Result<()> {
-    let head = &interval.head;
-    to.prepare_cached(
-        "INSERT INTO interval (run, begin_ns, end_ns, elapsed_ns, lost, worst_missed, unsaved,
-         cost_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-    )?
-    .execute(params![
-        run,
-        head.begin_ns,
-        head.end_ns,
-        head.elapsed.as_ns(),
-        head.lost as i64,
-        head.worst_missed as i64,
-        head.unsaved as i64,
-        head.cost.as_ns()
-    ])?;
-    let id = to.last_insert_rowid();
-    for series in &interval.series {
-        to.prepare_cached("INSERT INTO histogram VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?
-            .execute(params![
-                id,
-                series.scope as u8,
-                series.phase as u8,
-                series.cpu.0,
-                series.histogram.samples() as i64,
-                series.sum.as_ns(),
-                series.min.as_ns(),
-                series.max.as_ns(),
-                series.histogram.to_bytes()
-            ])?;
-    }
-    for (phase, cpu, linear) in &interval.linear {
-        to.prepare_cached("INSERT INTO linear VALUES (?, ?, ?, ?)")?
-            .execute(params![id, *phase as u8, cpu.0, linear.to_bytes()])?;
-    }
-    for worst in &interval.worst {
-        insert_worst(to, id, worst)?;
-    }
-    Ok(())
-}
-
-fn insert_worst(to: &Transaction<'_>, interval: i64, worst: &Worst) -> rusqlite::Result<()> {
-    let stack = (!worst.stack.is_empty()).then(|| worst.stack.join("\n"));
-    let mut insert = to.prepare_cached(
-        "INSERT INTO worst VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?;
-    insert.execute(params![
-        interval,
-        worst.scope as u8,
-        worst.phase as u8,
-        worst.cpu.0,
-        worst.value.as_ns(),
-        worst.at_ns,
-        worst.timer.map(Duration::as_ns),
-        worst.parts[0].as_ns(),
-        worst.parts[1].as_ns(),
-        worst.parts[2].as_ns(),
-        task_id(to, worst.victim.as_ref())?,
-        task_id(to, worst.culprit.as_ref())?,
-        text_id(to, worst.call.as_deref())?,
-        text_id(to, worst.function.as_deref())?,
-        worst.mode as u8,
-        text_id(to, stack.as_deref())?
-    ])?;
-    Ok(())
-}
-
-fn task_id(to: &Transaction<'_>, task: Option<&Task>) -> rusqlite::Result<Option<i64>> {
-    let Some(task) = task else { return Ok(None) };
-    let key = params![task.tid, task.prio, task.name];
-    let known = to
-        .prepare_cached("SELECT id FROM task WHERE tid = ? AND prio = ? AND name = ?")?
-        .query_row(key, |row| row.get(0))
-        .optional()?;
-    if known.is_some() {
-        return Ok(known);
-    }
-    to.prepare_cached("INSERT INTO task (tid, prio, name) VALUES (?, ?, ?)")?
-        .execute(key)?;
-    Ok(Some(to.last_insert_rowid()))
-}
-
-fn text_id(to: &Transaction<'_>, text: Option<&str>) -> rusqlite::Result<Option<i64>> {
-    let Some(text) = text else { return Ok(None) };
-    let known = to
-        .prepare_cached("SELECT id FROM text WHERE text = ?")?
-        .query_row([text], |row| row.get(0))
-        .optional()?;
-    if known.is_some() {
-        return Ok(known);
-    }
-    to.prepare_cached("INSERT INTO text (text) VALUES (?)")?
-        .execute([text])?;
-    Ok(Some(to.last_insert_rowid()))
 }
 
 fn corrupt(path: &Path, found: String) -> Error {

@@ -21,19 +21,6 @@ use crate::object;
 use crate::statistics::{ProgramCost, RunTimeStatistics, program_costs, recursion_misses};
 use crate::watch::{attach_iterator, run_iterator};
 
-/// Maps of the chain that the shared headers bring along and no tracker uses.
-const CHAIN_MAPS: [&str; 10] = [
-    "tasks",
-    "waker_stacks",
-    "cpus",
-    "softirqs",
-    "counters",
-    "resched",
-    "stop_requests",
-    "steals",
-    "evidence",
-    "hits",
-];
 /// The programs that know a task from its birth on.
 const KNOW_TASKS: [&str; 3] = [MAKE_GROUP, "task_newtask", "task_rename"];
 const MAKE_GROUP: &str = "cgroup_mkdir";
@@ -250,7 +237,7 @@ fn prepare_maps(opened: &mut OpenObject, tracker: &Tracker, own: &RawConfig) -> 
     let refused = |error| object::explain("prepare", &error);
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if CHAIN_MAPS.contains(&name.as_str()) {
+        if object::is_of_chain(&name) {
             map.set_autocreate(false).map_err(refused)?;
         }
         if name == "tracker_open" && tracker.open != OpenIn::Table {

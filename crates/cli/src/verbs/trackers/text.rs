@@ -6,7 +6,6 @@ use event::evidence::Stack;
 use event::evidence::tracked::Tracked;
 use event::{Duration, Tid};
 
-use crate::live::short;
 use crate::options::only_takes;
 
 /// Rows of the table by key.
@@ -128,7 +127,7 @@ pub(super) fn live(status: &TrackersStatus) -> String {
         let count = series.iter().map(|series| series.count).sum::<u64>();
         let worst = series.iter().filter_map(|series| series.worst.as_ref());
         let worst = worst.map(Tracked::duration).max();
-        let worst = worst.map_or("-".to_owned(), short);
+        let worst = worst.map_or("-".to_owned(), Duration::short);
         parts.push(format!("{} {count} worst {worst}", one.tracker.name));
     }
     let share = status.cost.share() * 100.0;
@@ -201,7 +200,7 @@ fn tracker_text(status: &TrackerStatus, extent: Extent) -> String {
 }
 
 fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String {
-    let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), short);
+    let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), Duration::short);
     let suppressed = match series.suppressed {
         count @ 1.. if suppressed => format!(" (and {count} suppressed)"),
         _ => String::new(),
@@ -236,8 +235,8 @@ fn keys_text(tracker: &Tracker, keys: &[(String, KeySum)]) -> String {
         text += &format!(
             "    {name:<44} {:>9} {:>9} {:>9}\n",
             sum.count,
-            short(mean),
-            short(sum.max)
+            mean.short(),
+            sum.max.short()
         );
     }
     if let Some(more) = keys.len().checked_sub(KEYS_SHOWN).filter(|more| *more > 0) {
@@ -266,7 +265,7 @@ fn histogram(name: &str, series: &SeriesStatistics) -> String {
         let count = count.map_or(0, |(_, count)| *count);
         // What is there is seen, however little it is.
         let bar = (count * BAR_COLUMNS).div_ceil(longest);
-        let from = short(Duration::from_ns(1i64 << octave));
+        let from = Duration::from_ns(1i64 << octave).short();
         let bar = "█".repeat(bar as usize);
         text += format!("    {from:>8} {count:>9} {bar}").trim_end();
         text.push('\n');

@@ -20,7 +20,7 @@ use super::scope::Scope;
 use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
 use crate::flags::Watch;
-use crate::live::{Live, short};
+use crate::live::Live;
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Request};
@@ -450,8 +450,8 @@ fn live_text(status: &Status) -> String {
         "{:.1} s  samples {}  worst {}  p99.9 {}  hits {}  lost {}  cost {:.1} %",
         status.elapsed.as_ns() as f64 / 1e9,
         statistics.samples,
-        short(statistics.worst),
-        p999.map_or("-".to_owned(), short),
+        statistics.worst.short(),
+        p999.map_or("-".to_owned(), Duration::short),
         status.hits,
         statistics.lost,
         status.cost.share() * 100.0
