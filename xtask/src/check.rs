@@ -9,7 +9,7 @@ use crate::{fuzz, rules, test};
 /// Runs every step; the first that fails ends it.
 pub fn run(root: &Path) -> Result<()> {
     rules::check(root)?;
-    let outcome = test::unprivileged(root, None)?;
+    let outcome = test::units(root)?;
     eprint!("{}", outcome.reasons());
     let tally = outcome.tally;
     eprintln!(

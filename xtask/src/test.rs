@@ -25,7 +25,7 @@ pub enum Scope {
 /// How often a repeated end-to-end test runs, read by the tests.
 const RUNS: &str = "RTSCOPE_RUNS";
 /// In `make test`, of tests with privilege, and in `make test-all`.
-const RUNS_OF_CORE: &str = "20";
+const RUNS_OF_CORE: &str = "8";
 const RUNS_OF_ALL: &str = "200";
 /// File to which `testkit::skip` appends a line for each test that could not run here.
 const SKIPS: &str = "RTSCOPE_SKIPS";
@@ -102,30 +102,26 @@ impl From<Report> for Outcome {
 }
 
 fn run_counted(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
-    let mut outcome = unprivileged(root, Some(Counted { scope, skips }))?;
+    let mut outcome = unprivileged(root, scope, skips)?;
     outcome.add(privileged(root, scope, skips)?);
     Ok(outcome)
 }
 
-/// A run whose skipped tests are counted.
-#[derive(Clone, Copy, Debug)]
-pub struct Counted<'a> {
-    /// How much.
-    pub scope: Scope,
-    /// Where tests that skip themselves append their reason.
-    pub skips: &'a Path,
+/// Unit tests alone, without what counts for a test run: who waits for a commit runs them.
+pub fn units(root: &Path) -> Result<Outcome> {
+    let mut command = run::cargo(root);
+    command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
+    Ok(count(&mut command)?.into())
 }
 
-/// Unit tests, and integration tests that need no privilege; without `counted` those that skip
-/// themselves pass.
-pub fn unprivileged(root: &Path, counted: Option<Counted<'_>>) -> Result<Outcome> {
+/// Unit tests, and integration tests that need no privilege; those that skip themselves append
+/// their reason to `skips`.
+fn unprivileged(root: &Path, scope: Scope, skips: &Path) -> Result<Outcome> {
     let mut command = run::cargo(root);
-    if let Some(Counted { scope, skips }) = counted {
-        command.env(SKIPS, skips);
-        // Those tests' own defaults are the core's.
-        if scope == Scope::All && std::env::var_os(RUNS).is_none() {
-            command.env(RUNS, RUNS_OF_ALL);
-        }
+    command.env(SKIPS, skips);
+    // Those tests' own defaults are the core's.
+    if scope == Scope::All && std::env::var_os(RUNS).is_none() {
+        command.env(RUNS, RUNS_OF_ALL);
     }
     command.args(["test", "--workspace", "--lib", "--bins", "--no-fail-fast"]);
     for target in test_targets(root)?

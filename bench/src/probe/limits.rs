@@ -48,8 +48,9 @@ pub(super) struct Limits {
     pub bars: Vec<Bar>,
 }
 
-/// Measures all of it; the peer's half where it is there.
-pub(super) fn measure(scene: &Scene<'_>, starts: usize, peers: bool) -> Result<Limits> {
+/// Measures all of it, the peer's half where it is there; the highest rates, which take half a
+/// minute for each tracer, only where `rates` asks for them.
+pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<Limits> {
     let mut limits = Limits {
         tables: Vec::new(),
         bars: Vec::new(),
@@ -62,7 +63,9 @@ pub(super) fn measure(scene: &Scene<'_>, starts: usize, peers: bool) -> Result<L
     add(scaling(scene)?);
     add(recorders(scene)?);
     add(starting(scene, starts)?);
-    add(super::paper::rates(scene, peers && scene.lttng.is_some())?);
+    if rates {
+        add(super::paper::rates(scene)?);
+    }
     Ok(limits)
 }
 

@@ -73,7 +73,7 @@ pub(super) fn write_picture(rows: &[Row], path: &Path) -> Result<()> {
 }
 
 /// Table 4: rates without a loss.
-pub(super) fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)> {
+pub(super) fn rates(scene: &Scene<'_>) -> Result<(Table, Vec<Bar>)> {
     let mut table = Table {
         columns: vec![
             "tracer",
@@ -84,7 +84,7 @@ pub(super) fn rates(scene: &Scene<'_>, peers: bool) -> Result<(Table, Vec<Bar>)>
         rows: Vec::new(),
     };
     let mut alone = Vec::new();
-    let tracers: &[&str] = match peers {
+    let tracers: &[&str] = match scene.lttng.is_some() {
         true => &["rtscope", "lttng", "lttng-timer"],
         false => &["rtscope"],
     };

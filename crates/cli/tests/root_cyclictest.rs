@@ -82,7 +82,7 @@ fn the_same_command_line_starts_the_same_threads() {
         return;
     }
     let mut unlike = Vec::new();
-    for line in LINES {
+    for line in testkit::core_of(LINES, 20) {
         let theirs = threads(&mut Command::new("cyclictest"), line);
         let mut ours = Command::new(env!("CARGO_BIN_EXE_rtscope"));
         let ours = threads(ours.args(["measure", "cyclic", "--cyclictest"]), line);

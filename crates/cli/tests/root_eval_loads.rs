@@ -160,35 +160,35 @@ fn a_program_of_the_same_name_that_does_nothing_is_no_load() {
         assert!(why.contains(expect), "{load}");
         assert!(junit.contains("errors="), "{junit}");
     };
-    check(
-        "hackbench",
-        "hackbench",
-        "exit 0",
-        "did not say how long it took",
-        "died",
-    );
-    check(
-        "hackbench",
-        "hackbench",
-        "sleep 100",
-        "CPU time from",
-        "idle",
-    );
-    check(
-        "hackbench",
-        "hackbench",
-        "echo no >&2; exit 1",
-        "status: 1 (no)",
-        "died",
-    );
-    check("cc", "compile", "exit 0", "wrote no object", "died");
-    check(
-        "stress-ng",
-        "stress-ng",
-        "exit 0",
-        "did nothing for its stressor cpu",
-        "died",
-    );
+    let did_nothing = "did nothing for its stressor cpu";
+    let cases = [
+        (
+            "hackbench",
+            "hackbench",
+            "sleep 100",
+            "CPU time from",
+            "idle",
+        ),
+        ("cc", "compile", "exit 0", "wrote no object", "died"),
+        (
+            "hackbench",
+            "hackbench",
+            "exit 0",
+            "did not say how long it took",
+            "died",
+        ),
+        (
+            "hackbench",
+            "hackbench",
+            "echo no >&2; exit 1",
+            "status: 1 (no)",
+            "died",
+        ),
+        ("stress-ng", "stress-ng", "exit 0", did_nothing, "died"),
+    ];
+    for (name, load_name, script, expect, state) in testkit::core_of(&cases, 2) {
+        check(name, load_name, script, expect, state);
+    }
 }
 
 fn is_stopped(pid: u32) -> bool {
@@ -230,11 +230,16 @@ fn a_load_that_is_killed_died_and_one_that_is_stopped_stood_still() {
         let told = text.contains("nothing is proved from here on");
         assert_eq!(told, state == "died", "{text}");
     };
-    check("-KILL", "load-part work", "died", "SIGKILL");
-    check("-KILL", "load-part keeper", "died", "SIGKILL");
-    check("-KILL", "rtscope-hackbench -g", "died", "SIGKILL");
-    check("-STOP", "load-part work", "idle", "");
-    check("-STOP", "rtscope-hackbench -g", "idle", "");
+    let cases = [
+        ("-KILL", "rtscope-hackbench -g", "died", "SIGKILL"),
+        ("-STOP", "rtscope-hackbench -g", "idle", ""),
+        ("-KILL", "load-part work", "died", "SIGKILL"),
+        ("-KILL", "load-part keeper", "died", "SIGKILL"),
+        ("-STOP", "load-part work", "idle", ""),
+    ];
+    for (signal, part, state, expect) in testkit::core_of(&cases, 2) {
+        check(signal, part, state, expect);
+    }
 }
 
 /// How an evaluation comes to its end.

@@ -75,6 +75,9 @@ fn lttng_records_the_same_loop() {
 #[test]
 fn the_highest_rate_is_between_what_was_whole_and_what_was_not() {
     let _alone = testkit::privileged();
+    if !testkit::long("the highest rate without a loss") {
+        return;
+    }
     let found = measured(&["--tracer", "rtscope", "--find-max-rate"]);
     assert_eq!(found["schema"], "rtscope.measure.loop.rates");
     let rates = found["rates"].as_array().expect("rates");

@@ -13,6 +13,8 @@ const LOCK_HELD: &str = "RTSCOPE_PRIVILEGED_LOCK_HELD";
 const SKIPS: &str = "RTSCOPE_SKIPS";
 /// How often a repeated test repeats.
 const RUNS: &str = "RTSCOPE_RUNS";
+/// `RTSCOPE_RUNS` of `make test-all`.
+const RUNS_OF_ALL: u32 = 200;
 
 /// The right to use tracefs, BPF and real-time priorities until it is dropped.
 pub struct Privileged {
@@ -80,4 +82,23 @@ pub fn runs(default: u32) -> u32 {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(default)
+}
+
+/// Those of `cases` that the run has time for: all of them in `make test-all`, where repeated
+/// tests run at least [`RUNS_OF_ALL`] times, and the first `core` of them else.
+pub fn core_of<T>(cases: &[T], core: usize) -> &[T] {
+    match runs(0) >= RUNS_OF_ALL {
+        true => cases,
+        false => &cases[..core.min(cases.len())],
+    }
+}
+
+/// Whether there is time for a test of many seconds that is no part of `make test`; where not,
+/// `test` is listed as skipped.
+pub fn long(test: &str) -> bool {
+    let all = runs(0) >= RUNS_OF_ALL;
+    if !all {
+        skip(test, "it takes long: make test-all runs it");
+    }
+    all
 }

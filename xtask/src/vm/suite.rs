@@ -308,7 +308,9 @@ impl Suite {
     pub fn rtscope(&mut self) -> Result<PathBuf> {
         if self.program.is_none() {
             let mut build = run::cargo(&self.repository);
-            build.args(["build", "--release", "--package", "cli"]);
+            // With the workspace's features, as the tests have it: a package alone may have fewer
+            // and would be built anew.
+            build.args(["build", "--release", "--workspace", "--bin", "rtscope"]);
             run::must_succeed(&mut build)?;
             self.program = Some(target_folder(&self.repository).join("release/rtscope"));
         }
