@@ -167,8 +167,8 @@ impl Follower {
         self.path
     }
 
-    /// What the thread did from `begin_ns` on: a step, or the way goes on in who woke it. `since` is
-    /// the change at which it began, when that was inside of the window.
+    /// What the thread did from `begin_ns` on: a step, or the way goes on in who woke it. `since`
+    /// is the change at which it began, when that was inside of the window.
     fn stretch(&mut self, frame: &Frame, begin_ns: i64, since: Option<Place>) {
         let doing = frame.place.map_or(Doing::Unknown, |place| place.doing);
         let what = match doing {
