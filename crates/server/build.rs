@@ -3,7 +3,13 @@
 use std::fmt::Write;
 use std::path::Path;
 
-const FILES: [&str; 3] = ["index.html", "app.js", "app.css"];
+const FILES: [&str; 5] = [
+    "index.html",
+    "app.js",
+    "app.css",
+    "monitor.html",
+    "monitor.js",
+];
 
 fn main() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/dist");

@@ -1,7 +1,8 @@
 // Colours that people tell apart however they see them: the set of Okabe and Ito, and hatches.
 
+import { type Pen, SvgPen } from "./pen";
+
 /** By kind: unknown, idle or waiting, runs, in a call, interrupt, softirq, waits for a CPU. */
-export const KIND_NAMES = ["unknown", "idle or blocked", "runs", "in a system call", "interrupt", "softirq", "waits for a CPU"];
 const KIND_COLOURS = ["#888888", "#00000000", "#56b4e9", "#0072b2", "#d55e00", "#cc79a7", "#e69f00"];
 /** Tasks on CPUs: tints of blue and green, so that no task looks like an interrupt or a wait. */
 const TASKS = ["#56b4e9", "#009e73", "#7fb2d6", "#4aa39f", "#8cc5a2", "#3f8fc4"];
@@ -18,20 +19,36 @@ const TERMS: Record<string, string> = {
   upstream: "#56b4e9", own_run: "#009e73", lock_wait: "#0072b2", priority_inversion: "#0072b2", unexplained: "#aaaaaa",
 };
 export const termColour = (kind: string) => TERMS[kind] ?? "#b8c4ce";
-
-export function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Text on a colour: whichever of black and white is read. */
+export function onColour(colour: string): string {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return red! * 0.299 + green! * 0.587 + blue! * 0.114 > 90 ? "#000000" : "#ffffff";
 }
 
+const values = new Map<string, string>();
+/** A colour of the theme. */
+export function css(name: string): string {
+  let value = values.get(name);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    values.set(name, value);
+  }
+  return value;
+}
+let hatched: CanvasPattern | string | null = null;
+export function themeChanged() { values.clear(); hatched = null; }
+
 /** Hatched: nobody knows. */
-export function hatch(context: CanvasRenderingContext2D): CanvasPattern | string {
+export function hatch(pen: Pen): CanvasPattern | string {
+  if (pen instanceof SvgPen) return "url(#hatch)";
+  if (hatched !== null) return hatched;
   const cell = document.createElement("canvas");
   cell.width = cell.height = 6;
   const inside = cell.getContext("2d")!;
-  inside.strokeStyle = css("--faint");
+  inside.strokeStyle = css("--hatch");
   inside.lineWidth = 1;
   inside.beginPath();
   for (const shift of [-6, 0, 6]) { inside.moveTo(shift, 6); inside.lineTo(shift + 6, 0); }
   inside.stroke();
-  return context.createPattern(cell, "repeat") ?? css("--line");
+  return (hatched = pen.createPattern(cell, "repeat") ?? css("--line"));
 }

@@ -1,8 +1,9 @@
 // All events as a table of which only what is seen is fetched, with the filter language.
 
 import * as api from "./api";
-import { onChange, setCursor, state } from "./state";
-import { el, instant, safe } from "./text";
+import { changed, onChange, setCursor, state } from "./state";
+import { count, el, instant, problem, safe, stopped } from "./text";
+import type { View } from "./views";
 
 const ROW = 22;
 /** Browsers draw no taller elements; a longer table scrolls in larger steps. */
@@ -20,7 +21,7 @@ const table = el("table", {}, el("thead", {}, el("tr", {}, ...["time", "CPU", "e
 const fitting = () => Math.max(Math.floor((scroller.clientHeight - ROW) / ROW), 5);
 const scale = () => Math.max((total * ROW) / TALLEST, 1);
 
-export function build(panel: HTMLElement) {
+function build(panel: HTMLElement) {
   input.value = state.filter;
   input.setAttribute("aria-label", "filter");
   input.placeholder = 'filter, as in rtscope cat: $name == "sched_*" && cpu_id == 1';
@@ -29,7 +30,7 @@ export function build(panel: HTMLElement) {
   scroller.append(inside);
   scroller.tabIndex = 0;
   panel.append(el("div", { cls: "bar" }, input, note), scroller);
-  input.onchange = () => { state.filter = input.value.trim(); void toCursor(); };
+  input.onchange = () => { state.filter = input.value.trim(); changed("filter"); void toCursor(); };
   scroller.onscroll = () => {
     if (byUs) { byUs = false; return; }
     void load(Math.round((scroller.scrollTop * scale()) / ROW));
@@ -65,9 +66,11 @@ async function toCursor() {
 }
 
 function refused(error: unknown) {
-  if (error instanceof DOMException) return;
+  if (stopped(error)) return;
   note.className = "bad";
-  note.textContent = safe(error instanceof Error ? error.message : String(error));
+  note.textContent = safe(problem(error));
+  // What is no filter matches nothing.
+  if (error instanceof api.Refusal) { [rows, total] = [[], 0]; draw(); }
 }
 
 async function load(row: number) {
@@ -82,7 +85,7 @@ async function load(row: number) {
     total = found.total;
     rows = found.rows;
     note.className = "faint";
-    note.textContent = `${total.toLocaleString("en")} events${state.filter ? " match" : ""}${found.cut ? ", and more" : ""}`;
+    note.textContent = `${count(total)} events${state.filter ? " match; they are marked above the tracks" : ""}${found.cut ? ", and more" : ""}`;
   } catch (error) { refused(error); return; }
   inside.style.height = `${Math.min(total * ROW + ROW * 2, TALLEST)}px`;
   const top = (first * ROW) / scale();
@@ -108,3 +111,5 @@ onChange((part) => {
   if (part === "cursor" && !ours) void toCursor();
   if (part === "look") draw();
 });
+
+export const view: View = { name: "Events", build };

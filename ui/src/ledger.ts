@@ -1,9 +1,12 @@
 // Why one activation was late: its ledger, the verdict and the advice.
 
 import * as api from "./api";
-import { termColour } from "./colours";
+import { onColour, termColour } from "./colours";
+import { grid, value, words } from "./grid";
+import { save } from "./keep";
 import { changed, show, state } from "./state";
-import { duration, el, instant } from "./text";
+import { button, duration, el, instant, named, percent, problem as said } from "./text";
+import type { View } from "./views";
 
 let answer: api.Diagnosis | null = null, problem = "", latest = 0;
 let place: HTMLElement | null = null;
@@ -12,10 +15,10 @@ export const onOpen = (opener: (tab: string) => void) => { open = opener; };
 
 /** Selects an activation: the timeline goes there, and its ledger is asked for. */
 export async function select(task: number, end: number, latency: number | null) {
-  [state.selected, state.cursor] = [{ task, end }, end];
+  [state.selected, state.cursor, state.thread] = [{ task, end }, end, task];
   if (latency !== null) show(end - latency * 1.15, end + latency * 0.15 + 100);
   const mine = ++latest;
-  [answer, problem, state.activation] = [null, "the ledger is being made …", null];
+  [answer, problem, state.activation, state.involved] = [null, "the ledger is being made …", null, []];
   changed("selected");
   if (latency !== null) open("ledger");
   try {
@@ -26,34 +29,41 @@ export async function select(task: number, end: number, latency: number | null) 
     const chosen = state.activation;
     // Its latency begins where its chain does, which may be long before its wake-up.
     if (chosen && latency !== null) show(chosen.origin_ns - chosen.latency_ns * 0.08, chosen.end_ns + chosen.latency_ns * 0.08, false);
+    state.involved = chosen ? await involved(chosen) : [];
+    if (mine !== latest) return;
     problem = chosen ? "" : "the diagnosis has no activation that ends there: events before it are missing";
   } catch (error) {
     if (mine !== latest) return;
-    problem = error instanceof Error ? error.message : String(error);
+    problem = said(error);
   }
   changed("selected");
   if (place?.isConnected) draw();
 }
 
+/** The tracks of the threads that the ledger names, the one that took most first. */
+async function involved(late: api.Activation): Promise<string[]> {
+  const tids = [...new Set(late.ledger.terms.map((term) => term.task?.tid ?? 0))].filter((tid) => tid > 0 && tid !== late.task.tid).slice(0, 4);
+  const found = await Promise.all(tids.map((tid) => api.tracks({ kind: "thread", search: String(tid), limit: 20 })));
+  return found.flatMap(({ tracks }, at) => tracks.filter((row) => row.facts?.tid === tids[at]).map((row) => row.id).slice(0, 1));
+}
+
 /** Without a selection: the worst of all real-time tasks. */
 async function worst(holder: HTMLElement) {
-  holder.append(el("p", { cls: "faint", text: "nothing is selected: the worst activations of the tasks that matter …" }));
+  holder.append(el("p", { cls: "faint", text: "nothing is selected: looking for the worst activations of the tasks that matter …" }));
   try {
-    const found = await api.late({ worst: 50, tasks: state.search });
+    const found = await api.late({ worst: 50, tasks: "" });
     const byPlace = new Map(found.groups.flatMap((group) => group.members.map((member) => [member, group] as const)));
     const lines = found.activations.map((late, at) => {
-      const line = el("tr", {}, el("td", { cls: "n", text: duration(late.latency_ns) }), el("td", { text: `${late.task.comm ?? ""} (${late.task.tid})` }),
-        el("td", { cls: "n", text: instant(late.end_ns, 1e4) }), el("td", { cls: "t", text: byPlace.get(at)?.verdict.sentence ?? "", title: byPlace.get(at)?.verdict.sentence ?? "" }));
-      line.tabIndex = 0;
-      line.onclick = () => void selectTid(late);
-      line.onkeydown = (event) => { if (event.key === "Enter") line.click(); };
-      return line;
+      const sentence = byPlace.get(at)?.verdict.sentence ?? "";
+      const cells = [value(late.latency_ns, duration(late.latency_ns)), words(`${named(late.task.comm ?? "")} (${late.task.tid})`),
+        value(late.end_ns, instant(late.end_ns, 1e4)), words(sentence)];
+      return { cells, click: () => void selectTid(late) };
     });
-    const head = el("tr", {}, ...["latency", "thread", "at", "verdict on the worst of its cause"].map((text) => el("th", { text })));
-    holder.replaceChildren(lines.length ? el("table", {}, el("thead", {}, head), el("tbody", {}, ...lines))
+    const heads = [{ text: "latency", number: true }, { text: "thread" }, { text: "at", number: true }, { text: "verdict on the worst of its cause", wide: true }];
+    holder.replaceChildren(lines.length ? grid("late", heads, lines)
       : el("p", { text: "no real-time task was activated here; find a thread above, or click a point of the latencies" }));
   } catch (error) {
-    holder.replaceChildren(el("p", { cls: "bad", text: error instanceof Error ? error.message : String(error) }));
+    holder.replaceChildren(el("p", { cls: "bad", text: said(error) }));
   }
 }
 
@@ -63,7 +73,7 @@ async function selectTid(late: api.Activation) {
   if (task !== undefined && task !== null) await select(task, late.end_ns, late.latency_ns);
 }
 
-export function build(panel: HTMLElement) {
+function build(panel: HTMLElement) {
   place = el("div", { cls: "scroll ledger" });
   panel.append(place);
   if (state.selected) draw();
@@ -79,36 +89,58 @@ function draw() {
   const verdict = group?.verdict;
   place.replaceChildren(el("h2", { text: verdict?.sentence ?? "no verdict" }));
   if (verdict && !verdict.conclusive) place.append(el("p", { cls: "bad", text: "the evidence does not carry a verdict" }));
-  const terms = late.ledger.terms;
-  const bar = el("div", { cls: "terms" });
-  for (const term of terms) {
-    const part = el("span", { text: term.share > 0.08 ? term.text : "", title: `${term.text}: ${duration(term.duration_ns)}, ${(term.share * 100).toFixed(1)} %` });
-    part.style.flex = `${Math.max(term.share, 0.002)} 1 0`;
-    part.style.background = termColour(term.kind);
-    bar.append(part);
-  }
-  place.append(bar);
-  const unexplained = late.ledger.good ? "" : `; ${duration(late.ledger.unexplained_ns)} of it is unexplained`;
-  place.append(el("p", { cls: "faint", text: `${duration(late.latency_ns)} from ${instant(late.origin_ns, 1)} to ${instant(late.end_ns, 1)}; evidence: ${late.ledger.grade}${unexplained}` }));
-  place.append(table(["where the time went", "time", "share", "pieces", "CPU"], terms.map((term) =>
-    [term.text, duration(term.duration_ns), `${(term.share * 100).toFixed(1)} %`, String(term.pieces), String(term.cpu)]), (row) => show(terms[row]!.range.begin_ns, terms[row]!.range.end_ns)));
+  place.append(bar(late), about(late), terms(late));
   if (verdict?.advice.length) {
     place.append(el("h3", { text: "what to change (any one of these)" }));
     for (const advice of verdict.advice) {
       place.append(el("code", { text: advice.command }), el("p", { cls: "faint", text: `because ${advice.because}; then check: ${advice.then_check}` }));
     }
   }
-  place.append(el("h3", { text: "the chain" }));
-  place.append(table(["at", "CPU", "step"], late.steps.map((step) =>
-    [instant(step.time_ns, 1), String(step.cpu), `${step.kind ?? ""} ${step.comm || (step.id ?? "")}`])));
+  place.append(el("h3", { text: "the chain" }), chain(late));
   for (const warning of answer.warnings) place.append(el("p", { cls: "bad", text: `${warning.what} · ${warning.remedy}` }));
 }
 
-function table(head: string[], lines: string[][], click?: (row: number) => void) {
-  const rows = lines.map((cells, at) => {
-    const line = el("tr", {}, ...cells.map((text) => el("td", { text })));
-    if (click) { line.tabIndex = 0; line.onclick = () => click(at); line.onkeydown = (event) => { if (event.key === "Enter") click(at); }; }
-    return line;
-  });
-  return el("table", {}, el("thead", {}, el("tr", {}, ...head.map((text) => el("th", { text })))), el("tbody", {}, ...rows));
+function bar(late: api.Activation): HTMLElement {
+  const made = el("div", { cls: "terms" });
+  for (const term of late.ledger.terms) {
+    const part = el("span", { text: term.share > 0.08 ? `${term.text} ${duration(term.duration_ns)}` : "", title: `${term.text}: ${duration(term.duration_ns)}, ${percent(term.share)}` });
+    part.style.flex = `${Math.max(term.share, 0.002)} 1 0`;
+    part.style.background = termColour(term.kind);
+    part.style.color = onColour(termColour(term.kind));
+    made.append(part);
+  }
+  return made;
 }
+
+function about(late: api.Activation): HTMLElement {
+  const unexplained = late.ledger.good ? "" : `; ${duration(late.ledger.unexplained_ns)} of it is unexplained`;
+  const text = `${duration(late.latency_ns)} from ${instant(late.origin_ns, 1)} to ${instant(late.end_ns, 1)}; evidence: ${late.ledger.grade}${unexplained}`;
+  const page = button("page for the ticket", "One file with all of this, which opens anywhere (rtscope diagnose --html)", () => void ticket(page));
+  return el("p", { cls: "faint about" }, document.createTextNode(`${text} `), page);
+}
+
+async function ticket(page: HTMLButtonElement) {
+  if (!state.selected) return;
+  page.disabled = true;
+  try { save(await api.incident(state.selected.task, state.selected.end), "late.html"); } catch (error) { page.title = said(error); page.textContent = said(error); }
+  page.disabled = false;
+}
+
+function terms(late: api.Activation): HTMLElement {
+  const lines = late.ledger.terms.map((term) => {
+    const share = { ...value(term.share, percent(term.share)), bar: term.share, colour: termColour(term.kind) };
+    const cells = [words(term.text), value(term.duration_ns, duration(term.duration_ns)), share, value(term.pieces, String(term.pieces)), value(term.cpu, String(term.cpu))];
+    return { cells, click: () => show(term.range.begin_ns, term.range.end_ns) };
+  });
+  return grid("terms", [{ text: "where the time went" }, { text: "time", number: true }, { text: "share", number: true }, { text: "pieces", number: true }, { text: "CPU", number: true }], lines);
+}
+
+function chain(late: api.Activation): HTMLElement {
+  const lines = late.steps.map((step) => ({
+    cells: [value(step.time_ns, instant(step.time_ns, 1)), value(step.time_ns - late.origin_ns, `+${duration(step.time_ns - late.origin_ns)}`), value(step.cpu, String(step.cpu)),
+      words(step.text ?? `${(step.kind ?? "").replaceAll("_", " ")} ${step.comm || (step.id ?? "")}`)],
+  }));
+  return grid("chain", [{ text: "at", number: true }, { text: "after its begin", number: true }, { text: "CPU", number: true }, { text: "step" }], lines);
+}
+
+export const view: View = { name: "Ledger", build };

@@ -1,41 +1,73 @@
 // The page: what is known of the trace, the tabs, the keys.
 
 import * as api from "./api";
+import { themeChanged } from "./colours";
+import * as critical from "./critical";
 import * as events from "./events";
-import * as latencies from "./latencies";
+import * as flame from "./flame";
+import { tablesAsText } from "./grid";
+import * as hands from "./hands";
+import * as intervals from "./intervals";
+import * as io from "./io";
+import { copy, save } from "./keep";
 import * as ledger from "./ledger";
+import { link, restore } from "./link";
 import * as losses from "./losses";
+import * as names from "./names";
 import * as reports from "./reports";
-import { back, type Clock, changed, link, restore, state, whole } from "./state";
-import { duration, el, safe } from "./text";
+import { back, bookmark, changed, type Clock, forward, onChange, show, state, whole } from "./state";
+import * as statistics from "./statistics";
+import { button, choice, count, duration, el, named, problem } from "./text";
+import { timed } from "./timed";
 import * as timeline from "./timeline";
+import * as usage from "./usage";
+import type { View } from "./views";
 
 const by = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
-const TABS: Record<string, { name: string; build: (panel: HTMLElement) => void | Promise<void> }> = {
-  latencies: { name: "Latencies", build: latencies.build },
-  ledger: { name: "Ledger", build: ledger.build },
-  events: { name: "Events", build: events.build },
-  losses: { name: "Losses", build: losses.build },
-  reports: { name: "Reports", build: reports.build },
+const TABS: Record<string, View> = {
+  latencies: timed("latencies", "Latencies", ["wakeup", "call"]),
+  ledger: ledger.view,
+  events: events.view,
+  critical: critical.view,
+  intervals: intervals.view,
+  interrupts: timed("interrupts", "Interrupts", ["irq", "softirq"]),
+  usage: usage.view,
+  io: io.view,
+  flame: flame.view,
+  statistics: statistics.view,
+  losses: losses.view,
+  reports: reports.view,
 };
 const KEYS: [string, string][] = [
   ["w s, + -, wheel", "zoom in and out"], ["a d, ← →, drag", "earlier and later"], ["↑ ↓, shift wheel", "scroll the tracks"],
-  ["shift drag", "zoom to a range"], ["double click", "zoom in there"], ["click", "put the cursor there"],
-  ["f", "show the selected activation"], ["u", "back to the range before"], ["0", "the whole trace"],
-  ["1 2 3 4 5", "latencies, ledger, events, losses, reports"], ["/", "find a thread"], ["t", "times: after the first event, wall clock, the trace's clock"],
-  ["l", "dark or light"], ["?", "these keys"],
+  ["shift drag", "zoom to a range"], ["double click", "zoom in there; on a name: pin it to the top"], ["click", "put the cursor there; on a name: choose the thread"],
+  ["f", "show the selected activation"], ["u, shift u", "back to the range before, and forward again"], ["0", "the whole trace"], ["p", "pin the chosen thread, or unpin it"],
+  ["b, n, shift n", "bookmark the range; next and previous bookmark"], ["1 … 9", "the tabs, from the left"], ["/", "find a thread"],
+  ["t", "times: after the first event, wall clock, the trace's clock"], ["c", "copy what the tab shows as text"], ["l", "dark or light"], ["?", "these keys"],
 ];
 
 function note(text: string) {
   by("note").hidden = !text;
-  by("note").textContent = safe(text);
+  by("note").textContent = text;
+}
+
+/** A line that goes by itself. */
+let said = 0;
+function say(text: string) {
+  clearTimeout(said);
+  by("said").textContent = text;
+  by("said").hidden = false;
+  said = window.setTimeout(() => { by("said").hidden = true; }, 4000);
 }
 
 function open(tab: string) {
   state.tab = tab in TABS ? tab : "latencies";
-  for (const button of by("tabs").querySelectorAll("button")) button.setAttribute("aria-selected", String(button.dataset.tab === state.tab));
+  for (const one of by("tabs").querySelectorAll("button")) {
+    one.setAttribute("aria-selected", String(one.dataset.tab === state.tab));
+    one.tabIndex = one.dataset.tab === state.tab ? 0 : -1;
+  }
   by("panel").replaceChildren();
-  void TABS[state.tab]!.build(by("panel"));
+  void Promise.resolve(TABS[state.tab]!.build(by("panel"))).catch((error) => by("panel").append(el("p", { cls: "bar bad", text: problem(error) })));
   changed("look");
 }
 
@@ -44,55 +76,101 @@ function theme(name: string) {
   document.documentElement.dataset.theme = name;
   by("theme").textContent = dark() ? "light" : "dark";
   try { localStorage.setItem("theme", name); } catch { /* a browser that keeps nothing */ }
-  timeline.themeChanged();
+  themeChanged();
   changed("look");
 }
 
-const CLOCKS: Clock[] = ["after", "wall", "trace"];
-function nextClock() {
-  state.clock = CLOCKS[(CLOCKS.indexOf(state.clock) + 1) % CLOCKS.length]!;
-  by("clock").textContent = { after: "+s", wall: "wall", trace: "trace" }[state.clock];
+const CLOCKS: [Clock, string][] = [["after", "s after begin"], ["wall", "wall clock"], ["trace", "trace's clock"]];
+function setClock(clock: Clock) {
+  state.clock = clock;
+  by<HTMLSelectElement>("clock").value = clock;
   open(state.tab);
 }
+const nextClock = () => setClock(CLOCKS[(CLOCKS.findIndex(([clock]) => clock === state.clock) + 1) % CLOCKS.length]![0]);
 
 function facts(info: api.Info) {
-  by("name").textContent = info.name.length > 40 ? `…${safe(info.name.slice(-39))}` : safe(info.name);
-  by("name").title = safe(info.name);
-  document.title = `rtscope: ${safe(info.name)}`;
-  const host = info.environment["hostname"] ? ` on ${info.environment["hostname"]}` : "";
-  by("facts").textContent = safe(`${info.events.toLocaleString("en")} events in ${duration(info.length_ns)}, ${info.cpus} CPUs${host}${info.losses ? `; events lost in ${info.losses} places` : ""}`);
+  const name = named(info.name);
+  by("name").textContent = name.length > 40 ? `…${name.slice(-39)}` : name;
+  by("name").title = name;
+  document.title = `rtscope: ${name}`;
+  const host = info.environment["hostname"] ? ` on ${named(info.environment["hostname"])}` : "";
+  const parts = [`${count(info.events)} events`, `in ${duration(info.length_ns)},`, `${info.cpus} CPU${info.cpus === 1 ? "" : "s"}${host}`];
+  by("facts").textContent = parts.join(" ") + (info.losses ? `; events lost in ${count(info.losses)} place${info.losses === 1 ? "" : "s"}` : "");
+  by("facts").classList.toggle("bad", info.losses > 0);
 }
 
-/** Asks how far the index is until it is done; later only whether the trace is still the same. */
+function progress(info: api.Info): string {
+  const { done, share, error } = info.progress;
+  if (error) return `the index failed: ${error}`;
+  if (!done) return `reading the trace: ${Math.round(share * 100)} %, ${count(info.events)} events; what is there can be used`;
+  if (info.stale) return "the trace has changed, or is gone, since it was opened: start 'rtscope view' again";
+  return info.events === 0 ? "the trace has no event" : "";
+}
+
+/** Asks for what is known of the trace until all of it is, and then whether it has changed. */
 async function follow(ranged: boolean) {
   let seen = -1;
   for (;;) {
     let info: api.Info;
     try { info = await api.info(); } catch (error) {
-      note(error instanceof api.Refusal ? error.message : "the server is gone: start 'rtscope view' again, and reload");
-      await new Promise((go) => setTimeout(go, 2000));
+      note(error instanceof api.Refusal && error.status === 401 ? problem(error) : "the server does not answer: was it ended? Start 'rtscope view' again");
+      document.documentElement.dataset.ready = "refused";
+      await new Promise((go) => setTimeout(go, 3000));
       continue;
     }
     const before = state.info;
     state.info = info;
     facts(info);
-    const { progress } = info;
-    if (progress.error) note(`the index failed: ${progress.error}`);
-    else if (!progress.done) note(`reading the trace: ${Math.round(progress.share * 100)} %, ${info.events.toLocaleString("en")} events; what is there can be used`);
-    else if (info.stale) note("the trace has changed, or is gone, since it was opened: start 'rtscope view' again");
-    else if (info.events === 0) note("the trace has no event");
-    else note("");
+    note(progress(info));
     if (info.events !== seen) {
       seen = info.events;
+      names.forget();
       // While it grows, the whole is shown for who has not gone elsewhere.
       if (!ranged && (!before || (state.begin <= 0 && state.end >= before.length_ns))) [state.begin, state.end] = [0, Math.max(info.length_ns, 1000)];
       await timeline.loadTracks();
       changed("info");
       if (before === null) { if (state.selected) void ledger.select(state.selected.task, state.selected.end, null); open(state.tab); }
-      else if (progress.done && state.tab !== "latencies") open(state.tab);
+      else if (info.progress.done && !["latencies", "interrupts", "usage", "statistics"].includes(state.tab)) open(state.tab);
     }
-    document.documentElement.dataset.ready = String(progress.done);
-    await new Promise((go) => setTimeout(go, progress.done ? 5000 : 300));
+    document.documentElement.dataset.ready = String(info.progress.done);
+    await new Promise((go) => setTimeout(go, info.progress.done ? 5000 : 300));
+  }
+}
+
+function mark() {
+  const name = prompt("name of the bookmark", state.activation ? `${state.activation.task.comm ?? ""} ${duration(state.activation.latency_ns)}` : "");
+  if (name !== null) { bookmark(name.slice(0, 80)); marks(); }
+}
+
+/** Goes to the bookmark that comes after the one that is shown. */
+function step(by: number) {
+  const all = state.bookmarks, at = all.findIndex((one) => one.begin === state.begin && one.end === state.end);
+  const next = all[(at + by + all.length) % all.length];
+  if (next) show(next.begin, next.end);
+}
+
+function marks() {
+  const list = by<HTMLSelectElement>("marks");
+  list.hidden = !state.bookmarks.length;
+  list.replaceChildren(el("option", { text: `${state.bookmarks.length} bookmark${state.bookmarks.length === 1 ? "" : "s"}` }),
+    ...state.bookmarks.map((one, at) => el("option", { text: `${at + 1} ${one.name || duration(one.end - one.begin)}` })));
+  list.onchange = () => { const one = state.bookmarks[list.selectedIndex - 1]; if (one) show(one.begin, one.end); list.selectedIndex = 0; };
+}
+
+/** What the tab shows, as text: its tables, else what the timeline says. */
+async function asText() {
+  const tables = tablesAsText(by("panel"));
+  say((await copy(`${timeline.asText()}\n${tables}`)) ? "copied as text" : "the browser keeps the clipboard closed");
+}
+
+async function keep(what: string) {
+  const chart = what.startsWith("tab") ? TABS[state.tab]!.chart : timeline.chart;
+  if (what === "text") await asText();
+  else if (!chart) say("this tab has no picture: copy it as text");
+  else if (what.endsWith("svg")) save(new Blob([chart.svg()], { type: "image/svg+xml" }), `rtscope-${what.startsWith("tab") ? state.tab : "timeline"}.svg`);
+  else {
+    const png = await chart.png();
+    if (png) save(png, `rtscope-${what.startsWith("tab") ? state.tab : "timeline"}.png`);
   }
 }
 
@@ -105,45 +183,96 @@ function keys() {
       if (event.key === "Escape") target.blur();
       return;
     }
+    if (by<HTMLDialogElement>("keys").open) return;
     const tab = Object.keys(TABS)[Number(event.key) - 1];
     if (tab && event.key !== "0") open(tab);
     else if (event.key === "?") by<HTMLDialogElement>("keys").showModal();
     else if (event.key === "/") by("search").focus();
     else if (event.key === "t") nextClock();
     else if (event.key === "l") theme(dark() ? "light" : "dark");
-    else if (!by<HTMLDialogElement>("keys").open && timeline.key(event.key)) { /* done */ }
-    else return;
+    else if (event.key === "b") mark();
+    else if (event.key === "n") step(1);
+    else if (event.key === "N") step(-1);
+    else if (event.key === "c" && !String(getSelection())) void asText();
+    else if (!hands.key(event.key)) return;
     event.preventDefault();
   });
 }
 
-function buttons() {
+function tabs() {
   for (const [tab, { name }] of Object.entries(TABS)) {
-    const button = el("button", { text: name });
-    button.setAttribute("role", "tab");
-    button.dataset.tab = tab;
-    button.onclick = () => open(tab);
-    by("tabs").append(button);
+    const made = button(name, "", () => open(tab));
+    made.setAttribute("role", "tab");
+    made.dataset.tab = tab;
+    by("tabs").append(made);
   }
+  by("tabs").onkeydown = (event) => {
+    const all = Object.keys(TABS), by_ = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!by_) return;
+    event.preventDefault();
+    event.stopPropagation();
+    open(all[(all.indexOf(state.tab) + by_ + all.length) % all.length]!);
+    by("tabs").querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+  };
+}
+
+function tools() {
   const search = by<HTMLInputElement>("search");
   search.value = state.search;
-  search.oninput = () => { state.search = search.value.trim(); changed("search"); };
+  let waiting = 0;
+  search.oninput = () => {
+    clearTimeout(waiting);
+    waiting = window.setTimeout(() => { state.search = search.value.trim(); changed("search"); }, 120);
+  };
+  const sorts: [string, string][] = [["run", "ran most first"], ["waits", "waited most first"], ["blocked", "blocked longest first"], ["prio", "most urgent first"], ["name", "by name"], ["tid", "by id"]];
+  const redo = (part: "sort" | "group") => (value: string) => { state[part] = value; changed("tracks"); };
+  const cpus = el("input");
+  cpus.type = "checkbox";
+  cpus.checked = state.cpus;
+  cpus.onchange = () => { state.cpus = cpus.checked; changed("tracks"); };
+  by("order").append(choice("order of the threads", sorts, state.sort, redo("sort")),
+    choice("grouping of the threads", [["", "no groups"], ["process", "by process"]], state.group, redo("group")), el("label", { title: "Show the tracks of CPUs" }, cpus, document.createTextNode("CPUs")));
+  const clock = choice("how times are shown (t)", CLOCKS, state.clock, (value) => setClock(value as Clock));
+  clock.id = "clock";
+  by("clock").replaceWith(clock);
+  const takes: [string, string][] = [["", "take out …"], ["text", "text of the tab (c)"], ["timeline.png", "timeline as PNG"], ["timeline.svg", "timeline as SVG"], ["tab.png", "picture of the tab as PNG"], ["tab.svg", "picture of the tab as SVG"]];
+  const take = choice("take out what is shown", takes, "", (what) => { take.value = ""; void keep(what); });
+  take.id = "take";
+  by("take").replaceWith(take);
   by("undo").onclick = back;
+  by("redo").onclick = forward;
   by("whole").onclick = whole;
-  by("clock").onclick = nextClock;
+  by("mark").onclick = mark;
   by("theme").onclick = () => theme(dark() ? "light" : "dark");
   by("help").onclick = () => by<HTMLDialogElement>("keys").showModal();
-  by("link").onclick = () => {
+  by("link").onclick = async () => {
     history.replaceState(null, "", link());
-    navigator.clipboard?.writeText(location.href).then(() => note("the link is copied; it works while this server runs"), () => note(location.href));
+    say((await copy(location.href)) ? "the link is copied; it works while this server runs" : "copy the address above: it is the link");
+  };
+}
+
+/** The line between the timeline and the tab is drawn up and down. */
+function splitter() {
+  const line = by("splitter"), page = document.querySelector("main")!;
+  line.onpointerdown = (event) => { line.setPointerCapture(event.pointerId); event.preventDefault(); };
+  line.onpointermove = (event) => {
+    if (!line.hasPointerCapture(event.pointerId)) return;
+    const box = page.getBoundingClientRect(), share = Math.min(Math.max((event.clientY - box.top) / box.height, 0.15), 0.8);
+    page.style.setProperty("--top", `${share * 100}fr`);
+    page.style.setProperty("--bottom", `${(1 - share) * 100}fr`);
   };
 }
 
 const ranged = restore();
 ledger.onOpen(open);
-buttons();
+tabs();
+tools();
 keys();
+marks();
+splitter();
 timeline.start();
+hands.listen();
+onChange((part) => { if (part === "look") marks(); });
 let chosen: string | null = null;
 try { chosen = localStorage.getItem("theme"); } catch { /* a browser that keeps nothing */ }
 theme(chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));

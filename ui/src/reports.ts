@@ -1,77 +1,54 @@
 // The reports of `rtscope report`, over the range that is shown.
 
 import * as api from "./api";
-import { onChange, show, state } from "./state";
-import { duration, el, instant } from "./text";
+import { onChange, state } from "./state";
+import { drawTable } from "./reported";
+import { duration, el, instant, problem, stopped } from "./text";
+import type { View } from "./views";
 
-const choice = el("select");
+const pick = el("select");
 const note = el("span", { cls: "faint" });
 const holder = el("div", { cls: "scroll" });
-let latest = 0, waiting = 0, name = "cputop";
+let asked: AbortController | null = null, waiting = 0, name = "cputop";
 
-export async function build(panel: HTMLElement) {
-  choice.setAttribute("aria-label", "report");
-  panel.append(el("div", { cls: "bar" }, choice, note), holder);
-  if (!choice.options.length) {
+async function build(panel: HTMLElement) {
+  pick.setAttribute("aria-label", "report");
+  panel.append(el("div", { cls: "bar" }, pick, note), holder);
+  if (!pick.options.length) {
     for (const one of (await api.reports()).reports) {
       const option = el("option", { text: `${one.name}: ${one.about}` });
       option.value = one.name;
-      choice.append(option);
+      pick.append(option);
     }
-    choice.value = name;
-    choice.onchange = () => { name = choice.value; void load(); };
+    pick.value = name;
+    pick.onchange = () => { name = pick.value; void load(); };
   }
   await load();
 }
 
 async function load() {
-  const mine = ++latest;
+  asked?.abort();
+  asked = new AbortController();
   note.className = "faint";
   note.textContent = "reading the range …";
   try {
-    const found = await api.report({ name, begin: Math.floor(state.begin), end: Math.ceil(state.end) });
-    if (mine !== latest) return;
+    const words = { name, begin: Math.floor(state.begin), end: Math.ceil(state.end), filter: name === "intervals" ? state.filter : "" };
+    const tasks = name === "criticalpath" && state.selected ? await tidOf(state.selected.task) : "";
+    const found = await api.report({ ...words, tasks }, asked.signal);
     note.textContent = `from ${instant(state.begin, state.end - state.begin)} for ${duration(state.end - state.begin)}`;
     const full = found.tables.filter((table) => table.rows.length);
-    holder.replaceChildren(...(full.length ? full.flatMap(draw) : [el("p", { cls: "bar", text: "nothing in this range" })]));
+    holder.replaceChildren(...(full.length ? full.flatMap((table) => drawTable(name, table)) : [el("p", { cls: "bar", text: "nothing in this range" })]));
   } catch (error) {
-    if (mine !== latest) return;
+    if (stopped(error)) return;
     note.className = "bad";
-    note.textContent = error instanceof Error ? error.message : String(error);
+    note.textContent = problem(error);
     holder.replaceChildren();
   }
 }
 
-function draw(table: api.ReportTable): Node[] {
-  const isNumber = (unit: string) => unit !== "";
-  const head = el("tr", {}, ...table.columns.map((column) => el("th", { text: column.title, cls: isNumber(column.unit) ? "n" : "" })));
-  const lines = table.rows.map((cells) => {
-    const line = el("tr", {}, ...cells.map((cell, at) => {
-      const unit = table.columns[at]?.unit ?? "";
-      return el("td", { text: words(cell, unit), cls: isNumber(unit) || typeof cell === "number" ? "n" : "" });
-    }));
-    const range = cells.find((cell): cell is api.Range => typeof cell === "object" && cell !== null && "begin_ns" in cell);
-    if (range) { line.tabIndex = 0; line.onclick = () => show(range.begin_ns, range.end_ns); }
-    return line;
-  });
-  const title = table.of ? `${table.title}: ${table.of}` : table.title;
-  const parts: Node[] = [el("h3", { cls: "bar", text: title }), el("table", {}, el("thead", {}, head), el("tbody", {}, ...lines))];
-  if (table.left_out) parts.push(el("p", { cls: "bar faint", text: `and ${table.left_out} more rows` }));
-  return parts;
-}
-
-function words(cell: api.Cell, unit: string): string {
-  if (cell === null) return "";
-  if (typeof cell === "number") {
-    if (unit === "ns") return duration(cell);
-    if (unit === "time") return instant(cell, 1);
-    if (unit === "share") return `${(cell * 100).toFixed(2)} %`;
-    return unit ? `${cell.toLocaleString("en")} ${unit}` : String(cell);
-  }
-  if (typeof cell !== "object") return String(cell);
-  if ("begin_ns" in cell) return `${instant(cell.begin_ns, 1)} for ${duration(cell.end_ns - cell.begin_ns)}`;
-  if ("tid" in cell) return `${cell.name ?? "?"} (${cell.tid ?? cell.pid ?? "?"})`;
-  return `${cell.hard ? "interrupt" : "softirq"} ${cell.nr} ${cell.name ?? ""}`;
+async function tidOf(task: number): Promise<string> {
+  const { tasks } = await api.tasks([task]);
+  return tasks[0] ? `tid:${tasks[0].tid}` : "";
 }
 
 onChange((part) => {
@@ -79,3 +56,5 @@ onChange((part) => {
   clearTimeout(waiting);
   waiting = window.setTimeout(() => void load(), 400);
 });
+
+export const view: View = { name: "Reports", build };

@@ -1,9 +1,10 @@
-// What all views share: the range, the cursor, what is selected. And how a link keeps it.
+// What all views share: the range, the cursor, what is selected.
 
 import type { Activation, Info } from "./api";
 
 export type Clock = "after" | "wall" | "trace";
 export interface Selected { task: number; end: number }
+export interface Bookmark { begin: number; end: number; name: string }
 
 export const state = {
   info: null as Info | null,
@@ -12,19 +13,26 @@ export const state = {
   search: "", filter: "", tab: "latencies",
   clock: "after" as Clock,
   selected: null as Selected | null,
+  /** The thread that views of one thread are about. */
+  thread: null as number | null,
   /** The ledger of what is selected, once it is known. */
   activation: null as Activation | null,
+  /** The tracks of who made it late. */
+  involved: [] as string[],
+  /** Tracks that stay on top. */
+  pins: [] as string[],
+  sort: "run", group: "", cpus: true,
+  bookmarks: [] as Bookmark[],
+  /** The range that is being drawn with the mouse. */
+  drawn: null as [number, number] | null,
 };
 
-type Part = "range" | "cursor" | "selected" | "search" | "look" | "info";
+type Part = "range" | "cursor" | "selected" | "search" | "look" | "info" | "tracks" | "filter";
 const listeners: ((part: Part) => void)[] = [];
-const before: [number, number][] = [];
+const before: [number, number][] = [], after: [number, number][] = [];
 
 export const onChange = (listener: (part: Part) => void) => void listeners.push(listener);
-export function changed(part: Part) {
-  listeners.forEach((listener) => listener(part));
-  keep();
-}
+export function changed(part: Part) { listeners.forEach((listener) => listener(part)); }
 
 const length = () => Math.max(state.info?.length_ns ?? 1, 1);
 
@@ -35,17 +43,21 @@ export function show(begin: number, end: number, remember = true) {
   const first = Math.min(Math.max((begin + end - span) / 2, -whole * 0.05), whole * 1.05 - span);
   if (remember && (Math.abs(first - state.begin) > span / 100 || Math.abs(span - (state.end - state.begin)) > span / 100)) {
     before.push([state.begin, state.end]);
+    after.length = 0;
     if (before.length > 200) before.shift();
   }
   [state.begin, state.end] = [first, first + span];
   changed("range");
 }
 
-export function back() {
-  const range = before.pop();
-  if (range) show(range[0], range[1], false);
+function go(from: [number, number][], to: [number, number][]) {
+  const range = from.pop();
+  if (!range) return;
+  to.push([state.begin, state.end]);
+  show(range[0], range[1], false);
 }
-
+export const back = () => go(before, after);
+export const forward = () => go(after, before);
 export const whole = () => show(0, length());
 
 export function setCursor(ns: number | null) {
@@ -53,39 +65,19 @@ export function setCursor(ns: number | null) {
   changed("cursor");
 }
 
-let kept = 0;
-function keep() {
-  clearTimeout(kept);
-  kept = window.setTimeout(() => history.replaceState(null, "", link()), 200);
+export function pin(id: string) {
+  state.pins = state.pins.includes(id) ? state.pins.filter((one) => one !== id) : [...state.pins, id];
+  changed("tracks");
 }
 
-export function link(): string {
-  const words = new URLSearchParams();
-  words.set("range", `${Math.round(state.begin)},${Math.round(state.end)}`);
-  if (state.cursor !== null) words.set("cursor", String(Math.round(state.cursor)));
-  if (state.selected) words.set("late", `${state.selected.task},${state.selected.end}`);
-  if (state.search) words.set("search", state.search);
-  if (state.filter) words.set("filter", state.filter);
-  words.set("tab", state.tab);
-  words.set("clock", state.clock);
-  return `${location.pathname}${location.search}#${words}`;
+/** The thread that views of one thread are about. */
+export function choose(task: number | null) {
+  state.thread = task;
+  changed("selected");
 }
 
-/** Takes what a link says; whether it says a range. */
-export function restore(): boolean {
-  const words = new URLSearchParams(location.hash.slice(1));
-  const numbers = (key: string) => {
-    const found = (words.get(key) ?? "").split(",").map(Number);
-    return found.length === 2 && found.every(Number.isFinite) ? (found as [number, number]) : null;
-  };
-  const [range, late, cursor] = [numbers("range"), numbers("late"), words.get("cursor")];
-  state.search = words.get("search") ?? "";
-  state.filter = words.get("filter") ?? "";
-  state.tab = words.get("tab") ?? state.tab;
-  const clock = words.get("clock");
-  if (clock === "wall" || clock === "trace") state.clock = clock;
-  if (cursor && Number.isFinite(Number(cursor))) state.cursor = Number(cursor);
-  if (late) state.selected = { task: late[0], end: late[1] };
-  if (range && range[0] < range[1]) [state.begin, state.end] = range;
-  return range !== null;
+/** Remembers the range that is shown. */
+export function bookmark(name: string) {
+  state.bookmarks = [...state.bookmarks, { begin: state.begin, end: state.end, name }].slice(-100);
+  changed("look");
 }

@@ -1,78 +1,82 @@
-// The timeline: a track of each CPU and of threads, the losses, and the ledger of what is selected.
+// The timeline: tracks, losses, what matches the filter, the chain and the ledger of what is selected.
 
 import * as api from "./api";
-import { css, hatch, kindColour, taskColour, termColour } from "./colours";
-import { back, onChange, setCursor, show, state, whole } from "./state";
-import { duration, el, instant, safe } from "./text";
-import { KINDS, type Stretch, type Tile, decode, detailOf, isInferred, kindOf } from "./tile";
+import { Chart } from "./chart";
+import { css, hatch, kindColour, onColour, termColour } from "./colours";
+import { drawTrack, label } from "./draw";
+import { trackWords, waker } from "./hover";
+import { need } from "./names";
+import type { Pen } from "./pen";
+import { onChange, state } from "./state";
+import { counted, duration, el, instant, stopped } from "./text";
+import { places } from "./axis";
+import { type Tile, decode, detailOf, kindOf } from "./tile";
+import { ROW, type Row, heightOf, isCpu, losses, load as loadRows, rowAt, rowOf, rows, taskOf } from "./tracks";
 
-const GUTTER = 190, RULER = 24, LEDGER = 22, ROW = 22, THREADS = 200;
-interface Row { id: string; label: string; top: number }
+export const GUTTER = 190;
+const RULER = 24, STRIP = 22;
+/** More arrows than this hide what they are drawn over. */
+const ARROWS = 60;
 
 const section = document.getElementById("timeline")!;
-const canvas = section.querySelector("canvas")!;
-const tip = document.getElementById("tip")!;
-const context = canvas.getContext("2d")!;
-const names = new Map<number, api.Facts>();
-let rows: Row[] = [];
-let tile: Tile | null = null;
-let losses: api.Loss[] = [];
-let scroll = 0, asked: AbortController | null = null, waiting = 0, frame = 0;
-let drag: { x: number; begin: number; end: number; zoom: boolean; moved: boolean } | null = null;
-let mouse: { x: number; y: number } | null = null;
+export const chart = new Chart(draw, section.querySelector("canvas")!, () => load());
+let tile: Tile | null = null, marks: api.Marks | null = null, marked = "";
+let scroll = 0, asked: AbortController | null = null, waiting = 0;
 
-const width = () => Math.max(canvas.clientWidth - GUTTER, 10);
-const span = () => state.end - state.begin;
-const xOf = (ns: number) => GUTTER + ((ns - state.begin) / span()) * width();
-const nsOf = (x: number) => state.begin + ((x - GUTTER) / width()) * span();
-const head = () => RULER + (state.activation ? LEDGER : 0);
-export const taskName = (task: number) => {
-  const facts = names.get(task);
-  return facts ? `${safe(facts.name)} (${facts.tid})` : `task ${task}`;
-};
+export const width = () => Math.max(chart.width - GUTTER, 10);
+export const span = () => state.end - state.begin;
+export const xOf = (ns: number) => GUTTER + ((ns - state.begin) / span()) * width();
+export const nsOf = (x: number) => state.begin + ((x - GUTTER) / width()) * span();
+const strips = () => (state.activation ? 1 : 0) + (state.filter ? 1 : 0);
+const head = () => RULER + strips() * STRIP;
+const topOf = (row: Row) => head() + row.top - scroll;
+const visible = () => rows.filter((row) => row.top + ROW > scroll && row.top - scroll < chart.height - head());
 
-/** Which tracks there are. */
 export async function loadTracks() {
-  const cpus = state.info?.cpus ?? 0;
-  const words = { kind: "thread", search: state.search, limit: THREADS, sort: "run" };
-  const threads = await api.tracks(words);
-  for (const row of threads.tracks) if (row.facts && row.task !== null) names.set(row.task, row.facts);
-  const all = Array.from({ length: cpus }, (_, cpu) => ({ id: `c${cpu}`, label: `CPU ${cpu}` }));
-  const list = threads.tracks.map((row) => ({ id: row.id, label: row.task === null ? row.id : taskName(row.task) }));
-  // The selected task first, else who ran most.
-  const chosen = list.findIndex((row) => row.id === `t${state.selected?.task}`);
-  if (chosen > 0) list.unshift(...list.splice(chosen, 1));
-  else if (chosen < 0 && state.selected) {
-    const { tasks } = await api.tasks([state.selected.task]);
-    if (tasks[0]) names.set(tasks[0].task, tasks[0]);
-    list.unshift({ id: `t${state.selected.task}`, label: taskName(state.selected.task) });
-  }
-  rows = [...all, ...list].map((row, place) => ({ ...row, top: place * ROW + (place >= cpus ? 6 : 0) }));
-  if (threads.total > list.length) rows.push({ id: "", label: `… ${threads.total - list.length} more: search`, top: rows.length * ROW + 6 });
-  losses = (await api.losses()).losses;
-  load();
+  await loadRows();
+  scrollTo(scroll);
 }
 
-const visible = () => rows.filter((row) => row.top + ROW > scroll && row.top - scroll < canvas.clientHeight - head());
+export function scrollTo(to: number) {
+  const most = Math.max(heightOf() - (chart.height - head()), 0);
+  scroll = Math.min(Math.max(to, 0), most);
+  load();
+}
+export const scrollBy = (by: number) => scrollTo(scroll + by);
+
+/** For who measures: how long a tile took, and how long until it was drawn. */
+function measured(name: string, start: number) {
+  if (++measures % 1000 === 0) performance.clearMeasures();
+  performance.measure(name, { start });
+}
+let measures = 0, wanted = 0;
 
 function load() {
   clearTimeout(waiting);
+  wanted ||= performance.now();
   waiting = window.setTimeout(async () => {
     asked?.abort();
     asked = new AbortController();
-    const words = {
-      begin: Math.floor(state.begin), end: Math.ceil(state.end), columns: Math.round(width()),
-      tracks: visible().map((row) => row.id).filter(Boolean).slice(0, 500).join(","),
-    };
+    const range = { begin: Math.floor(state.begin), end: Math.ceil(state.end), columns: Math.min(Math.round(width()), 4096) };
+    const tracks = visible().map((row) => row.id).filter(Boolean).slice(0, 500).join(",");
     try {
-      tile = decode(await api.tile(words, asked.signal));
+      const begun = performance.now();
+      tile = decode(await api.tile({ ...range, tracks }, asked.signal));
+      measured("tile", begun);
+      const start = wanted;
+      wanted = 0;
+      chart.redraw();
+      requestAnimationFrame(() => measured("drawn", start));
       await loadNames();
+      await loadMarks(range, asked.signal);
     } catch (error) {
-      if (!(error instanceof DOMException)) throw error;
+      if (!stopped(error)) wanted = 0;
+      // The line above the timeline says what is wrong with the server.
+      if (!stopped(error)) console.warn(error);
     }
-    redraw();
+    chart.redraw();
   }, 15);
-  redraw();
+  chart.redraw();
 }
 
 async function loadNames() {
@@ -80,358 +84,241 @@ async function loadNames() {
   for (const [id, track] of tile?.tracks ?? []) {
     const states = track.stretches?.map((one) => one.state) ?? track.columns?.leaders ?? [];
     for (const one of states) {
-      const task = detailOf(one) - 1;
-      if (task >= 0 && (id[0] === "c" || kindOf(one) === 6) && !names.has(task)) wanted.add(task);
+      const kind = kindOf(one), task = detailOf(one) - 1;
+      if (task >= 0 && kind > 1 && (isCpu(id) || kind === 6)) wanted.add(task);
+      if (!isCpu(id) && kind === 1 && waker(one)[0] === 1) wanted.add(waker(one)[1]);
     }
   }
-  if (!wanted.size) return;
-  const { tasks } = await api.tasks([...wanted].slice(0, 1000));
-  for (const facts of tasks) if (facts) names.set(facts.task, facts);
+  await need(wanted);
 }
 
-export function redraw() {
-  cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(draw);
-}
-
-function draw() {
-  const scale = devicePixelRatio || 1;
-  const [w, h] = [canvas.clientWidth, canvas.clientHeight];
-  if (canvas.width !== Math.round(w * scale) || canvas.height !== Math.round(h * scale)) {
-    [canvas.width, canvas.height] = [Math.round(w * scale), Math.round(h * scale)];
-  }
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
-  context.textBaseline = "middle";
-  context.fillStyle = css("--back");
-  context.fillRect(0, 0, w, h);
-  const unknown = hatch(context);
-  context.save();
-  context.beginPath();
-  context.rect(0, head(), w, h - head());
-  context.clip();
-  for (const row of visible()) drawRow(row, unknown);
-  drawLosses(h);
-  if (state.activation) drawSelected(h);
-  context.restore();
-  drawRuler(w);
-  if (state.activation) drawLedger(unknown);
-  drawCursor(h);
-}
-
-function drawRow(row: Row, unknown: CanvasPattern | string) {
-  const top = head() + row.top - scroll;
-  context.fillStyle = css("--text");
-  context.textAlign = "left";
-  context.fillText(row.label, 8, top + ROW / 2, GUTTER - 14);
-  context.save();
-  context.beginPath();
-  context.rect(GUTTER, top + 2, width(), ROW - 4);
-  context.clip();
-  const track = tile?.tracks.get(row.id);
-  // What no stretch says nobody knows.
-  if (row.id) { context.fillStyle = unknown; context.fillRect(GUTTER, top + 2, width(), ROW - 4); }
-  if (track?.stretches) for (const one of track.stretches) drawStretch(row, one, top + 2);
-  if (track?.columns && tile) drawColumns(row, track.columns, top + 2, unknown);
-  context.restore();
-  context.fillStyle = css("--line");
-  context.fillRect(0, top + ROW - 1, canvas.clientWidth, 0.5);
-}
-
-function drawStretch(row: Row, one: Stretch, top: number) {
-  const kind = kindOf(one.state);
-  if (kind === 0) return;
-  const x = Math.max(xOf(one.begin), GUTTER - 1);
-  const w = Math.max(Math.min(xOf(one.end), GUTTER + width() + 1) - x, 0.6);
-  const task = detailOf(one.state) - 1;
-  const isCpu = row.id[0] === "c";
-  context.fillStyle = css("--back");
-  context.fillRect(x, top, w, ROW - 4);
-  if (kind === 1) {
-    context.fillStyle = css("--line");
-    context.fillRect(x, top + (ROW - 4) / 2, w, 1);
-    return;
-  }
-  context.fillStyle = isCpu && task >= 0 ? taskColour(kind, task) : kindColour(kind);
-  context.fillRect(x, top, w, ROW - 4);
-  // A call is darker along its foot, so that a task keeps its colour.
-  if (kind === 3) { context.fillStyle = "#0072b2"; context.fillRect(x, top + ROW - 9, w, 5); }
-  if (isInferred(one.state)) { context.fillStyle = css("--text"); context.fillRect(x, top, 1.5, ROW - 4); }
-  if (w > 40 && (isCpu ? kind === 2 || kind === 3 : kind === 6) && task >= 0) {
-    context.fillStyle = "#000";
-    label((isCpu ? "" : "behind ") + taskName(task), x, top + (ROW - 4) / 2, w);
+async function loadMarks(range: { begin: number; end: number; columns: number }, signal: AbortSignal) {
+  marked = state.filter;
+  if (!marked) { marks = null; return; }
+  try { marks = await api.marks({ ...range, filter: marked }, signal); } catch (error) {
+    if (stopped(error)) throw error;
+    // The table of events says what is wrong with the filter.
+    marks = null;
   }
 }
 
-/** A text that is cut where its place ends. */
-function label(text: string, x: number, y: number, w: number) {
-  const fits = Math.floor((w - 8) / 6.6);
-  if (fits >= 3) context.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, x + 4, y);
+function draw(pen: Pen, w: number, h: number) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(0, head(), w, h - head());
+  pen.clip();
+  for (const row of visible()) drawRow(pen, row);
+  for (const loss of losses) drawLoss(pen, loss, h);
+  drawWakeups(pen);
+  if (state.activation) drawChain(pen, h);
+  pen.restore();
+  drawRuler(pen, w);
+  let top = RULER;
+  if (state.activation) { drawLedger(pen, top); top += STRIP; }
+  if (state.filter) drawMarks(pen, top);
+  drawOver(pen, h);
 }
 
-/** The order from the ground up, so that rare handlers stand on top. */
-const STACK = [2, 3, 6, 5, 4];
+function drawRow(pen: Pen, row: Row) {
+  const top = topOf(row), task = taskOf(row.id);
+  const chosen = task !== null && (task === state.thread || task === state.selected?.task);
+  if (chosen) { pen.fillStyle = css("--raised"); pen.fillRect(0, top, GUTTER, ROW); }
+  const pinned = state.pins.includes(row.id), left = (row.indent ? 20 : 8) + (pinned ? 12 : 0);
+  if (pinned) { pen.fillStyle = css("--accent"); pen.beginPath(); pen.arc(13, top + ROW / 2 - 1, 3.5, 0, 7); pen.fill(); }
+  pen.fillStyle = css(row.title ? "--faint" : "--text");
+  pen.fillText(row.label, left, top + ROW / 2 - 1, row.title ? chart.width - 16 : GUTTER - left - 6);
+  if (row.id) drawTrack(pen, row, tile?.tracks.get(row.id), tile, { left: GUTTER, width: width(), top: top + 2, xOf });
+  pen.fillStyle = css("--line");
+  pen.fillRect(0, top + ROW - 1, chart.width, 0.5);
+}
 
-function drawColumns(row: Row, columns: { count: number; shares: Uint8Array; leaders: Uint32Array }, top: number, unknown: CanvasPattern | string) {
-  const each = (tile!.end - tile!.begin) / columns.count, h = ROW - 4;
-  for (let column = 0; column < columns.count; column++) {
-    const x = xOf(tile!.begin + column * each);
-    const w = Math.max(xOf(tile!.begin + (column + 1) * each) - x, 0.5);
-    if (x + w < GUTTER || x > GUTTER + width()) continue;
-    const share = (kind: number) => columns.shares[column * KINDS + kind]! / 255;
-    context.fillStyle = back_;
-    context.fillRect(x, top, w + 0.5, h);
-    if (share(0) > 0) { context.fillStyle = unknown; context.fillRect(x, top, w + 0.5, Math.max(h * share(0), 1)); }
-    let y = top + h;
-    for (const kind of STACK) {
-      const part = share(kind);
-      if (part === 0) continue;
-      const size = Math.max(part * h, 1);
-      const leader = columns.leaders[column]!;
-      const task = row.id[0] === "c" && kindOf(leader) === kind ? detailOf(leader) - 1 : -1;
-      context.fillStyle = task >= 0 ? taskColour(kind, task) : kindColour(kind);
-      y -= size;
-      context.fillRect(x, Math.max(y, top), w + 0.5, size);
+function drawLoss(pen: Pen, loss: api.Loss, h: number) {
+  const [x, end] = [Math.max(xOf(loss.begin_ns), GUTTER), Math.min(xOf(loss.end_ns), GUTTER + width())];
+  if (end < GUTTER || x > GUTTER + width()) return;
+  const row = loss.cpu === null ? undefined : rowOf(`c${loss.cpu}`);
+  pen.fillStyle = "#d55e00";
+  // A mark at the place's foot: the hatching above says the rest.
+  if (row) pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+  else if (loss.cpu === null) pen.fillRect(x, head(), Math.max(end - x, 2), h);
+}
+
+/** From who woke a thread to the thread, where both are seen; where there are too many, those of the chosen one. */
+function drawWakeups(pen: Pen) {
+  const all: { x: number; from: Row; to: Row }[] = [], seen = visible();
+  for (const to of seen) {
+    if (isCpu(to.id)) continue;
+    for (const one of tile?.tracks.get(to.id)?.stretches ?? []) {
+      if (kindOf(one.state) !== 1) continue;
+      const [what, task] = waker(one.state), from = what === 1 ? rowOf(`t${task}`) : undefined, x = xOf(one.end);
+      if (from && from !== to && x >= GUTTER && x <= GUTTER + width()) all.push({ x, from, to });
     }
-    context.fillStyle = line_;
-    if (share(1) > 0.5) context.fillRect(x, top + h / 2, w + 0.5, 1);
   }
-}
-let back_ = "", line_ = "";
-export function themeChanged() { [back_, line_] = [css("--back"), css("--line")]; redraw(); }
-
-function drawLosses(h: number) {
-  for (const loss of losses) {
-    const [x, end] = [Math.max(xOf(loss.begin_ns), GUTTER), Math.min(xOf(loss.end_ns), GUTTER + width())];
-    if (end < GUTTER || x > GUTTER + width()) continue;
-    const row = rows.find((one) => one.id === `c${loss.cpu}`);
-    const top = row && loss.cpu !== null ? head() + row.top - scroll : head();
-    context.fillStyle = "#d55e00";
-    // A mark at the place's foot: the hatching above says the rest.
-    context.fillRect(x, top + (row ? ROW - 4 : 0), Math.max(end - x, 2), row ? 3 : h);
+  const chosen = `t${state.thread}`, few = all.length <= ARROWS ? all : all.filter(({ from, to }) => from.id === chosen || to.id === chosen);
+  if (few.length > ARROWS) return;
+  pen.strokeStyle = css("--faint");
+  pen.lineWidth = 1;
+  for (const { x, from, to } of few) {
+    const down = from.top < to.top ? 1 : -1, y = topOf(to) + (down > 0 ? 2 : ROW - 4);
+    pen.beginPath();
+    pen.moveTo(x, topOf(from) + (down > 0 ? ROW - 4 : 2));
+    pen.lineTo(x, y);
+    pen.moveTo(x - 3, y - down * 4);
+    pen.lineTo(x, y);
+    pen.lineTo(x + 3, y - down * 4);
+    pen.stroke();
   }
 }
 
-function drawSelected(h: number) {
+/** The chain of what is selected: from each step's CPU to the next one's. */
+function drawChain(pen: Pen, h: number) {
   const late = state.activation!;
-  context.save();
-  context.beginPath();
-  context.rect(GUTTER, head(), width(), h);
-  context.clip();
+  pen.save();
+  pen.beginPath();
+  pen.rect(GUTTER, head(), width(), h);
+  pen.clip();
   const [x, end] = [xOf(late.origin_ns), xOf(late.end_ns)];
-  context.fillStyle = css("--accent");
-  context.globalAlpha = 0.1;
-  context.fillRect(x, head(), end - x, h);
-  context.globalAlpha = 1;
-  for (const edge of [x, end]) context.fillRect(edge - 0.5, head(), 1, h);
-  // The chain: from each step's CPU to the next one's.
-  const place = (cpu: number) => {
-    const row = rows.find((one) => one.id === `c${cpu}`);
-    return row ? head() + row.top - scroll + 2 : head();
-  };
-  context.strokeStyle = context.fillStyle = css("--text");
-  context.lineWidth = 1.5;
+  pen.fillStyle = css("--accent");
+  pen.globalAlpha = 0.1;
+  pen.fillRect(x, head(), end - x, h);
+  pen.globalAlpha = 1;
+  for (const edge of [x, end]) pen.fillRect(edge - 0.5, head(), 1, h);
+  const place = (cpu: number) => { const row = rowOf(`c${cpu}`); return row ? topOf(row) + 3 : head() + 3; };
+  pen.strokeStyle = pen.fillStyle = css("--text");
+  pen.lineWidth = 1.5;
   late.steps.forEach((step, at) => {
     const [fromX, fromY] = [xOf(step.time_ns), place(step.cpu)];
-    context.beginPath();
-    context.arc(fromX, fromY, 3, 0, 7);
-    context.fill();
+    pen.beginPath();
+    pen.arc(fromX, fromY, 3, 0, 7);
+    pen.fill();
     const next = late.steps[at + 1];
     if (!next) return;
-    context.beginPath();
-    context.moveTo(fromX, fromY);
-    context.lineTo(xOf(next.time_ns), place(next.cpu));
-    context.stroke();
+    pen.beginPath();
+    pen.moveTo(fromX, fromY);
+    pen.lineTo(xOf(next.time_ns), place(next.cpu));
+    pen.stroke();
   });
-  context.restore();
+  pen.restore();
 }
 
-function drawLedger(unknown: CanvasPattern | string) {
+/** A block is as high as the share of its stretch that the term has: nothing small looks large. */
+const density = (term: api.Term) => Math.min(term.duration_ns / Math.max(term.range.end_ns - term.range.begin_ns, 1), 1);
+
+function drawLedger(pen: Pen, top: number) {
   const late = state.activation!;
-  context.fillStyle = css("--text");
-  context.textAlign = "left";
-  context.fillText("ledger", 8, RULER + LEDGER / 2, GUTTER - 14);
-  context.save();
-  context.beginPath();
-  context.rect(GUTTER, RULER, width(), LEDGER);
-  context.clip();
-  // A block is as high as the share of its stretch that the term has: nothing small looks large.
-  const density = (term: api.Term) => Math.min(term.duration_ns / Math.max(term.range.end_ns - term.range.begin_ns, 1), 1);
+  strip(pen, top, "ledger");
   const terms = [...late.ledger.terms].sort((a, b) => density(b) - density(a) || b.duration_ns - a.duration_ns);
   for (const term of terms) {
-    const x = Math.max(xOf(term.range.begin_ns), GUTTER - 1);
-    const w = Math.max(Math.min(xOf(term.range.end_ns), GUTTER + width() + 1) - x, 1);
-    if (xOf(term.range.end_ns) < GUTTER || x > GUTTER + width()) continue;
-    context.fillStyle = term.kind === "unexplained" ? unknown : termColour(term.kind);
-    const h = Math.max((LEDGER - 4) * density(term), 1);
-    context.fillRect(x, RULER + LEDGER - 2 - h, w, h);
-    if (w > 60 && density(term) > 0.9 && term.kind !== "unexplained") {
-      context.fillStyle = "#000";
-      label(safe(term.text), x, RULER + LEDGER / 2, w);
-    }
+    const x = Math.max(xOf(term.range.begin_ns), GUTTER), end = Math.min(xOf(term.range.end_ns), GUTTER + width());
+    if (end < GUTTER || x > GUTTER + width()) continue;
+    const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term.kind);
+    pen.fillStyle = term.kind === "unexplained" ? hatch(pen) : colour;
+    pen.fillRect(x, top + STRIP - 2 - size, w, size);
+    pen.fillStyle = term.kind === "unexplained" ? css("--text") : onColour(colour);
+    if (size > 14) label(pen, `${term.text} ${duration(term.duration_ns)}`, x, top + STRIP / 2, w);
   }
-  context.restore();
+  pen.restore();
 }
 
-function drawRuler(w: number) {
-  context.fillStyle = css("--raised");
-  context.fillRect(0, 0, w, RULER);
-  const rough = (span() / width()) * 130;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max([1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? rough, 1);
-  context.fillStyle = css("--faint");
-  context.textAlign = "left";
-  for (let at = Math.ceil(state.begin / step) * step; at < state.end; at += step) {
-    const x = xOf(at);
-    context.fillRect(x, RULER - 6, 1, 6);
-    context.fillText(instant(at, step), x + 3, RULER / 2 - 2);
-  }
-  context.fillStyle = css("--text");
-  context.fillText(`⟷ ${duration(span())}`, 8, RULER / 2);
+/** A strip above the tracks; what is drawn into it stays inside until the pen is restored. */
+function strip(pen: Pen, top: number, name: string) {
+  pen.fillStyle = css("--text");
+  pen.fillText(name, 8, top + STRIP / 2, GUTTER - 14);
+  pen.save();
+  pen.beginPath();
+  pen.rect(GUTTER, top, width(), STRIP);
+  pen.clip();
 }
 
-function drawCursor(h: number) {
+function drawMarks(pen: Pen, top: number) {
+  strip(pen, top, marks ? `filter: ${counted(marks.total, "event")}` : "filter: …");
+  if (marks && tile) {
+    const each = (tile.end - tile.begin) / marks.counts.length, most = marks.counts.reduce((a, b) => Math.max(a, b), 1);
+    pen.fillStyle = css("--accent");
+    marks.counts.forEach((count, column) => {
+      if (!count) return;
+      const x = xOf(tile!.begin + column * each), size = (STRIP - 4) * (0.3 + 0.7 * (Math.log(count + 1) / Math.log(most + 1)));
+      pen.fillRect(x, top + STRIP - 2 - size, Math.max(xOf(tile!.begin + (column + 1) * each) - x, 1.5), size);
+    });
+  }
+  pen.restore();
+}
+
+function drawRuler(pen: Pen, w: number) {
+  pen.fillStyle = css("--back");
+  pen.fillRect(0, 0, w, RULER);
+  const { step, at } = places(state.begin, state.end, Math.max(width() / 140, 1));
+  for (const ns of at) {
+    const x = xOf(ns), text = instant(ns, step);
+    pen.fillStyle = css("--faint");
+    pen.fillRect(x, RULER - 6, 1, 6);
+    if (x + 3 + pen.measureText(text).width < w) pen.fillText(text, x + 3, RULER / 2 - 1);
+  }
+  pen.fillStyle = css("--back");
+  pen.fillRect(0, 0, GUTTER, RULER);
+  pen.fillStyle = css("--text");
+  pen.fillText(`${duration(span())} shown`, 8, RULER / 2);
+  pen.fillStyle = css("--line");
+  pen.fillRect(0, RULER - 0.5, w, 0.5);
+}
+
+function drawOver(pen: Pen, h: number) {
+  for (const [at, mark] of state.bookmarks.entries()) {
+    const x = xOf((mark.begin + mark.end) / 2);
+    if (x < GUTTER || x > GUTTER + width()) continue;
+    pen.fillStyle = "#cc79a7";
+    pen.fillRect(x - 0.5, 0, 1, h);
+    pen.fillRect(x, 0, 16, 13);
+    pen.fillStyle = "#000000";
+    pen.fillText(String(at + 1), x + 4, 7);
+  }
   if (state.cursor !== null) {
     const x = xOf(state.cursor);
-    if (x >= GUTTER) { context.fillStyle = css("--accent"); context.fillRect(x - 1, 0, 2, h); }
+    if (x >= GUTTER) { pen.fillStyle = css("--accent"); pen.fillRect(x - 1, 0, 2, h); }
   }
-  if (drag?.zoom && mouse) {
-    context.fillStyle = css("--accent");
-    context.globalAlpha = 0.2;
-    context.fillRect(Math.min(drag.x, mouse.x), 0, Math.abs(mouse.x - drag.x), h);
-    context.globalAlpha = 1;
+  if (state.drawn) {
+    const chosen = [xOf(state.drawn[0]), xOf(state.drawn[1])] as const;
+    pen.fillStyle = css("--accent");
+    pen.globalAlpha = 0.2;
+    pen.fillRect(chosen[0], 0, chosen[1] - chosen[0], h);
+    pen.globalAlpha = 1;
+    pen.fillStyle = css("--text");
+    pen.fillText(duration(state.drawn[1] - state.drawn[0]), chosen[0] + 4, head() + 8);
   }
 }
+
+/** The row at a height of the canvas. */
+export const rowUnder = (y: number) => (y < head() ? undefined : rowAt(y - head() + scroll));
 
 /** What lies under a place of the canvas, in words. */
-function under(x: number, y: number): string | null {
-  if (x < GUTTER) return null;
+export function under(x: number, y: number): string | null {
   const ns = nsOf(x);
-  if (state.activation && y > RULER && y < head()) {
+  if (x < GUTTER) {
+    const row = rowUnder(y);
+    return row?.id ? `${row.label} · click: choose it, double click: pin it to the top` : null;
+  }
+  if (state.activation && y > RULER && y < RULER + STRIP) {
     const inside = state.activation.ledger.terms.filter((term) => term.range.begin_ns <= ns && ns < term.range.end_ns);
-    const words = inside.map((term) => `${safe(term.text)}: ${duration(term.duration_ns)} ${term.pieces > 1 ? `in ${term.pieces} pieces` : ""}`);
+    const words = inside.map((term) => `${term.text}: ${duration(term.duration_ns)}${term.pieces > 1 ? ` in ${term.pieces} pieces` : ""}`);
     return words.length ? words.join(" · ") : null;
   }
-  const row = rows.find((one) => y >= head() + one.top - scroll && y < head() + one.top - scroll + ROW);
-  const track = row && tile?.tracks.get(row.id);
-  if (!row || !track) return null;
-  const one = track.stretches?.find((stretch) => stretch.begin <= ns && ns < stretch.end);
-  if (track.stretches) return `${row.label}: ${one ? inWords(row, one) : "nobody knows"}`;
-  const column = Math.floor(((ns - tile!.begin) / (tile!.end - tile!.begin)) * track.columns!.count);
-  const parts = [...STACK, 1, 0].map((kind) => [kind, track.columns!.shares[column * KINDS + kind] ?? 0] as const);
-  const told = parts.filter(([, share]) => share > 0).map(([kind, share]) => `${share === 1 ? "< 1" : Math.round(share / 2.55)} % ${KIND_WORDS(row, kind)}`);
-  const leader = track.columns!.leaders[column] ?? 0;
-  const who = row.id[0] === "c" && detailOf(leader) > 0 ? `, most ${taskName(detailOf(leader) - 1)}` : "";
-  return `${row.label}: ${told.join(", ")}${who}`;
+  const row = rowUnder(y);
+  return row?.id && tile ? trackWords(row, tile, ns) : null;
 }
 
-const KIND_WORDS = (row: Row, kind: number) =>
-  row.id[0] === "c"
-    ? ["unknown", "idle", "tasks", "system calls", "interrupts", "softirqs", ""][kind]!
-    : ["unknown", "blocked", "running", "system calls", "interrupted", "interrupted by softirqs", "waiting for a CPU"][kind]!;
-
-function inWords(row: Row, one: Stretch): string {
-  const kind = kindOf(one.state), detail = detailOf(one.state) - 1, isCpu = row.id[0] === "c";
-  let what = KIND_WORDS(row, kind);
-  if (isCpu && detail >= 0 && kind > 1) what = kind === 2 ? taskName(detail) : `${what.replace(/s$/, "")} ${kind === 3 ? "of" : "on the time of"} ${taskName(detail)}`;
-  if (!isCpu && detail >= 0 && kind > 1 && kind < 6) what += ` on CPU ${detail}`;
-  if (!isCpu && kind === 6 && detail >= 0) what += `, most of it behind ${taskName(detail)}`;
-  if (!isCpu && kind === 1) what += wokenBy(one.state >>> 4);
-  return `${what} for ${duration(one.end - one.begin)}, from ${instant(one.begin, one.end - one.begin)}${isInferred(one.state) ? ", its begin was inferred" : ""}`;
-}
-
-function wokenBy(detail: number): string {
-  const [what, number] = [detail >>> 25, detail & 0x1ffffff];
-  return ["", `, woken by ${taskName(number)}`, ", woken by a timer", `, woken by interrupt ${number}`, `, woken by softirq ${number}`][what] ?? "";
-}
-
-function point(event: MouseEvent) {
-  const box = canvas.getBoundingClientRect();
-  return { x: event.clientX - box.left, y: event.clientY - box.top };
-}
-
-function zoom(factor: number, around: number) {
-  show(around - (around - state.begin) * factor, around + (state.end - around) * factor);
-}
-
-function scrollTo(to: number) {
-  const most = Math.max((rows.at(-1)?.top ?? 0) + ROW - (canvas.clientHeight - head()), 0);
-  scroll = Math.min(Math.max(to, 0), most);
-  load();
-}
-
-function listen() {
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const { x } = point(event);
-    if (event.shiftKey || x < GUTTER) scrollTo(scroll + event.deltaY + event.deltaX);
-    else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) show(state.begin + (event.deltaX / width()) * span(), state.end + (event.deltaX / width()) * span(), false);
-    else zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / 300))), nsOf(x));
-  }, { passive: false });
-  canvas.addEventListener("pointerdown", (event) => {
-    const { x } = point(event);
-    if (x < GUTTER || event.button !== 0) return;
-    drag = { x, begin: state.begin, end: state.end, zoom: event.shiftKey, moved: false };
-    canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    mouse = point(event);
-    if (drag && Math.abs(mouse.x - drag.x) > 3) drag.moved = true;
-    if (drag?.moved && !drag.zoom) {
-      const shift = ((drag.x - mouse.x) / width()) * (drag.end - drag.begin);
-      show(drag.begin + shift, drag.end + shift, false);
-    }
-    const words = drag ? null : under(mouse.x, mouse.y);
-    tip.hidden = !words;
-    if (words) {
-      tip.textContent = words;
-      tip.style.left = `${Math.min(mouse.x + 12, canvas.clientWidth - tip.offsetWidth - 4)}px`;
-      tip.style.top = `${mouse.y + 18 + tip.offsetHeight > canvas.clientHeight ? mouse.y - tip.offsetHeight - 8 : mouse.y + 18}px`;
-    }
-    if (drag?.zoom) redraw();
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    const { x, y } = point(event);
-    if (drag && !drag.moved) {
-      setCursor(nsOf(x));
-      document.getElementById("detail")!.textContent = under(x, y) ?? instant(nsOf(x), span() / width());
-    } else if (drag?.zoom) {
-      const [from, to] = [nsOf(Math.min(drag.x, x)), nsOf(Math.max(drag.x, x))];
-      drag = null;
-      show(from, to);
-    }
-    drag = null;
-    redraw();
-  });
-  canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  canvas.addEventListener("dblclick", (event) => zoom(0.25, nsOf(point(event).x)));
-  new ResizeObserver(load).observe(canvas);
-}
-
-/** What a key does here; whether it is one of ours. */
-export function key(name: string): boolean {
-  const middle = state.cursor !== null && state.cursor > state.begin && state.cursor < state.end ? state.cursor : (state.begin + state.end) / 2;
-  const step = span() / 4;
-  switch (name) {
-    case "w": case "+": zoom(0.5, middle); return true;
-    case "s": case "-": zoom(2, middle); return true;
-    case "a": case "ArrowLeft": show(state.begin - step, state.end - step, false); return true;
-    case "d": case "ArrowRight": show(state.begin + step, state.end + step, false); return true;
-    case "ArrowUp": scrollTo(scroll - ROW * 3); return true;
-    case "ArrowDown": scrollTo(scroll + ROW * 3); return true;
-    case "u": case "Backspace": back(); return true;
-    case "0": whole(); return true;
-    case "f": if (state.activation) { const late = state.activation; const margin = late.latency_ns * 0.1; show(late.origin_ns - margin, late.end_ns + margin); } return true;
-    default: return false;
-  }
+/** The timeline as text: what each of its tracks did. */
+export function asText(): string {
+  const lines = [`from ${instant(state.begin, 1)} to ${instant(state.end, 1)}, ${duration(span())}`];
+  const middle = state.cursor ?? (state.begin + state.end) / 2;
+  if (tile) lines.push(`at ${instant(middle, 1)}:`, ...rows.filter((row) => tile!.tracks.has(row.id)).map((row) => trackWords(row, tile!, middle) ?? row.label));
+  return `${lines.join("\n")}\n`;
 }
 
 export function legend() {
-  const words = ["runs (a tint for each task)", "in a system call", "interrupt", "softirq", "waits for a CPU", "unknown: never filled"];
+  const words = ["runs", "in a system call", "interrupt", "softirq", "waits for a CPU", "unknown"];
   const kinds = [2, 3, 4, 5, 6, 0];
   document.getElementById("legend")!.replaceChildren(...words.map((text, at) => {
     const box = el("i");
-    box.style.background = kinds[at] ? kindColour(kinds[at]!) : "repeating-linear-gradient(135deg, var(--faint) 0 1px, transparent 1px 4px)";
+    box.style.background = kinds[at] ? kindColour(kinds[at]!) : "repeating-linear-gradient(135deg, var(--quiet) 0 1px, transparent 1px 4px)";
     const item = el("span", {}, box);
     item.append(text);
     return item;
@@ -439,13 +326,17 @@ export function legend() {
 }
 
 export function start() {
-  themeChanged();
-  listen();
   legend();
+  let sorting = 0;
   onChange((part) => {
-    if (part === "range") load();
-    else if (part === "search") { scroll = 0; void loadTracks(); }
-    else if (part === "selected") void loadTracks();
-    else redraw();
+    if (part === "range") {
+      load();
+      clearTimeout(sorting);
+      // The order by what happens here follows when the range has come to rest.
+      if (["run", "waits", "blocked"].includes(state.sort) && state.sort !== "run") sorting = window.setTimeout(() => void loadTracks(), 300);
+    } else if (part === "search") { scroll = 0; void loadTracks(); }
+    else if (part === "selected" || part === "tracks") void loadTracks();
+    else if (part === "filter") load();
+    else chart.redraw();
   });
 }

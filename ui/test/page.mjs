@@ -1,11 +1,12 @@
-// Drives the page in a browser: from the trace to the culprit, and back by a link.
+// Drives the page in a browser: from the trace to the culprit, through every view, and back by a link.
 // usage: node page.mjs CHROMIUM URL FOLDER-FOR-PICTURES
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const [executablePath, url, folder] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"] });
-const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, colorScheme: "light" });
+const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, colorScheme: "light", acceptDownloads: true });
 const problems = [];
 
 /** Opens a page; whatever it complains about fails the test. */
@@ -13,7 +14,7 @@ async function open(address) {
   const page = await context.newPage();
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
-  page.on("request", (request) => request.url().startsWith(new URL(url).origin) || problems.push(`asks ${request.url()}`));
+  page.on("request", (request) => request.url().startsWith(new URL(url).origin) || request.url().startsWith("blob:") || problems.push(`asks ${request.url()}`));
   await page.goto(address);
   await page.waitForSelector("html[data-ready=true]", { timeout: 60_000 });
   return page;
@@ -21,42 +22,82 @@ async function open(address) {
 
 const picture = (page, name) => page.screenshot({ path: `${folder}/${name}.png` });
 const range = (page) => page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("range"));
-const settled = (page) => page.waitForTimeout(500);
+const settled = (page) => page.waitForSelector("html[data-kept=true]");
+const tab = (page, name) => page.click(`#tabs [data-tab=${name}]`);
 
-/** How many colours the timeline has: an empty one has few. */
-const colours = (page) => page.evaluate(() => {
-  const canvas = document.querySelector("#timeline canvas");
+/** Waits until a canvas has more colours than that: an empty one has few. */
+const drawn = (page, selector, more) => page.waitForFunction(([selector, more]) => {
+  const canvas = document.querySelector(selector);
+  if (!canvas?.width || !canvas.height) return false;
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   const seen = new Set();
   for (let at = 0; at < data.length; at += 4) seen.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
-  return seen.size;
-});
+  return seen.size > more;
+}, [selector, more]);
 
-try {
-  const page = await open(url);
-  await settled(page);
-  assert.ok((await colours(page)) > 8, "the timeline is drawn");
-  await picture(page, "whole");
-
-  // One click from the list of latencies to the ledger.
+/** From the list of latencies to the ledger: one click. */
+async function culprit(page) {
   await page.fill("#search", "victim");
-  await page.waitForSelector("#panel tbody tr");
+  await page.waitForFunction(() => { const rows = [...document.querySelectorAll("#panel tbody tr")]; return rows.length && rows.every((row) => /victim/.test(row.textContent)); });
   await page.click("#panel tbody tr");
   await page.waitForSelector(".terms");
   const sentence = await page.textContent(".ledger h2");
   assert.match(sentence, /hog/);
   await settled(page);
   await picture(page, "ledger");
-  const near = await range(page);
+  return sentence;
+}
 
+/** What is zoomed and undone; what is pinned and sorted. */
+async function hands(page) {
+  const near = await range(page);
   await page.keyboard.press("w");
   await settled(page);
   assert.notEqual(await range(page), near, "w zooms");
   await page.keyboard.press("u");
   await settled(page);
   assert.equal(await range(page), near, "u goes back");
+  await page.keyboard.press("Shift+U");
+  await settled(page);
+  assert.notEqual(await range(page), near, "shift u goes forward");
+  await page.keyboard.press("u");
+  const box = await page.locator("#timeline canvas").boundingBox();
+  await page.mouse.move(box.x + 600, box.y + 60);
+  await page.mouse.wheel(0, -240);
+  await settled(page);
+  assert.notEqual(await range(page), near, "the wheel zooms");
+  await page.keyboard.press("u");
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 400, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 700, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await settled(page);
+  assert.notEqual(await range(page), near, "shift and the mouse zoom to a range");
+  await page.keyboard.press("u");
+  await settled(page);
+  assert.equal(await range(page), near);
+  await page.keyboard.press("p");
+  await page.selectOption("#order select", "waits");
+  await settled(page);
+  const words = await page.evaluate(() => location.hash);
+  assert.match(words, /pins=t\d+/);
+  assert.match(words, /sort=waits/);
+  await page.keyboard.press("p");
+  await page.selectOption("#order select", "run");
+  page.once("dialog", (dialog) => dialog.accept("here it was late"));
+  await page.locator("#timeline").focus();
+  await page.keyboard.press("b");
+  await page.keyboard.press("0");
+  await settled(page);
+  await page.keyboard.press("n");
+  await settled(page);
+  assert.equal(await range(page), near, "n goes to the bookmark");
+}
 
-  await page.keyboard.press("3");
+async function filter(page) {
+  await tab(page, "events");
   await page.fill("#panel input", '$name == "irq_handler_entry"');
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => /^\d[\d,]* events match/.test(document.querySelector("#panel .bar span").textContent));
@@ -68,19 +109,74 @@ try {
   await page.waitForSelector("#panel .bar .bad");
   await page.fill("#panel input", '$name == "irq_handler_entry"');
   await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /events match/.test(document.querySelector("#panel .bar span").textContent));
   await page.keyboard.press("Escape");
+}
 
-  await page.keyboard.press("4");
-  await page.waitForSelector("#panel tbody tr, #panel p");
-  await picture(page, "losses");
-  await page.keyboard.press("5");
+/** Every view says something, and is kept as a picture. */
+async function views(page) {
+  await page.keyboard.press("0");
+  for (const [name, says] of [["critical", /victim/], ["intervals", /intervals \d/], ["interrupts", /eth0/], ["usage", /hog/], ["io", /request/],
+    ["flame", /function/], ["statistics", /victim/], ["losses", /buffer was full/], ["latencies", /activation/]]) {
+    await tab(page, name);
+    if (name === "intervals") { await page.fill("#panel input", '$name == "irq_handler_entry"'); await page.keyboard.press("Enter"); }
+    await page.waitForFunction((source) => new RegExp(source).test(document.querySelector("#panel").textContent), says.source);
+    if (["critical", "intervals", "interrupts", "usage", "latencies"].includes(name)) await drawn(page, "#panel canvas", 3);
+    await picture(page, name);
+  }
+  await tab(page, "interrupts");
+  await page.selectOption("#panel .side select >> nth=1", "stats");
+  await page.waitForFunction(() => /eth0/.test(document.querySelector("#panel .side table").textContent));
+  await tab(page, "reports");
   await page.waitForSelector("#panel select");
   await page.selectOption("#panel select", "states");
   await page.waitForFunction(() => /hog/.test(document.querySelector("#panel .scroll").textContent));
   await picture(page, "reports");
+}
+
+/** What is taken out of the page: pictures, and one file for the ticket that opens without the server. */
+async function takes(page) {
+  const taken = async (act) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), act()]);
+    return readFileSync(await download.path());
+  };
+  await tab(page, "latencies");
+  await settled(page);
+  const png = await taken(() => page.selectOption("#take", "timeline.png"));
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  const svg = (await taken(() => page.selectOption("#take", "timeline.svg"))).toString();
+  assert.match(svg, /^<svg /);
+  assert.match(svg, /victim/);
+  assert.doesNotMatch(svg, /<img/, "a name is text");
+  const parsed = await page.evaluate((text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")?.textContent ?? "", svg);
+  assert.equal(parsed, "");
+  await tab(page, "ledger");
+  await page.waitForSelector(".terms");
+  const file = await taken(() => page.click(".ledger button:has-text('page for the ticket')"));
+  assert.ok(file.length < 2 << 20, `${file.length} bytes`);
+  const offline = await browser.newContext({ offline: true });
+  const other = await offline.newPage();
+  other.on("request", (request) => request.url() === "about:blank" || problems.push(`the page for the ticket asks ${request.url()}`));
+  await other.setContent(file.toString());
+  assert.match(await other.textContent("h1"), /victim/);
+  assert.match(await other.textContent(".verdict"), /hog/);
+  await offline.close();
+}
+
+try {
+  const page = await open(url);
+  await drawn(page, "#timeline canvas", 8);
+  await picture(page, "whole");
+  const sentence = await culprit(page);
+  await hands(page);
+  await filter(page);
+  await views(page);
+  await takes(page);
+
   await page.locator("#timeline").focus();
   await page.keyboard.press("?");
   assert.ok(await page.isVisible("dialog"), "? shows the keys");
+  await picture(page, "keys");
   await page.keyboard.press("Escape");
   await page.keyboard.press("l");
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
@@ -97,12 +193,13 @@ try {
   await settled(other);
   assert.equal(await range(other), await range(page));
   assert.equal(await other.inputValue("#search"), "victim");
+  assert.match(await other.textContent("#marks"), /here it was late/);
 
   assert.equal(await page.locator("img, iframe, object").count(), 0, "names of threads are text");
   // A wrong token is refused by questions that the page asks itself.
   const status = await page.evaluate(async () => (await fetch("api/v1/info?token=0", {})).status);
   assert.equal(status, 401);
-  problems.splice(0, problems.length, ...problems.filter((text) => !/status of 40[01]/.test(text)));
+  problems.splice(0, problems.length, ...problems.filter((text) => !/status of (40[01]|422)/.test(text)));
   assert.deepEqual(problems, []);
 } finally {
   await browser.close();

@@ -158,7 +158,7 @@ fn series_json(series: &Series) -> Value {
     })
 }
 
-fn worst_json(worst: &Worst) -> Value {
+pub(crate) fn worst_json(worst: &Worst) -> Value {
     let task = |task: &Option<Task>| {
         task.as_ref()
             .map(|task| json!({ "tid": task.tid, "prio": task.prio, "name": task.name }))

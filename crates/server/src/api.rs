@@ -1,25 +1,24 @@
 //! The API: each path, what it reads from the words behind it, and what it answers.
 
-use std::cmp::Reverse;
-
 use event::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
-use timeline::{Activation, Index, Kind, TaskFacts, Track, TrackId};
+use timeline::{Index, TaskFacts, TrackId};
 
 use crate::answer::Answer;
 use crate::events::ROWS_MAX;
 use crate::question::Words;
-use crate::reports;
 use crate::view::View;
 
 /// The version of the API, which is in its paths.
 const VERSION: u32 = 1;
 /// Answers for which the trace itself is read again.
-const WALKS: [&str; 5] = ["late", "ledger", "events", "row", "report"];
+const WALKS: [&str; 7] = [
+    "late", "ledger", "incident", "events", "row", "marks", "report",
+];
 const TRACKS_MAX: usize = 512;
 const TASKS_MAX: usize = 4096;
 const LOSSES_MAX: usize = 10_000;
-const COLUMNS_MAX: i64 = 4096;
+pub(crate) const COLUMNS_MAX: i64 = 4096;
 
 impl View {
     /// The answer to a question: its path, as in `/api/v1/info`, and what stands behind its `?`.
@@ -38,14 +37,17 @@ impl View {
             "tile" => self.tile(&words).map(Answer::binary),
             "losses" => Ok(Answer::json(&self.losses())),
             "latencies" => self.latencies(&words).map(|value| Answer::json(&value)),
+            "moment" => self.moment(&words).map(|value| Answer::json(&value)),
+            "marks" => self.marks(&words).map(|value| Answer::json(&value)),
             "ledger" => self.one_ledger(&words),
+            "incident" => self.incident(&words),
             "late" => words
                 .count("worst", 50, ROWS_MAX)
                 .and_then(|worst| self.late(words.text("tasks"), worst.max(1)))
                 .map(|value| Answer::json(&value)),
             "events" => self.rows(&words),
             "row" => self.row(&words),
-            "reports" => Ok(Answer::json(&reports::names())),
+            "reports" => Ok(Answer::json(&self.report_names())),
             "report" => range(&words, &self.index())
                 .and_then(|range| self.report(&words, range))
                 .map(|value| Answer::json(&value)),
@@ -69,6 +71,8 @@ impl View {
             "cpus": index.cpus.len(),
             "tasks": index.tasks.len(),
             "activations": index.activations.len(),
+            "handlers": index.irqs.len() + index.softirqs.len(),
+            "calls": index.calls.len(),
             "losses": index.losses.len(),
             "damages": index.damages,
             "environment": info.environment,
@@ -80,48 +84,6 @@ impl View {
             },
             "stale": self.is_stale(),
         })
-    }
-
-    fn tracks(&self, words: &Words) -> Result<Value> {
-        let index = self.index();
-        let range = range(words, &index)?;
-        let offset = words.count("offset", 0, i64::MAX)?;
-        let limit = words.count("limit", 100, ROWS_MAX)?;
-        if words.text("kind") != "thread" {
-            let cpus = index.cpus.iter().enumerate().skip(offset).take(limit);
-            let rows = cpus.map(|(cpu, track)| {
-                let (run_ns, _) = busy(track, range);
-                json!({"id": format!("c{cpu}"), "task": null, "run_ns": run_ns, "runnable_ns": 0})
-            });
-            let rows: Vec<Value> = rows.collect();
-            return Ok(json!({"total": index.cpus.len(), "tracks": rows}));
-        }
-        let search = words.text("search").to_lowercase();
-        let tasks = index.tasks.iter().zip(&index.threads).enumerate();
-        let meant = tasks.filter(|(_, (task, _))| task.tid != 0 && is_meant(task, &search));
-        let mut rows: Vec<(u64, u64, usize)> = meant
-            .map(|(place, (_, track))| {
-                let (run_ns, waits_ns) = busy(track, range);
-                (run_ns, waits_ns, place)
-            })
-            .collect();
-        match words.text("sort") {
-            "waits" => rows.sort_by_key(|(_, waits_ns, _)| Reverse(*waits_ns)),
-            "name" => rows.sort_by_cached_key(|(.., place)| index.tasks[*place].comm.clone()),
-            _ => rows.sort_by_key(|(run_ns, ..)| Reverse(*run_ns)),
-        }
-        let total = rows.len();
-        let rows = rows.into_iter().skip(offset).take(limit);
-        let rows = rows.map(|(run_ns, waits_ns, place)| {
-            json!({
-                "id": format!("t{place}"),
-                "task": place,
-                "run_ns": run_ns,
-                "runnable_ns": waits_ns,
-                "facts": facts(&index, place as u64),
-            })
-        });
-        Ok(json!({"total": total, "tracks": rows.collect::<Vec<_>>()}))
     }
 
     fn tasks(&self, words: &Words) -> Value {
@@ -153,37 +115,6 @@ impl View {
         json!({"total": index.losses.len(), "losses": losses.collect::<Vec<_>>()})
     }
 
-    fn latencies(&self, words: &Words) -> Result<Value> {
-        let index = self.index();
-        let columns = words.count("columns", 300, COLUMNS_MAX)?.max(1);
-        let worst = words.count("worst", 50, ROWS_MAX)?.max(1);
-        let search = words.text("search").to_lowercase();
-        let meant = index.tasks.iter().map(|task| is_meant(task, &search));
-        let is_meant: Vec<bool> = meant.collect();
-        let wanted = |late: &Activation| is_meant.get(late.task as usize) == Some(&true);
-        let grid = index.latencies(range(words, &index)?, columns, worst, wanted);
-        let point = |late: &Activation| {
-            json!({
-                "end_ns": late.end_ns.saturating_sub(index.begin_ns),
-                "latency_ns": late.latency_ns,
-                "task": late.task,
-                "facts": facts(&index, late.task.into()),
-                "cpu": late.cpu,
-            })
-        };
-        Ok(json!({
-            "count": grid.count,
-            "columns": columns,
-            "row_ends_ns": Index::latency_rows(),
-            "counts": grid.counts,
-            "longest": grid.longest.iter().map(|late| late.as_ref().map(point)).collect::<Vec<_>>(),
-            "worst": grid.worst.iter().map(point).collect::<Vec<_>>(),
-            "median_ns_max": grid.quantiles_ns[0],
-            "p99_ns_max": grid.quantiles_ns[1],
-            "p999_ns_max": grid.quantiles_ns[2],
-        }))
-    }
-
     fn one_ledger(&self, words: &Words) -> Result<Answer> {
         let task = words.count("task", 0, i64::from(u32::MAX))?;
         let value = self.ledger(task, words.number("end", 0)?)?;
@@ -195,6 +126,13 @@ impl View {
         let count = words.count("count", 100, ROWS_MAX)?;
         let rows = self.events(words.text("filter"), first as u64, count)?;
         Ok(Answer::json(&rows))
+    }
+
+    /// How many events match a filter in each column of a range.
+    fn marks(&self, words: &Words) -> Result<Value> {
+        let range = range(words, &self.index())?;
+        let columns = words.count("columns", 1000, COLUMNS_MAX)?.max(1);
+        self.marks_of(words.text("filter"), range, columns)
     }
 
     fn row(&self, words: &Words) -> Result<Answer> {
@@ -222,7 +160,7 @@ fn no_such(path: &str) -> Result<Answer> {
 }
 
 /// The range that is asked for, in nanoseconds of the wall clock; the whole trace by default.
-fn range(words: &Words, index: &Index) -> Result<(i64, i64)> {
+pub(crate) fn range(words: &Words, index: &Index) -> Result<(i64, i64)> {
     let length_ns = index.end_ns.saturating_sub(index.begin_ns);
     let begin_ns = words.number("begin", 0)?;
     let end_ns = words.number("end", length_ns)?;
@@ -230,7 +168,7 @@ fn range(words: &Words, index: &Index) -> Result<(i64, i64)> {
     Ok((wall(begin_ns), wall(end_ns)))
 }
 
-fn facts(index: &Index, task: u64) -> Value {
+pub(crate) fn facts(index: &Index, task: u64) -> Value {
     let known = usize::try_from(task)
         .ok()
         .and_then(|task| index.tasks.get(task));
@@ -246,14 +184,6 @@ fn facts(index: &Index, task: u64) -> Value {
 }
 
 /// Whether a search means a task: a part of its name, or its id.
-fn is_meant(task: &TaskFacts, search: &str) -> bool {
+pub(crate) fn is_meant(task: &TaskFacts, search: &str) -> bool {
     task.comm.to_lowercase().contains(search) || task.tid.to_string() == search
-}
-
-/// How long a track ran in a range, and how long it waited for a CPU.
-fn busy(track: &Track, (begin_ns, end_ns): (i64, i64)) -> (u64, u64) {
-    let sums = track.sums(begin_ns, end_ns);
-    let run = [Kind::Run, Kind::Call, Kind::Irq, Kind::Softirq];
-    let run_ns = run.iter().map(|kind| sums[*kind as usize]).sum();
-    (run_ns, sums[Kind::Runnable as usize])
 }

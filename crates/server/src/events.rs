@@ -110,6 +110,22 @@ impl View {
         Ok(json!({ "row": row, "total": total }))
     }
 
+    /// How many events match a filter in each column of a range; none for the empty filter.
+    pub(crate) fn marks_of(
+        &self,
+        filter: &str,
+        range: (i64, i64),
+        columns: usize,
+    ) -> Result<Value> {
+        let matches = self.matching(filter)?;
+        let counts = matches.as_ref().map(|found| found.counts(range, columns));
+        Ok(json!({
+            "total": matches.as_ref().map_or(0, |found| found.rows.len()),
+            "cut": matches.as_ref().is_some_and(|found| found.cut),
+            "counts": counts.unwrap_or_default(),
+        }))
+    }
+
     fn cursor_from(&self, wall_ns: i64) -> Cursor<'_> {
         let offset_ns = self.trace.info().wall_offset.as_ns();
         self.trace.cursor(TimeRange {
@@ -123,13 +139,7 @@ impl View {
         if filter.is_empty() {
             return Ok(None);
         }
-        if filter.len() > FILTER_BYTES_MAX {
-            return Err(
-                Error::new(ErrorKind::InvalidInput, "the filter is too long")
-                    .found(format!("{} bytes", filter.len()))
-                    .fix(format!("keep it below {FILTER_BYTES_MAX}")),
-            );
-        }
+        bounded(filter)?;
         let made = self.matches.get(filter, || self.find_matches(filter))?;
         Ok(Some(made))
     }
@@ -138,6 +148,7 @@ impl View {
         let mut filter = Filter::new(&Expr::parse(text)?, self.trace.classes())?;
         let mut matches = Matches {
             rows: Vec::new(),
+            times_ns: Vec::new(),
             cut: false,
         };
         let mut cursor = self.trace.cursor(TimeRange::ALL);
@@ -148,6 +159,7 @@ impl View {
                     let is_meant = filter.wants(event.class()) && filter.matches(&event);
                     if let (true, Ok(row)) = (is_meant, u32::try_from(row)) {
                         matches.rows.push(row);
+                        matches.times_ns.push(self.trace.wall_ns(event.time()));
                     }
                     row += 1;
                 }
@@ -161,6 +173,18 @@ impl View {
         }
         Ok(matches)
     }
+}
+
+/// Refuses a filter that is too long to be one.
+pub(crate) fn bounded(filter: &str) -> Result<()> {
+    if filter.len() <= FILTER_BYTES_MAX {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::InvalidInput, "the filter is too long");
+    let found = format!("{} bytes", filter.len());
+    Err(error
+        .found(found)
+        .fix(format!("keep it below {FILTER_BYTES_MAX}")))
 }
 
 /// A walk on its way from row to row.

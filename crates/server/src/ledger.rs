@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use diagnosis::{Query, TaskFilter, diagnose};
 use event::{Error, ErrorKind, Instant, Result, TaskPattern, Tid, TimeRange};
-use report::diagnosis_json;
+use report::{Incident, diagnosis_json, incident_html};
 use serde_json::Value;
 
+use crate::answer::Answer;
+use crate::question::Words;
 use crate::view::View;
 
 /// Keys of the diagnosis that hold instants.
@@ -29,6 +31,37 @@ impl View {
 
     /// The activation of a task that ended at an instant.
     pub(crate) fn ledger(&self, task: usize, end_ns: i64) -> Result<Arc<Value>> {
+        let query = self.query(task, end_ns)?;
+        let question = format!("{task}@{end_ns}");
+        self.diagnoses.get(&question, || self.diagnosis(&query))
+    }
+
+    /// The same as a page for a ticket, as `rtscope diagnose --html` writes it.
+    pub(crate) fn incident(&self, words: &Words) -> Result<Answer> {
+        let task = words.count("task", 0, i64::from(u32::MAX))?;
+        let query = self.query(task, words.number("end", 0)?)?;
+        let (index, info) = (self.index(), self.trace.info());
+        let tid = index.tasks.get(task).map_or(0, |facts| facts.tid);
+        let command = format!(
+            "rtscope diagnose {} --task tid:{tid} --until switch-in",
+            self.name
+        );
+        let page = incident_html(&Incident {
+            diagnosis: &diagnose(&self.trace, &query)?,
+            info,
+            index: Some(&index),
+            trace: &self.name,
+            command: &command,
+            utc: false,
+        });
+        Ok(Answer {
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body: page.into_bytes(),
+        })
+    }
+
+    fn query(&self, task: usize, end_ns: i64) -> Result<Query> {
         let index = self.index();
         let Some(facts) = index.tasks.get(task) else {
             let error = Error::new(ErrorKind::NotFound, "no such task");
@@ -37,7 +70,7 @@ impl View {
         let offset_ns = self.trace.info().wall_offset.as_ns();
         let wall_ns = index.begin_ns.saturating_add(end_ns);
         let end = Instant::from_ns(wall_ns.saturating_sub(offset_ns));
-        let query = Query {
+        Ok(Query {
             tasks: TaskFilter {
                 patterns: vec![TaskPattern::Tid(Tid(facts.tid))],
             },
@@ -47,9 +80,7 @@ impl View {
                 end: Instant::from_ns(end.as_ns().saturating_add(1)),
             },
             ..Query::default()
-        };
-        let question = format!("{}@{end_ns}", facts.tid);
-        self.diagnoses.get(&question, || self.diagnosis(&query))
+        })
     }
 
     fn diagnosis(&self, query: &Query) -> Result<Value> {

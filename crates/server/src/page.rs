@@ -9,16 +9,26 @@ pub fn has_page() -> bool {
     !FILES.is_empty()
 }
 
-const WITHOUT: &str = "<!doctype html><meta charset=utf-8><title>rtscope view</title>\
+const WITHOUT: &str = "<!doctype html><meta charset=utf-8><title>rtscope</title>\
 <h1>This rtscope was built without its page</h1>\
 <p>Node.js 18 or later was not there when it was built. Install it, then in the source:</p>\
 <pre>make ui build</pre>\
 <p>The API of docs/view.md is here all the same.</p>";
 
-/// A file of the page.
+/// A file of the page of a trace.
 pub(crate) fn file(path: &str) -> Option<Answer> {
+    named(path, "index.html")
+}
+
+/// A file of the monitor's page, which is `/`.
+pub fn monitor_page(path: &str) -> Option<Answer> {
+    named(path, "monitor.html")
+}
+
+/// A file of the pages; at `/` the one that is called `first`.
+fn named(path: &str, first: &str) -> Option<Answer> {
     let name = match path {
-        "/" => "index.html",
+        "/" => first,
         path => path.strip_prefix('/')?,
     };
     let content_type = match name.rsplit_once('.')?.1 {
@@ -30,7 +40,7 @@ pub(crate) fn file(path: &str) -> Option<Answer> {
     let found = FILES.iter().find(|(known, _)| *known == name);
     let body = match found {
         Some((_, bytes)) => bytes.to_vec(),
-        None if name == "index.html" => WITHOUT.as_bytes().to_vec(),
+        None if name == first => WITHOUT.as_bytes().to_vec(),
         None => return None,
     };
     Some(Answer {

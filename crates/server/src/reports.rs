@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use event::{Error, ErrorKind, Result};
+use expr::Expr;
 use serde_json::{Value, json};
 use timeline::Index;
 use views::reports::{
     Cell, Column, Kind, REPORTS, ReportOptions, Spill, Table, report_named, run_reports,
 };
 
+use crate::foreign::ForeignReport;
 use crate::ledger::task_filter;
 use crate::question::Words;
 use crate::view::View;
@@ -16,21 +18,28 @@ use crate::view::View;
 /// Rows of a table; what comes behind is counted.
 const ROWS_MAX: usize = 1000;
 
-/// The names of all reports.
-pub(crate) fn names() -> Value {
-    let named = REPORTS.iter();
-    let named = named.map(|named| json!({"name": named.name, "about": named.about}));
-    json!({ "reports": named.collect::<Vec<_>>() })
-}
-
 impl View {
+    /// The names of all reports.
+    pub(crate) fn report_names(&self) -> Value {
+        let ours = REPORTS.iter();
+        let ours = ours.map(|named| json!({"name": named.name, "about": named.about}));
+        let foreign = self.options.foreign.iter().map(ForeignReport::about);
+        json!({ "reports": ours.chain(foreign).collect::<Vec<_>>() })
+    }
+
     /// What one report says of a range.
     pub(crate) fn report(&self, words: &Words, range_ns: (i64, i64)) -> Result<Arc<Value>> {
-        let name: String = words.text("name").chars().take(80).collect();
-        let Some(named) = report_named(&name) else {
+        let name = words.text("name");
+        let mut foreign = self.options.foreign.iter();
+        if let Some(foreign) = foreign.find(|foreign| foreign.name() == name) {
+            let question = format!("{name} {range_ns:?}");
+            return self.reports.get(&question, || foreign.tables(range_ns));
+        }
+        let Some(named) = report_named(name) else {
             let error = Error::new(ErrorKind::NotFound, "no such report");
+            let found: String = name.chars().take(80).collect();
             return Err(error
-                .found(format!("'{name}'"))
+                .found(format!("'{found}'"))
                 .fix("look at /api/v1/reports"));
         };
         let index = self.index();
@@ -38,18 +47,24 @@ impl View {
             begin_ns: Some(range_ns.0),
             end_ns: Some(range_ns.1),
             tasks: task_filter(words.text("tasks"))?,
+            events: events(words.text("filter"))?,
             limit: words.count("limit", 100, ROWS_MAX as i64)?.max(1),
             spill: Spill::new(tempfile::tempfile),
             ..ReportOptions::default()
         };
         let question = format!(
-            "{name} {range_ns:?} {} {}",
+            "{name} {range_ns:?} {} {} {} {}",
             options.limit,
-            words.text("tasks")
+            words.text("tables"),
+            words.text("tasks"),
+            words.text("filter")
         );
+        let mut asked = named.report;
+        // As `--freq` does: how often which value.
+        asked.views.freq |= words.text("tables") == "freq";
         self.reports.get(&question, || {
             let mut tables = Vec::new();
-            run_reports(&self.trace, &[named.report], &options, |tick| {
+            run_reports(&self.trace, &[asked], &options, |tick| {
                 for (place, table) in tick.tables.iter().enumerate() {
                     match tables.last_mut() {
                         Some(last) if place == 0 && tick.continues => add(last, table, &index),
@@ -61,6 +76,15 @@ impl View {
             Ok(json!({ "report": named.name, "about": named.about, "tables": tables }))
         })
     }
+}
+
+/// The events that the report on intervals is about.
+fn events(filter: &str) -> Result<Option<Expr>> {
+    if filter.is_empty() {
+        return Ok(None);
+    }
+    crate::events::bounded(filter)?;
+    Expr::parse(filter).map(Some)
 }
 
 fn begin(table: &Table, index: &Index) -> Value {

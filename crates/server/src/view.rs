@@ -12,6 +12,7 @@ use timeline::{Builder, Index};
 use trace::{Item, OpenOptions, Root, Trace};
 
 use crate::cache;
+use crate::foreign::ForeignReport;
 use crate::matches::Matches;
 
 /// Pages look at what is known so far this often, at most.
@@ -28,6 +29,8 @@ pub struct ViewOptions {
     pub cache: Option<PathBuf>,
     /// Which build of the program: an index of another one is not believed.
     pub build: String,
+    /// Reports of others that the page offers.
+    pub foreign: Vec<ForeignReport>,
 }
 
 /// How far the index is.
@@ -74,7 +77,7 @@ pub struct View {
     pub(crate) trace: Trace,
     pub(crate) name: String,
     roots: Vec<PathBuf>,
-    options: ViewOptions,
+    pub(crate) options: ViewOptions,
     fingerprint: Vec<u8>,
     known: RwLock<(Arc<Index>, Progress)>,
     pub(crate) matches: Kept<Matches>,

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use server::{View, ViewOptions};
+use server::{ForeignReport, View, ViewOptions};
 use testkit::{SyntheticTrace, Task};
 
 const VICTIM: Task = Task::rt(100, "victim", 50);
@@ -197,6 +197,7 @@ fn an_index_that_was_kept_is_taken_until_the_trace_changes() {
         let options = ViewOptions {
             cache: Some(cache.clone()),
             build: "a build".to_owned(),
+            ..ViewOptions::default()
         };
         let view = View::open(std::slice::from_ref(&trace), options).expect("it opens");
         view.build(&AtomicBool::new(false));
@@ -220,7 +221,179 @@ fn an_index_that_was_kept_is_taken_until_the_trace_changes() {
     }
 }
 
-const PATHS: [&str; 14] = [
+#[test]
+fn handlers_and_system_calls_are_timed_and_counted_by_what_they_are() {
+    let mut trace = story(20).after(10).run(FAIR);
+    for _ in 0..3 {
+        trace = trace.after(5).event("syscall_entry_read", &[]);
+        trace = trace.after(40).event("syscall_exit_read", &[]);
+    }
+    let view = view(trace.after(5).run(FAIR));
+    let found = ask(&view, "latencies", "of=irq&stats=1&worst=2");
+    assert_eq!(found["count"], 20);
+    let irq = &found["stats"]["rows"][0];
+    assert_eq!((&irq["key"], &irq["name"]), (&9.into(), &"eth0".into()));
+    assert_eq!(
+        (&irq["count"], &irq["max_ns"], &irq["total_ns"]),
+        (&20.into(), &5_000.into(), &100_000.into())
+    );
+    let found = ask(&view, "latencies", "of=call&stats=1");
+    let call = &found["stats"]["rows"][0];
+    assert_eq!(
+        (&call["name"], &call["count"], &call["min_ns"]),
+        (&"read".into(), &3.into(), &40_000.into())
+    );
+    assert_eq!(found["worst"][0]["facts"]["name"], "fair");
+    for (search, expect) in [("read", 3), ("fair", 3), ("write", 0)] {
+        let found = ask(&view, "latencies", &format!("of=call&search={search}"));
+        assert_eq!(found["count"], expect, "{search}");
+    }
+    let found = ask(&view, "latencies", "of=wakeup&stats=1&search=victim");
+    assert_eq!(found["stats"]["total"], 1);
+    assert_eq!(found["stats"]["rows"][0]["facts"]["tid"], 100);
+    assert_eq!(view.answer("/api/v1/latencies", "of=x").status, 400);
+}
+
+#[test]
+fn a_moment_has_the_call_and_the_interrupt_by_name() {
+    let trace = SyntheticTrace::new().at(10).run(FAIR);
+    let trace = trace.at(20).event("syscall_entry_read", &[]);
+    let trace = trace.at(30).irq(9, "eth0").at(36).irq_end(9);
+    let trace = trace
+        .at(50)
+        .event("syscall_exit_read", &[])
+        .at(60)
+        .run(FAIR);
+    let view = view(trace);
+    let tracks = ask(&view, "tracks", "kind=thread&search=fair");
+    let thread = tracks["tracks"][0]["id"].as_str().expect("an id");
+    let name = |track: &str, us: i64, what: &str| {
+        let found = ask(&view, "moment", &format!("track={track}&at={}", us * 1_000));
+        found[what]["name"].as_str().map(str::to_owned)
+    };
+    // Of a trace that begins at 10 us.
+    assert_eq!(name("c0", 22, "irq").as_deref(), Some("eth0"));
+    assert_eq!(name("c0", 27, "irq"), None);
+    assert_eq!(name("c0", 15, "irq"), None);
+    assert_eq!(name(thread, 15, "call").as_deref(), Some("read"));
+    assert_eq!(name(thread, 22, "call").as_deref(), Some("read"));
+    assert_eq!(name(thread, 5, "call"), None);
+    assert_eq!(name(thread, 45, "call"), None);
+    assert_eq!(view.answer("/api/v1/moment", "track=x&at=1").status, 400);
+}
+
+#[test]
+fn marks_count_every_event_that_matches_once() {
+    let view = view(story(40));
+    let filter = "%24name%3D%3D%22irq_handler_entry%22";
+    let length = ask(&view, "info", "")["length_ns"]
+        .as_i64()
+        .expect("a length");
+    let marks = |query: &str| ask(&view, "marks", &format!("filter={filter}&{query}"));
+    let sum = |found: &Value| {
+        let counts = found["counts"].as_array().expect("counts");
+        counts.iter().filter_map(Value::as_u64).sum::<u64>()
+    };
+    let whole = marks(&format!("end={}&columns=7", length + 1));
+    assert_eq!((sum(&whole), whole["total"].as_u64()), (40, Some(40)));
+    let mut parts = 0;
+    for part in 0..10 {
+        let (begin, end) = (length / 10 * part, length / 10 * (part + 1));
+        parts += sum(&marks(&format!("begin={begin}&end={end}&columns=3")));
+    }
+    assert_eq!(parts, 40);
+    assert_eq!(ask(&view, "marks", "")["total"], 0);
+    assert_eq!(
+        view.answer("/api/v1/marks", "filter=%24name%3D%3D").status,
+        400
+    );
+}
+
+#[test]
+fn a_page_for_the_ticket_names_victim_and_culprit_and_needs_nothing_else() {
+    let view = view(story(20));
+    let worst = ask(&view, "latencies", "search=victim&worst=1")["worst"][0].clone();
+    let query = format!("task={}&end={}", worst["task"], worst["end_ns"]);
+    let answer = view.answer("/api/v1/incident", &query);
+    let page = String::from_utf8(answer.body).expect("text");
+    assert_eq!(answer.status, 200, "{page}");
+    assert!(
+        page.starts_with("<!doctype html>") && page.contains("<svg"),
+        "{page}"
+    );
+    assert!(page.contains("victim was late by") && page.contains("&lt;img src=x&gt;"));
+    assert!(
+        !page.contains("<img") && page.len() < 1 << 20,
+        "{}",
+        page.len()
+    );
+    assert_eq!(view.answer("/api/v1/incident", "task=99&end=0").status, 404);
+}
+
+#[test]
+fn threads_are_sorted_and_grouped_as_asked() {
+    let view = view(story(20));
+    let names = |query: &str| -> Vec<String> {
+        let found = ask(&view, "tracks", &format!("kind=thread&{query}"));
+        let rows = found["tracks"].as_array().expect("rows").iter();
+        rows.map(|row| row["facts"]["tid"].to_string()).collect()
+    };
+    // The fair one ran most, the hog's priority is the highest, and only the victim waits long.
+    assert_eq!(names("sort=run"), ["300", "200", "100"]);
+    assert_eq!(names("sort=prio"), ["200", "100", "300"]);
+    assert_eq!(names("sort=tid"), ["100", "200", "300"]);
+    assert_eq!(names("sort=waits")[..2], ["300", "100"]);
+    assert_eq!(names("group=process").len(), 3);
+    let found = ask(&view, "tracks", "kind=thread&search=fair&end=1000000");
+    let sums = found["tracks"][0]["sums_ns"].as_array().expect("sums");
+    assert_eq!(
+        sums.iter().filter_map(Value::as_u64).sum::<u64>(),
+        1_000_000
+    );
+}
+
+#[test]
+fn a_report_of_others_is_run_over_the_range_and_its_failure_is_told() {
+    let heads = vec![("who".to_owned(), false), ("ns".to_owned(), true)];
+    let report = move |(begin_ns, end_ns): (i64, i64)| {
+        if end_ns - begin_ns > 1_000_000 {
+            return Err(event::Error::new(
+                event::ErrorKind::InvalidInput,
+                "too long for it",
+            ));
+        }
+        Ok(vec![report::Grid {
+            title: "a table".to_owned(),
+            heads: heads.clone(),
+            rows: vec![vec!["<b>".to_owned(), (end_ns - begin_ns).to_string()]],
+        }])
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    testkit::write_sample(&folder.path().join("trace")).expect("a trace");
+    let options = ViewOptions {
+        foreign: vec![ForeignReport::new("./mine", report)],
+        ..ViewOptions::default()
+    };
+    let view = View::open(&[folder.path().join("trace")], options).expect("it opens");
+    view.build(&AtomicBool::new(false));
+    let names = ask(&view, "reports", "").to_string();
+    assert!(names.contains("./mine"), "{names}");
+    let found = ask(&view, "report", "name=./mine&begin=5&end=25");
+    assert_eq!(
+        found["tables"][0]["rows"][0],
+        serde_json::json!(["<b>", "20"])
+    );
+    assert_eq!(
+        view.answer("/api/v1/report", "name=./mine&end=9000000")
+            .status,
+        400
+    );
+}
+
+const PATHS: [&str; 17] = [
+    "moment",
+    "marks",
+    "incident",
     "reports",
     "report",
     "info",
@@ -236,9 +409,10 @@ const PATHS: [&str; 14] = [
     "../../etc/passwd",
     "",
 ];
-const KEYS: [&str; 21] = [
-    "name", "begin", "end", "columns", "tracks", "kind", "search", "sort", "offset", "limit",
-    "ids", "task", "tasks", "worst", "first", "count", "filter", "at", "token", "", "%",
+const KEYS: [&str; 26] = [
+    "of", "stats", "track", "group", "by", "name", "begin", "end", "columns", "tracks", "kind",
+    "search", "sort", "offset", "limit", "ids", "task", "tasks", "worst", "first", "count",
+    "filter", "at", "token", "", "%",
 ];
 
 fn value() -> impl Strategy<Value = String> {
@@ -248,6 +422,8 @@ fn value() -> impl Strategy<Value = String> {
         Just("c0,t1,t99999999,c4294967295,x,,".to_owned()),
         Just("%24name%3D%3D%22irq_*%22".to_owned()),
         Just("thread".to_owned()),
+        Just("call".to_owned()),
+        Just("t1".to_owned()),
         Just("cputop".to_owned()),
         "[a-z0-9%&=(),.*<>\"' ]{0,40}",
         any::<String>(),

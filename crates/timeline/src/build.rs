@@ -5,7 +5,7 @@ use kernel_state::{Change, CpuWhat, Follow, Holder, Kernel, ProcId, Sink, Waker}
 use trace::{Item, LossCause, Lost, Trace};
 
 use crate::index::{CHECKPOINT_EVENTS, Index, Loss, TaskFacts};
-use crate::latency::Activation;
+use crate::latency::{Activation, NO_TASK};
 use crate::state::{Kind, State, WokenBy};
 use crate::track::{Segment, Track};
 
@@ -176,6 +176,47 @@ impl Collect {
         }
     }
 
+    /// Handlers and system calls that ended.
+    fn timed(&mut self, kernel: &Kernel, change: &Change<'_>) {
+        let end_ns = kernel.now_ns();
+        let one = |cpu: u32, begin_ns: i64, task: u32, what: u32| Activation {
+            end_ns,
+            latency_ns: end_ns.saturating_sub(begin_ns),
+            task,
+            cpu,
+            what,
+        };
+        let index = &mut self.index;
+        match *change {
+            Change::IrqEntry { irq, name } => {
+                if let (Ok(irq), false) = (u32::try_from(irq), name.is_empty()) {
+                    let name = || String::from_utf8_lossy(name).into_owned();
+                    index.irq_names.entry(irq).or_insert_with(name);
+                }
+            }
+            Change::IrqExit { cpu, irq, begin_ns } => {
+                if let Ok(irq) = u32::try_from(irq) {
+                    index.irqs.push(one(cpu, begin_ns, NO_TASK, irq));
+                }
+            }
+            Change::SoftirqExit {
+                cpu, vec, begin_ns, ..
+            } => {
+                if let Ok(vec) = u32::try_from(vec) {
+                    index.softirqs.push(one(cpu, begin_ns, NO_TASK, vec));
+                }
+            }
+            Change::CallExit {
+                process,
+                cpu,
+                call,
+                begin_ns,
+                ..
+            } => index.calls.push(one(cpu, begin_ns, process.0, call)),
+            _ => {}
+        }
+    }
+
     /// What is still open is closed, and all is put in order.
     fn finish(mut self, kernel: &Kernel) -> Index {
         let end_ns = self.index.end_ns;
@@ -217,7 +258,17 @@ impl Collect {
         self.index.threads.resize_with(count, Track::default);
         let tracks = self.index.cpus.iter_mut().chain(&mut self.index.threads);
         tracks.for_each(Track::finish);
-        self.index.activations.sort_by_key(|late| late.end_ns);
+        self.index.call_names = names_of_calls(kernel, &self.index.calls);
+        let index = &mut self.index;
+        let families = [
+            &mut index.activations,
+            &mut index.irqs,
+            &mut index.softirqs,
+            &mut index.calls,
+        ];
+        for family in families {
+            family.sort_by_key(|one| one.end_ns);
+        }
         self.index
     }
 }
@@ -228,6 +279,14 @@ fn unknown(begin_ns: i64, end_ns: i64) -> Segment {
         end_ns,
         state: State::UNKNOWN,
     }
+}
+
+/// The names of the system calls that there are, by their numbers.
+fn names_of_calls(kernel: &Kernel, calls: &[Activation]) -> Vec<String> {
+    let count = calls.iter().map(|call| call.what.saturating_add(1));
+    let count = count.max().unwrap_or(0);
+    let names = (0..count).map(|call| kernel.call_name(call).to_owned());
+    names.collect()
 }
 
 fn cause(cause: LossCause) -> u8 {
@@ -298,6 +357,7 @@ impl Sink for Collect {
                         latency_ns: at_ns.saturating_sub(woken_ns),
                         task: process.0,
                         cpu,
+                        what: 0,
                     });
                 }
             }
@@ -313,7 +373,7 @@ impl Sink for Collect {
                     *state = State::new(Kind::Runnable, task.map(|task| task.0));
                 }
             }
-            _ => {}
+            _ => self.timed(kernel, change),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::track::Track;
 
 const MAGIC: &[u8; 8] = b"RTSCOPEI";
 /// Grows when the bytes, or what the numbers in them mean, change.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Index {
     /// All of it; `key` is what it was made of, by the caller's own reckoning.
@@ -29,12 +29,21 @@ impl Index {
             out.option(task.prio.map(i64::from));
             out.text(task.comm.as_bytes());
         });
-        out.list(&self.activations, |out, late| {
-            out.i64(late.end_ns);
-            out.i64(late.latency_ns);
-            out.u32(late.task);
-            out.u32(late.cpu);
-        });
+        for family in [&self.activations, &self.irqs, &self.softirqs, &self.calls] {
+            out.list(family, |out, one| {
+                out.i64(one.end_ns);
+                out.i64(one.latency_ns);
+                for number in [one.task, one.cpu, one.what] {
+                    out.u32(number);
+                }
+            });
+        }
+        out.i64(self.irq_names.len() as i64);
+        for (irq, name) in &self.irq_names {
+            out.u32(*irq);
+            out.text(name.as_bytes());
+        }
+        out.list(&self.call_names, |out, name| out.text(name.as_bytes()));
         out.list(&self.losses, |out, loss| {
             out.option(loss.cpu.map(i64::from));
             out.i64(loss.begin_ns);
@@ -69,14 +78,15 @@ impl Index {
             cpus: from.list(Reader::track)?,
             threads: from.list(Reader::track)?,
             tasks: from.list(Reader::task)?,
-            activations: from.list(|from| {
-                Some(Activation {
-                    end_ns: from.i64()?,
-                    latency_ns: from.i64()?,
-                    task: from.u32()?,
-                    cpu: from.u32()?,
-                })
-            })?,
+            activations: from.list(Reader::activation)?,
+            irqs: from.list(Reader::activation)?,
+            softirqs: from.list(Reader::activation)?,
+            calls: from.list(Reader::activation)?,
+            irq_names: from
+                .list(|from| Some((from.u32()?, from.string()?)))?
+                .into_iter()
+                .collect(),
+            call_names: from.list(Reader::string)?,
             losses: from.list(Reader::loss)?,
             checkpoints: from.list(|from| Some((from.i64()?, from.u32()?)))?,
         };
@@ -158,6 +168,20 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
+    fn string(&mut self) -> Option<String> {
+        String::from_utf8(self.text()?.to_vec()).ok()
+    }
+
+    fn activation(&mut self) -> Option<Activation> {
+        Some(Activation {
+            end_ns: self.i64()?,
+            latency_ns: self.i64()?,
+            task: self.u32()?,
+            cpu: self.u32()?,
+            what: self.u32()?,
+        })
+    }
+
     /// Nothing is allocated for items that are not there.
     fn list<T>(&mut self, mut each: impl FnMut(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
         let count = usize::try_from(self.i64()?).ok()?;
@@ -183,7 +207,7 @@ impl<'a> Reader<'a> {
             tid: i32::try_from(self.i64()?).ok()?,
             pid: number(self.option()?)?,
             prio: number(self.option()?)?,
-            comm: String::from_utf8(self.text()?.to_vec()).ok()?,
+            comm: self.string()?,
         })
     }
 

@@ -1,10 +1,14 @@
 //! What is known of a whole trace: its tracks, tasks, activations and losses.
 
-use crate::latency::Activation;
+use std::collections::BTreeMap;
+
+use crate::latency::{self, Activation, Family, Stats};
 use crate::track::Track;
 
 /// Events between two [checkpoints](Index::checkpoints).
 pub const CHECKPOINT_EVENTS: u64 = 4096;
+/// What is under way at an instant is looked for among so many that end behind it.
+const LOOK_MAX: usize = 1 << 18;
 
 /// Which track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +100,16 @@ pub struct Index {
     pub tasks: Vec<TaskFacts>,
     /// From wake-up to CPU, in the order of their ends.
     pub activations: Vec<Activation>,
+    /// Handlers of interrupts, in the order of their ends; so are the next two.
+    pub irqs: Vec<Activation>,
+    /// Handlers of softirqs.
+    pub softirqs: Vec<Activation>,
+    /// System calls that returned.
+    pub calls: Vec<Activation>,
+    /// Names of interrupts by their numbers.
+    pub irq_names: BTreeMap<u32, String>,
+    /// Names of system calls, by what [`Activation::what`] says.
+    pub call_names: Vec<String>,
     /// In the order of the walk.
     pub losses: Vec<Loss>,
     /// When every 4096th event was, and how many events of the same instant stand before it.
@@ -109,6 +123,52 @@ impl Index {
             TrackId::Cpu(cpu) => self.cpus.get(cpu as usize),
             TrackId::Thread(task) => self.threads.get(task as usize),
         }
+    }
+
+    /// All of a family, in the order of their ends.
+    pub fn timed(&self, family: Family) -> &[Activation] {
+        match family {
+            Family::Wakeup => &self.activations,
+            Family::Irq => &self.irqs,
+            Family::Softirq => &self.softirqs,
+            Family::Call => &self.calls,
+        }
+    }
+
+    /// What those of a family that end in a range took, by a key; those without one are left out.
+    pub fn stats(
+        &self,
+        family: Family,
+        range_ns: (i64, i64),
+        key: impl Fn(&Activation) -> Option<u32>,
+    ) -> Vec<(u32, Stats)> {
+        latency::stats(self.timed(family), range_ns, key)
+    }
+
+    /// One of a family that was under way at an instant; none as well when it ended behind very
+    /// many others.
+    pub fn under_way(
+        &self,
+        family: Family,
+        at_ns: i64,
+        wanted: impl Fn(&Activation) -> bool,
+    ) -> Option<&Activation> {
+        let all = self.timed(family);
+        let behind = all.get(all.partition_point(|one| one.end_ns <= at_ns)..)?;
+        let near = behind.iter().take(LOOK_MAX);
+        near.filter(|one| one.end_ns.saturating_sub(one.latency_ns) <= at_ns)
+            .find(|one| wanted(one))
+    }
+
+    /// What an interrupt, a softirq or a system call is called.
+    pub fn name_of(&self, family: Family, what: u32) -> String {
+        let name = match family {
+            Family::Wakeup => None,
+            Family::Irq => self.irq_names.get(&what).map(String::as_str),
+            Family::Softirq => event::vectors::softirq_name(what),
+            Family::Call => self.call_names.get(what as usize).map(String::as_str),
+        };
+        name.unwrap_or_default().to_owned()
     }
 
     /// Where an event stands: from when to walk, and how many events to pass over there.

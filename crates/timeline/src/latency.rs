@@ -1,16 +1,65 @@
-//! From wake-up to CPU: every activation, and pictures of many.
+//! What took time: every activation, handler and system call, and pictures of many.
 
-/// A task was woken and was scheduled in.
+use std::collections::HashMap;
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// From a task's wake-up to its CPU.
+    Wakeup,
+    /// A handler of an interrupt.
+    Irq,
+    /// A handler of a softirq.
+    Softirq,
+    /// A system call.
+    Call,
+}
+
+impl Family {
+    /// Reads its name.
+    pub fn parse(text: &str) -> Option<Family> {
+        match text {
+            "wakeup" => Some(Family::Wakeup),
+            "irq" => Some(Family::Irq),
+            "softirq" => Some(Family::Softirq),
+            "call" => Some(Family::Call),
+            _ => None,
+        }
+    }
+}
+
+/// Something of a [`Family`] that took time: a task was woken and was scheduled in, a handler or a
+/// system call began and ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activation {
-    /// When it was scheduled in, in nanoseconds of the wall clock.
+    /// When it ended, in nanoseconds of the wall clock.
     pub end_ns: i64,
-    /// So long after its wake-up.
+    /// So long after its begin.
     pub latency_ns: i64,
-    /// Its place among the tasks.
+    /// The task's place among the tasks; [`NO_TASK`] for handlers.
     pub task: u32,
     /// The CPU.
     pub cpu: u32,
+    /// Which interrupt, softirq or system call, by number; nothing of a wake-up.
+    pub what: u32,
+}
+
+/// The task of what has none.
+pub const NO_TASK: u32 = u32::MAX;
+
+/// What many of one kind took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many.
+    pub count: u64,
+    /// The shortest.
+    pub min_ns: i64,
+    /// The longest.
+    pub max_ns: i64,
+    /// All together.
+    pub total_ns: i64,
+    /// Not exceeded by 99 of 100, upper edge of a row.
+    pub p99_ns_max: i64,
 }
 
 /// How many activations there were, by time and by latency.
@@ -60,8 +109,6 @@ pub(crate) fn grid(
     wanted: impl Fn(&Activation) -> bool,
 ) -> LatencyGrid {
     let (begin_ns, end_ns) = range_ns;
-    let first = activations.partition_point(|late| late.end_ns < begin_ns);
-    let last = activations.partition_point(|late| late.end_ns < end_ns);
     let width = u128::from(end_ns.abs_diff(begin_ns).max(1));
     let mut grid = LatencyGrid {
         counts: vec![0; columns * ROWS],
@@ -69,8 +116,8 @@ pub(crate) fn grid(
         ..LatencyGrid::default()
     };
     let mut by_row = vec![0u64; ROWS];
-    let inside = activations.get(first..last).unwrap_or_default();
-    for late in inside.iter().filter(|late| wanted(late)) {
+    let inside = inside(activations, range_ns).iter();
+    for late in inside.filter(|late| wanted(late)) {
         let after = u128::from(late.end_ns.abs_diff(begin_ns));
         let column = ((after * columns as u128 / width) as usize).min(columns.saturating_sub(1));
         let row = row(late.latency_ns);
@@ -88,6 +135,45 @@ pub(crate) fn grid(
     }
     grid.quantiles_ns = [0.5, 0.99, 0.999].map(|share| quantile(&by_row, grid.count, share));
     grid
+}
+
+/// What those of `all` (in the order of their ends) in a range took, by a key.
+pub(crate) fn stats(
+    all: &[Activation],
+    range_ns: (i64, i64),
+    key: impl Fn(&Activation) -> Option<u32>,
+) -> Vec<(u32, Stats)> {
+    let mut by_key: HashMap<u32, (Stats, Vec<u64>)> = HashMap::new();
+    for late in inside(all, range_ns) {
+        let Some(key) = key(late) else { continue };
+        let (stats, rows) = by_key
+            .entry(key)
+            .or_insert_with(|| (Stats::default(), vec![0; ROWS]));
+        stats.min_ns = match stats.count {
+            0 => late.latency_ns,
+            _ => stats.min_ns.min(late.latency_ns),
+        };
+        stats.count += 1;
+        stats.max_ns = stats.max_ns.max(late.latency_ns);
+        stats.total_ns = stats.total_ns.saturating_add(late.latency_ns);
+        rows[row(late.latency_ns)] += 1;
+    }
+    let mut found: Vec<(u32, Stats)> = by_key
+        .into_iter()
+        .map(|(key, (mut stats, rows))| {
+            stats.p99_ns_max = quantile(&rows, stats.count, 0.99);
+            (key, stats)
+        })
+        .collect();
+    found.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.max_ns), *key));
+    found
+}
+
+/// Those of `all` (in the order of their ends) that end in a range.
+fn inside(all: &[Activation], (begin_ns, end_ns): (i64, i64)) -> &[Activation] {
+    let first = all.partition_point(|late| late.end_ns < begin_ns);
+    let last = all.partition_point(|late| late.end_ns < end_ns);
+    all.get(first..last).unwrap_or_default()
 }
 
 /// Keeps the `most` longest, in order.
@@ -141,5 +227,31 @@ mod tests {
         assert_eq!(grid.longest, [Some(all[0]), Some(all[1])]);
         assert_eq!(grid.worst, [all[1], all[2]]);
         assert!((70..100).contains(&grid.quantiles_ns[2]));
+    }
+
+    #[test]
+    fn statistics_count_what_ends_in_the_range_by_its_key() {
+        let call = |end_ns: i64, latency_ns: i64, what: u32| Activation {
+            end_ns,
+            latency_ns,
+            what,
+            ..Activation::default()
+        };
+        let all = [
+            call(1, 5, 7),
+            call(2, 30, 9),
+            call(3, 3, 7),
+            call(10, 99, 7),
+        ];
+        let found = stats(&all, (0, 10), |call| Some(call.what));
+        let told = found
+            .iter()
+            .map(|(key, s)| (*key, s.count, s.min_ns, s.max_ns, s.total_ns));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [(9, 1, 30, 30, 30), (7, 2, 3, 5, 8)]
+        );
+        assert!((6..9).contains(&found[1].1.p99_ns_max), "{found:?}");
+        assert!(stats(&all, (0, 10), |_| None).is_empty());
     }
 }

@@ -20,7 +20,7 @@ mod track;
 
 pub use build::{Builder, Walked};
 pub use index::{Index, Loss, TaskFacts, TrackId};
-pub use latency::{Activation, LatencyGrid};
+pub use latency::{Activation, Family, LatencyGrid, NO_TASK, Stats};
 pub use state::{Kind, State, WokenBy};
 pub use tile::TILE_VERSION;
 pub use track::{Segment, Track};

@@ -1,7 +1,7 @@
 //! What a page draws of tracks in a range, as bytes. `docs/format/view.md` is the law.
 
 use crate::index::{Index, TrackId};
-use crate::latency::{self, Activation, LatencyGrid};
+use crate::latency::{self, Activation, Family, LatencyGrid};
 use crate::state::{Kind, State};
 use crate::track::Track;
 
@@ -40,15 +40,16 @@ impl Index {
         out
     }
 
-    /// The activations of a range, as [`latency::grid`].
+    /// Those of a family in a range, as [`latency::grid`].
     pub fn latencies(
         &self,
+        family: Family,
         range_ns: (i64, i64),
         columns: usize,
         worst: usize,
         wanted: impl Fn(&Activation) -> bool,
     ) -> LatencyGrid {
-        latency::grid(&self.activations, range_ns, columns, worst, wanted)
+        latency::grid(self.timed(family), range_ns, columns, worst, wanted)
     }
 
     /// The longest latency of a row of [`LatencyGrid::counts`], and how many rows there are.

@@ -284,6 +284,51 @@ fn the_critical_path_goes_through_the_thread_that_woke() {
 }
 
 #[test]
+fn a_critical_path_of_a_window_follows_the_waker_through_what_it_did_there() {
+    // `a` sleeps when the window begins; `b`, which slept too, works from 40 to 50 and wakes it.
+    let trace = with_timers()
+        .at(0)
+        .run(A)
+        .at(5)
+        .block(A, B)
+        .at(10)
+        .block(B, Task::IDLE)
+        .at(38)
+        .waking(B, 0)
+        .at(40)
+        .run(B)
+        .at(50)
+        .waking(A, 0)
+        .at(52)
+        .block(B, A)
+        .at(60)
+        .block(A, Task::IDLE)
+        .build();
+    let options = ReportOptions {
+        tids: vec![A.tid],
+        begin_ns: Some(20_000),
+        ..ReportOptions::default()
+    };
+    let steps = rows(&trace, "criticalpath", &options, "steps");
+    let found: Vec<_> = steps.iter().map(|row| (&row[0], &row[2])).collect();
+    let expect = [
+        (range(38, 40), process(B)),
+        (range(40, 50), process(B)),
+        (range(50, 52), process(A)),
+        (range(52, 60), process(A)),
+    ];
+    let last = &found[found.len() - expect.len()..];
+    for (found, (range, who)) in last.iter().zip(&expect) {
+        assert_eq!(*found, (range, who), "{steps:?}");
+    }
+    let before: Vec<_> = steps[..steps.len() - expect.len()]
+        .iter()
+        .map(|row| &row[3])
+        .collect();
+    assert!(!before.contains(&&text("runs")), "{steps:?}");
+}
+
+#[test]
 fn a_critical_path_of_threads_that_wake_each_other_ends() {
     let mut trace = with_timers().at(0).run(A).at(1).waking(B, 0);
     for turn in 0..100 {

@@ -24,6 +24,12 @@ pub struct View {
     /// Else it is kept below XDG_CACHE_HOME or ~/.cache, so that the next view opens at once.
     #[arg(long)]
     pub no_cache: bool,
+    /// Also offer the report of a program that speaks LAMI; may be repeated
+    ///
+    /// As for 'rtscope report PROGRAM'. It is run when the page asks for it, over the range that
+    /// is shown.
+    #[arg(long, value_name = "PROGRAM")]
+    pub report: Vec<String>,
 }
 
 const EXAMPLES: &str = "\

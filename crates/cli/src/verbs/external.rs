@@ -6,6 +6,7 @@ use std::process::Command;
 use event::{Error, ErrorKind, Instant, Result};
 use report::{Calendar, lami_grids};
 use serde_json::Value;
+use server::ForeignReport;
 use trace::{OpenOptions, Root};
 
 use crate::exit::{Outcome, print};
@@ -34,6 +35,23 @@ pub fn run(request: &ExternalRequest) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// A report of others that the page of `rtscope view` offers.
+pub(super) fn for_view(name: &str, traces: &[PathBuf]) -> Result<ForeignReport> {
+    let program = find(name)?;
+    let traces: Vec<String> = traces
+        .iter()
+        .map(|trace| trace.display().to_string())
+        .collect();
+    let run = move |(begin_ns, end_ns): (i64, i64)| {
+        let mut words = vec![format!("--begin={begin_ns}"), format!("--end={end_ns}")];
+        words.extend(traces.iter().cloned());
+        let results = ask(&program, &words)?;
+        let metadata = ask(&program, &["--metadata".to_owned()])?;
+        lami_grids(&metadata, &results, Calendar::default())
+    };
+    Ok(ForeignReport::new(name, run))
 }
 
 /// The range in nanoseconds since 1970, and the traces.

@@ -11,13 +11,19 @@ use server::{View, ViewOptions, has_page, listen};
 use crate::exit::{Outcome, print};
 use crate::flags;
 use crate::signals;
+use crate::verbs::external;
 
 /// Between two looks at whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs the verb.
 pub fn run(typed: &flags::View) -> Result<Outcome> {
+    let foreign = typed
+        .report
+        .iter()
+        .map(|name| external::for_view(name, &typed.traces));
     let options = ViewOptions {
+        foreign: foreign.collect::<Result<_>>()?,
         cache: cache().filter(|_| !typed.no_cache),
         build: format!("{} {}", env!("CARGO_PKG_VERSION"), env!("RTSCOPE_COMMIT")),
     };

@@ -10,12 +10,14 @@ use capture::capabilities;
 use event::{Duration, Error, Result};
 use host::capabilities::Verb;
 use monitor::{Appended, Head, Interval, Metrics, Run, Store, report};
-use rustix::time::{ClockId, clock_gettime};
-use server::{Answer, Listening, Pages, serve};
+use rustix::time::ClockId;
+use server::{Listening, serve};
 use signal_hook::consts::SIGHUP;
 
+use super::clock::{now_ns, wall_ns};
 use super::names::KernelNames;
 use super::notify::Notifier;
+use super::pages::MonitorPages;
 use crate::exit::{Outcome, print};
 use crate::flags::Monitor;
 use crate::options::MonitorOptions;
@@ -54,16 +56,6 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
     }
 }
 
-/// The wall clock, in nanoseconds.
-pub(super) fn wall_ns() -> i64 {
-    now_ns(ClockId::Realtime)
-}
-
-fn now_ns(clock: ClockId) -> i64 {
-    let now = clock_gettime(clock);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
 /// What has a price, so far.
 #[derive(Clone, Copy, Default)]
 struct Cost {
@@ -93,7 +85,7 @@ impl<'n> Daemon<'n> {
         let run = this_run(options);
         let store = Store::create(&options.store, &run, wall_ns(), options.limits)?;
         let metrics = Arc::new(Metrics::new(&run));
-        let pages = MetricPages(Arc::clone(&metrics));
+        let pages = MonitorPages::new(Arc::clone(&metrics), &options.store);
         let listening = options
             .port
             .map(|port| serve(Arc::new(pages), port))
@@ -111,6 +103,7 @@ impl<'n> Daemon<'n> {
         );
         if let Some(listening) = &listening {
             print(&format!("{}metrics\n", listening.url))?;
+            eprintln!("{} is the page of it", listening.url);
         }
         notifier.say("READY=1\nWATCHDOG=1");
         let mut daemon = Daemon {
@@ -270,26 +263,5 @@ fn this_run(options: &MonitorOptions) -> Run {
         boot_id: fact("random/boot_id"),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         settings: format!("{options:?}"),
-    }
-}
-
-struct MetricPages(Arc<Metrics>);
-
-impl Pages for MetricPages {
-    fn answer(&self, path: &str, _query: &str, accept: &str) -> Option<Answer> {
-        let open = accept.contains("application/openmetrics-text");
-        let (content_type, text) = match path {
-            "/metrics" if open => (
-                "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                self.0.open_metrics(),
-            ),
-            "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", self.0.text()),
-            _ => return None,
-        };
-        Some(Answer {
-            status: 200,
-            content_type,
-            body: text.into_bytes(),
-        })
     }
 }

@@ -1,9 +1,11 @@
 //! `rtscope monitor`: counts the phases of wake-ups, an interval after the other, and tells of
 //! them.
 
+mod clock;
 mod daemon;
 mod names;
 mod notify;
+mod pages;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -43,7 +45,7 @@ fn open(typed: &MonitorPart) -> Result<(Store, Range)> {
     let mut range = Range::ALL;
     if let Some(last) = &typed.last {
         let last = positive_duration("--last", last)?;
-        range.begin_ns = daemon::wall_ns().saturating_sub(last.as_ns());
+        range.begin_ns = clock::wall_ns().saturating_sub(last.as_ns());
     }
     Ok((store, range))
 }

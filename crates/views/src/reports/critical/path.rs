@@ -137,8 +137,12 @@ impl Follower {
                 };
             }
             let begin_ns = node.map_or(frame.floor_ns, |node| node.at_ns.max(frame.floor_ns));
+            // What a thread did when the window began is put down when it changes: its number
+            // says nothing of its time.
+            let window_ns = self.frames.first().map_or(begin_ns, |root| root.floor_ns);
+            let in_turn = kept.filter(|_| node.is_some_and(|node| node.at_ns > window_ns));
             if begin_ns < self.end_ns {
-                self.stretch(&frame, begin_ns, kept);
+                self.stretch(&frame, begin_ns, in_turn);
             }
         }
         Ok(())
@@ -163,8 +167,9 @@ impl Follower {
         self.path
     }
 
-    /// What the thread did from `begin_ns` on: a step, or the way goes on in who woke it.
-    fn stretch(&mut self, frame: &Frame, begin_ns: i64, kept: Option<Place>) {
+    /// What the thread did from `begin_ns` on: a step, or the way goes on in who woke it. `since`
+    /// is the change at which it began, when that was inside of the window.
+    fn stretch(&mut self, frame: &Frame, begin_ns: i64, since: Option<Place>) {
         let doing = frame.place.map_or(Doing::Unknown, |place| place.doing);
         let what = match doing {
             Doing::Unknown => What::Unknown,
@@ -181,7 +186,7 @@ impl Follower {
                 place,
                 woken: None,
                 floor_ns: begin_ns,
-                floor: kept.map_or(frame.floor, |place| place.node),
+                floor: since.map_or(frame.floor, |place| place.node),
             });
             return;
         }

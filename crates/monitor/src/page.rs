@@ -1,0 +1,268 @@
+//! What the store says, for a page: histograms by CPU, the worst of each stretch of time, the
+//! longest of all.
+
+use std::cmp::Reverse;
+
+use abi::monitor::Phase;
+use event::{Duration, Result};
+use serde_json::{Value, json};
+
+use crate::export::worst_json;
+use crate::interval::{Interval, Scope, Worst};
+use crate::store::{Range, Store};
+
+/// Stretches of time that a page draws, at most.
+const STRETCHES_MAX: usize = 1200;
+/// The longest that are listed.
+const WORST_MAX: usize = 100;
+
+/// What a page asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct PageQuestion {
+    /// Of what time.
+    pub range: Range,
+    /// Whose.
+    pub scope: Scope,
+    /// Which phase; none: the last one that most tasks have.
+    pub phase: Option<Phase>,
+}
+
+/// Intervals behind each other, as one point of a picture.
+#[derive(Clone, Debug, Default)]
+struct Stretch {
+    begin_ns: i64,
+    end_ns: i64,
+    max: Duration,
+    lost: u64,
+    intervals: u64,
+}
+
+/// What was read of the store.
+#[derive(Default)]
+struct Walked {
+    sum: Interval,
+    stretches: Vec<Stretch>,
+    worst: Vec<Worst>,
+    runs: Vec<i64>,
+    intervals: u64,
+}
+
+impl Walked {
+    /// Takes in an interval. Where there are too many stretches, two become one.
+    fn take(&mut self, run: i64, interval: Interval, scope: Scope, phase: Phase) {
+        let head = &interval.head;
+        let of_phase = interval.series.iter();
+        let of_phase = of_phase.filter(|one| (one.scope, one.phase) == (scope, phase));
+        self.stretches.push(Stretch {
+            begin_ns: head.begin_ns,
+            end_ns: head.end_ns,
+            max: of_phase.map(|one| one.max).max().unwrap_or_default(),
+            lost: head.lost + head.unsaved,
+            intervals: 1,
+        });
+        if self.stretches.len() > 2 * STRETCHES_MAX {
+            self.stretches = halved(&self.stretches);
+        }
+        self.worst.extend(interval.worst_of(scope, phase).cloned());
+        if self.worst.len() > 10 * WORST_MAX {
+            self.keep_worst();
+        }
+        if self.runs.last() != Some(&run) {
+            self.runs.push(run);
+        }
+        self.intervals += 1;
+        self.sum.append(interval);
+    }
+
+    fn keep_worst(&mut self) {
+        self.worst.sort_by_key(|worst| Reverse(worst.value));
+        self.worst.truncate(WORST_MAX);
+    }
+}
+
+fn halved(stretches: &[Stretch]) -> Vec<Stretch> {
+    let pairs = stretches.chunks(2);
+    let one = |pair: &[Stretch]| Stretch {
+        begin_ns: pair[0].begin_ns,
+        end_ns: pair[pair.len() - 1].end_ns,
+        max: pair.iter().map(|one| one.max).max().unwrap_or_default(),
+        lost: pair.iter().map(|one| one.lost).sum(),
+        intervals: pair.iter().map(|one| one.intervals).sum(),
+    };
+    pairs.map(one).collect()
+}
+
+/// What a page shows of the store.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
+    let scope = question.scope;
+    let phase = match question.phase {
+        Some(phase) => phase,
+        None => usual(store, question.range, scope)?,
+    };
+    let mut walked = Walked::default();
+    store.read(question.range, |run, interval| {
+        walked.take(run, interval, scope, phase);
+        Ok(())
+    })?;
+    walked.keep_worst();
+    while walked.stretches.len() > STRETCHES_MAX {
+        walked.stretches = halved(&walked.stretches);
+    }
+    let runs = store.runs()?;
+    let last = runs.iter().filter(|(id, _)| walked.runs.contains(id));
+    let last = last.map(|(_, run)| run).next_back();
+    let series = &walked.sum.series;
+    let scopes = Scope::ALL.iter();
+    let scopes = scopes.filter(|scope| series.iter().any(|one| one.scope == **scope));
+    let phases = Phase::ALL.iter();
+    let is_there = |phase: &&Phase| {
+        let mut of_scope = series.iter().filter(|one| one.scope == scope);
+        of_scope.any(|one| one.phase == **phase)
+    };
+    let phases = phases.filter(is_there);
+    let head = &walked.sum.head;
+    Ok(json!({
+        "schema": "rtscope.monitor.page",
+        "version": 1,
+        "host": last.map(|run| &run.host),
+        "kernel": last.map(|run| &run.kernel),
+        "runs": walked.runs.len(),
+        "intervals": walked.intervals,
+        "scope": scope.name(),
+        "phase": phase.name(),
+        "scopes": scopes.map(|scope| scope.name()).collect::<Vec<_>>(),
+        "phases": phases.map(|phase| phase.name()).collect::<Vec<_>>(),
+        "lost": head.lost,
+        "unsaved": head.unsaved,
+        "cost_ns": head.cost.as_ns(),
+        "elapsed_ns": head.elapsed.as_ns(),
+        "cpus": cpus(&walked.sum, scope, phase),
+        "over_time": walked.stretches.iter().map(stretch_json).collect::<Vec<_>>(),
+        "worst": walked.worst.iter().map(worst_json).collect::<Vec<_>>(),
+    }))
+}
+
+/// From the timer to the CPU where timers wake, else from the run queue.
+fn usual(store: &Store, range: Range, scope: Scope) -> Result<Phase> {
+    let mut has_timers = false;
+    store.read(range, |_, interval| {
+        let mut series = interval.series.iter();
+        has_timers |= series.any(|one| (one.scope, one.phase) == (scope, Phase::TimerWakeupSwitch));
+        Ok(())
+    })?;
+    Ok(match has_timers {
+        true => Phase::TimerWakeupSwitch,
+        false => Phase::Switch,
+    })
+}
+
+fn stretch_json(stretch: &Stretch) -> Value {
+    json!({
+        "begin_ns": stretch.begin_ns,
+        "end_ns": stretch.end_ns,
+        "max_ns": stretch.max.as_ns(),
+        "lost": stretch.lost,
+        "intervals": stretch.intervals,
+    })
+}
+
+fn cpus(sum: &Interval, scope: Scope, phase: Phase) -> Value {
+    let of_phase = sum.series.iter();
+    let of_phase = of_phase.filter(|one| (one.scope, one.phase) == (scope, phase));
+    let cpu = |one: &crate::interval::Series| {
+        let samples = one.histogram.samples();
+        let quantile = |share: f64| one.histogram.quantile(share, one.max).map(Duration::as_ns);
+        json!({
+            "cpu": one.cpu.0,
+            "samples": samples,
+            "min_ns": one.min.as_ns(),
+            "mean_ns": one.sum.as_ns() / i64::try_from(samples.max(1)).unwrap_or(i64::MAX),
+            "p99_ns": quantile(0.99),
+            "p999_ns": quantile(0.999),
+            "max_ns": one.max.as_ns(),
+            "buckets_ns": one.histogram.bounds_ns().collect::<Vec<_>>(),
+        })
+    };
+    of_phase.map(cpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::test_data::{MINUTE_NS, sample};
+
+    fn page(numbers: i64, range: Range) -> Value {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db");
+        let run = crate::Run {
+            host: "here".to_owned(),
+            ..crate::Run::default()
+        };
+        let mut store = Store::create(&path, &run, 0, Limits::default()).expect("a store");
+        for number in 0..numbers {
+            store.append(sample(number));
+        }
+        let question = PageQuestion {
+            range,
+            scope: Scope::RealTime,
+            phase: None,
+        };
+        page_json(&Store::open(&path).expect("it opens"), question).expect("a page")
+    }
+
+    #[test]
+    fn a_page_has_the_histogram_of_each_cpu_and_the_worst_of_each_stretch() {
+        let page = page(3, Range::ALL);
+        assert_eq!(
+            (page["phase"].as_str(), page["host"].as_str()),
+            (Some("switch"), Some("here"))
+        );
+        assert_eq!(page["cpus"][0]["cpu"], 1);
+        // Three of one bucket and 1, 2 and 3 of the next.
+        assert_eq!(page["cpus"][0]["samples"], 3 * 3 + 6);
+        assert_eq!(page["over_time"].as_array().map(Vec::len), Some(3));
+        assert_eq!(page["over_time"][2]["max_ns"], 5_000);
+        assert_eq!(page["worst"].as_array().map(Vec::len), Some(3));
+        assert_eq!(page["worst"][0]["victim"]["name"], "task7");
+        assert_eq!(page["worst"][0]["switch_ns"], 5_000);
+    }
+
+    #[test]
+    fn only_the_time_that_is_asked_for_is_told_and_an_empty_one_is_no_error() {
+        let one = Range {
+            begin_ns: 6 * MINUTE_NS,
+            end_ns: 7 * MINUTE_NS,
+        };
+        assert_eq!(page(3, one)["over_time"].as_array().map(Vec::len), Some(1));
+        let none = page(0, Range::ALL);
+        assert_eq!(
+            (
+                none["intervals"].as_u64(),
+                none["cpus"].as_array().map(Vec::len)
+            ),
+            (Some(0), Some(0))
+        );
+    }
+
+    #[test]
+    fn many_intervals_become_few_stretches_that_lose_no_maximum() {
+        let all: Vec<Stretch> = (0..7)
+            .map(|number| Stretch {
+                begin_ns: number,
+                end_ns: number + 1,
+                max: Duration::from_ns(if number == 4 { 99 } else { number }),
+                lost: 1,
+                intervals: 1,
+            })
+            .collect();
+        let half = halved(&all);
+        assert_eq!(half.len(), 4);
+        assert_eq!((half[0].begin_ns, half[3].end_ns), (0, 7));
+        assert_eq!(half[2].max, Duration::from_ns(99));
+        assert_eq!(half.iter().map(|one| one.lost).sum::<u64>(), 7);
+    }
+}

@@ -1,0 +1,59 @@
+// A canvas that is as sharp as the screen, drawn when the browser has time, and kept as PNG or SVG.
+
+import { css } from "./colours";
+import { FONT, type Pen, SvgPen } from "./pen";
+
+export type Draw = (pen: Pen, width: number, height: number) => void;
+
+export class Chart {
+  readonly canvas: HTMLCanvasElement;
+  private frame = 0;
+
+  constructor(private readonly draw: Draw, canvas?: HTMLCanvasElement, resized?: () => void) {
+    this.canvas = canvas ?? document.createElement("canvas");
+    new ResizeObserver(() => (resized ? resized() : this.redraw())).observe(this.canvas);
+  }
+
+  get width() { return this.canvas.clientWidth; }
+  get height() { return this.canvas.clientHeight; }
+
+  redraw() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  private paint() {
+    const scale = devicePixelRatio || 1, context = this.canvas.getContext("2d")!;
+    const [w, h] = [Math.round(this.width * scale), Math.round(this.height * scale)];
+    if (this.canvas.width !== w || this.canvas.height !== h) [this.canvas.width, this.canvas.height] = [w, h];
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.on(context);
+  }
+
+  private on(pen: Pen) {
+    pen.globalAlpha = 1;
+    pen.font = FONT;
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    pen.fillStyle = css("--back");
+    pen.fillRect(0, 0, this.width, this.height);
+    this.draw(pen, this.width, this.height);
+  }
+
+  svg(): string {
+    const pen = new SvgPen(this.width, this.height, css("--hatch"));
+    this.on(pen);
+    return pen.svg();
+  }
+
+  png(): Promise<Blob | null> {
+    this.paint();
+    return new Promise((done) => this.canvas.toBlob(done, "image/png"));
+  }
+}
+
+/** A place of the canvas under the mouse. */
+export function point(canvas: HTMLCanvasElement, event: MouseEvent) {
+  const box = canvas.getBoundingClientRect();
+  return { x: event.clientX - box.left, y: event.clientY - box.top };
+}

@@ -1,0 +1,88 @@
+// One row of the timeline.
+
+import { css, hatch, kindColour, onColour, taskColour } from "./colours";
+import { STACK } from "./hover";
+import { taskName } from "./names";
+import type { Pen } from "./pen";
+import { type Columns, KINDS, type Stretch, type Tile, type TileTrack, detailOf, isInferred, kindOf } from "./tile";
+import { ROW, type Row, isCpu } from "./tracks";
+
+/** Where a row is drawn. */
+export interface Place { left: number; width: number; top: number; xOf: (ns: number) => number }
+
+const HEIGHT = ROW - 4;
+
+export function drawTrack(pen: Pen, row: Row, track: TileTrack | undefined, tile: Tile | null, place: Place) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(place.left, place.top, place.width, HEIGHT);
+  pen.clip();
+  // What no stretch says nobody knows.
+  pen.fillStyle = hatch(pen);
+  pen.fillRect(place.left, place.top, place.width, HEIGHT);
+  if (track?.stretches) for (const one of track.stretches) drawStretch(pen, row, one, place);
+  if (track?.columns && tile) drawColumns(pen, row, track.columns, tile, place);
+  pen.restore();
+}
+
+function drawStretch(pen: Pen, row: Row, one: Stretch, { left, width, top, xOf }: Place) {
+  const kind = kindOf(one.state);
+  if (kind === 0) return;
+  const x = Math.max(xOf(one.begin), left - 1);
+  const w = Math.max(Math.min(xOf(one.end), left + width + 1) - x, 0.6);
+  if (x > left + width || x + w < left) return;
+  const task = detailOf(one.state) - 1, ofCpu = isCpu(row.id);
+  pen.fillStyle = css("--back");
+  pen.fillRect(x, top, w, HEIGHT);
+  if (kind === 1) {
+    pen.fillStyle = css("--quiet");
+    pen.fillRect(x, top + HEIGHT / 2, w, 1);
+    return;
+  }
+  const colour = ofCpu && task >= 0 ? taskColour(kind, task) : kindColour(kind === 3 ? 2 : kind);
+  pen.fillStyle = colour;
+  pen.fillRect(x, top, w, HEIGHT);
+  // A call has a dark foot, so that a task keeps its colour.
+  if (kind === 3) { pen.fillStyle = "#0b4f7d"; pen.fillRect(x, top + HEIGHT - 5, w, 5); }
+  if (isInferred(one.state)) { pen.fillStyle = css("--text"); pen.fillRect(x, top, 1.5, HEIGHT); }
+  if (w > 34 && (ofCpu ? kind === 2 || kind === 3 : kind === 6) && task >= 0) {
+    pen.fillStyle = onColour(colour);
+    label(pen, (ofCpu ? "" : "behind ") + taskName(task), x, top + HEIGHT / 2, w);
+  }
+}
+
+/** A text that is cut where its place ends. */
+export function label(pen: Pen, text: string, x: number, y: number, w: number) {
+  const fits = Math.floor((w - 8) / 6.6);
+  if (fits >= 3) pen.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, x + 4, y);
+}
+
+function drawColumns(pen: Pen, row: Row, columns: Columns, tile: Tile, { left, width, top, xOf }: Place) {
+  const each = (tile.end - tile.begin) / columns.count, { shares, leaders } = columns;
+  const same = (a: number, b: number) => {
+    if (leaders[a] !== leaders[b]) return false;
+    for (let kind = 0; kind < KINDS; kind++) if (shares[a * KINDS + kind] !== shares[b * KINDS + kind]) return false;
+    return true;
+  };
+  for (let column = 0, last = 0; column < columns.count; column = last) {
+    last = column + 1;
+    while (last < columns.count && same(column, last)) last++;
+    const x = xOf(tile.begin + column * each), w = Math.max(xOf(tile.begin + last * each) - x, 0.5);
+    if (x + w < left || x > left + width) continue;
+    const share = (kind: number) => shares[column * KINDS + kind]! / 255;
+    pen.fillStyle = css("--back");
+    pen.fillRect(x, top, w + 0.5, HEIGHT);
+    if (share(0) > 0) { pen.fillStyle = hatch(pen); pen.fillRect(x, top, w + 0.5, Math.max(HEIGHT * share(0), 1)); }
+    let y = top + HEIGHT;
+    for (const kind of STACK) {
+      const part = share(kind);
+      if (part === 0) continue;
+      const size = Math.max(part * HEIGHT, 1), leader = leaders[column]!;
+      const task = isCpu(row.id) && kindOf(leader) === kind ? detailOf(leader) - 1 : -1;
+      pen.fillStyle = task >= 0 ? taskColour(kind, task) : kindColour(kind);
+      y -= size;
+      pen.fillRect(x, Math.max(y, top), w + 0.5, size);
+    }
+    if (share(1) > 0.5) { pen.fillStyle = css("--quiet"); pen.fillRect(x, top + HEIGHT / 2, w + 0.5, 1); }
+  }
+}

@@ -1,0 +1,248 @@
+// The monitor's page: histograms by CPU, the worst over time, who was late and who had the CPU.
+
+import { type Box, logScale, places } from "./axis";
+import { Chart, point } from "./chart";
+import { css, onColour, themeChanged } from "./colours";
+import { grid, value, words } from "./grid";
+import type { Pen } from "./pen";
+import { choice, count, counted, duration, el, named, percent, problem, round } from "./text";
+
+interface Task { tid: number; prio: number; name: string }
+interface Worst {
+  cpu: number; value_ns: number; at_ns: number; timer_ns: number | null; wakeup_ns: number; switch_ns: number; return_ns: number; phase: string;
+  victim: Task | null; running_at_the_time: Task | null; interrupted: string; function: string | null; call: string | null; stack: string[];
+}
+interface Cpu { cpu: number; samples: number; min_ns: number; mean_ns: number; p99_ns: number | null; p999_ns: number | null; max_ns: number; buckets_ns: [number, number, number][] }
+interface Stretch { begin_ns: number; end_ns: number; max_ns: number; lost: number; intervals: number }
+interface Page {
+  host: string | null; kernel: string | null; runs: number; intervals: number; scope: string; phase: string; scopes: string[]; phases: string[];
+  lost: number; unsaved: number; cost_ns: number; elapsed_ns: number; cpus: Cpu[]; over_time: Stretch[]; worst: Worst[];
+}
+
+/** Told apart by everybody: the set of Okabe and Ito. */
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a6d00", "#7f7f7f"];
+const HOUR = 3_600_000_000_000;
+const SPANS: [string, string][] = [[String(HOUR), "last hour"], [String(24 * HOUR), "last 24 hours"], [String(7 * 24 * HOUR), "last 7 days"], [String(30 * 24 * HOUR), "last 30 days"], [String(4000 * 24 * HOUR), "all"]];
+const PHASES: Record<string, string> = {
+  timer: "timer expired → its function", wakeup: "→ on the run queue", switch: "run queue → on a CPU", timer_wakeup: "timer → run queue",
+  timer_wakeup_switch: "timer → on a CPU", return: "on a CPU → back in the program", total: "timer → back in the program",
+};
+const SCOPES: Record<string, string> = { realtime: "real-time tasks", named: "named tasks", all: "every task" };
+const PARTS: [keyof Worst & `${string}_ns`, string, string][] = [["timer_ns", "the timer came late", "#d55e00"], ["wakeup_ns", "until it was on the run queue", "#e69f00"],
+  ["switch_ns", "until it had the CPU", "#56b4e9"], ["return_ns", "until its system call returned", "#009e73"]];
+
+const by = (id: string) => document.getElementById(id)!;
+const asked = { last_ns: String(24 * HOUR), scope: "", phase: "" };
+let page: Page | null = null, chosen: Worst | null = null;
+const bars = new Chart(drawBars), line = new Chart(drawLine);
+const box = (chart: Chart): Box => ({ left: 66, top: 24, width: Math.max(chart.width - 78, 10), height: Math.max(chart.height - 46, 10) });
+const colourOf = (cpu: number) => COLOURS[cpu % COLOURS.length]!;
+/** As `2026-11-23 04:18:50`, where the page is read. */
+const wall = (ns: number, seconds = true) => {
+  const date = new Date(ns / 1e6), two = (n: number) => String(n).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}${seconds ? `:${two(date.getSeconds())}` : ""}`;
+};
+const taskName = (task: Task | null) => (task ? (task.tid === 0 ? "the idle task" : `${named(task.name)} (${task.tid})`) : "nobody was seen");
+const urgency = (task: Task | null) => (!task || task.tid === 0 ? "" : task.prio < 0 ? "deadline" : task.prio < 99 ? `rt ${99 - task.prio}` : "fair");
+
+async function load() {
+  const query = Object.entries(asked).filter(([, text]) => text).map(([key, text]) => `${key}=${text}`).join("&");
+  try {
+    const answer = await fetch(`api/v1/monitor?${query}`);
+    const found = await answer.json();
+    if (!answer.ok) throw new Error([found.error?.what, found.error?.found, found.error?.fix].filter(Boolean).join(" · "));
+    page = found as Page;
+    note(page.intervals ? "" : "no interval of that time is in the store yet: one is closed every few minutes (--every)");
+  } catch (error) {
+    note(error instanceof TypeError ? "the monitor does not answer: was it ended?" : problem(error));
+    return;
+  }
+  show();
+}
+
+function note(text: string) {
+  by("note").hidden = !text;
+  by("note").textContent = text;
+}
+
+function show() {
+  if (!page) return;
+  const lost = page.lost + page.unsaved ? `; ${counted(page.lost, "sample")} and ${counted(page.unsaved, "interval")} lost` : "";
+  const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
+  by("facts").textContent = `${named(page.host ?? "")} ${named(page.kernel ?? "")}: ${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
+  choices();
+  if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
+  bars.redraw();
+  line.redraw();
+  worst();
+  ledger();
+}
+
+function choices() {
+  const pick = (key: keyof typeof asked) => (text: string) => { asked[key] = text; void load(); };
+  const all = (known: string[], names: Record<string, string>, now: string): [string, string][] => [...new Set([...known, now])].map((one) => [one, names[one] ?? one]);
+  by("choices").replaceChildren(choice("of what time", SPANS, asked.last_ns, pick("last_ns")),
+    choice("whose", all(page!.scopes, SCOPES, page!.scope), page!.scope, (text) => { asked.phase = ""; pick("scope")(text); }),
+    choice("which part of the way", all(page!.phases, PHASES, page!.phase), page!.phase, pick("phase")));
+}
+
+/** A bucket of one CPU behind the other, how many by a log scale. */
+function drawBars(pen: Pen) {
+  const cpus = page?.cpus ?? [], area = box(bars);
+  if (!cpus.length) return;
+  const edges = cpus.flatMap((one) => one.buckets_ns), low = Math.max(edges.reduce((a, one) => Math.min(a, one[0]), Infinity), 1), high = edges.reduce((a, one) => Math.max(a, one[1]), 2);
+  const most = edges.reduce((a, one) => Math.max(a, one[2]), 1);
+  // Half a sample is the ground: one sample is seen.
+  const y = logScale(pen, area, 1, most * 1.5, (number) => count(Math.round(number))), ground = area.top + area.height;
+  const xOf = (ns: number) => area.left + (Math.log(Math.max(ns, low) / low) / Math.log(high / low)) * area.width;
+  pen.fillStyle = css("--faint");
+  pen.fillRect(area.left, ground, area.width, 1);
+  for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); power++) {
+    const x = xOf(10 ** power), text = round(10 ** power);
+    pen.fillRect(x, ground, 1, 4);
+    pen.textAlign = "center";
+    if (x + 20 < area.left + area.width + 12) pen.fillText(text, x, ground + 12);
+    pen.textAlign = "left";
+  }
+  let legend = area.left;
+  for (const one of cpus.slice(0, 16)) {
+    pen.strokeStyle = pen.fillStyle = colourOf(one.cpu);
+    steps(pen, one.buckets_ns, xOf, y, ground);
+    pen.fillRect(legend, 6, 11, 11);
+    pen.fillStyle = css("--faint");
+    pen.fillText(`CPU ${one.cpu}`, legend + 15, 12);
+    legend += 70;
+    pen.fillStyle = colourOf(one.cpu);
+    // The longest is what matters: it is marked.
+    pen.beginPath();
+    pen.arc(xOf(one.max_ns), ground - 3, 3.5, 0, 7);
+    pen.fill();
+  }
+}
+
+/** The outline of a histogram; its body is faint, so that others are seen behind it. */
+function steps(pen: Pen, buckets: [number, number, number][], xOf: (ns: number) => number, y: (count: number) => number, ground: number) {
+  for (const [low, high, samples] of buckets) {
+    const [x, end, top] = [xOf(low), xOf(high), Math.min(y(samples), ground - 2)];
+    pen.globalAlpha = 0.18;
+    pen.fillRect(x, top, Math.max(end - x, 1), ground - top);
+    pen.globalAlpha = 1;
+    pen.fillRect(x, top - 1, Math.max(end - x, 1.5), 2);
+  }
+}
+
+function drawLine(pen: Pen) {
+  const all = page?.over_time ?? [], area = box(line);
+  if (!all.length) return;
+  const [begin, end] = [all[0]!.begin_ns, all.at(-1)!.end_ns], known = all.filter((one) => one.max_ns > 0);
+  const most = known.reduce((a, one) => Math.max(a, one.max_ns), 1), least = known.reduce((a, one) => Math.min(a, one.max_ns), most);
+  const y = logScale(pen, area, least / 1.5, most * 1.5), xOf = (ns: number) => area.left + ((ns - begin) / Math.max(end - begin, 1)) * area.width, ground = area.top + area.height;
+  for (const one of all) {
+    const x = xOf(one.begin_ns), w = Math.max(xOf(one.end_ns) - x - 0.5, 1.5);
+    if (one.max_ns > 0) {
+      pen.fillStyle = css("--accent");
+      pen.globalAlpha = 0.18;
+      pen.fillRect(x, y(one.max_ns), w, ground - y(one.max_ns));
+      pen.globalAlpha = 1;
+      pen.fillRect(x, y(one.max_ns) - 1, w, 2);
+    }
+    if (one.lost) { pen.fillStyle = "#d55e00"; pen.fillRect(x, ground - 3, w, 3); }
+  }
+  pen.fillStyle = css("--faint");
+  pen.fillRect(area.left, ground, area.width, 1);
+  const { at } = places(begin, end, Math.max(area.width / 160, 1));
+  for (const ns of at) {
+    const text = wall(ns, end - begin < 600e9).slice(end - begin > 48 * HOUR ? 5 : 11);
+    pen.fillRect(xOf(ns), ground, 1, 4);
+    if (xOf(ns) + pen.measureText(text).width < area.left + area.width + 10) pen.fillText(text, xOf(ns), ground + 12);
+  }
+  if (chosen && chosen.at_ns >= begin && chosen.at_ns <= end) {
+    pen.fillStyle = "#d55e00";
+    pen.beginPath();
+    pen.arc(xOf(chosen.at_ns), y(chosen.value_ns), 5, 0, 7);
+    pen.fill();
+  }
+}
+
+/** The worst of the stretch that is under the mouse. */
+function stretchAt(event: MouseEvent): Stretch | undefined {
+  const all = page?.over_time ?? [], area = box(line);
+  if (!all.length) return undefined;
+  const ns = all[0]!.begin_ns + ((point(line.canvas, event).x - area.left) / area.width) * (all.at(-1)!.end_ns - all[0]!.begin_ns);
+  return all.find((one) => one.begin_ns <= ns && ns < one.end_ns);
+}
+
+function worst() {
+  const heads = [{ text: "latency", number: true }, { text: "late" }, { text: "had the CPU" }, { text: "in" }, { text: "CPU", number: true }, { text: "when", number: true }];
+  const lines = page!.worst.map((one) => ({
+    cells: [value(one.value_ns, duration(one.value_ns)), words(taskName(one.victim)), words(taskName(one.running_at_the_time)), words(named(one.function ?? one.call ?? "")),
+      value(one.cpu, String(one.cpu)), value(one.at_ns, wall(one.at_ns))],
+    click: () => { chosen = one; show(); }, here: one === chosen,
+  }));
+  by("worst").replaceChildren(title("The longest of each interval", `${lines.length} of them; click one for its parts`), el("div", { cls: "scroll" }, grid("worst", heads, lines)));
+}
+
+/** The parts of the one that is chosen, in the order in which they happened. */
+function ledger() {
+  const one = chosen, holder = el("div", { cls: "scroll ledger" });
+  by("ledger").replaceChildren(title("Where its time went", ""), holder);
+  if (!one) { holder.append(el("p", { cls: "faint", text: "nothing was late" })); return; }
+  const parts = PARTS.map(([key, name, colour]) => ({ ns: Number(one[key] ?? 0), name, colour })).filter((part) => part.ns > 0), whole = parts.reduce((sum, part) => sum + part.ns, 0);
+  holder.append(el("h2", { text: `${taskName(one.victim)}, ${urgency(one.victim)}, was late by ${duration(one.value_ns)} on CPU ${one.cpu}` }));
+  const bar = el("div", { cls: "terms" });
+  for (const part of parts) {
+    const made = el("span", { text: part.ns / whole > 0.15 ? `${part.name} ${duration(part.ns)}` : "", title: `${part.name}: ${duration(part.ns)}` });
+    [made.style.flex, made.style.background, made.style.color] = [`${Math.max(part.ns / whole, 0.004)} 1 0`, part.colour, onColour(part.colour)];
+    bar.append(made);
+  }
+  const lines = parts.map((part) => ({ cells: [words(part.name), value(part.ns, duration(part.ns)), { ...value(part.ns, percent(part.ns / whole)), bar: part.ns / whole, colour: part.colour }] }));
+  holder.append(bar, grid("parts", [{ text: "part" }, { text: "time", number: true }, { text: "share", number: true }], lines));
+  const culprit = one.running_at_the_time;
+  const facts = [`At ${wall(one.at_ns)}.`, `${taskName(culprit)}${urgency(culprit) ? `, ${urgency(culprit)},` : ""} had the CPU when the longest part ended; that proves nothing by itself.`,
+    one.call ? `${taskName(one.victim)} waited in ${named(one.call)}.` : "", one.function ? `Interrupted was ${named(one.function)} (${one.interrupted.replaceAll("_", " ")}).` : ""];
+  for (const fact of facts.filter(Boolean)) holder.append(el("p", { text: fact }));
+  if (one.stack.length) holder.append(el("h3", { text: "its functions in the kernel, innermost first" }), el("pre", { text: "" }));
+  const pre = holder.querySelector("pre");
+  if (pre) pre.textContent = one.stack.map((line) => named(line)).join("\n");
+  const name = one.victim?.name ?? "";
+  if (name) holder.append(el("h3", { text: "to catch the next one with proof" }), el("code", { text: `rtscope watch --task '${named(name)}' --over ${duration(one.value_ns / 2).replace(/\s|\.\d+/g, "").replace("µ", "u")}` }));
+}
+
+function title(text: string, small: string): HTMLElement {
+  const made = el("h2", { text: `${text} ` });
+  if (small) made.append(el("small", { text: small }));
+  return made;
+}
+
+function theme(name: string) {
+  document.documentElement.dataset.theme = name;
+  by("theme").textContent = name === "dark" ? "light" : "dark";
+  try { localStorage.setItem("theme", name); } catch { /* a browser that keeps nothing */ }
+  themeChanged();
+  bars.redraw();
+  line.redraw();
+}
+
+function start() {
+  const other = () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  by("theme").onclick = other;
+  document.addEventListener("keydown", (event) => { if (event.key === "l" && !event.ctrlKey && !event.metaKey) other(); });
+  by("histogram").append(title("How often which latency", "both scales by powers of ten; a dot: the longest"), el("div", { cls: "chart" }, bars.canvas));
+  by("over-time").append(title("The longest over time", "click: the worst of then; red: samples were lost"), el("div", { cls: "chart" }, line.canvas));
+  line.canvas.onclick = (event) => {
+    const stretch = stretchAt(event), found = page?.worst.filter((one) => stretch && one.at_ns >= stretch.begin_ns && one.at_ns <= stretch.end_ns)[0];
+    if (found) { chosen = found; show(); }
+  };
+  line.canvas.onmousemove = (event) => {
+    const stretch = stretchAt(event);
+    line.canvas.title = stretch ? `${wall(stretch.begin_ns)}: longest ${duration(stretch.max_ns)}${stretch.lost ? `, ${stretch.lost} lost` : ""}` : "";
+  };
+  let kept: string | null = null;
+  try { kept = localStorage.getItem("theme"); } catch { /* a browser that keeps nothing */ }
+  theme(kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  void load().then(() => { document.documentElement.dataset.ready = "true"; });
+  // What is closed meanwhile is seen without a hand; who reads a list is not disturbed by a new order.
+  setInterval(() => { if (!document.hidden) void load(); }, 10_000);
+}
+
+start();
