@@ -38,7 +38,7 @@ fn processes(part: &str) -> usize {
 fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
-    let words = "--for 6s --load compile --load-cpu 0 --budget 1us -o a --json";
+    let words = "--for 6s --load compile --load-cpu 0 --budget 1us -o a -a before --json";
     let (pid, output) = eval_of(words, folder.path());
     // Nobody wakes up within a microsecond.
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -80,6 +80,19 @@ fn an_evaluation_is_a_page_an_object_and_a_test_result_and_leaves_no_load() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join("a").join(name));
     assert!(read("report.html").expect("a page").ends_with("</html>\n"));
     assert!(read("junit.xml").expect("results").contains("<failure"));
+    let mut check = Command::new("sha256sum");
+    let check = check.args(["--check", "eval.json.sha256"]);
+    let checked = check.current_dir(folder.path().join("a")).output();
+    assert!(checked.is_ok_and(|output| output.status.success()));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    assert_eq!(found["machine"]["identity"]["host"], host.trim());
+    assert_eq!(found["annotation"], "before");
+    let again = eval("--for 1s --load none --no-hw -o a", folder.path());
+    let text = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        text.contains("never replaced") && text.contains("-o a-2"),
+        "{text}"
+    );
     let load = format!("rtscope-load-{pid}-");
     assert_eq!(processes(&load), 0, "a load is left");
 

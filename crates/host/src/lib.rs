@@ -1,6 +1,7 @@
 //! This machine, whatever is recorded or measured on it.
 //!
-//! [`capabilities`] says what it allows, verb by verb, and what makes its figures doubtful.
+//! [`capabilities`] says what it allows, verb by verb, and what makes its figures doubtful;
+//! [`identity`] says which machine it is, [`unmasked`] how often what nothing masks has come.
 //! [`shield`] keeps CPUs free for real-time tasks, and gives them back; [`tune`] tries a change and
 //! takes it back. [`groups`] finds control groups, units and containers, [`namespace`] says what
 //! ids a task has. [`task`] is what makes a thread a real-time task, [`clock`] what it sleeps on,
@@ -14,9 +15,11 @@
 pub mod capabilities;
 pub mod clock;
 pub mod groups;
+pub mod identity;
 pub mod namespace;
 pub mod power;
 pub mod shield;
 pub mod steal;
 pub mod task;
 pub mod tune;
+pub mod unmasked;

@@ -29,7 +29,8 @@ pub use cyclic::{
 pub use diagnosis::{diagnosis_json, hit_json};
 pub use diagnosis_text::{TextStyle, diagnosis_text, hit_text, judged_text};
 pub use eval::{
-    Evaluation, Series, compare_html, compare_text, eval_html, eval_json, eval_junit, eval_text,
+    Evaluation, Series, compare_html, compare_text, eval_file, eval_hash, eval_html, eval_json,
+    eval_junit, eval_text,
 };
 pub use events_text::{
     EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,

@@ -49,11 +49,15 @@ pub struct Eval {
     #[arg(long)]
     #[arg(hide_short_help = true)]
     pub no_hw: bool,
-    /// Where the reports go
+    /// Words that stand in the report: of what machine, before or after what
+    #[arg(short, long, value_name = "TEXT")]
+    #[arg(hide_short_help = true)]
+    pub annotation: Option<String>,
+    /// Where the reports go (default: rtscope-eval, or with a number)
     ///
-    /// report.html, eval.json and junit.xml.
-    #[arg(short, long, value_name = "DIR", default_value = "rtscope-eval")]
-    pub output: PathBuf,
+    /// report.html, eval.json with its SHA-256, and junit.xml. What is there is never replaced.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Not the table: JSON, schema rtscope.eval version 2
     #[arg(long)]
     pub json: bool,

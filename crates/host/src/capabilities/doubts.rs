@@ -25,7 +25,8 @@ impl Capabilities {
             self.interrupts_doubt(),
             self.preemption_doubt(),
         ];
-        doubts.into_iter().flatten().collect()
+        let doubts = doubts.into_iter().flatten();
+        doubts.chain(self.background_doubts()).collect()
     }
 
     fn host_doubt(&self) -> Option<Lack> {
@@ -105,6 +106,39 @@ impl Capabilities {
                 "boot with preempt=full, or a PREEMPT_RT kernel",
             )
         })
+    }
+
+    fn background_doubts(&self) -> impl Iterator<Item = Lack> {
+        let background = &self.machine.background;
+        let always = background.huge_pages.as_deref() == Some("always");
+        let doubts = [
+            (
+                background.irqbalance,
+                "interrupts are moved from CPU to CPU while tasks run",
+                "irqbalance runs",
+                "sudo systemctl stop irqbalance",
+            ),
+            (
+                always,
+                "the kernel copies and merges pages behind every task",
+                "transparent_hugepage/enabled is always",
+                "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+            ),
+            (
+                background.numa_balancing == Some(true),
+                "the kernel moves pages between nodes: a task faults on its own memory",
+                "kernel.numa_balancing is on, with more than one node",
+                "sudo sysctl kernel.numa_balancing=0",
+            ),
+            (
+                background.nmi_watchdog == Some(true),
+                "a non-maskable interrupt comes on every CPU, whatever it does",
+                "kernel.nmi_watchdog is on",
+                "sudo sysctl kernel.nmi_watchdog=0",
+            ),
+        ];
+        let there = doubts.into_iter().filter(|(there, ..)| *there);
+        there.map(|(_, what, found, fix)| doubt(what, found, fix))
     }
 
     /// What RT throttling does to a real-time task that wants this share of its CPU for itself.

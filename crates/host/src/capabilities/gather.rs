@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::hypervisor;
 use super::parse::{self, PreemptionSources};
-use super::{Bpf, Capabilities, Machine, Preemption, Privileges, Scheduler, Tracefs};
+use super::{Background, Bpf, Capabilities, Machine, Preemption, Privileges, Scheduler, Tracefs};
 
 /// The capabilities of this machine, now, for this process. What the kernel does with programs is
 /// found out by trying, which is up to the caller: `bpf`, all but a setting that is read here.
@@ -196,8 +196,33 @@ fn machine(account: bool) -> Machine {
         smt_active: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
         idle_exit_us_max: idle_exit_us_max(),
         irqs_on_isolated: irqs_on(&cpus.cpus_isolated),
+        background: background(),
         ..cpus
     }
+}
+
+fn background() -> Background {
+    let on = |path: &str| number(path).map(|value| value != 0);
+    let nodes = Path::new("/sys/devices/system/node/node1").exists();
+    let huge_pages = text("/sys/kernel/mm/transparent_hugepage/enabled");
+    Background {
+        irqbalance: is_running("irqbalance"),
+        huge_pages: parse::choice(&huge_pages).map(str::to_owned),
+        numa_balancing: on("/proc/sys/kernel/numa_balancing").map(|on| on && nodes),
+        nmi_watchdog: on("/proc/sys/kernel/nmi_watchdog"),
+    }
+}
+
+/// Whether a process has this name.
+fn is_running(name: &str) -> bool {
+    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut names = folders
+        .filter(|folder| {
+            let name = folder.file_name();
+            name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
+        })
+        .filter_map(|folder| word(folder.path().join("comm")));
+    names.any(|found| found == name)
 }
 
 /// Of CPU 0, whose states are those of all, as far as we look.

@@ -165,6 +165,20 @@ pub struct Scheduler {
     pub cgroup: Option<String>,
 }
 
+/// What disturbs tasks without anybody's asking; none where the kernel does not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Background {
+    /// Whether `irqbalance` runs, which moves interrupts from CPU to CPU.
+    pub irqbalance: bool,
+    /// `transparent_hugepage/enabled`: `always` has pages copied and merged behind every task.
+    pub huge_pages: Option<String>,
+    /// Whether pages are unmapped and moved after the tasks that use them (`numa_balancing`), on a
+    /// machine with more than one node.
+    pub numa_balancing: Option<bool>,
+    /// Whether a non-maskable interrupt looks for CPUs that hang (`nmi_watchdog`).
+    pub nmi_watchdog: Option<bool>,
+}
+
 /// The machine below.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Machine {
@@ -195,6 +209,8 @@ pub struct Machine {
     pub idle_exit_us_max: Option<i64>,
     /// Interrupts that may come on an isolated CPU.
     pub irqs_on_isolated: Vec<u32>,
+    /// What the kernel and its daemons do by themselves, at any time.
+    pub background: Background,
 }
 
 fn numbers<S: serde::Serializer>(cpus: &[Cpu], serializer: S) -> Result<S::Ok, S::Error> {

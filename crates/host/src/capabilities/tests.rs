@@ -326,6 +326,35 @@ fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
             "sudo rtscope shield --cpu 2,3 --apply",
         )),
     );
+    check(
+        |machine| machine.background.irqbalance = true,
+        Some(("irqbalance runs", "sudo systemctl stop irqbalance")),
+    );
+    check(
+        |machine| machine.background.huge_pages = Some("madvise".into()),
+        None,
+    );
+    check(
+        |machine| machine.background.huge_pages = Some("always".into()),
+        Some((
+            "transparent_hugepage/enabled is always",
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        )),
+    );
+    check(
+        |machine| machine.background.numa_balancing = Some(true),
+        Some((
+            "kernel.numa_balancing is on, with more than one node",
+            "sudo sysctl kernel.numa_balancing=0",
+        )),
+    );
+    check(
+        |machine| machine.background.nmi_watchdog = Some(true),
+        Some((
+            "kernel.nmi_watchdog is on",
+            "sudo sysctl kernel.nmi_watchdog=0",
+        )),
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::escape::escaped;
 use super::{
-    PERCENTILES, cpu, exceedances_sentence, interruptions, loads, svg, tail_sentence, threads, us,
-    verdict_sentence,
+    PERCENTILES, cpu, eval_hash, exceedances_sentence, interruptions, loads, svg, tail_sentence,
+    threads, us, verdict_sentence,
 };
 
 /// Follows the reader's choice of light or dark.
@@ -46,6 +46,7 @@ pub fn eval_html(evaluation: &Value) -> String {
     body += &worst(evaluation);
     body += &hardware(&evaluation["hw"]);
     body += &machine(evaluation);
+    body += &made(evaluation);
     page("rtscope measure eval", &body)
 }
 
@@ -79,6 +80,14 @@ fn head(evaluation: &Value) -> String {
         words(&facts["scheduler"]["preemption"]),
         verdict_sentence(evaluation),
     );
+    for (what, value) in [
+        ("Machine", &evaluation["machine"]["identity"]["host"]),
+        ("Note", &evaluation["annotation"]),
+    ] {
+        if value.is_string() {
+            let _ = writeln!(text, "<p>{what}: {}</p>", words(value));
+        }
+    }
     for line in interruptions(evaluation) {
         let _ = writeln!(text, "<p class=\"fail\">{}</p>", escaped(&line));
     }
@@ -267,9 +276,34 @@ fn machine(evaluation: &Value) -> String {
         text += "</table></div>\n";
     }
     let facts = &machine["facts"];
-    let shown = [&facts["machine"], &facts["scheduler"]];
-    text += "<h3>Its facts</h3>\n<div class=\"scroll\"><table class=\"facts\">\n";
-    for (key, value) in shown.iter().filter_map(|one| one.as_object()).flatten() {
+    let background = &facts["machine"]["background"];
+    text += &table("Which it is", &[&machine["identity"]]);
+    let set = [&facts["machine"], background, &facts["scheduler"]];
+    text += &table("How it is set", &set);
+    text + &table(
+        "Interrupts that nothing masks, meanwhile",
+        &[&machine["unmasked"]],
+    )
+}
+
+/// Who made this and how, and what tells it from a changed one.
+fn made(evaluation: &Value) -> String {
+    let words = evaluation["made_by"]["command"].as_array();
+    let words = words.into_iter().flatten().filter_map(Value::as_str);
+    let command = words.collect::<Vec<_>>().join(" ");
+    let made_by = serde_json::json!({
+        "rtscope": evaluation["made_by"]["version"],
+        "command": command,
+        "SHA-256 of eval.json": eval_hash(evaluation),
+    });
+    "<h2>This report</h2>\n".to_owned() + &table("How it was made", &[&made_by])
+}
+
+/// What is known of something, a row for each; what has parts of its own is shown elsewhere.
+fn table(title: &str, shown: &[&Value]) -> String {
+    let mut text = format!("<h3>{title}</h3>\n<div class=\"scroll\"><table class=\"facts\">\n");
+    let rows = shown.iter().filter_map(|one| one.as_object()).flatten();
+    for (key, value) in rows.filter(|(_, value)| !value.is_object()) {
         let name = key.replace('_', " ");
         let value = escaped(&fact(value));
         let _ = writeln!(
@@ -317,11 +351,22 @@ mod tests {
             "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
             "no &lt;stress-ng&gt;",
             "governor &lt;powersave&gt;",
+            "Machine: robot &lt;7&gt;",
+            "Note: before &lt;the&gt; fix",
+            "rtscope &lt;eval&gt;",
             "</html>",
         ] {
             assert!(page.contains(expect), "{expect}: {page}");
         }
-        for foreign in ["<script", "http://", "https://", "<stress-ng>", "NaN"] {
+        for foreign in [
+            "<script",
+            "http://",
+            "https://",
+            "<stress-ng>",
+            "<eval>",
+            "<the>",
+            "NaN",
+        ] {
             assert!(!page.contains(foreign), "{foreign}");
         }
         let svgs = page.matches("<svg").count();

@@ -8,6 +8,7 @@ mod html;
 mod junit;
 mod loads;
 mod series;
+mod signed;
 mod svg;
 mod text;
 
@@ -24,6 +25,7 @@ pub use compare::{compare_html, compare_text};
 pub use html::eval_html;
 pub use junit::eval_junit;
 pub use series::Series;
+pub use signed::{eval_file, eval_hash};
 pub use text::eval_text;
 
 const SCHEMA: &str = "rtscope.eval";
@@ -43,7 +45,12 @@ const PERCENTILES: [(f64, &str); 5] = [
 pub struct Evaluation<'a> {
     /// When it began, as text.
     pub began: &'a str,
-    /// The machine, as `doctor` knows it, and what it doubts.
+    /// Version of the program and the words that it was started with.
+    pub made_by: (&'a str, &'a [String]),
+    /// What the user wants to stand in it.
+    pub annotation: Option<&'a str>,
+    /// Which machine it is, how it is set as `doctor` knows it, what makes its figures doubtful,
+    /// and how many interrupts came meanwhile that nothing masks.
     pub machine: Value,
     /// What was to run beside it, and whether it did.
     pub loads: &'a [Proof],
@@ -79,6 +86,8 @@ pub fn eval_json(evaluation: &Evaluation) -> Value {
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
         "began": evaluation.began,
+        "made_by": { "version": evaluation.made_by.0, "command": evaluation.made_by.1 },
+        "annotation": evaluation.annotation,
         "elapsed_ns": evaluation.elapsed.as_ns(),
         "complete": evaluation.complete,
         "budget_ns": budget_ns,
@@ -310,7 +319,10 @@ mod tests {
         )];
         eval_json(&Evaluation {
             began: "Fri, 20 Nov 2026 14:00:00 +0000",
+            made_by: ("1.2.3", &["rtscope".to_owned(), "<eval>".to_owned()]),
+            annotation: Some("before <the> fix"),
             machine: json!({
+                "identity": {"host": "robot <7>"},
                 "facts": {"machine": {"kernel_release": "6.12.1-rt"}},
                 "doubts": [{"what": "slow", "found": "governor <powersave>", "fix": "be quick"}],
             }),
@@ -376,6 +388,8 @@ mod tests {
         let check = |samples: &[i64], budget_us: Option<i64>, loads: &[Proof], expect: &str| {
             let found = verdict(&Evaluation {
                 began: "",
+                made_by: ("", &[]),
+                annotation: None,
                 machine: Value::Null,
                 loads,
                 readings: &[reading(samples.iter().copied())],

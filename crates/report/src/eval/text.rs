@@ -53,6 +53,14 @@ pub fn eval_text(evaluation: &Value) -> String {
             word("fix")
         );
     }
+    for (what, value) in [
+        ("machine", &evaluation["machine"]["identity"]["host"]),
+        ("note", &evaluation["annotation"]),
+    ] {
+        if let Some(value) = value.as_str() {
+            text += &format!("{what}: {value}\n");
+        }
+    }
     text
 }
 
@@ -67,6 +75,8 @@ mod tests {
             "fail: the budget was 5.0 us; the longest was 900.0 us on CPU 1",
             "the load stress-ng did not run: there is no <stress-ng>",
             "doubtful: slow (governor <powersave>); be quick",
+            "machine: robot <7>",
+            "note: before <the> fix",
         ];
         for line in expect {
             assert!(text.lines().any(|found| found == line), "{line}: {text}");

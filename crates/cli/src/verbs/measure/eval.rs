@@ -1,6 +1,6 @@
 //! `rtscope measure eval`: capabilities, loads, both measurements in turn, one report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -8,10 +8,12 @@ use capture::capabilities;
 use capture::watch::HitReport;
 use event::{Duration, Error, ErrorKind, Result};
 use host::capabilities::{Capabilities, Verb};
+use host::identity::Identity;
+use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
-    Evaluation, Late, Series, compare_html, compare_text, eval_html, eval_json, eval_junit,
-    eval_text, gaps_json,
+    Evaluation, Late, Series, compare_html, compare_text, eval_file, eval_hash, eval_html,
+    eval_json, eval_junit, eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
@@ -28,19 +30,25 @@ use crate::options::EvalOptions;
 use crate::signals::{self, Request};
 use crate::verbs::watch::hit_value;
 
-/// What an evaluation's folder holds.
+/// Where the reports go when nobody says it.
+const FOLDER: &str = "rtscope-eval";
+/// What an evaluation's folder holds; the hash is in the form of `sha256sum --check`.
 const JSON: &str = "eval.json";
+const HASH: &str = "eval.json.sha256";
 const HTML: &str = "report.html";
 const JUNIT: &str = "junit.xml";
 /// And that of a comparison.
 const COMPARISON: &str = "compare.html";
+/// Which build this is.
+const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("RTSCOPE_COMMIT"));
 /// How often the end of a stretch is looked for.
 const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Runs the verb.
 pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     if let Some([a, b]) = typed.compare.as_deref() {
-        return compare(a, b, &typed.output);
+        let output = typed.output.as_deref();
+        return compare(a, b, output.unwrap_or(Path::new(FOLDER)));
     }
     let capabilities = capabilities::gather();
     let machine = &capabilities.machine;
@@ -58,21 +66,30 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
         eprintln!("samples over the budget will not be explained: rtscope doctor says why");
     }
     // Nobody waits for minutes to learn that the report has no place.
-    make_folder(&typed.output)?;
-    let began = cyclictest::date();
-    let evaluation = evaluate(&options, &capabilities, &typed.output, &began)?;
+    let folder = match &typed.output {
+        Some(folder) => folder.clone(),
+        None => unused_folder(),
+    };
+    make_folder(&folder)?;
+    let evaluation = evaluate(
+        &options,
+        &capabilities,
+        &folder,
+        typed.annotation.as_deref(),
+    )?;
     if signals::request() == Request::Discard {
         eprintln!("discarded");
         return Ok(Outcome::Fine);
     }
-    let file = |name: &str, text: &str| write_file(&typed.output.join(name), text);
-    file(JSON, &format!("{evaluation:#}\n"))?;
+    let file = |name: &str, text: &str| write_file(&folder.join(name), text);
+    file(JSON, &eval_file(&evaluation))?;
+    file(HASH, &format!("{}  {JSON}\n", eval_hash(&evaluation)))?;
     file(HTML, &eval_html(&evaluation))?;
     file(JUNIT, &eval_junit(&evaluation))?;
     let text = match typed.json {
         true => format!("{evaluation}\n"),
         false => {
-            let path = typed.output.join(HTML);
+            let path = folder.join(HTML);
             format!("{}the report: {}\n", eval_text(&evaluation), path.display())
         }
     };
@@ -84,10 +101,31 @@ pub(super) fn run(typed: &flags::Eval) -> Result<Outcome> {
     })
 }
 
-/// A folder that takes our files.
+/// The first of our own names that holds no evaluation.
+fn unused_folder() -> PathBuf {
+    let numbered = (2..).map(|number| PathBuf::from(format!("{FOLDER}-{number}")));
+    let mut names = std::iter::once(PathBuf::from(FOLDER)).chain(numbered);
+    let unused = names.find(|folder| !holds_one(folder));
+    unused.unwrap_or_else(|| PathBuf::from(FOLDER))
+}
+
+/// Whether an evaluation is in `folder`: an empty file is of one that came to nothing.
+fn holds_one(folder: &Path) -> bool {
+    std::fs::metadata(folder.join(JSON)).is_ok_and(|file| file.len() > 0)
+}
+
+/// A folder that takes our files and holds none of another evaluation.
 fn make_folder(folder: &Path) -> Result<()> {
+    let path = folder.display();
+    if holds_one(folder) {
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "an evaluation is never replaced")
+                .found(format!("{path} holds one"))
+                .fix(format!("name another folder: -o {path}-2")),
+        );
+    }
     std::fs::create_dir_all(folder).map_err(|error| {
-        Error::io(format!("cannot make {}", folder.display()), error)
+        Error::io(format!("cannot make {path}"), error)
             .fix("name a folder that is ours to make, as in -o /tmp/eval")
     })?;
     write_file(&folder.join(JSON), "")
@@ -98,8 +136,12 @@ fn evaluate(
     options: &EvalOptions,
     capabilities: &Capabilities,
     output: &Path,
-    began: &str,
+    annotation: Option<&str>,
 ) -> Result<Value> {
+    let (began, unmasked) = (cyclictest::date(), Unmasked::read(Path::new("/")));
+    let command: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     let mut loads = Loads::start(options)?;
     let plan = options.gaps.as_ref();
     let mut search = plan
@@ -114,8 +156,15 @@ fn evaluate(
     let hw = search.map(|search| search.finish(gaps_json)).transpose()?;
     let worst: Vec<Value> = hits.reports.iter().map(hit_value).collect();
     Ok(eval_json(&Evaluation {
-        began,
-        machine: json!({ "facts": capabilities, "doubts": capabilities.doubts() }),
+        began: &began,
+        made_by: (BUILD, &command),
+        annotation,
+        machine: json!({
+            "identity": Identity::read(Path::new("/")),
+            "facts": capabilities,
+            "doubts": capabilities.doubts(),
+            "unmasked": Unmasked::read(Path::new("/")).since(unmasked),
+        }),
         loads: &proofs,
         readings: &found.readings,
         series: &series,
