@@ -53,7 +53,7 @@ pub struct Eval {
     #[arg(short, long, value_name = "TEXT")]
     #[arg(hide_short_help = true)]
     pub annotation: Option<String>,
-    /// Where the reports go (default: rtscope-eval, or with a number)
+    /// Where the reports go (default: rtscope-eval, else numbered)
     ///
     /// report.html, eval.json with its SHA-256, and junit.xml. What is there is never replaced.
     #[arg(short, long, value_name = "DIR")]
