@@ -29,7 +29,7 @@ gap:1rem 2rem;align-items:start}.two>table{justify-self:start}figure{margin:0}\
 figcaption{color:var(--soft);font-size:.85rem}.verdict{font-size:1.15rem;font-weight:600;\
 padding:.6rem 1rem;border-left:4px solid;border-radius:4px;\
 background:color-mix(in srgb,currentColor 9%,transparent)}\
-svg{width:100%;height:auto}svg text{fill:var(--soft);\
+svg{width:100%;max-width:660px;height:auto}svg text{fill:var(--soft);\
 font-size:11px}svg rect{fill:var(--bar)}svg rect.over{fill:var(--bad)}\
 polyline{fill:none;stroke:var(--bar);stroke-width:1.5}.axis{\
 stroke:var(--soft);fill:none}.grid{stroke:var(--line);stroke-width:.5}.budget{\
