@@ -69,7 +69,7 @@ function show() {
   if (!page) return;
   const lost = page.lost + page.unsaved ? `; ${counted(page.lost, "sample")} and ${counted(page.unsaved, "interval")} lost` : "";
   const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
-  by("facts").textContent = `${named(page.host ?? "")} ${named(page.kernel ?? "")}: ${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
+  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
   choices();
   if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
   bars.redraw();

@@ -137,8 +137,12 @@ function drawLoss(pen: Pen, loss: api.Loss, h: number) {
   if (end < GUTTER || x > GUTTER + width()) return;
   const row = loss.cpu === null ? undefined : rowOf(`c${loss.cpu}`);
   pen.fillStyle = "#d55e00";
-  // A mark at the place's foot: the hatching above says the rest.
-  if (row) pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+  // A mark at the place's foot. What was recorded inside is drawn, and hatched: it may not be all.
+  if (row) {
+    pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+    pen.fillStyle = hatch(pen);
+    pen.fillRect(x, topOf(row) + 2, end - x, ROW - 6);
+  }
   else if (loss.cpu === null) pen.fillRect(x, head(), Math.max(end - x, 2), h);
 }
 
@@ -301,8 +305,9 @@ export function under(x: number, y: number): string | null {
     const words = inside.map((term) => `${term.text}: ${duration(term.duration_ns)}${term.pieces > 1 ? ` in ${term.pieces} pieces` : ""}`);
     return words.length ? words.join(" · ") : null;
   }
-  const row = rowUnder(y);
-  return row?.id && tile ? trackWords(row, tile, ns) : null;
+  const row = rowUnder(y), words = row?.id && tile ? trackWords(row, tile, ns) : null;
+  const lost = row && losses.find((loss) => (loss.cpu === null || row.id === `c${loss.cpu}`) && loss.begin_ns <= ns && ns < loss.end_ns);
+  return words && lost ? `${words}; events were lost here (${lost.why}): this may not be all` : words;
 }
 
 /** The timeline as text: what each of its tracks did. */

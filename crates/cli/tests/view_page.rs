@@ -6,6 +6,7 @@ mod story;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use abi::monitor::{Mode, Phase};
@@ -14,8 +15,9 @@ use monitor::{
     Appended, Head, Histogram, Interval, Limits, PageQuestion, Range, Run, Scope, Series, Store,
     Task as Late, Worst, page_json,
 };
-use server::{Answer, Pages, monitor_page};
+use server::{Answer, Listening, Pages, View, monitor_page};
 use story::{Dialect, IDLE, Story, Thread};
+use testkit::SyntheticTrace;
 
 const VICTIM: Thread = (100, "victim", 49);
 const HOG: Thread = (200, "hog <img>", 39);
@@ -107,6 +109,42 @@ fn a_click_on_a_latency_leads_to_its_culprit_and_a_link_leads_there_again() {
     trace(&dir);
     let (_server, url) = serve(&dir);
     drive("view_page", "page.mjs", &url, folder.path());
+}
+
+/// Traces that are odd: of no event, of hundreds of CPUs with hostile names, of very many threads.
+fn odd_traces() -> [SyntheticTrace; 3] {
+    let fair = |tid| testkit::Task::fair(tid, "a <b>\u{202e}&'\"");
+    let long = "x<img src=x>\u{202e}".repeat(4_000);
+    let text = event::Value::Text(long.clone().into());
+    let hostile = SyntheticTrace::new().environment("hostname", &long);
+    let mut hostile = hostile.at(10).event("note", &[("msg", text)]);
+    for cpu in 0..400 {
+        let tid = 1_000 + cpu as i32;
+        hostile = hostile.after(1).cpu(cpu).run(fair(tid));
+    }
+    let mut crowd = SyntheticTrace::new();
+    for thread in 0..20_000 {
+        let tid = 1_000 + thread as i32;
+        crowd = crowd
+            .at(10 + thread)
+            .waking(testkit::Task::fair(tid, "w"), 0);
+    }
+    [SyntheticTrace::new(), hostile, crowd]
+}
+
+#[test]
+fn the_page_of_an_odd_trace_is_usable_in_every_tab() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served: Vec<Listening> = odd_traces()
+        .into_iter()
+        .map(|trace| {
+            let view = Arc::new(View::of(trace.build(), "odd \u{202e}<b>".to_owned()));
+            view.build(&AtomicBool::new(false));
+            server::listen(view, 0).expect("it listens")
+        })
+        .collect();
+    let urls: Vec<&str> = served.iter().map(|served| &*served.url).collect();
+    drive("odd_traces", "odd.mjs", &urls.join(","), folder.path());
 }
 
 /// A store as the monitor serves it.
