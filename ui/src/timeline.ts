@@ -210,15 +210,17 @@ const density = (term: api.Term) => Math.min(term.duration_ns / Math.max(term.ra
 function drawLedger(pen: Pen, top: number) {
   const late = state.activation!;
   strip(pen, top, "ledger");
-  const terms = [...late.ledger.terms].sort((a, b) => density(b) - density(a) || b.duration_ns - a.duration_ns);
+  // What is spread over its stretch lies below what fills its own; what is rare stays visible on top.
+  const layer = (term: api.Term) => (density(term) >= 0.9 ? 1 : density(term) < 0.1 ? 2 : 0);
+  const terms = [...late.ledger.terms].sort((a, b) => layer(a) - layer(b) || density(b) - density(a) || b.duration_ns - a.duration_ns);
   for (const term of terms) {
     const x = Math.max(xOf(term.range.begin_ns), GUTTER), end = Math.min(xOf(term.range.end_ns), GUTTER + width());
     if (end < GUTTER || x > GUTTER + width()) continue;
-    const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term.kind);
+    const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term, late.ledger.terms);
     pen.fillStyle = term.kind === "unexplained" ? hatch(pen) : colour;
     pen.fillRect(x, top + STRIP - 2 - size, w, size);
     pen.fillStyle = term.kind === "unexplained" ? css("--text") : onColour(colour);
-    if (size > 14) label(pen, `${term.text} ${duration(term.duration_ns)}`, x, top + STRIP / 2, w);
+    if (layer(term) === 1) label(pen, `${term.text} ${duration(term.duration_ns)}`, x, top + STRIP / 2, w);
   }
   pen.restore();
 }

@@ -1,12 +1,12 @@
-//! The pages of `rtscope view` and of the monitor in a browser: from a late task to its culprit.
-//! Needs Node.js with the packages of `ui/`, and Chromium; no privilege.
+//! The pages of `rtscope view`, of the monitor and of a watch in a browser: from a late task to its
+//! culprit. Needs Node.js with the packages of `ui/`, and Chromium; no privilege.
 
 mod story;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use abi::monitor::{Mode, Phase};
@@ -234,4 +234,67 @@ fn on_the_monitors_page_a_click_on_a_latency_shows_its_parts_and_who_had_the_cpu
     let pages = Monitored(Mutex::new(Store::open(&path).expect("it opens")));
     let listening = server::serve(Arc::new(pages), 0).expect("it listens");
     drive("monitor_page", "monitor.mjs", &listening.url, folder.path());
+}
+
+/// What a watch tells of its hits: one more each time that it is asked, two in all.
+struct Hits {
+    asked: AtomicUsize,
+    page: Vec<u8>,
+}
+
+impl Pages for Hits {
+    fn answer(&self, path: &str, query: &str, _accept: &str) -> Option<Answer> {
+        let (content_type, body) = match path {
+            "/api/v1/hits" => {
+                let total = (self.asked.fetch_add(1, Ordering::Relaxed) + 1).min(2);
+                let hit = |number: usize| {
+                    let sentence = "victim was late: <img src=x> ran ahead of it";
+                    serde_json::json!({
+                        "number": number,
+                        "wall_ns": 1_700_000_000_000_000_000i64,
+                        "latency_ns": 520_000,
+                        "task": { "name": "victim", "tid": 100, "prio": "rt 50" },
+                        "sentence": (number == 1).then_some(sentence),
+                        "conclusive": true,
+                        "replaces": false,
+                        "has_page": number == 1,
+                        "snapshot": null,
+                    })
+                };
+                let hits: Vec<_> = (1..=total).map(hit).collect();
+                let list = serde_json::json!({ "total": total, "hits": hits });
+                ("application/json", list.to_string().into_bytes())
+            }
+            "/api/v1/hit" if query.contains("number=1") => ("text/html", self.page.clone()),
+            path => return server::hits_page(path),
+        };
+        Some(Answer {
+            status: 200,
+            content_type,
+            body,
+        })
+    }
+}
+
+#[test]
+fn on_the_page_of_a_watch_hits_appear_as_they_happen_each_with_its_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let victim = testkit::Task::rt(100, "victim", 50);
+    let hog = testkit::Task::rt(200, "<img src=x>", 60);
+    let trace = SyntheticTrace::new().at(10).block(victim, hog);
+    let trace = trace.after(5).irq(9, "eth0").after(2).wake(victim);
+    let trace = trace.after(2).irq_end(9).after(500).block(hog, victim);
+    let trace = trace.after(20).block(victim, testkit::Task::IDLE);
+    let view = View::of(trace.build(), "made up".to_owned());
+    view.build(&AtomicBool::new(false));
+    let latencies = view.answer("/api/v1/latencies", "search=victim&worst=1");
+    let latencies: serde_json::Value = serde_json::from_slice(&latencies.body).expect("JSON");
+    let worst = &latencies["worst"][0];
+    let query = format!("task={}&end={}", worst["task"], worst["end_ns"]);
+    let hits = Hits {
+        asked: AtomicUsize::new(0),
+        page: view.answer("/api/v1/incident", &query).body,
+    };
+    let listening = server::serve_private(Arc::new(hits), 0).expect("it listens");
+    drive("watch_page", "hits.mjs", &listening.url, folder.path());
 }
