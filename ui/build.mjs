@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync } from "node:fs";
 
 mkdirSync("dist", { recursive: true });
 await build({
-  entryPoints: { app: "src/main.ts", monitor: "src/monitor.ts" },
+  entryPoints: { app: "src/main.ts", monitor: "src/monitor.ts", hits: "src/hits.ts" },
   outdir: "dist",
   bundle: true,
   minify: true,
@@ -12,4 +12,4 @@ await build({
   target: ["chrome110", "firefox115", "safari16.4"],
   legalComments: "none",
 });
-for (const name of ["index.html", "monitor.html", "app.css"]) copyFileSync(`src/${name}`, `dist/${name}`);
+for (const name of ["index.html", "monitor.html", "hits.html", "app.css"]) copyFileSync(`src/${name}`, `dist/${name}`);

@@ -3,12 +3,14 @@
 use std::fmt::Write;
 use std::path::Path;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     "index.html",
     "app.js",
     "app.css",
     "monitor.html",
     "monitor.js",
+    "hits.html",
+    "hits.js",
 ];
 
 fn main() {

@@ -7,9 +7,9 @@ import { instant, round } from "./text";
 export interface Box { left: number; top: number; width: number; height: number }
 export type Scale = (value: number) => number;
 
-/** Round places of a range, about `most` of them. */
-export function places(begin: number, end: number, most: number): { step: number; at: number[] } {
-  const rough = Math.max((end - begin) / Math.max(most, 1), 1e-9), power = 10 ** Math.floor(Math.log10(rough));
+/** Round places of a range, about `most` of them, `least` apart: there is nothing between two nanoseconds. */
+export function places(begin: number, end: number, most: number, least = 1): { step: number; at: number[] } {
+  const rough = Math.max((end - begin) / Math.max(most, 1), least), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999) ?? rough;
   const at: number[] = [];
   for (let place = Math.ceil(begin / step) * step; place <= end && at.length < 1000; place += step) at.push(place);
@@ -58,6 +58,6 @@ export function logScale(pen: Pen, box: Box, least: number, most: number, text: 
 /** Round numbers up the side. */
 export function linearScale(pen: Pen, box: Box, most: number, text: (value: number) => string): Scale {
   const y: Scale = (value) => box.top + (1 - value / Math.max(most, 1e-9)) * box.height;
-  for (const value of places(0, most, Math.max(box.height / 30, 2)).at) rule(pen, box, y(value), text(value));
+  for (const value of places(0, most, Math.max(box.height / 30, 2), 1e-9).at) rule(pen, box, y(value), text(value));
   return y;
 }

@@ -18,7 +18,14 @@ const TERMS: Record<string, string> = {
   run_queue_wait: "#e69f00", hardirq: "#d55e00", softirq: "#cc79a7", interrupts_off: "#f0e442", preemption_off: "#f0e442",
   upstream: "#56b4e9", own_run: "#009e73", lock_wait: "#0072b2", priority_inversion: "#0072b2", unexplained: "#aaaaaa",
 };
-export const termColour = (kind: string) => TERMS[kind] ?? "#b8c4ce";
+/** Waits behind several tasks are told apart. */
+const WAITS = ["#e69f00", "#f3c76b", "#b97f00", "#f8dfa8"];
+export interface Coloured { kind: string }
+/** The colour of a term of a ledger, beside the others. */
+export function termColour<T extends Coloured>(term: T, all: T[]): string {
+  if (term.kind !== "run_queue_wait") return TERMS[term.kind] ?? "#b8c4ce";
+  return WAITS[all.filter((one) => one.kind === term.kind).indexOf(term) % WAITS.length] ?? WAITS[0]!;
+}
 /** Text on a colour: whichever of black and white is read. */
 export function onColour(colour: string): string {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));

@@ -105,8 +105,8 @@ function bar(late: api.Activation): HTMLElement {
   for (const term of late.ledger.terms) {
     const part = el("span", { text: term.share > 0.08 ? `${term.text} ${duration(term.duration_ns)}` : "", title: `${term.text}: ${duration(term.duration_ns)}, ${percent(term.share)}` });
     part.style.flex = `${Math.max(term.share, 0.002)} 1 0`;
-    part.style.background = termColour(term.kind);
-    part.style.color = onColour(termColour(term.kind));
+    part.style.background = termColour(term, late.ledger.terms);
+    part.style.color = onColour(termColour(term, late.ledger.terms));
     made.append(part);
   }
   return made;
@@ -128,7 +128,7 @@ async function ticket(page: HTMLButtonElement) {
 
 function terms(late: api.Activation): HTMLElement {
   const lines = late.ledger.terms.map((term) => {
-    const share = { ...value(term.share, percent(term.share)), bar: term.share, colour: termColour(term.kind) };
+    const share = { ...value(term.share, percent(term.share)), bar: term.share, colour: termColour(term, late.ledger.terms) };
     const cells = [words(term.text), value(term.duration_ns, duration(term.duration_ns)), share, value(term.pieces, String(term.pieces)), value(term.cpu, String(term.cpu))];
     return { cells, click: () => show(term.range.begin_ns, term.range.end_ns) };
   });

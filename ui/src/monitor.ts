@@ -69,7 +69,7 @@ function show() {
   if (!page) return;
   const lost = page.lost + page.unsaved ? `; ${counted(page.lost, "sample")} and ${counted(page.unsaved, "interval")} lost` : "";
   const cost = page.elapsed_ns ? `; it cost ${percent(page.cost_ns / page.elapsed_ns)} of a CPU` : "";
-  by("facts").textContent = `${named(page.host ?? "")} ${named(page.kernel ?? "")}: ${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
+  by("facts").textContent = `${page.host ? `${named(page.host)} ${named(page.kernel ?? "")}: ` : ""}${counted(page.intervals, "interval")} of ${counted(page.runs, "run")}${cost}${lost}`;
   choices();
   if (!chosen || !page.worst.some((one) => one.at_ns === chosen!.at_ns && one.value_ns === chosen!.value_ns)) chosen = page.worst[0] ?? null;
   bars.redraw();
@@ -89,7 +89,7 @@ function choices() {
 /** A bucket of one CPU behind the other, how many by a log scale. */
 function drawBars(pen: Pen) {
   const cpus = page?.cpus ?? [], area = box(bars);
-  if (!cpus.length) return;
+  if (!cpus.length) { pen.fillStyle = css("--faint"); pen.fillText("no sample of these tasks in this time", area.left, area.top + 20); return; }
   const edges = cpus.flatMap((one) => one.buckets_ns), low = Math.max(edges.reduce((a, one) => Math.min(a, one[0]), Infinity), 1), high = edges.reduce((a, one) => Math.max(a, one[1]), 2);
   const most = edges.reduce((a, one) => Math.max(a, one[2]), 1);
   // Half a sample is the ground: one sample is seen.
@@ -110,8 +110,9 @@ function drawBars(pen: Pen) {
     steps(pen, one.buckets_ns, xOf, y, ground);
     pen.fillRect(legend, 6, 11, 11);
     pen.fillStyle = css("--faint");
-    pen.fillText(`CPU ${one.cpu}`, legend + 15, 12);
-    legend += 70;
+    const text = cpus.length > 3 ? `CPU ${one.cpu}` : `CPU ${one.cpu}: 99.9 % below ${duration(one.p999_ns ?? one.max_ns)}`;
+    pen.fillText(text, legend + 15, 12);
+    legend += 30 + pen.measureText(text).width;
     pen.fillStyle = colourOf(one.cpu);
     // The longest is what matters: it is marked.
     pen.beginPath();
@@ -133,8 +134,9 @@ function steps(pen: Pen, buckets: [number, number, number][], xOf: (ns: number) 
 
 function drawLine(pen: Pen) {
   const all = page?.over_time ?? [], area = box(line);
-  if (!all.length) return;
-  const [begin, end] = [all[0]!.begin_ns, all.at(-1)!.end_ns], known = all.filter((one) => one.max_ns > 0);
+  const known = all.filter((one) => one.max_ns > 0);
+  if (!known.length) return;
+  const [begin, end] = [all[0]!.begin_ns, all.at(-1)!.end_ns];
   const most = known.reduce((a, one) => Math.max(a, one.max_ns), 1), least = known.reduce((a, one) => Math.min(a, one.max_ns), most);
   const y = logScale(pen, area, least / 1.5, most * 1.5), xOf = (ns: number) => area.left + ((ns - begin) / Math.max(end - begin, 1)) * area.width, ground = area.top + area.height;
   for (const one of all) {
@@ -173,10 +175,10 @@ function stretchAt(event: MouseEvent): Stretch | undefined {
 }
 
 function worst() {
-  const heads = [{ text: "latency", number: true }, { text: "late" }, { text: "had the CPU" }, { text: "in" }, { text: "CPU", number: true }, { text: "when", number: true }];
+  const heads = [{ text: "latency", number: true }, { text: "late" }, { text: "had the CPU" }, { text: "slept in" }, { text: "CPU", number: true }, { text: "when", number: true }];
   const lines = page!.worst.map((one) => ({
-    cells: [value(one.value_ns, duration(one.value_ns)), words(taskName(one.victim)), words(taskName(one.running_at_the_time)), words(named(one.function ?? one.call ?? "")),
-      value(one.cpu, String(one.cpu)), value(one.at_ns, wall(one.at_ns))],
+    cells: [value(one.value_ns, duration(one.value_ns)), words(taskName(one.victim)), words(taskName(one.running_at_the_time)), words(named(one.call ?? "")),
+      value(one.cpu, String(one.cpu)), { ...value(one.at_ns, wall(one.at_ns).slice(Number(asked.last_ns) > 24 * HOUR ? 5 : 11)), title: wall(one.at_ns) }],
     click: () => { chosen = one; show(); }, here: one === chosen,
   }));
   by("worst").replaceChildren(title("The longest of each interval", `${lines.length} of them; click one for its parts`), el("div", { cls: "scroll" }, grid("worst", heads, lines)));

@@ -39,7 +39,7 @@ const length = () => Math.max(state.info?.length_ns ?? 1, 1);
 /** Shows another range; what was shown can be had back. */
 export function show(begin: number, end: number, remember = true) {
   const whole = length();
-  const span = Math.min(Math.max(end - begin, 100), whole * 1.1);
+  const span = Math.min(Math.max(end - begin, 100), Math.max(whole * 1.1, 100));
   const first = Math.min(Math.max((begin + end - span) / 2, -whole * 0.05), whole * 1.05 - span);
   if (remember && (Math.abs(first - state.begin) > span / 100 || Math.abs(span - (state.end - state.begin)) > span / 100)) {
     before.push([state.begin, state.end]);

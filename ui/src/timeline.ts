@@ -137,8 +137,12 @@ function drawLoss(pen: Pen, loss: api.Loss, h: number) {
   if (end < GUTTER || x > GUTTER + width()) return;
   const row = loss.cpu === null ? undefined : rowOf(`c${loss.cpu}`);
   pen.fillStyle = "#d55e00";
-  // A mark at the place's foot: the hatching above says the rest.
-  if (row) pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+  // A mark at the place's foot. What was recorded inside is drawn, and hatched: it may not be all.
+  if (row) {
+    pen.fillRect(x, topOf(row) + ROW - 4, Math.max(end - x, 2), 3);
+    pen.fillStyle = hatch(pen);
+    pen.fillRect(x, topOf(row) + 2, end - x, ROW - 6);
+  }
   else if (loss.cpu === null) pen.fillRect(x, head(), Math.max(end - x, 2), h);
 }
 
@@ -206,15 +210,17 @@ const density = (term: api.Term) => Math.min(term.duration_ns / Math.max(term.ra
 function drawLedger(pen: Pen, top: number) {
   const late = state.activation!;
   strip(pen, top, "ledger");
-  const terms = [...late.ledger.terms].sort((a, b) => density(b) - density(a) || b.duration_ns - a.duration_ns);
+  // What is spread over its stretch lies below what fills its own; what is rare stays visible on top.
+  const layer = (term: api.Term) => (density(term) >= 0.9 ? 1 : density(term) < 0.1 ? 2 : 0);
+  const terms = [...late.ledger.terms].sort((a, b) => layer(a) - layer(b) || density(b) - density(a) || b.duration_ns - a.duration_ns);
   for (const term of terms) {
     const x = Math.max(xOf(term.range.begin_ns), GUTTER), end = Math.min(xOf(term.range.end_ns), GUTTER + width());
     if (end < GUTTER || x > GUTTER + width()) continue;
-    const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term.kind);
+    const size = Math.max(density(term) * (STRIP - 4), 2), w = Math.max(end - x, 1), colour = termColour(term, late.ledger.terms);
     pen.fillStyle = term.kind === "unexplained" ? hatch(pen) : colour;
     pen.fillRect(x, top + STRIP - 2 - size, w, size);
     pen.fillStyle = term.kind === "unexplained" ? css("--text") : onColour(colour);
-    if (size > 14) label(pen, `${term.text} ${duration(term.duration_ns)}`, x, top + STRIP / 2, w);
+    if (layer(term) === 1) label(pen, `${term.text} ${duration(term.duration_ns)}`, x, top + STRIP / 2, w);
   }
   pen.restore();
 }
@@ -301,8 +307,9 @@ export function under(x: number, y: number): string | null {
     const words = inside.map((term) => `${term.text}: ${duration(term.duration_ns)}${term.pieces > 1 ? ` in ${term.pieces} pieces` : ""}`);
     return words.length ? words.join(" · ") : null;
   }
-  const row = rowUnder(y);
-  return row?.id && tile ? trackWords(row, tile, ns) : null;
+  const row = rowUnder(y), words = row?.id && tile ? trackWords(row, tile, ns) : null;
+  const lost = row && losses.find((loss) => (loss.cpu === null || row.id === `c${loss.cpu}`) && loss.begin_ns <= ns && ns < loss.end_ns);
+  return words && lost ? `${words}; events were lost here (${lost.why}): this may not be all` : words;
 }
 
 /** The timeline as text: what each of its tracks did. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
+import { drawn } from "./drawn.mjs";
 
 const [executablePath, url, folder] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"] });
@@ -24,16 +25,6 @@ const picture = (page, name) => page.screenshot({ path: `${folder}/${name}.png` 
 const range = (page) => page.evaluate(() => new URLSearchParams(location.hash.slice(1)).get("range"));
 const settled = (page) => page.waitForSelector("html[data-kept=true]");
 const tab = (page, name) => page.click(`#tabs [data-tab=${name}]`);
-
-/** Waits until a canvas has more colours than that: an empty one has few. */
-const drawn = (page, selector, more) => page.waitForFunction(([selector, more]) => {
-  const canvas = document.querySelector(selector);
-  if (!canvas?.width || !canvas.height) return false;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  const seen = new Set();
-  for (let at = 0; at < data.length; at += 4) seen.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
-  return seen.size > more;
-}, [selector, more]);
 
 /** From the list of latencies to the ledger: one click. */
 async function culprit(page) {

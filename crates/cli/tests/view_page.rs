@@ -1,13 +1,23 @@
-//! The page of `rtscope view` in a browser: from a late task to its culprit. Needs Node.js with the
-//! packages of `ui/`, and Chromium; no privilege.
+//! The pages of `rtscope view`, of the monitor and of a watch in a browser: from a late task to its
+//! culprit. Needs Node.js with the packages of `ui/`, and Chromium; no privilege.
 
 mod story;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use abi::monitor::{Mode, Phase};
+use event::{Cpu, Duration};
+use monitor::{
+    Appended, Head, Histogram, Interval, Limits, PageQuestion, Range, Run, Scope, Series, Store,
+    Task as Late, Worst, page_json,
+};
+use server::{Answer, Listening, Pages, View, monitor_page};
 use story::{Dialect, IDLE, Story, Thread};
+use testkit::SyntheticTrace;
 
 const VICTIM: Thread = (100, "victim", 49);
 const HOG: Thread = (200, "hog <img>", 39);
@@ -58,31 +68,31 @@ fn find(names: &[&str]) -> Option<PathBuf> {
     names.iter().find_map(|name| which::which(name).ok())
 }
 
-#[test]
-fn a_click_on_a_latency_leads_to_its_culprit_and_a_link_leads_there_again() {
-    let skip = |why: &str| testkit::skip("view_page", why);
+/// What a test in a browser needs: Node.js, Chromium, the folder of the page; or why it cannot be.
+fn browser() -> Result<(PathBuf, PathBuf, PathBuf), &'static str> {
     let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui");
-    let Some(node) = find(&["node"]) else {
-        return skip("no Node.js");
-    };
-    let Some(browser) = find(&["chromium", "chromium-browser"]) else {
-        return skip("no Chromium: apt-get install chromium");
-    };
-    if !ui.join("node_modules/playwright-core").is_dir() || !server::has_page() {
-        return skip("the page was not built: make ui");
+    let node = find(&["node"]).ok_or("no Node.js")?;
+    let browser = find(&["chromium", "chromium-browser"]);
+    let browser = browser.ok_or("no Chromium: apt-get install chromium")?;
+    match ui.join("node_modules/playwright-core").is_dir() && server::has_page() {
+        true => Ok((node, browser, ui)),
+        false => Err("the page was not built: make ui"),
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let (dir, home) = (folder.path().join("trace"), folder.path().join("home"));
+}
+
+/// Runs a script of `ui/test` against a page; it keeps pictures where `RTSCOPE_PICTURES` says.
+fn drive(name: &str, script: &str, url: &str, folder: &Path) {
+    let (node, browser, ui) = match browser() {
+        Ok(found) => found,
+        Err(why) => return testkit::skip(name, why),
+    };
+    let home = folder.join("home");
     std::fs::create_dir(&home).expect("a home of the browser's own");
-    trace(&dir);
-    let (_server, url) = serve(&dir);
     let pictures = std::env::var_os("RTSCOPE_PICTURES").map(PathBuf::from);
-    let pictures = pictures.unwrap_or_else(|| folder.path().to_owned());
+    let pictures = pictures.unwrap_or_else(|| folder.to_owned());
     let mut test = Command::new(node);
-    test.arg(ui.join("test/page.mjs"))
-        .arg(browser)
-        .arg(&url)
-        .arg(pictures);
+    test.arg(ui.join("test").join(script));
+    test.arg(browser).arg(url).arg(pictures);
     let output = test.env("HOME", home).output().expect("node starts");
     assert!(
         output.status.success(),
@@ -90,4 +100,201 @@ fn a_click_on_a_latency_leads_to_its_culprit_and_a_link_leads_there_again() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+#[test]
+fn a_click_on_a_latency_leads_to_its_culprit_and_a_link_leads_there_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("trace");
+    trace(&dir);
+    let (_server, url) = serve(&dir);
+    drive("view_page", "page.mjs", &url, folder.path());
+}
+
+/// Traces that are odd: of no event, of hundreds of CPUs with hostile names, of very many threads.
+fn odd_traces() -> [SyntheticTrace; 3] {
+    let fair = |tid| testkit::Task::fair(tid, "a <b>\u{202e}&'\"");
+    let long = "x<img src=x>\u{202e}".repeat(4_000);
+    let text = event::Value::Text(long.clone().into());
+    let hostile = SyntheticTrace::new().environment("hostname", &long);
+    let mut hostile = hostile.at(10).event("note", &[("msg", text)]);
+    for cpu in 0..400 {
+        let tid = 1_000 + cpu as i32;
+        hostile = hostile.after(1).cpu(cpu).run(fair(tid));
+    }
+    let mut crowd = SyntheticTrace::new();
+    for thread in 0..20_000 {
+        let tid = 1_000 + thread as i32;
+        crowd = crowd
+            .at(10 + thread)
+            .waking(testkit::Task::fair(tid, "w"), 0);
+    }
+    [SyntheticTrace::new(), hostile, crowd]
+}
+
+#[test]
+fn the_page_of_an_odd_trace_is_usable_in_every_tab() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served: Vec<Listening> = odd_traces()
+        .into_iter()
+        .map(|trace| {
+            let view = Arc::new(View::of(trace.build(), "odd \u{202e}<b>".to_owned()));
+            view.build(&AtomicBool::new(false));
+            server::listen(view, 0).expect("it listens")
+        })
+        .collect();
+    let urls: Vec<&str> = served.iter().map(|served| &*served.url).collect();
+    drive("odd_traces", "odd.mjs", &urls.join(","), folder.path());
+}
+
+/// A store as the monitor serves it.
+struct Monitored(Mutex<Store>);
+
+impl Pages for Monitored {
+    fn answer(&self, path: &str, _query: &str, _accept: &str) -> Option<Answer> {
+        if path != "/api/v1/monitor" {
+            return monitor_page(path);
+        }
+        let question = PageQuestion {
+            range: Range::ALL,
+            scope: None,
+            phase: None,
+        };
+        let store = self.0.lock().expect("nobody panicked");
+        let page = page_json(&store, question).expect("the store is whole");
+        Some(Answer {
+            status: 200,
+            content_type: "application/json",
+            body: page.to_string().into_bytes(),
+        })
+    }
+}
+
+/// A minute with one victim, which is later the later the minute is.
+fn minute(number: i64) -> Interval {
+    const MINUTE: Duration = Duration::from_ms(60_000);
+    let task = |tid, prio, name: &str| {
+        let name = name.to_owned();
+        Some(Late { tid, prio, name })
+    };
+    let begin_ns = 1_700_000_000_000_000_000 + number * MINUTE.as_ns();
+    let (value, short) = (Duration::from_us(300 * (number + 1)), Duration::from_us(20));
+    let series = |cpu: u32| Series {
+        scope: Scope::All,
+        phase: Phase::Switch,
+        cpu: Cpu(cpu),
+        sum: value,
+        min: Duration::from_us(1),
+        max: value,
+        histogram: Histogram(vec![(150, 4_000), (180 + cpu as u16, 90), (300, 1)]),
+    };
+    let culprit = match number {
+        2 => task(9, 39, "hog"),
+        _ => task(0, 120, "swapper/1"),
+    };
+    Interval {
+        head: Head {
+            begin_ns,
+            end_ns: begin_ns + MINUTE.as_ns(),
+            elapsed: MINUTE,
+            ..Head::default()
+        },
+        series: vec![series(0), series(1)],
+        worst: vec![Worst {
+            scope: Scope::All,
+            phase: Phase::Switch,
+            cpu: Cpu(1),
+            value,
+            at_ns: begin_ns + MINUTE.as_ns() / 2,
+            timer: None,
+            parts: [short, value - short, Duration::ZERO],
+            victim: task(7, 49, "victim <b>"),
+            culprit,
+            call: Some("clock_nanosleep".to_owned()),
+            function: Some("spin_forever+0x1".to_owned()),
+            mode: Mode::Kernel,
+            stack: vec!["spin_forever+0x1".to_owned()],
+        }],
+        linear: Vec::new(),
+    }
+}
+
+#[test]
+fn on_the_monitors_page_a_click_on_a_latency_shows_its_parts_and_who_had_the_cpu() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let limits = Limits {
+        age: Duration::from_ns(i64::MAX),
+        ..Limits::default()
+    };
+    let mut store = Store::create(&path, &Run::default(), 0, limits).expect("a store");
+    for number in 0..3 {
+        assert!(matches!(store.append(minute(number)), Appended::Stored));
+    }
+    let pages = Monitored(Mutex::new(Store::open(&path).expect("it opens")));
+    let listening = server::serve(Arc::new(pages), 0).expect("it listens");
+    drive("monitor_page", "monitor.mjs", &listening.url, folder.path());
+}
+
+/// What a watch tells of its hits: one more each time that it is asked, two in all.
+struct Hits {
+    asked: AtomicUsize,
+    page: Vec<u8>,
+}
+
+impl Pages for Hits {
+    fn answer(&self, path: &str, query: &str, _accept: &str) -> Option<Answer> {
+        let (content_type, body) = match path {
+            "/api/v1/hits" => {
+                let total = (self.asked.fetch_add(1, Ordering::Relaxed) + 1).min(2);
+                let hit = |number: usize| {
+                    let sentence = "victim was late: <img src=x> ran ahead of it";
+                    serde_json::json!({
+                        "number": number,
+                        "wall_ns": 1_700_000_000_000_000_000i64,
+                        "latency_ns": 520_000,
+                        "task": { "name": "victim", "tid": 100, "prio": "rt 50" },
+                        "sentence": (number == 1).then_some(sentence),
+                        "conclusive": true,
+                        "replaces": false,
+                        "has_page": number == 1,
+                        "snapshot": null,
+                    })
+                };
+                let hits: Vec<_> = (1..=total).map(hit).collect();
+                let list = serde_json::json!({ "total": total, "hits": hits });
+                ("application/json", list.to_string().into_bytes())
+            }
+            "/api/v1/hit" if query.contains("number=1") => ("text/html", self.page.clone()),
+            path => return server::hits_page(path),
+        };
+        Some(Answer {
+            status: 200,
+            content_type,
+            body,
+        })
+    }
+}
+
+#[test]
+fn on_the_page_of_a_watch_hits_appear_as_they_happen_each_with_its_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let victim = testkit::Task::rt(100, "victim", 50);
+    let hog = testkit::Task::rt(200, "<img src=x>", 60);
+    let trace = SyntheticTrace::new().at(10).block(victim, hog);
+    let trace = trace.after(5).irq(9, "eth0").after(2).wake(victim);
+    let trace = trace.after(2).irq_end(9).after(500).block(hog, victim);
+    let trace = trace.after(20).block(victim, testkit::Task::IDLE);
+    let view = View::of(trace.build(), "made up".to_owned());
+    view.build(&AtomicBool::new(false));
+    let latencies = view.answer("/api/v1/latencies", "search=victim&worst=1");
+    let latencies: serde_json::Value = serde_json::from_slice(&latencies.body).expect("JSON");
+    let worst = &latencies["worst"][0];
+    let query = format!("task={}&end={}", worst["task"], worst["end_ns"]);
+    let hits = Hits {
+        asked: AtomicUsize::new(0),
+        page: view.answer("/api/v1/incident", &query).body,
+    };
+    let listening = server::serve_private(Arc::new(hits), 0).expect("it listens");
+    drive("watch_page", "hits.mjs", &listening.url, folder.path());
 }

@@ -21,9 +21,9 @@ const WORST_MAX: usize = 100;
 pub struct PageQuestion {
     /// Of what time.
     pub range: Range,
-    /// Whose.
-    pub scope: Scope,
-    /// Which phase; none: the last one that most tasks have.
+    /// Whose; none: of real-time tasks, or of others where there are none.
+    pub scope: Option<Scope>,
+    /// Which phase; none: from the timer to the CPU where timers wake, else from the run queue.
     pub phase: Option<Phase>,
 }
 
@@ -97,10 +97,9 @@ fn halved(stretches: &[Stretch]) -> Vec<Stretch> {
 /// # Errors
 /// When the store cannot be read.
 pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
-    let scope = question.scope;
-    let phase = match question.phase {
-        Some(phase) => phase,
-        None => usual(store, question.range, scope)?,
+    let (scope, phase) = match (question.scope, question.phase) {
+        (Some(scope), Some(phase)) => (scope, phase),
+        (scope, phase) => usual(store, question.range, scope, phase)?,
     };
     let mut walked = Walked::default();
     store.read(question.range, |run, interval| {
@@ -145,18 +144,30 @@ pub fn page_json(store: &Store, question: PageQuestion) -> Result<Value> {
     }))
 }
 
-/// From the timer to the CPU where timers wake, else from the run queue.
-fn usual(store: &Store, range: Range, scope: Scope) -> Result<Phase> {
-    let mut has_timers = false;
+/// What is shown to who did not choose: what there are samples of.
+fn usual(
+    store: &Store,
+    range: Range,
+    scope: Option<Scope>,
+    phase: Option<Phase>,
+) -> Result<(Scope, Phase)> {
+    let mut known: Vec<(Scope, Phase)> = Vec::new();
     store.read(range, |_, interval| {
-        let mut series = interval.series.iter();
-        has_timers |= series.any(|one| (one.scope, one.phase) == (scope, Phase::TimerWakeupSwitch));
+        for one in &interval.series {
+            if !known.contains(&(one.scope, one.phase)) {
+                known.push((one.scope, one.phase));
+            }
+        }
         Ok(())
     })?;
-    Ok(match has_timers {
+    let has = |scope: Scope| known.iter().any(|(of, _)| *of == scope);
+    let first = Scope::ALL.into_iter().find(|scope| has(*scope));
+    let scope = scope.or(first).unwrap_or(Scope::RealTime);
+    let usual = match known.contains(&(scope, Phase::TimerWakeupSwitch)) {
         true => Phase::TimerWakeupSwitch,
         false => Phase::Switch,
-    })
+    };
+    Ok((scope, phase.unwrap_or(usual)))
 }
 
 fn stretch_json(stretch: &Stretch) -> Value {
@@ -208,7 +219,7 @@ mod tests {
         }
         let question = PageQuestion {
             range,
-            scope: Scope::RealTime,
+            scope: None,
             phase: None,
         };
         page_json(&Store::open(&path).expect("it opens"), question).expect("a page")

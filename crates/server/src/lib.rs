@@ -28,6 +28,6 @@ mod view;
 pub use answer::Answer;
 pub use foreign::ForeignReport;
 pub use http::{Listening, listen};
-pub use page::{has_page, monitor_page};
-pub use pages::{Pages, serve};
+pub use page::{has_page, hits_page, monitor_page};
+pub use pages::{Pages, serve, serve_private};
 pub use view::{View, ViewOptions};

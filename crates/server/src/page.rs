@@ -25,6 +25,11 @@ pub fn monitor_page(path: &str) -> Option<Answer> {
     named(path, "monitor.html")
 }
 
+/// A file of the page of a watch, which is `/`.
+pub fn hits_page(path: &str) -> Option<Answer> {
+    named(path, "hits.html")
+}
+
 /// A file of the pages; at `/` the one that is called `first`.
 fn named(path: &str, first: &str) -> Option<Answer> {
     let name = match path {

@@ -1,5 +1,5 @@
-//! Pages that anybody on this machine may read, as metrics are: no token, only reading, and no page
-//! from elsewhere can ask.
+//! Pages of others than a trace: such that anybody on this machine may read, as metrics are, and
+//! such that need a token. They only read, and no page from elsewhere can ask.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use event::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
 
 use crate::answer::Answer;
-use crate::http::{Listening, send, start, text};
+use crate::http::{Listening, is_same, send, start, text, token};
+use crate::question::Words;
 
 /// Questions that are answered at once.
 const AT_ONCE: usize = 2;
@@ -27,6 +28,8 @@ pub trait Pages: Send + Sync + 'static {
 struct Door {
     pages: Arc<dyn Pages>,
     hosts: [String; 2],
+    /// Who asks for anything below `/api/` must know it; none: everybody may ask.
+    token: Option<String>,
     places: Semaphore,
 }
 
@@ -35,13 +38,28 @@ struct Door {
 /// # Errors
 /// When the port is taken, or the operating system refuses.
 pub fn serve(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
+    open(pages, port, None)
+}
+
+/// The same for who knows the token of the URL, which has to come with whatever is below `/api/`.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_private(pages: Arc<dyn Pages>, port: u16) -> Result<Listening> {
+    open(pages, port, Some(token()?))
+}
+
+fn open(pages: Arc<dyn Pages>, port: u16, token: Option<String>) -> Result<Listening> {
     start(port, "rtscope-pages", |hosts| {
+        let query = token.as_ref().map(|token| format!("?token={token}"));
         let door = Arc::new(Door {
             pages,
             hosts,
+            token,
             places: Semaphore::new(AT_ONCE),
         });
-        (Router::new().fallback(ask).with_state(door), String::new())
+        let router = Router::new().fallback(ask).with_state(door);
+        (router, query.unwrap_or_default())
     })
 }
 
@@ -68,6 +86,15 @@ async fn ask(State(door): State<Arc<Door>>, request: Request) -> Response<Body> 
         return refuse(414, "no page has so long a name", &path, "open /");
     }
     let query = head.uri.query().unwrap_or_default().to_owned();
+    if let Some(token) = door.token.as_ref().filter(|_| path.starts_with("/api/")) {
+        let bearer = text(&head.headers, header::AUTHORIZATION.as_str());
+        let words = Words::parse(&query);
+        let told = bearer.strip_prefix("Bearer ");
+        if !is_same(told.unwrap_or(words.text("token")), token) {
+            let fix = "open the URL that was printed, with its token";
+            return refuse(401, "the token is missing or wrong", "a token", fix);
+        }
+    }
     let accept = text(&head.headers, header::ACCEPT.as_str()).to_owned();
     let Ok(_place) = door.places.acquire().await else {
         return refuse(503, "the server ends", &path, "start it again");

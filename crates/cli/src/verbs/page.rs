@@ -9,24 +9,32 @@ use report::{Incident, incident_html};
 use timeline::Builder;
 use trace::Trace;
 
-/// Writes the page of a diagnosis of `trace`, which lies at `path`, into `file`.
+/// The page of a diagnosis of `trace`, which lies at `path`.
 ///
 /// # Errors
-/// When the trace cannot be read again, or the file cannot be written.
-pub fn write(file: &Path, trace: &Trace, path: &Path, diagnosis: &Diagnosis) -> Result<()> {
+/// When the trace cannot be read again.
+pub fn text(trace: &Trace, path: &Path, diagnosis: &Diagnosis) -> Result<String> {
     // The picture needs a walk of its own; without anything late there is none.
     let index = match diagnosis.activations.is_empty() {
         true => None,
         false => Some(Builder::new(trace).walk(|_| true)?),
     };
-    let page = incident_html(&Incident {
+    Ok(incident_html(&Incident {
         diagnosis,
         info: trace.info(),
         index: index.as_ref(),
         trace: &path.display().to_string(),
         command: &capture::own_command_line(),
         utc: false,
-    });
+    }))
+}
+
+/// Writes the page of a diagnosis of `trace`, which lies at `path`, into `file`.
+///
+/// # Errors
+/// When the trace cannot be read again, or the file cannot be written.
+pub fn write(file: &Path, trace: &Trace, path: &Path, diagnosis: &Diagnosis) -> Result<()> {
+    let page = text(trace, path, diagnosis)?;
     // Whoever looks at the file while it is written anew sees a whole page.
     let parent = file
         .parent()

@@ -83,10 +83,10 @@ fn question(query: &str) -> Result<PageQuestion> {
         })?,
     };
     let scope = match word("scope") {
-        None => Scope::RealTime,
+        None => None,
         Some(name) => {
             let found = Scope::ALL.into_iter().find(|scope| scope.name() == name);
-            found.ok_or_else(|| refused("no such scope", name, "realtime, named or all"))?
+            Some(found.ok_or_else(|| refused("no such scope", name, "realtime, named or all"))?)
         }
     };
     let phase = match word("phase") {
@@ -112,9 +112,12 @@ mod tests {
     #[test]
     fn a_question_is_read_and_what_it_cannot_mean_is_refused() {
         let asked = question("last_ns=60000000000&scope=all&phase=total").expect("a question");
-        assert_eq!((asked.scope, asked.phase), (Scope::All, Some(Phase::Total)));
+        assert_eq!(
+            (asked.scope, asked.phase),
+            (Some(Scope::All), Some(Phase::Total))
+        );
         let asked = question("").expect("a question");
-        assert_eq!((asked.scope, asked.phase), (Scope::RealTime, None));
+        assert_eq!((asked.scope, asked.phase), (None, None));
         for query in [
             "last_ns=-1",
             "last_ns=x",

@@ -85,7 +85,7 @@ impl Log {
 }
 
 /// Wall clock minus CLOCK_MONOTONIC now.
-fn wall_offset_ns() -> i64 {
+pub(super) fn wall_offset_ns() -> i64 {
     let read = |clock| {
         let time = clock_gettime(clock);
         time.tv_sec

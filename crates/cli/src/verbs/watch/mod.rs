@@ -5,6 +5,7 @@ mod causes;
 mod command;
 mod config;
 mod exec;
+mod hits_page;
 mod keep;
 mod log;
 mod observer;
@@ -50,6 +51,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
     observer.tells(typed);
+    observer.shows(typed)?;
     observer.waits_for(matched.is_nobody().then_some(whom));
     observer.runs(command);
     let command_line = capture::own_command_line();

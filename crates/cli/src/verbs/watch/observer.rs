@@ -16,6 +16,7 @@ use trace::Trace;
 use super::book::Book;
 use super::command::Command;
 use super::exec::Running;
+use super::hits_page::HitsView;
 use super::scope::Scope;
 use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
@@ -60,6 +61,8 @@ struct Telling {
     html: Option<PathBuf>,
     /// The worst one that has its page.
     worst: Duration,
+    /// The page of all of them.
+    view: Option<HitsView>,
 }
 
 /// The tasks that a pattern means, in words.
@@ -134,7 +137,14 @@ impl Observer {
             check: Some(again::same_watch(again::own_words())),
             html: typed.html.clone(),
             worst: Duration::ZERO,
+            view: None,
         };
+    }
+
+    /// Shows hits in a browser, if that was typed.
+    pub(super) fn shows(&mut self, typed: &Watch) -> Result<()> {
+        self.telling.view = typed.view.then(HitsView::open).transpose()?;
+        Ok(())
     }
 
     /// Lets this command run when the watch is armed, and ends with it.
@@ -248,6 +258,9 @@ impl WatchObserver for Observer {
             diagnosis.check_with(|_| check.clone());
         }
         self.page(report, &diagnosis)?;
+        if let Some(view) = &self.telling.view {
+            view.show(report, &diagnosis);
+        }
         let line = hit_line(report, diagnosis.as_ref().ok());
         self.book.hit(report, diagnosis.as_ref().ok())?;
         if let Some(command) = &self.exec {

@@ -1,0 +1,35 @@
+// Drives the monitor's page in a browser: histogram, the worst over time, a click on one shows its parts.
+// usage: node monitor.mjs CHROMIUM URL FOLDER-FOR-PICTURES
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+import { drawn } from "./drawn.mjs";
+
+const [executablePath, url, folder] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath, headless: true, args: ["--no-sandbox"] });
+const problems = [];
+
+try {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, colorScheme: "light" });
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("request", (request) => request.url().startsWith(new URL(url).origin) || problems.push(`asks ${request.url()}`));
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready=true]");
+  await drawn(page, "#histogram canvas", 5);
+  await drawn(page, "#over-time canvas", 3);
+  assert.equal(await page.locator("#worst tbody tr").count(), 3, "the longest of each interval");
+  await page.click("#worst tbody tr:has-text('hog')");
+  assert.match(await page.textContent("#ledger h2 >> nth=1"), /victim <b> \(7\), rt 50, was late by 900\.000 µs on CPU 1/);
+  assert.match(await page.textContent("#ledger"), /hog \(9\), rt 60, had the CPU/);
+  assert.match(await page.textContent("#ledger pre"), /spin_forever/);
+  assert.match(await page.textContent("#ledger code"), /rtscope watch --task 'victim <b>' --over 450us/);
+  await page.screenshot({ path: `${folder}/monitor.png` });
+  await page.selectOption("#choices select >> nth=0", "3600000000000");
+  await page.waitForFunction(() => document.querySelectorAll("#worst tbody tr").length === 3);
+  await page.keyboard.press("l");
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  assert.equal(await page.locator("#ledger b, #worst b").count(), 0, "names of threads are text");
+  assert.deepEqual(problems, []);
+} finally {
+  await browser.close();
+}
