@@ -18,6 +18,9 @@ const OBJECTS: [&str; 6] = [
     "empty",
 ];
 
+/// What libbpf's header for marks wants of the system's, which compilers for BPF may not find.
+const ERRNO: &str = "#define ENOENT 2\n#define ESRCH 3\n#define EINVAL 22\n";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?)
         .join("../../bpf")
@@ -26,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     std::fs::write(out.join("tables.h"), tables())?;
+    std::fs::create_dir_all(out.join("linux"))?;
+    std::fs::write(out.join("linux/errno.h"), ERRNO)?;
     std::fs::create_dir_all(out.join("trackers"))?;
     for object in OBJECTS
         .map(str::to_owned)
