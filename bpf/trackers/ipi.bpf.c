@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // Functions that one CPU has another one call by an inter-processor interrupt: from the request to
-// the call, and how long it runs. Key is the function. The task is the one that asked, other the one
-// that was interrupted for it.
+// the call, and how long it runs. Key is the function. The task is the one that asked, other the
+// one that was interrupted for it.
 
 #include "tasks.h"
 
@@ -21,8 +21,8 @@ struct __call_single_data {
 	void *func;
 } RELOCATED;
 
-// A call that runs is kept under its CPU: the request may be used again meanwhile. No address of the
-// kernel is as low.
+// A call that runs is kept under its CPU: the request may be used again meanwhile. No address of
+// the kernel is as low.
 static __always_inline rts_u64 cpu_key(void)
 {
 	return bpf_get_smp_processor_id() + 1;
@@ -39,7 +39,8 @@ static __always_inline void measured(struct rts_tracked *tracked, rts_u64 now_ns
 		tracker_send(hit);
 }
 
-// No program may read the argument that is a function: the request has it, too. Wake-ups and work go the same way, but no tracepoint says when they begin.
+// No program may read the argument that is a function: the request has it, too. Wake-ups and work
+// go the same way, but no tracepoint says when they begin.
 SEC("tp_btf/csd_queue_cpu")
 int BPF_PROG(csd_queue_cpu, unsigned int cpu, unsigned long callsite, void *unread,
 	     struct __call_single_data *request)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // Any pair of events: one begins an interval, the other ends it, and both have the same key. The
-// events are tracepoints as perf has them, functions and marks of programs. Which of them are meant,
-// and what their key is, says code that user space writes in place of `pair_code_from` and
+// events are tracepoints as perf has them, functions and marks of programs. Which of them are
+// meant, and what their key is, says code that user space writes in place of `pair_code_from` and
 // `pair_code_to` before it loads this.
 
 // The names of the registers that libbpf's headers use.

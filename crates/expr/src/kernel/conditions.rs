@@ -3,30 +3,11 @@
 use std::cmp::Ordering;
 
 use super::asm::{Alu, FRAME, Jump, Label, R0, R1};
+use super::coder::{Coded, Coder, SLOTS, Ways, refuse};
 use super::numbers::Range;
-use super::{Coded, Coder, SLOTS, refuse};
 use crate::ast::CompareOp;
 use crate::number::Num;
 use crate::program::{Number, Test};
-
-/// Where to go on. What is missing goes the way of what does not hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ways {
-    pub yes: Label,
-    pub no: Label,
-}
-
-impl Ways {
-    pub(super) fn when(self, wanted: bool) -> Ways {
-        match wanted {
-            true => self,
-            false => Ways {
-                yes: self.no,
-                no: self.yes,
-            },
-        }
-    }
-}
 
 impl Coder<'_> {
     /// Code for a test; it never falls out of its end.

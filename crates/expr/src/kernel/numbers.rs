@@ -4,7 +4,7 @@
 use event::{FieldId, FieldType, Integer};
 
 use super::asm::{Alu, FRAME, Jump, Label, R0, R1, R2};
-use super::{Coded, Coder, Place, Refusal, refuse};
+use super::coder::{Coded, Coder, Place, Refusal, refuse};
 use crate::ast::{BinaryOp, Pseudo, Step, UnaryOp};
 use crate::number::Num;
 use crate::program::{Nested, Number};

@@ -3,8 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::asm::{Alu, FRAME, Jump, Label, R0, R1, R2, R3, RECORD};
-use super::conditions::Ways;
-use super::{Coded, Coder, KEY_TEXT_BYTES, Place, Refusal, TEXT_BYTES, refuse};
+use super::coder::{Coded, Coder, KEY_TEXT_BYTES, Place, Refusal, TEXT_BYTES, Ways, refuse};
 use crate::pattern::{GlobPart, Matcher};
 use crate::program::{Test, TextLoad};
 
