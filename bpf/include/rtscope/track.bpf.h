@@ -105,8 +105,10 @@ static __always_inline __u32 rts_track_bucket(__u64 value)
 
 static __always_inline void rts_track_count(struct rts_track_statistics *statistics, __u64 took_ns)
 {
-	__u32 bucket = rts_track_bucket(took_ns);
+	__u64 bucket = rts_track_bucket(took_ns);
 
+	/* What is compared below is what is added to the address: the verifier wants it so. */
+	asm volatile("" : "+r"(bucket));
 	if (!statistics->count || took_ns < statistics->min_ns)
 		statistics->min_ns = took_ns;
 	if (took_ns > statistics->max_ns)

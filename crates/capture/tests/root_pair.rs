@@ -105,30 +105,28 @@ fn its_intervals_are_those_of_the_events_that_it_saw_to_the_nanosecond() {
     let check = |from: &str, to: &str, key: &str| {
         let mut running = Running::start(&question(from, to, key), config());
         running.during(load());
-        let counted = running.counted();
+        let statistics = running.watch.statistics().expect("counters");
         // Events go on until the programs are detached: the last look is at both.
         running.take();
         let seen = running.seen.iter();
         let seen = seen.map(|seen| (seen.at.as_ns(), seen.is_end, seen.numbers[0]));
         let expect = paired(seen.collect());
-        let mut found: Vec<_> = running.hits.iter().map(as_interval).collect();
-        found.sort();
-        assert!(
-            counted >= 20 && found.len() as u64 >= counted,
-            "{from}: {counted}"
-        );
-        // What came between the two looks is in one of them alone.
-        let last_ns = found.iter().map(|one| one.end_ns).max().expect("intervals");
-        let expect: Vec<_> = expect
-            .into_iter()
-            .filter(|one| one.end_ns <= last_ns)
-            .collect();
-        let missing: Vec<_> = expect.iter().filter(|one| !found.contains(one)).collect();
+        let found: Vec<_> = running.hits.iter().map(as_interval).collect();
         let false_ones: Vec<_> = found.iter().filter(|one| !expect.contains(one)).collect();
+        assert!(false_ones.is_empty(), "{from}: {false_ones:?}");
+        // All were hits. Those that a slow reader lost are counted; what came between the two looks
+        // is among the expected alone.
+        let (counted, losses) = (statistics.series[0].count, statistics.losses);
+        let told = found.len() as u64 + losses.lost;
+        assert!(counted >= 20 && expect.len() as u64 >= counted && told >= counted);
+        let longest = expect.iter().map(|one| one.end_ns - one.begin_ns).max();
+        let worst = statistics.series[0].worst.as_ref().expect("the longest");
         assert!(
-            missing.is_empty() && false_ones.is_empty(),
-            "{from}: {missing:?} {false_ones:?}"
+            longest >= Some(worst.duration().as_ns()),
+            "{from}: {longest:?}"
         );
+        assert!(expect.contains(&as_interval(worst)), "{from}: {worst:?}");
+        assert_eq!((losses.full, losses.storage_failures), (0, 0), "{from}");
     };
     let woken = "sched_waking/comm in (\"sh\", \"true\")";
     check(woken, "sched_switch", "tid=next_tid");
@@ -147,6 +145,17 @@ fn a_recording_of_the_same_time_has_the_same_intervals() {
         running.during(load());
         running
     });
+    if running
+        .watch
+        .statistics()
+        .expect("counters")
+        .losses
+        .recursion
+        > 0
+    {
+        let name = "a_recording_of_the_same_time_has_the_same_intervals";
+        return testkit::skip(name, "the kernel left out events, and counted them");
+    }
     let events = pair_scene::wakeups_and_switches(&text);
     let recorded = paired(events);
     assert!(running.hits.len() >= 60, "{}", running.hits.len());
