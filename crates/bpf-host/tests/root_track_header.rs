@@ -40,8 +40,10 @@ fn slow(bytes: &[u8]) -> Slow {
 
 /// The read-only data in the order of the header: threshold, time-out, only the worst.
 fn load() -> Object {
+    // A copy is aligned as libelf wants it.
+    let bytes = EXAMPLE.to_vec();
     let mut opened = ObjectBuilder::default()
-        .open_memory(&EXAMPLE.to_vec())
+        .open_memory(&bytes)
         .expect("opened");
     for mut map in opened.maps_mut() {
         if map.name().to_string_lossy().ends_with(".rodata") {
