@@ -29,7 +29,8 @@ struct rts_tracked {
 	rts_u32 cpu;    // where it ended
 	rts_u8 series;
 	rts_u8 flags;   // enum rts_tracked_flag
-	rts_u8 padding[6];
+	rts_u16 more;   // one more number of the tracker's own
+	rts_u8 padding[4];
 	struct rts_task task;
 	struct rts_task other; // who ended it, or was in its way
 	char label[RTS_COMM_LENGTH];
@@ -74,6 +75,7 @@ struct rts_tracker_sum {
 	rts_u64 count;
 	rts_u64 sum_ns;
 	rts_u64 max_ns;
+	rts_u64 detail; // of its first interval
 	char label[RTS_COMM_LENGTH];
 };
 
@@ -83,13 +85,58 @@ struct rts_tracker_open {
 	rts_u64 issued_ns;          // when its second part began; 0: not yet
 };
 
+/* Of a pair: numbers and a text by which an end finds its begin. */
+#define RTS_PAIR_NUMBERS 2
+#define RTS_PAIR_ARGUMENTS 8
+#define RTS_PAIR_SLOTS 6
+#define RTS_PAIR_TEXT 48
+
+struct rts_pair_key {
+	rts_u64 numbers[RTS_PAIR_NUMBERS];
+	char text[RTS_COMM_LENGTH];
+};
+
+// A begin whose end has not come.
+struct rts_pair_open {
+	rts_u64 begin_ns;
+	struct rts_task task;
+};
+
+// What the code of a filter and a key is lent: it reads the first ones and writes the key.
+struct rts_pair_frame {
+	rts_u64 now_ns;
+	rts_s64 prio;
+	struct rts_pair_key key;
+	rts_u64 arguments[RTS_PAIR_ARGUMENTS]; // of a function of user space, the last its result
+	rts_u64 slots[RTS_PAIR_SLOTS];
+	char looked_at[RTS_PAIR_TEXT];
+};
+
+enum rts_pair_side { RTS_PAIR_FROM = 0, RTS_PAIR_TO = 1 };
+
+// One per CPU: what each side saw, and what its filter let through.
+struct rts_pair_counts {
+	rts_u64 seen[2];
+	rts_u64 matched[2];
+	rts_u64 alone; // ends of which no begin is open
+};
+
+// What an oracle sees: each event that matched, as the tracker stamped it.
+struct rts_pair_seen {
+	struct rts_pair_key key;
+	rts_u64 time_ns;
+	rts_u32 side; // enum rts_pair_side
+	rts_s32 tid;
+};
+
 // Beside `struct rts_config`, which has the thresholds, the targets and the limits.
 struct rts_tracker_config {
 	rts_u64 only[RTS_ONLY_MAX]; // keys
 	rts_s64 preempt_count_offset; // from this CPU's run queue; 0: unknown
 	rts_u32 only_length;        // 0: any
 	rts_u8 stacks;
-	rts_u8 padding[3];
+	rts_u8 oracle; // every event that it saw goes into a ring, too
+	rts_u8 padding[2];
 };
 
 #endif

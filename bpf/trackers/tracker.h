@@ -15,7 +15,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-enum { BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_NOEXIST = 1 };
+enum { BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 
 const volatile struct rts_tracker_config tracker_config SEC(".rodata.tracker");
 
@@ -237,6 +237,8 @@ static __always_inline void tracker_sum_up(const struct rts_tracked *tracked, rt
 		sum->max_ns = duration_ns;
 	if (!sum->label[0])
 		__builtin_memcpy(sum->label, tracked->label, RTS_COMM_LENGTH);
+	if (!sum->detail)
+		sum->detail = tracked->detail;
 }
 
 static __always_inline bool tracker_allows(struct rts_tracker_series *series,

@@ -18,6 +18,37 @@ const OBJECTS: [&str; 6] = [
     "empty",
 ];
 
+/// What libbpf's header for marks wants of the system's, which compilers for BPF may not find.
+const ERRNO: &str = "#define ENOENT 2\n#define ESRCH 3\n#define EINVAL 22\n";
+
+/// The example for those who write BPF programs of their own: built as they would, for its test.
+const EXAMPLE: &str = "slow_sleeps";
+
+/// Where Debian's compilers find the headers of the system that name the machine.
+fn system_headers() -> Option<PathBuf> {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
+    let folder = PathBuf::from(format!("/usr/include/{machine}-linux-gnu"));
+    folder.is_dir().then_some(folder)
+}
+
+fn build_example(sources: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let examples = sources.join("../examples/bpf");
+    println!("cargo::rerun-if-changed={}", examples.display());
+    let mut builder = SkeletonBuilder::new();
+    let mut arguments = vec!["-Wall".into(), "-Wextra".into(), "-Werror".into()];
+    arguments.push("-Wno-unused-parameter".into());
+    arguments.push(format!("-I{}", sources.join("include").display()));
+    arguments.extend(system_headers().map(|folder| format!("-I{}", folder.display())));
+    builder
+        .source(examples.join(format!("{EXAMPLE}.bpf.c")))
+        .obj(out.join(format!("{EXAMPLE}.bpf.o")))
+        .clang_args(arguments);
+    if let Some(clang) = env::var_os("CLANG") {
+        builder.clang(clang);
+    }
+    Ok(builder.build()?)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest")?)
         .join("../../bpf")
@@ -26,6 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
     std::fs::write(out.join("tables.h"), tables())?;
+    std::fs::create_dir_all(out.join("linux"))?;
+    std::fs::write(out.join("linux/errno.h"), ERRNO)?;
     std::fs::create_dir_all(out.join("trackers"))?;
     for object in OBJECTS
         .map(str::to_owned)
@@ -49,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         builder.build()?;
     }
-    Ok(())
+    build_example(&sources, &out)
 }
 
 /// Every `trackers/NAME.bpf.c`, without its ending.

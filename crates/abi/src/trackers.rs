@@ -19,6 +19,10 @@ pub const ONLY_MAX: usize = 32;
 pub const KEYS_MAX: usize = 2048;
 pub const OPEN_MAX: usize = 16384;
 pub const TRACKED_OPEN: u8 = 1;
+pub const PAIR_NUMBERS: usize = 2;
+pub const PAIR_ARGUMENTS: usize = 8;
+pub const PAIR_SLOTS: usize = 6;
+pub const PAIR_TEXT: usize = 48;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +35,8 @@ pub struct RawTracked {
     pub cpu: u32,
     pub series: u8,
     pub flags: u8,
-    pub padding: [u8; 6],
+    pub more: u16,
+    pub padding: [u8; 4],
     pub task: raw::Task,
     pub other: raw::Task,
     pub label: [u8; raw::COMM_LENGTH],
@@ -83,6 +88,7 @@ pub struct RawSum {
     pub count: u64,
     pub sum_ns: u64,
     pub max_ns: u64,
+    pub detail: u64,
     pub label: [u8; raw::COMM_LENGTH],
 }
 
@@ -95,12 +101,55 @@ pub struct RawOpen {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct RawPairKey {
+    pub numbers: [u64; PAIR_NUMBERS],
+    pub text: [u8; raw::COMM_LENGTH],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawPairOpen {
+    pub begin_ns: u64,
+    pub task: raw::Task,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawPairFrame {
+    pub now_ns: u64,
+    pub prio: i64,
+    pub key: RawPairKey,
+    pub arguments: [u64; PAIR_ARGUMENTS],
+    pub slots: [u64; PAIR_SLOTS],
+    pub looked_at: [u8; PAIR_TEXT],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawPairCounts {
+    pub seen: [u64; 2],
+    pub matched: [u64; 2],
+    pub alone: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawPairSeen {
+    pub key: RawPairKey,
+    pub time_ns: u64,
+    pub side: u32,
+    pub tid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct RawConfig {
     pub only: [u64; ONLY_MAX],
     pub preempt_count_offset: i64,
     pub only_length: u32,
     pub stacks: u8,
-    pub padding: [u8; 3],
+    pub oracle: u8,
+    pub padding: [u8; 2],
 }
 
 macro_rules! plain {
@@ -110,8 +159,25 @@ macro_rules! plain {
     )* };
 }
 plain!(
-    RawTracked, RawHit, RawSeries, RawLosses, RawKey, RawSum, RawOpen, RawConfig
+    RawTracked,
+    RawHit,
+    RawSeries,
+    RawLosses,
+    RawKey,
+    RawSum,
+    RawOpen,
+    RawConfig,
+    RawPairKey,
+    RawPairOpen,
+    RawPairFrame,
+    RawPairCounts,
+    RawPairSeen
 );
+
+/// The text of a pair's key.
+pub fn key_text(key: &RawPairKey) -> String {
+    text(&key.text)
+}
 
 /// The name that came with a sum.
 pub fn label(sum: &RawSum) -> String {
@@ -133,6 +199,7 @@ pub fn decode_tracked(tracked: &RawTracked) -> Result<Tracked> {
         key: tracked.key,
         group: tracked.group,
         detail: tracked.detail,
+        more: tracked.more,
         cpu: Cpu(tracked.cpu),
         series,
         is_open: tracked.flags & TRACKED_OPEN != 0,
@@ -156,6 +223,17 @@ pub fn decode_tracked_hit(bytes: &[u8]) -> Result<TrackedHit> {
         stack: frames(&hit.stack),
         other_stack: frames(&hit.other_stack),
     })
+}
+
+/// What is open for a pair, as an interval that has no end yet.
+pub fn open_of_pair(key: &RawPairKey, open: &RawPairOpen) -> RawTracked {
+    let mut tracked: RawTracked = raw::zeroed();
+    tracked.begin_ns = open.begin_ns;
+    [tracked.key, tracked.detail] = key.numbers;
+    tracked.label = key.text;
+    tracked.task = open.task;
+    tracked.other.tid = -1;
+    tracked
 }
 
 fn task(task: &raw::Task) -> Option<TaskRef> {

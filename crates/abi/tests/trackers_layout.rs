@@ -14,7 +14,8 @@ fn claims() -> Claims {
         RawTracked,
         "rts_tracked",
         [
-            begin_ns, end_ns, key, detail, group, cpu, series, flags, padding, task, other, label
+            begin_ns, end_ns, key, detail, group, cpu, series, flags, more, padding, task, other,
+            label
         ]
     );
     claim!(
@@ -42,25 +43,60 @@ fn claims() -> Claims {
         claims,
         RawSum,
         "rts_tracker_sum",
-        [count, sum_ns, max_ns, label]
+        [count, sum_ns, max_ns, detail, label]
     );
     claim!(claims, RawOpen, "rts_tracker_open", [tracked, issued_ns]);
     claim!(
         claims,
         RawConfig,
         "rts_tracker_config",
-        [only, preempt_count_offset, only_length, stacks, padding]
+        [
+            only,
+            preempt_count_offset,
+            only_length,
+            stacks,
+            oracle,
+            padding
+        ]
     );
+    pair_claims(&mut claims);
     for (name, value) in [
         ("RTS_SERIES_MAX", SERIES_MAX),
         ("RTS_ONLY_MAX", ONLY_MAX),
         ("RTS_KEYS_MAX", KEYS_MAX),
         ("RTS_OPEN_MAX", OPEN_MAX),
         ("RTS_TRACKED_OPEN", TRACKED_OPEN as usize),
+        ("RTS_PAIR_NUMBERS", PAIR_NUMBERS),
+        ("RTS_PAIR_ARGUMENTS", PAIR_ARGUMENTS),
+        ("RTS_PAIR_SLOTS", PAIR_SLOTS),
+        ("RTS_PAIR_TEXT", PAIR_TEXT),
     ] {
         claims.push((name.to_owned(), value));
     }
     claims
+}
+
+fn pair_claims(claims: &mut Claims) {
+    claim!(claims, RawPairKey, "rts_pair_key", [numbers, text]);
+    claim!(claims, RawPairOpen, "rts_pair_open", [begin_ns, task]);
+    claim!(
+        claims,
+        RawPairFrame,
+        "rts_pair_frame",
+        [now_ns, prio, key, arguments, slots, looked_at]
+    );
+    claim!(
+        claims,
+        RawPairCounts,
+        "rts_pair_counts",
+        [seen, matched, alone]
+    );
+    claim!(
+        claims,
+        RawPairSeen,
+        "rts_pair_seen",
+        [key, time_ns, side, tid]
+    );
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn config(only: Vec<u64>, targets: Targets) -> TrackerConfig {
         },
         only,
         stacks: true,
+        pair: None,
     }
 }
 

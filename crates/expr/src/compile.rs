@@ -48,6 +48,26 @@ impl Program {
     }
 }
 
+/// What an operand is by itself, in events of one class.
+pub(crate) enum Value {
+    Number(Number),
+    Text(TextLoad),
+    Neither,
+}
+
+pub(crate) fn value(operand: &Operand, class: &EventClass) -> Value {
+    let mut shared = Shared::default();
+    let mut compiler = Compiler {
+        class,
+        shared: &mut shared,
+    };
+    match compiler.operand(operand).0 {
+        Bound::Number(number) | Bound::Enum(number, ..) => Value::Number(number),
+        Bound::Text(text) => Value::Text(text),
+        Bound::Missing | Bound::Compound => Value::Neither,
+    }
+}
+
 /// What the classes share.
 #[derive(Default)]
 struct Shared {

@@ -49,8 +49,8 @@ const MARKS: [&str; 30] = [
     "*", "/", "%", "&", "|", "^", "(", ")", "[", "]", ".", ",", ":",
 ];
 
-/// All tokens with their places, [`Token::End`] last.
-pub(crate) fn tokens(text: &str) -> Parsed<Vec<(Token<'_>, Span)>> {
+/// All tokens from the byte `at` on with their places, [`Token::End`] last.
+pub(crate) fn tokens(text: &str, at: usize) -> Parsed<Vec<(Token<'_>, Span)>> {
     if text.len() > TEXT_BYTES_MAX {
         let span = Span {
             start: TEXT_BYTES_MAX as u32,
@@ -63,7 +63,7 @@ pub(crate) fn tokens(text: &str) -> Parsed<Vec<(Token<'_>, Span)>> {
             "say it shorter, as with 'in (…)' or a pattern",
         ));
     }
-    let mut lexer = Lexer { text, at: 0 };
+    let mut lexer = Lexer { text, at };
     let mut tokens = Vec::new();
     loop {
         lexer.skip_space();

@@ -7,6 +7,8 @@
 //!
 //! [`period`] reads the definitions of periods that lttng-analyses brought up.
 //!
+//! [`kernel`] makes code for the kernel of a filter and of the [`Key`] of an event.
+//!
 //! Both languages are on one page, `docs/filter.md`, whose examples are tests.
 //!
 //! # Design constraints
@@ -22,6 +24,8 @@ mod ast;
 mod bind;
 mod compile;
 mod filter;
+pub mod kernel;
+mod keys;
 mod lexer;
 mod notes;
 mod number;
@@ -41,6 +45,7 @@ pub use ast::{
     Pseudo, Root, Step, Text, UnaryOp,
 };
 pub use filter::Filter;
+pub use keys::Key;
 pub use notes::{edit_distance, nearest};
 pub use pattern::{Glob, GlobPart};
 pub use program::{Program, Wants};

@@ -16,14 +16,22 @@ impl Expr {
     /// [`event::ErrorKind::InvalidInput`]: what is wrong, the text with carets below the place, and
     /// what to write instead.
     pub fn parse(text: &str) -> event::Result<Expr> {
-        parse(text).map_err(|fault| fault.into_error("filter", text))
+        Expr::parse_in(text, 0)
+    }
+
+    /// Reads the filter that begins at the byte `at` of a text; errors show the whole text.
+    ///
+    /// # Errors
+    /// As [`Expr::parse`].
+    pub fn parse_in(text: &str, at: usize) -> event::Result<Expr> {
+        parse(text, at).map_err(|fault| fault.into_error("filter", text))
     }
 }
 
 /// Reads a filter.
-pub(crate) fn parse(source: &str) -> Parsed<Expr> {
+fn parse(source: &str, at: usize) -> Parsed<Expr> {
     let mut parser = Parser {
-        tokens: Tokens::new(source)?,
+        tokens: Tokens::new_in(source, at)?,
         patterns: 0,
     };
     if parser.tokens.peek() == Token::End {
@@ -45,6 +53,37 @@ pub(crate) fn parse(source: &str) -> Parsed<Expr> {
         }
     }
 }
+
+/// Reads a key: values, or two that belong together, separated by commas.
+pub(crate) fn parse_key(source: &str) -> Parsed<Vec<((Operand, Operand), Span)>> {
+    const FIX: &str = "write fields, as in tid or dev,sector; tid=next_tid where they differ";
+    let mut parser = Parser {
+        tokens: Tokens::new(source)?,
+        patterns: 0,
+    };
+    let mut parts = Vec::new();
+    loop {
+        let begin = parser.tokens.span();
+        let from = parser.parse(VALUE_POWER)?.into_value()?;
+        let to = match parser.tokens.accept("=") {
+            true => parser.parse(VALUE_POWER)?.into_value()?,
+            false => from.clone(),
+        };
+        parts.push(((from, to), begin.to(parser.tokens.last_span())));
+        match parser.tokens.peek() {
+            Token::End => return Ok(parts),
+            Token::Mark(",") => drop(parser.tokens.next()),
+            _ => {
+                return Err(parser
+                    .tokens
+                    .fault("a key is values with commas between", FIX));
+            }
+        }
+    }
+}
+
+/// Only what joins values binds tighter.
+const VALUE_POWER: u8 = 3;
 
 /// Each takes memory once it is compiled.
 const PATTERNS_MAX: u32 = 64;

@@ -17,8 +17,13 @@ pub(crate) const DEPTH_MAX: u32 = 128;
 
 impl<'t> Tokens<'t> {
     pub fn new(text: &'t str) -> Parsed<Tokens<'t>> {
+        Tokens::new_in(text, 0)
+    }
+
+    /// Those from the byte `at` on.
+    pub fn new_in(text: &'t str, at: usize) -> Parsed<Tokens<'t>> {
         Ok(Tokens {
-            tokens: tokens(text)?,
+            tokens: tokens(text, at)?,
             at: 0,
             depth: 0,
         })

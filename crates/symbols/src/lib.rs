@@ -13,9 +13,11 @@
 //! - Of several objects that lay at an address one after the other, the one of that time counts.
 
 mod elf;
+mod functions;
 mod maps;
 mod resolver;
 
 pub use elf::{build_id, build_id_of};
+pub use functions::functions;
 pub use maps::{Binary, Mapped, ProcessMaps};
 pub use resolver::{CodePlace, UserSymbols};

@@ -4,19 +4,27 @@
 mod block;
 mod calls;
 mod futex;
+mod ipi;
 mod irq;
+mod lock;
+mod net;
+mod nmi;
 mod offcpu;
 mod pagefault;
+mod pair;
+mod preempt;
 mod running;
 mod softirq;
 mod software;
 mod statistics;
 mod syscall;
 mod timer;
+mod ttfb;
 mod wakeup;
 mod workqueue;
 
 pub use calls::{call_name, call_number};
+pub use pair::{Pair, PairCounts, PairPart, PairPlace, PairSeen, PairSide, pair_tracker};
 pub use running::{TrackerConfig, TrackerWatch};
 pub use statistics::{KeySum, Losses, SeriesStatistics, TrackerStatistics};
 
@@ -34,6 +42,12 @@ pub static TRACKERS: &[&Tracker] = &[
     &timer::TRACKER,
     &workqueue::TRACKER,
     &block::TRACKER,
+    &net::TRACKER,
+    &ttfb::TRACKER,
+    &lock::TRACKER,
+    &ipi::TRACKER,
+    &nmi::TRACKER,
+    &preempt::TRACKER,
 ];
 
 /// What a tracker's keys number.
@@ -53,6 +67,15 @@ pub enum KeyKind {
     Disk,
     /// Addresses of a process; the label is its name.
     Address,
+    /// Locks of the kernel, by their addresses.
+    Lock,
+    /// Interfaces with the reason of a drop, 0 for none; the label is the interface's name.
+    Packet,
+    /// The other end of a connection: the lower half of its address; the upper half is the detail.
+    Peer,
+    /// What two events of any pair have in common: the first number; the second is the detail, a
+    /// text the label.
+    Pair(&'static [PairPart]),
 }
 
 /// What the number beside an interval is.
@@ -68,6 +91,10 @@ pub enum DetailKind {
     Address,
     /// A task's tid, and what that task is.
     Tid(&'static str),
+    /// How many bytes.
+    Bytes,
+    /// The rest of the key; one more number is a port.
+    Port,
 }
 
 /// Where a tracker keeps what is open, and so who can look for what is open for too long.
@@ -77,6 +104,8 @@ pub enum OpenIn {
     Tasks,
     /// In a table by address: user space looks.
     Table,
+    /// In a table by the keys of a pair: user space looks.
+    Keys,
     /// On a CPU that does nothing else meanwhile: nobody can look before it ends.
     Nowhere,
 }
@@ -185,6 +214,22 @@ impl Tracker {
 /// The handlers of an interrupt, comma-separated as the kernel lists them; empty when it has none.
 pub fn irq_name(irq: i32) -> String {
     crate::kernel::irq_name(irq)
+}
+
+/// Why a packet was dropped, by the running kernel's own number; none for 0, which is no reason.
+pub fn drop_reason(number: u32) -> Option<String> {
+    const PREFIX: &str = "SKB_DROP_REASON_";
+    if number == 0 {
+        return None;
+    }
+    let named = crate::features::vmlinux().and_then(|btf| {
+        let reasons = btf.type_by_name::<libbpf_rs::btf::types::Enum<'_>>("skb_drop_reason")?;
+        let mut reasons = reasons.iter();
+        let found = reasons.find(|reason| i64::from(reason.value as i32) == i64::from(number))?;
+        let name = found.name?.to_str()?;
+        Some(name.strip_prefix(PREFIX).unwrap_or(name).to_owned())
+    });
+    Some(named.unwrap_or_else(|| format!("reason {number}")))
 }
 
 /// Each tracker with the hooks that the running kernel lacks for it; none when nobody can say.

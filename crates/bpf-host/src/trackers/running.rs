@@ -6,11 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abi::raw;
-use abi::trackers::{ONLY_MAX, RawConfig, RawOpen, decode_tracked, decode_tracked_hit};
+use abi::trackers::{
+    ONLY_MAX, RawConfig, RawOpen, RawPairKey, RawPairOpen, RawTracked, decode_tracked,
+    decode_tracked_hit, open_of_pair,
+};
 use event::evidence::tracked::TrackedHit;
 use event::{Error, ErrorKind, Instant, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, RingBuffer, RingBufferBuilder};
 
+use super::pair::{Pair, PairSeen, decode_seen, with_code};
 use super::statistics::{self, KeySum, TrackerStatistics};
 use super::{OpenIn, Tracker, software};
 use crate::config::WatchConfig;
@@ -37,6 +41,8 @@ pub struct TrackerConfig {
     pub only: Vec<u64>,
     /// Take stacks of what is over the threshold.
     pub stacks: bool,
+    /// The events of the tracker of a pair, which has none of its own.
+    pub pair: Option<Pair>,
 }
 
 /// A running tracker. Dropping it detaches its programs; nothing of it outlives the process.
@@ -46,7 +52,9 @@ pub struct TrackerWatch {
     resolve: Link,
     check_open: Option<Link>,
     ring: RingBuffer<'static>,
-    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    received: Received,
+    /// What an oracle is sent.
+    seen: Option<(RingBuffer<'static>, Received)>,
     object: Object,
     tracker: &'static Tracker,
     waiting_ns: u64,
@@ -80,20 +88,32 @@ impl TrackerWatch {
             return Err(refusal);
         }
         own.preempt_count_offset = btf.as_ref().map_or(0, preempt_count_offset);
-        let mut opened = object::open(tracker.object)?;
+        let pair = config.pair.as_ref();
+        let mut opened = match pair {
+            Some(pair) => object::open(&with_code(tracker.object, pair)?)?,
+            None => object::open(tracker.object)?,
+        };
         object::configure(&mut opened, &raw)?;
-        prepare_maps(&mut opened, tracker, &own)?;
+        prepare_maps(&mut opened, tracker, &own, pair)?;
         let object = object::load(opened, |program| match program {
             RESOLVE => true,
             CHECK_OPEN => raw.waiting_ns > 0,
             MAKE_GROUP => raw.group_names_length > 0 && present(program),
             _ if tracker.for_stacks.contains(&program) => config.stacks && present(program),
             _ if is_at_software_event(tracker, program) => true,
+            _ if pair.is_some_and(|pair| pair.uses(program)) => true,
             _ => present(program),
         })?;
         config.watch.members.fill_map(&object)?;
-        let (ring, received) = open_ring(&object)?;
-        let (links, resolve) = attach(tracker, &object)?;
+        let (ring, received) = open_ring(&object, "tracker_hits")?;
+        let oracle = pair.and_then(|pair| pair.oracle_bytes);
+        let seen = oracle
+            .map(|_| open_ring(&object, "pair_seen"))
+            .transpose()?;
+        let (mut links, resolve) = attach(tracker, &object)?;
+        if let Some(pair) = pair {
+            links.extend(pair.attach(&object)?);
+        }
         let looks = raw.waiting_ns > 0 && tracker.open == OpenIn::Tasks;
         Ok(TrackerWatch {
             _links: links,
@@ -103,6 +123,7 @@ impl TrackerWatch {
                 .transpose()?,
             ring,
             received,
+            seen,
             object,
             tracker,
             waiting_ns: raw.waiting_ns,
@@ -128,17 +149,21 @@ impl TrackerWatch {
     /// # Errors
     /// When a record makes no sense, or the system refuses.
     pub fn take(&mut self) -> Result<Vec<TrackedHit>> {
-        if let Err(error) = self.ring.consume()
-            && error.kind() != libbpf_rs::ErrorKind::Interrupted
-        {
-            return Err(object::explain("read the ring of", &error));
-        }
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        let received = std::mem::take(&mut *received);
-        received
-            .iter()
-            .map(|bytes| decode_tracked_hit(bytes))
-            .collect()
+        let received = consume(&self.ring, &self.received)?;
+        let hits = received.iter();
+        hits.map(|bytes| decode_tracked_hit(bytes)).collect()
+    }
+
+    /// What the tracker of a pair with an oracle saw since the last time.
+    ///
+    /// # Errors
+    /// As [`TrackerWatch::take`].
+    pub fn take_seen(&mut self) -> Result<Vec<PairSeen>> {
+        let Some((ring, received)) = &self.seen else {
+            return Ok(Vec::new());
+        };
+        let received = consume(ring, received)?;
+        received.iter().map(|bytes| decode_seen(bytes)).collect()
     }
 
     /// Looks for what is open for longer than the time-out; each interval is reported once, here
@@ -150,25 +175,27 @@ impl TrackerWatch {
         if let Some(link) = &self.check_open {
             run_iterator(link)?;
         }
-        if self.waiting_ns == 0 || self.tracker.open != OpenIn::Table {
-            return Ok(Vec::new());
-        }
-        let open = open_entries(&self.object)?;
+        let open = match self.tracker.open {
+            _ if self.waiting_ns == 0 => return Ok(Vec::new()),
+            OpenIn::Table => open_entries(&self.object)?,
+            OpenIn::Keys => open_pairs(&self.object)?,
+            OpenIn::Tasks | OpenIn::Nowhere => return Ok(Vec::new()),
+        };
         self.reported.retain(|key, begin_ns| {
-            open.get(key)
-                .is_some_and(|entry| entry.tracked.begin_ns == *begin_ns)
+            let entry = open.get(key);
+            entry.is_some_and(|entry| entry.begin_ns == *begin_ns)
         });
         let mut hits = Vec::new();
-        for (key, mut entry) in open {
-            let begin_ns = entry.tracked.begin_ns;
+        for (key, mut tracked) in open {
+            let begin_ns = tracked.begin_ns;
             let waited_ns = (now.as_ns() as u64).saturating_sub(begin_ns);
             if waited_ns < self.waiting_ns || self.reported.contains_key(&key) {
                 continue;
             }
-            entry.tracked.end_ns = begin_ns + waited_ns;
-            entry.tracked.flags = abi::trackers::TRACKED_OPEN;
+            tracked.end_ns = begin_ns + waited_ns;
+            tracked.flags = abi::trackers::TRACKED_OPEN;
             hits.push(TrackedHit {
-                tracked: decode_tracked(&entry.tracked)?,
+                tracked: decode_tracked(&tracked)?,
                 stack: Vec::new(),
                 other_stack: Vec::new(),
             });
@@ -184,7 +211,10 @@ impl TrackerWatch {
     /// When the kernel refuses to read the counters.
     pub fn statistics(&self) -> Result<TrackerStatistics> {
         let (series, recursion) = (self.tracker.series.len(), recursion_misses(&self.object));
-        let statistics = TrackerStatistics::read(&self.object, series, recursion)?;
+        let mut statistics = TrackerStatistics::read(&self.object, series, recursion)?;
+        if self.tracker.open == OpenIn::Keys {
+            statistics.pair = Some(statistics::pair_counts(&self.object)?);
+        }
         let failures = statistics.losses.storage_failures;
         if self.storage_failures_seen.swap(failures, Ordering::Relaxed) != failures {
             run_iterator(&self.resolve)?;
@@ -214,7 +244,7 @@ fn is_at_software_event(tracker: &Tracker, program: &str) -> bool {
 fn no_time_out(tracker: &Tracker) -> Error {
     let what = format!("the tracker {} has no time-out", tracker.name);
     Error::new(ErrorKind::InvalidInput, what)
-        .found("its CPU does nothing else until the interval ends")
+        .found("nobody can look at what is open before it ends")
         .fix("leave --timeout away; --over reports it when it ends")
 }
 
@@ -229,20 +259,32 @@ fn own_config(config: &TrackerConfig) -> Result<RawConfig> {
     raw.only[..config.only.len()].copy_from_slice(&config.only);
     raw.only_length = config.only.len() as u32;
     raw.stacks = u8::from(config.stacks);
+    let oracle = config.pair.as_ref().and_then(|pair| pair.oracle_bytes);
+    raw.oracle = u8::from(oracle.is_some());
     Ok(raw)
 }
 
 /// Leaves out the maps that the tracker does not use, and writes its configuration.
-fn prepare_maps(opened: &mut OpenObject, tracker: &Tracker, own: &RawConfig) -> Result<()> {
+fn prepare_maps(
+    opened: &mut OpenObject,
+    tracker: &Tracker,
+    own: &RawConfig,
+    pair: Option<&Pair>,
+) -> Result<()> {
+    let has_mark = pair.is_some_and(Pair::has_mark);
     let refused = |error| object::explain("prepare", &error);
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if object::is_of_chain(&name) {
+        let is_of_marks = name.starts_with("__bpf_usdt_");
+        if object::is_of_chain(&name) || (is_of_marks && !has_mark) {
             map.set_autocreate(false).map_err(refused)?;
         }
         if name == "tracker_open" && tracker.open != OpenIn::Table {
             // Nothing is kept in it: preallocated it would be megabytes.
             map.set_max_entries(1).map_err(refused)?;
+        }
+        if let (Some(bytes), "pair_seen") = (pair.and_then(|pair| pair.oracle_bytes), &*name) {
+            map.set_max_entries(bytes).map_err(refused)?;
         }
         if name == ".rodata.tracker"
             && let Some(place) = map.initial_value_mut()
@@ -256,7 +298,7 @@ fn prepare_maps(opened: &mut OpenObject, tracker: &Tracker, own: &RawConfig) -> 
 
 type Received = Arc<Mutex<Vec<Vec<u8>>>>;
 
-fn open_ring(object: &Object) -> Result<(RingBuffer<'static>, Received)> {
+fn open_ring(object: &Object, name: &str) -> Result<(RingBuffer<'static>, Received)> {
     let refused = |error| object::explain("read", &error);
     let received = Received::default();
     let kept = Arc::clone(&received);
@@ -265,10 +307,21 @@ fn open_ring(object: &Object) -> Result<(RingBuffer<'static>, Received)> {
         kept.push(bytes.to_vec());
         0
     };
-    let map = object::map(object, "tracker_hits")?;
+    let map = object::map(object, name)?;
     let mut builder = RingBufferBuilder::new();
     builder.add(&map, keep).map_err(refused)?;
     Ok((builder.build().map_err(refused)?, received))
+}
+
+/// What is in a ring now, without waiting.
+fn consume(ring: &RingBuffer<'static>, received: &Received) -> Result<Vec<Vec<u8>>> {
+    if let Err(error) = ring.consume()
+        && error.kind() != libbpf_rs::ErrorKind::Interrupted
+    {
+        return Err(object::explain("read the ring of", &error));
+    }
+    let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *received))
 }
 
 /// Newcomers first, then those who are there, so that no task is seen before it is known; ends
@@ -283,6 +336,7 @@ fn attach(tracker: &Tracker, object: &Object) -> Result<(Vec<Link>, Link)> {
     for (program, event) in tracker.software_events {
         links.extend(software::attach(object, program, *event)?);
     }
+    // The programs of a pair are attached by it, where it says.
     let others = |program: &str| !knows(program) && !ends(program);
     links.extend(object::attach(object, others)?);
     Ok((links, resolve))
@@ -321,11 +375,23 @@ fn cpus() -> Result<usize> {
 }
 
 /// What is open now, by address.
-fn open_entries(object: &Object) -> Result<HashMap<Vec<u8>, RawOpen>> {
+fn open_entries(object: &Object) -> Result<HashMap<Vec<u8>, RawTracked>> {
     let map = object::map(object, "tracker_open")?;
     let entry = |key: Vec<u8>| {
         let value = map.lookup(&key, MapFlags::ANY).ok()??;
-        Some((key, raw::read(&value)?))
+        Some((key, raw::read::<RawOpen>(&value)?.tracked))
+    };
+    Ok(map.keys().filter_map(entry).collect())
+}
+
+/// The same of a pair, by key.
+fn open_pairs(object: &Object) -> Result<HashMap<Vec<u8>, RawTracked>> {
+    let map = object::map(object, "pair_open")?;
+    let entry = |key: Vec<u8>| {
+        let value = map.lookup(&key, MapFlags::ANY).ok()??;
+        let raw_key: RawPairKey = raw::read(&key)?;
+        let open: RawPairOpen = raw::read(&value)?;
+        Some((key, open_of_pair(&raw_key, &open)))
     };
     Ok(map.keys().filter_map(entry).collect())
 }

@@ -1,11 +1,12 @@
 //! What a tracker has counted since it began.
 
-use abi::trackers::{RawKey, RawLosses, RawSeries, RawSum, decode_tracked, label};
+use abi::trackers::{RawKey, RawLosses, RawPairCounts, RawSeries, RawSum, decode_tracked, label};
 use abi::{Histogram, raw};
 use event::evidence::tracked::Tracked;
 use event::{Duration, Result};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
+use super::pair::PairCounts;
 use crate::object;
 
 /// One kind of a tracker's intervals.
@@ -108,6 +109,8 @@ pub struct KeySum {
     pub sum: Duration,
     /// The longest.
     pub max: Duration,
+    /// The number that came with the first of them.
+    pub detail: u64,
     /// A name that came with them; may be empty.
     pub label: String,
 }
@@ -119,6 +122,8 @@ pub struct TrackerStatistics {
     pub series: Vec<SeriesStatistics>,
     /// What was not measured.
     pub losses: Losses,
+    /// What each side of a pair saw.
+    pub pair: Option<PairCounts>,
 }
 
 impl TrackerStatistics {
@@ -142,6 +147,19 @@ impl TrackerStatistics {
         }
         Ok(statistics)
     }
+}
+
+/// What each side of a pair saw.
+pub(super) fn pair_counts(object: &Object) -> Result<PairCounts> {
+    let mut counts = PairCounts::default();
+    for one in object::per_cpu::<RawPairCounts>(object, "pair_counts", 0)? {
+        for side in 0..2 {
+            counts.seen[side] += one.seen[side];
+            counts.matched[side] += one.matched[side];
+        }
+        counts.alone += one.alone;
+    }
+    Ok(counts)
 }
 
 /// The sums by key, those with the longest intervals first.
@@ -172,6 +190,11 @@ fn sum_up(key: &RawKey, values: &[RawSum]) -> KeySum {
         count: values.iter().map(|value| value.count).sum(),
         sum: values.iter().map(|value| ns(value.sum_ns)).sum(),
         max: ns(values.iter().map(|value| value.max_ns).max().unwrap_or(0)),
+        detail: values
+            .iter()
+            .map(|value| value.detail)
+            .find(|detail| *detail != 0)
+            .unwrap_or(0),
         label: labels
             .into_iter()
             .find(|label| !label.is_empty())

@@ -11,6 +11,7 @@
 //! - A snapshot that cannot be written is an error of that hit, never the end of the watch.
 
 mod armed;
+mod pair;
 mod snapshots;
 mod tracker_names;
 mod trackers;
@@ -38,6 +39,7 @@ use armed::{Armed, Caught, Witness, Worst};
 use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
+pub use pair::{KEY_DEFAULT, PairQuestion, pair};
 pub use tracker_names::{key_name, keys_named};
 pub use trackers::{
     TrackerReport, TrackerStatus, TrackersObserver, TrackersOptions, TrackersStatus, run_trackers,

@@ -1,8 +1,11 @@
 //! Names of what the trackers' keys number, and the keys of what people name.
 
+use std::net::Ipv6Addr;
 use std::path::Path;
 
-use bpf_host::trackers::{KeyKind, Tracker, call_name, call_number, irq_name};
+use bpf_host::trackers::{
+    KeyKind, PairPart, Tracker, call_name, call_number, drop_reason, irq_name,
+};
 use event::{Error, ErrorKind, Result, vectors};
 use trace::Symbols;
 
@@ -20,7 +23,12 @@ const OPERATIONS: &[(u64, &str)] = &[
 ];
 
 /// What a key of `tracker` is called, as people read it.
-pub fn key_name(tracker: &Tracker, key: u64, label: &str, symbols: &Symbols) -> String {
+pub fn key_name(
+    tracker: &Tracker,
+    (key, detail): (u64, u64),
+    label: &str,
+    symbols: &Symbols,
+) -> String {
     match tracker.key {
         KeyKind::Call => call_name(key).map_or_else(|| format!("call {key}"), str::to_owned),
         KeyKind::Task => format!("{label} (tid {key})"),
@@ -38,7 +46,29 @@ pub fn key_name(tracker: &Tracker, key: u64, label: &str, symbols: &Symbols) -> 
         }
         KeyKind::Disk => format!("{label} {}", operation(key & 0xff)),
         KeyKind::Address => format!("{label} {key:#x}"),
+        KeyKind::Lock => format!("lock {key:#x}"),
+        KeyKind::Packet => match drop_reason(key as u32) {
+            None => label.to_owned(),
+            Some(reason) => format!("{label} {reason}"),
+        },
+        KeyKind::Peer => {
+            let address = Ipv6Addr::from(u128::from(detail) << 64 | u128::from(key));
+            let short = address.to_ipv4_mapped();
+            short.map_or_else(|| address.to_string(), |short| short.to_string())
+        }
+        KeyKind::Pair(parts) => pair_key(parts, [key, detail], label),
     }
+}
+
+/// The parts of a pair's key as they were typed.
+fn pair_key(parts: &[PairPart], numbers: [u64; 2], label: &str) -> String {
+    let mut numbers = numbers.into_iter();
+    let parts = parts.iter().map(|part| match part {
+        PairPart::Text => format!("\"{label}\""),
+        PairPart::Unsigned => numbers.next().unwrap_or(0).to_string(),
+        PairPart::Signed => (numbers.next().unwrap_or(0) as i64).to_string(),
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn interrupt(irq: i32) -> String {
@@ -91,7 +121,12 @@ pub fn keys_named(tracker: &Tracker, word: &str, symbols: &Symbols) -> Result<Ve
             "no such disk",
             "ls /sys/block lists them",
         ),
-        KeyKind::Task | KeyKind::Address => {
+        KeyKind::Packet => (
+            interface(word).into_iter().collect(),
+            "no such network interface",
+            "ls /sys/class/net lists them",
+        ),
+        KeyKind::Task | KeyKind::Address | KeyKind::Lock | KeyKind::Peer | KeyKind::Pair(_) => {
             let what = format!("the tracker {} has no --only", tracker.name);
             let error = Error::new(ErrorKind::InvalidInput, what).found(format!("'{word}'"));
             return Err(error.fix("choose tasks with --task"));
@@ -149,6 +184,15 @@ fn disk(word: &str) -> Option<u64> {
     Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
 }
 
+/// The number of a network interface.
+fn interface(word: &str) -> Option<u64> {
+    if word.is_empty() || word.contains('/') {
+        return None;
+    }
+    let file = Path::new("/sys/class/net").join(word).join("ifindex");
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,7 +205,7 @@ mod tests {
     fn a_key_is_called_as_people_call_it() {
         let symbols = Symbols::from_kallsyms("ffffffff81001000 t hrtimer_wakeup\n");
         let check = |name: &str, key: u64, label: &str, expect: &str| {
-            assert_eq!(key_name(tracker(name), key, label, &symbols), expect);
+            assert_eq!(key_name(tracker(name), (key, 0), label, &symbols), expect);
         };
         check(
             "syscall",
@@ -180,6 +224,17 @@ mod tests {
         check("block", 254 << 28 | 1, "vda", "vda write");
         check("block", 200, "vda", "vda operation 200");
         check("futex", 0x7f00, "app", "app 0x7f00");
+        check("lock", 0x7f00, "", "lock 0x7f00");
+        check("net", 1 << 32, "lo", "lo");
+        check("ttfb", 0xffff_7f00_0001, "", "127.0.0.1");
+        check("ttfb", 1, "", "::1");
+        let parts = [PairPart::Signed, PairPart::Text, PairPart::Unsigned];
+        let minus = -1i64 as u64;
+        assert_eq!(
+            pair_key(&parts, [minus, minus], "app"),
+            "-1, \"app\", 18446744073709551615"
+        );
+        assert_eq!(pair_key(&parts[..1], [7, 0], ""), "7");
     }
 
     #[test]
@@ -203,6 +258,9 @@ mod tests {
             ("irq", ""),
             ("timer", "work+0x10"),
             ("block", "../block"),
+            ("net", "../net"),
+            ("lock", "0x10"),
+            ("ttfb", "127.0.0.1"),
             ("wakeup", "jackd"),
             ("futex", "0x10"),
         ] {

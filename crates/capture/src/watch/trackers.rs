@@ -197,7 +197,8 @@ impl Session<'_> {
                 let found = symbols.lookup(address);
                 found.map_or_else(String::new, |(name, offset)| format!("{name}+{offset:#x}"))
             });
-            let key = key_name(tracker, hit.tracked.key, &hit.tracked.label, symbols);
+            let numbers = (hit.tracked.key, hit.tracked.detail);
+            let key = key_name(tracker, numbers, &hit.tracked.label, symbols);
             self.hits += 1;
             observer.hit(&TrackerReport {
                 tracker,
@@ -233,7 +234,7 @@ impl Session<'_> {
     fn stands(&self, watch: &TrackerWatch, at_the_end: bool) -> Result<TrackerStatus> {
         let tracker = watch.tracker();
         let statistics = watch.statistics()?;
-        let name = |key: u64, label: &str| key_name(tracker, key, label, &self.symbols);
+        let name = |numbers, label: &str| key_name(tracker, numbers, label, &self.symbols);
         let mut status = TrackerStatus {
             tracker,
             programs: watch.costs(),
@@ -243,11 +244,14 @@ impl Session<'_> {
         };
         if at_the_end {
             let keys = watch.keys()?.into_iter();
-            status.keys = keys.map(|sum| (name(sum.key, &sum.label), sum)).collect();
+            let keys = keys.map(|sum| (name((sum.key, sum.detail), &sum.label), sum));
+            status.keys = keys.collect();
             let worst = status.statistics.series.iter().map(|series| &series.worst);
             let worst = worst.map(|worst| {
                 let worst = worst.as_ref();
-                worst.map_or_else(String::new, |worst| name(worst.key, &worst.label))
+                worst.map_or_else(String::new, |worst| {
+                    name((worst.key, worst.detail), &worst.label)
+                })
             });
             status.worst_keys = worst.collect();
         }

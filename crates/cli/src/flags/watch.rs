@@ -3,19 +3,24 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::TrackerFlags;
 
 /// What was typed after `watch`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLE, after_long_help = EXAMPLES)]
+#[command(group = ArgGroup::new("tracked").multiple(true))]
 pub struct Watch {
     /// Trackers of the kernel instead: 'list' shows them
     ///
     /// Each measures one kind of interval, of every task when none is named; docs/trackers.md has
     /// them all. Several are watched at once.
-    #[arg(value_name = "TRACKER", help_heading = "What to watch")]
+    #[arg(
+        value_name = "TRACKER",
+        group = "tracked",
+        help_heading = "What to watch"
+    )]
     pub tracker: Vec<String>,
     /// These tasks: name, id, pid:N, process:NAME
     ///

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bpf_host::trackers::{KeyKind, Tracker};
+use capture::watch::{KEY_DEFAULT, PairQuestion};
 use event::{Cpu, Error, ErrorKind, Result};
 
 use super::{Target, WatchOptions};
@@ -16,6 +17,8 @@ pub const LIST: &str = "list";
 pub struct TrackerOptions {
     /// Which ones, each once.
     pub trackers: Vec<&'static Tracker>,
+    /// Two events to measure between.
+    pub pair: Option<PairQuestion>,
     /// Targets, thresholds, limits and actions, as for the chain.
     pub watch: WatchOptions,
     /// Nobody was named: every task.
@@ -26,6 +29,8 @@ pub struct TrackerOptions {
     pub stacks: bool,
     /// Draw histograms.
     pub hist: bool,
+    /// Write the histograms to this file.
+    pub hdr: Option<PathBuf>,
     /// Add reports to this file.
     pub log: Option<PathBuf>,
 }
@@ -46,6 +51,10 @@ impl TrackerOptions {
         }
         refuse_flags_of_the_chain(typed)?;
         refuse_cpus(typed, &trackers)?;
+        let pair = pair(&typed.trackers);
+        if pair.is_some() {
+            refuse_beside_a_pair(typed)?;
+        }
         if !typed.trackers.only.is_empty() && trackers.len() > 1 {
             let names: Vec<_> = trackers.iter().map(|tracker| tracker.name).collect();
             return Err(invalid(
@@ -60,11 +69,13 @@ impl TrackerOptions {
         }
         Ok(TrackerOptions {
             trackers,
+            pair,
             every_task: watch.target == Target::RealTime && !asks_for_real_time(typed),
             watch,
             only: typed.trackers.only.clone(),
             stacks: typed.trackers.stacks,
             hist: typed.trackers.hist,
+            hdr: typed.trackers.hdr.clone(),
             log: typed.trackers.log.clone(),
         })
     }
@@ -112,6 +123,36 @@ fn refuse_flags_of_the_chain(typed: &flags::Watch) -> Result<()> {
     }
 }
 
+fn pair(typed: &flags::TrackerFlags) -> Option<PairQuestion> {
+    let (from, to) = (typed.from.clone()?, typed.to.clone()?);
+    let key = typed.key.clone();
+    Some(PairQuestion {
+        from,
+        to,
+        key: key.unwrap_or_else(|| KEY_DEFAULT.to_owned()),
+    })
+}
+
+/// What a pair has its filters for.
+fn refuse_beside_a_pair(typed: &flags::Watch) -> Result<()> {
+    let only = typed.trackers.only.join(",");
+    let refused = [
+        ("--only", only.as_str(), "--from EVENT/FILTER"),
+        (
+            "--cpu",
+            typed.cpu.as_deref().unwrap_or(""),
+            "--from 'EVENT/$cpu == 1'",
+        ),
+    ];
+    match refused.iter().find(|(_, found, _)| !found.is_empty()) {
+        None => Ok(()),
+        Some((flag, found, fix)) => {
+            let what = format!("{flag} says nothing to a pair of events");
+            Err(invalid(&what, found, fix))
+        }
+    }
+}
+
 /// A task, a request or a piece of work begins on one CPU and ends on another: only what stays on
 /// its CPU can be chosen by it.
 fn refuse_cpus(typed: &flags::Watch, trackers: &[&Tracker]) -> Result<()> {
@@ -134,7 +175,8 @@ pub fn only_takes(tracker: &Tracker) -> Option<&'static str> {
         KeyKind::Softirq => Some("softirqs"),
         KeyKind::Function => Some("functions"),
         KeyKind::Disk => Some("disks"),
-        KeyKind::Task | KeyKind::Address => None,
+        KeyKind::Packet => Some("interfaces"),
+        KeyKind::Task | KeyKind::Address | KeyKind::Lock | KeyKind::Peer | KeyKind::Pair(_) => None,
     }
 }
 
@@ -186,6 +228,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_may_stand_alone_or_beside_trackers_and_is_of_one_thread_unless_told() {
+        let alone = options("--from a/x==1 --to b --hist").expect("valid");
+        assert!(alone.trackers.is_empty() && alone.every_task && alone.hist);
+        let pair = alone.pair.expect("a pair");
+        assert_eq!((pair.from.as_str(), pair.to.as_str()), ("a/x==1", "b"));
+        assert_eq!(pair.key, "$tid");
+        let both = options("irq --from a --to b --key tid=next_tid").expect("valid");
+        assert_eq!(both.trackers.len(), 1);
+        assert_eq!(both.pair.expect("a pair").key, "tid=next_tid");
+    }
+
+    #[test]
     fn a_flag_that_says_nothing_to_a_tracker_is_refused_with_a_remedy() {
         for line in [
             "jitter",
@@ -199,6 +253,8 @@ mod tests {
             "irq offcpu --cpu 1",
             "irq softirq --only local_timer",
             "syscall --over 25",
+            "--from a --to b --only x",
+            "--from a --to b --cpu 1",
         ] {
             let error = options(line).expect_err(line);
             assert!(error.fixed_by().is_some(), "{line}");
@@ -208,7 +264,17 @@ mod tests {
 
     #[test]
     fn the_flags_of_trackers_need_one() {
-        for line in ["--only x", "--stacks", "--hist", "--log f"] {
+        for line in [
+            "--only x",
+            "--stacks",
+            "--hist",
+            "--log f",
+            "--hdr f",
+            "--from a",
+            "--to b",
+            "--key tid",
+            "syscall --key tid",
+        ] {
             let words = std::iter::once("watch").chain(line.split_whitespace());
             assert!(Line::try_parse_from(words).is_err(), "{line}");
         }

@@ -17,6 +17,8 @@ pub struct Tracked {
     pub group: u32,
     /// One more number of the tracker's own: a result, a sector, a tid.
     pub detail: u64,
+    /// And another one: a port.
+    pub more: u16,
     /// Where it ended.
     pub cpu: Cpu,
     /// Which of the tracker's intervals it is.

@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 
 use event::{ClassId, EventClass};
 
-pub use plan::Plan;
+pub use plan::{Plan, Source};
 pub(crate) use reading::Reading;
 pub use reading::RecordRef;
 
-use crate::Formats;
+use crate::{EventName, Formats};
 
 /// The class of each event, numbered in the order of `formats`, with the plan that fills it.
 ///
@@ -33,4 +33,12 @@ pub fn compile(formats: &Formats) -> Vec<(Plan, EventClass)> {
         compiled.push((plan, class));
     }
     compiled
+}
+
+/// What LTTng calls a tracepoint.
+pub fn name(event: &EventName) -> String {
+    match names::lookup(&event.to_string()) {
+        Some(row) => row.name,
+        None => plan::plain_name(&event.system, &event.name),
+    }
 }

@@ -52,6 +52,45 @@ pub(crate) enum Step {
     Group { at: u32 },
 }
 
+/// Where a record has what becomes a field, for whoever reads it without a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An integer, as wide as this, and the number that is added to it.
+    Integer {
+        /// Offset from the record's begin.
+        at: u32,
+        /// Width there.
+        bytes: u8,
+        /// Whether it has a sign there.
+        signed: bool,
+        /// What is added.
+        plus: i64,
+    },
+    /// Bytes that stay as they are.
+    Bytes {
+        /// Offset from the record's begin.
+        at: u32,
+        /// How many.
+        size: u32,
+    },
+    /// A text that ends with a zero byte or its room.
+    Text {
+        /// Offset from the record's begin.
+        at: u32,
+        /// Its room.
+        size: u32,
+    },
+    /// A text where the word at this offset says.
+    Dynamic {
+        /// Offset of the word.
+        at: u32,
+        /// Its own end is what the place counts from.
+        relative: bool,
+    },
+    /// What only the plan can make.
+    Made,
+}
+
 /// Width and sign of an integer in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width {
@@ -84,7 +123,7 @@ impl Plan {
         let row = names::lookup(&format.full_name());
         let name = match &row {
             Some(row) => row.name.clone(),
-            None => plain_name(format),
+            None => plain_name(&format.system, &format.name),
         };
         match row.and_then(|row| row.fields) {
             Some(rows) => rows
@@ -220,6 +259,30 @@ impl Plan {
                 plus: 0,
             });
         }
+    }
+
+    /// Where the record has each field of the class.
+    pub fn sources(&self) -> impl Iterator<Item = Source> {
+        let of_text = |from, size_max| match from {
+            Bytes::Here { at, size } => Source::Text {
+                at,
+                size: size.min(size_max),
+            },
+            Bytes::Dynamic { at, relative } => Source::Dynamic { at, relative },
+            Bytes::Rest { .. } => Source::Made,
+        };
+        self.steps.iter().map(move |step| match *step {
+            Step::Copy { at, size } => Source::Bytes { at, size },
+            Step::Integer { at, from, plus, .. } => Source::Integer {
+                at,
+                bytes: from.bytes,
+                signed: from.signed,
+                plus,
+            },
+            Step::Text { from, size } => of_text(from, size),
+            Step::String { from } => of_text(from, u32::MAX),
+            _ => Source::Made,
+        })
     }
 
     /// The step of each field of the class.
@@ -394,18 +457,18 @@ fn text_row(writing: FieldWriting, from: Bytes) -> Option<(FieldType, Step)> {
 }
 
 /// LTTng's name for a tracepoint that the table does not list.
-fn plain_name(format: &EventFormat) -> String {
-    if format.system == "syscalls" {
+pub(super) fn plain_name(system: &str, name: &str) -> String {
+    if system == "syscalls" {
         for (ours, theirs) in [
             ("sys_enter_", "syscall_entry_"),
             ("sys_exit_", "syscall_exit_"),
         ] {
-            if let Some(call) = format.name.strip_prefix(ours) {
+            if let Some(call) = name.strip_prefix(ours) {
                 return format!("{theirs}{call}");
             }
         }
     }
-    format.name.clone()
+    name.to_owned()
 }
 
 fn bytes_of(field: &FormatField) -> Bytes {

@@ -48,6 +48,8 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> Value {
         DetailKind::Address => interval["address"] = format!("{:#x}", tracked.detail).into(),
         DetailKind::Sector => interval["sector"] = tracked.detail.into(),
         DetailKind::Tid(what) => interval[what.replace(' ', "_")] = tracked.detail.into(),
+        DetailKind::Bytes => interval["bytes"] = tracked.detail.into(),
+        DetailKind::Port => interval["port"] = tracked.more.into(),
         DetailKind::Result | DetailKind::None => {}
     }
     interval
@@ -104,13 +106,21 @@ fn tracker(status: &TrackerStatus) -> Value {
             "run_ns": program.run_ns,
         })
     });
-    json!({
+    let mut value = json!({
         "tracker": tracker.name,
         "series": series.collect::<Vec<_>>(),
         "keys": keys.collect::<Vec<_>>(),
         "losses": losses(&status.statistics.losses),
         "programs": programs.collect::<Vec<_>>(),
-    })
+    });
+    if let Some(pair) = &status.statistics.pair {
+        value["pair"] = json!({
+            "from": {"seen": pair.seen[0], "matched": pair.matched[0]},
+            "to": {"seen": pair.seen[1], "matched": pair.matched[1]},
+            "ends_alone": pair.alone,
+        });
+    }
+    value
 }
 
 fn series(tracker: &Tracker, number: usize, series: &SeriesStatistics, key: &str) -> Value {

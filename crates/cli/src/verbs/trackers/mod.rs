@@ -1,14 +1,15 @@
 //! `rtscope watch TRACKER…`: intervals that the kernel measures, reported as they come and summed
 //! up at the end.
 
+mod hdr;
 mod json;
 mod observer;
 mod text;
 
 use bpf_host::Targets;
-use bpf_host::trackers::{TrackerConfig, stands};
+use bpf_host::trackers::{Pair, Tracker, TrackerConfig, stands};
 use capture::capabilities;
-use capture::watch::{TrackersOptions, TrackersStatus, keys_named, run_trackers};
+use capture::watch::{TrackersOptions, TrackersStatus, keys_named, pair, run_trackers};
 use event::Result;
 use host::capabilities::Verb;
 use trace::Symbols;
@@ -31,6 +32,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let capabilities = capabilities::gather();
     let mut options = TrackerOptions::new(typed, &capabilities.machine.cpus_online)?;
     capabilities.require(Verb::Watch)?;
+    let pair = options.pair.as_ref().map(pair).transpose()?;
     if options.watch.snapshot.is_some() {
         may_snapshot(&capabilities, typed)?;
     }
@@ -43,9 +45,9 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         meant(&mut options.watch, &whom)?;
     }
     let symbols = Symbols::from_kallsyms(&capture::kernel_functions());
-    let asked = question(&options, &symbols)?;
+    let asked = question(&options, pair, &symbols)?;
     signals::take_over()?;
-    let mut observer = Observer::new(&options, paint)?;
+    let mut observer = Observer::new(&options, &asked, paint)?;
     observer.runs(command);
     let command_line = capture::own_command_line();
     let status = run_trackers(&asked, &capabilities, symbols, &command_line, &mut observer)?;
@@ -54,12 +56,19 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
+    if let Some(path) = &options.hdr {
+        hdr::write(path, &status)?;
+    }
     let has_budget = options.watch.over.is_some() || options.watch.timeout.is_some();
     Ok(outcome(&status, has_budget))
 }
 
 /// What the session is asked: the chain's own reading of the flags, for each tracker.
-fn question(options: &TrackerOptions, symbols: &Symbols) -> Result<TrackersOptions> {
+fn question(
+    options: &TrackerOptions,
+    pair: Option<(&'static Tracker, Pair)>,
+    symbols: &Symbols,
+) -> Result<TrackersOptions> {
     let session = session(&options.watch)?;
     let mut watch = session.watch;
     if options.every_task {
@@ -75,12 +84,23 @@ fn question(options: &TrackerOptions, symbols: &Symbols) -> Result<TrackersOptio
                 watch: watch.clone(),
                 only: keys.concat(),
                 stacks: options.stacks,
+                pair: None,
             },
         ))
     };
     let trackers = options.trackers.iter().copied().map(config);
+    let mut trackers = trackers.collect::<Result<Vec<_>>>()?;
+    trackers.extend(pair.map(|(tracker, pair)| {
+        let config = TrackerConfig {
+            watch: watch.clone(),
+            only: Vec::new(),
+            stacks: options.stacks,
+            pair: Some(pair),
+        };
+        (tracker, config)
+    }));
     Ok(TrackersOptions {
-        trackers: trackers.collect::<Result<_>>()?,
+        trackers,
         flight: session.flight,
         duration: options.watch.run_for,
         hits_max: options.watch.hits_max,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use capture::watch::{TrackerReport, TrackersObserver, TrackersStatus};
+use capture::watch::{TrackerReport, TrackersObserver, TrackersOptions, TrackersStatus};
 use event::{Error, Result};
 use serde_json::Value;
 
@@ -26,13 +26,19 @@ pub(super) struct Observer {
     live: Live,
     sequence: u64,
     beginning: String,
+    /// It was said that nothing matches.
+    told_of_silence: bool,
     command: Option<Command>,
 }
 
 impl Observer {
     /// # Errors
     /// When the file of `--log` cannot be opened.
-    pub(super) fn new(options: &TrackerOptions, paint: Paint) -> Result<Self> {
+    pub(super) fn new(
+        options: &TrackerOptions,
+        asked: &TrackersOptions,
+        paint: Paint,
+    ) -> Result<Self> {
         let log = options.log.as_ref().map(|path| {
             let file = File::options().create(true).append(true).open(path);
             let file = file.map_err(|error| write_error(path, error))?;
@@ -50,7 +56,8 @@ impl Observer {
             paint,
             live: Live::new(!options.watch.json),
             sequence: 0,
-            beginning: beginning(options),
+            beginning: beginning(options, asked),
+            told_of_silence: false,
             command: None,
         })
     }
@@ -100,12 +107,14 @@ fn json_line(line: &Value) -> Result<()> {
         .map_err(stdout_error)
 }
 
-fn beginning(options: &TrackerOptions) -> String {
-    let names: Vec<_> = options
-        .trackers
-        .iter()
-        .map(|tracker| tracker.name)
-        .collect();
+fn beginning(options: &TrackerOptions, asked: &TrackersOptions) -> String {
+    let names = asked.trackers.iter().map(|(tracker, config)| {
+        let key = options.pair.as_ref().filter(|_| config.pair.is_some());
+        key.map_or(tracker.name.to_owned(), |pair| {
+            format!("{} by {}", tracker.series[0], pair.key)
+        })
+    });
+    let names: Vec<_> = names.collect();
     let when = match (options.watch.over, options.watch.timeout) {
         (Some(over), None) => format!("over {over:#}"),
         (None, Some(timeout)) => format!("still open after {timeout:#}"),
@@ -146,6 +155,13 @@ impl TrackersObserver for Observer {
 
     fn status(&mut self, status: &TrackersStatus) -> Result<bool> {
         self.running.reap();
+        if !self.told_of_silence
+            && let Some(warning) = text::silence(status)
+        {
+            self.told_of_silence = true;
+            self.live.clear();
+            eprintln!("warning: {warning}");
+        }
         self.live.line(&text::live(status));
         let is_over = self.command.as_mut().is_some_and(Command::has_ended);
         Ok(signals::request() == Request::GoOn && !is_over)

@@ -24,10 +24,21 @@ pub(super) fn list(stands: &[(&Tracker, Option<Vec<Hook>>)]) -> String {
             lines.push(format!("           not here: {found}; {fix}"));
         }
     }
-    let takes = |(tracker, _): &(&Tracker, Option<Vec<Hook>>)| {
-        only_takes(tracker).map(|takes| format!("{takes} ({})", tracker.name))
-    };
-    let only: Vec<_> = stands.iter().filter_map(takes).collect();
+    // What it takes, and the trackers that take it.
+    let mut only: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (tracker, _) in stands {
+        let Some(takes) = only_takes(tracker) else {
+            continue;
+        };
+        match only.iter_mut().find(|(known, _)| *known == takes) {
+            Some((_, names)) => names.push(tracker.name),
+            None => only.push((takes, vec![tracker.name])),
+        }
+    }
+    let only: Vec<_> = only
+        .iter()
+        .map(|(takes, names)| format!("{takes} ({})", names.join(", ")))
+        .collect();
     lines.push(String::new());
     let only = format!(
         "--over DUR reports what takes longer, --task chooses tasks, --only chooses {}.",
@@ -103,6 +114,8 @@ fn interval(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
         DetailKind::Tid(what) if tracked.detail > 0 => {
             parts.push(format!("{what} tid {}", tracked.detail));
         }
+        DetailKind::Bytes => parts.push(format!("{} bytes", tracked.detail)),
+        DetailKind::Port => parts.push(format!("port {}", tracked.more)),
         _ => {}
     }
     parts.join(", ")
@@ -117,6 +130,23 @@ fn stack_text(what: &str, stack: &Stack) -> String {
         symbol => format!("      {symbol}\n"),
     });
     format!("    {what}:\n{}", frames.collect::<String>())
+}
+
+/// After so long somebody wonders why nothing comes.
+const SILENCE: Duration = Duration::from_ms(5_000);
+
+/// What to tell of a pair of which one side has matched nothing yet.
+pub(super) fn silence(status: &TrackersStatus) -> Option<String> {
+    let pair = |one: &TrackerStatus| one.statistics.pair;
+    let pair = status.trackers.iter().find_map(pair)?;
+    let side = pair.matched.iter().position(|matched| *matched == 0)?;
+    (status.elapsed >= SILENCE).then(|| {
+        let what = ["--from", "--to"][side];
+        match pair.seen[side] {
+            0 => format!("the event of {what} has not come yet"),
+            seen => format!("the event of {what} came {seen} times, its filter let none through"),
+        }
+    })
 }
 
 /// Short enough for a terminal of 80 columns.
@@ -190,6 +220,12 @@ fn tracker_text(status: &TrackerStatus, extent: Extent) -> String {
         }
     }
     text += &keys_text(tracker, &status.keys);
+    if let Some(pair) = &statistics.pair {
+        let [from, to] =
+            [0, 1].map(|side| format!("{} of {}", pair.matched[side], pair.seen[side]));
+        let alone = pair.alone;
+        text += &format!("  matched {from} and {to} events; {alone} ends without a begin\n");
+    }
     for loss in losses(&statistics.losses)
         .into_iter()
         .filter(|loss| loss.count > 0)
@@ -245,6 +281,20 @@ fn keys_text(tracker: &Tracker, keys: &[(String, KeySum)]) -> String {
     text
 }
 
+/// `mean 1.52 us, deviation 1.44 us, p90 2.94 us, `
+fn spread(series: &SeriesStatistics) -> String {
+    let mean = Duration::from_ns(series.sum.as_ns() / series.count.max(1) as i64);
+    let facts = [
+        ("mean", (series.count > 0).then_some(mean)),
+        ("deviation", series.deviation()),
+        ("p90", series.quantile(0.9)),
+    ];
+    let told = facts.into_iter().filter_map(|(name, duration)| {
+        duration.map(|duration| format!("{name} {}, ", duration.short()))
+    });
+    told.collect()
+}
+
 /// A row for each power of two.
 fn histogram(name: &str, series: &SeriesStatistics) -> String {
     let mut rows: Vec<(u32, u64)> = Vec::new();
@@ -259,7 +309,7 @@ fn histogram(name: &str, series: &SeriesStatistics) -> String {
         return String::new();
     };
     let (first, last) = (rows[0].0, rows[rows.len() - 1].0);
-    let mut text = format!("  {name}, from\n");
+    let mut text = format!("  {name}, {}from\n", spread(series));
     for octave in first..=last {
         let count = rows.iter().find(|(of, _)| *of == octave);
         let count = count.map_or(0, |(_, count)| *count);
@@ -343,6 +393,7 @@ mod tests {
             key: 7,
             group: 0,
             detail,
+            more: 0,
             cpu: Cpu(1),
             series,
             is_open: false,

@@ -6,7 +6,7 @@ use bpf_host::{Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
-use event::{Duration, Error, ErrorKind, Result, TaskPattern};
+use event::{Duration, Error, ErrorKind, Result, TaskPattern, vectors};
 
 use crate::flags::{Until, Watch};
 use crate::options::{IrqFilter, Rate, SnapshotOptions, Target, WatchOptions};
@@ -174,7 +174,10 @@ fn irqs(filter: &IrqFilter) -> Result<Vec<i32>> {
         IrqFilter::Name(name) => name.clone(),
     };
     let error = Error::new(ErrorKind::NotFound, what).found(format!("'{found}'"));
-    Err(error.fix("cat /proc/interrupts lists them: the number first, the name last"))
+    Err(error.fix(
+        "cat /proc/interrupts lists them: the number first, the name last; \
+                   timer is the CPU's own",
+    ))
 }
 
 /// `number`, when `/proc/interrupts` has a line of it.
@@ -188,7 +191,25 @@ fn irqs_numbered(interrupts: &str, number: u32) -> Vec<i32> {
     number.into_iter().collect()
 }
 
-/// The numbers of the lines of `/proc/interrupts` that contain `name`.
+/// The CPU's own timer, as people who want it call it.
+const TIMER: &str = "timer";
+
+/// The CPU's own interrupts of this name.
+fn vectors_named(name: &str) -> impl Iterator<Item = i32> {
+    let is_it = move |vector: &&vectors::Vector| {
+        [vector.name, vector.tag].contains(&name) || (name == TIMER && vector.tag == "local_timer")
+    };
+    let numbers = vectors::VECTORS
+        .iter()
+        .filter(is_it)
+        .map(|vector| vector.number);
+    let mut numbers: Vec<i32> = numbers.collect();
+    numbers.dedup();
+    numbers.into_iter()
+}
+
+/// The numbers of the lines of `/proc/interrupts` that contain `name`, and the CPU's own interrupts
+/// of that name.
 fn irqs_named(interrupts: &str, name: &str) -> Vec<i32> {
     let line = |line: &str| {
         let (number, rest) = line.split_once(':')?;
@@ -196,7 +217,8 @@ fn irqs_named(interrupts: &str, name: &str) -> Vec<i32> {
             .then(|| number.trim().parse().ok())
             .flatten()
     };
-    interrupts.lines().filter_map(line).collect()
+    let devices = interrupts.lines().filter_map(line);
+    devices.chain(vectors_named(name)).collect()
 }
 
 /// Whether hits can have snapshots here; says so where they cannot, as `doctor` does.
@@ -231,6 +253,10 @@ mod tests {
         assert_eq!(irqs_named(text, "snd_hda"), [24]);
         assert!(irqs_named(text, "eth0").is_empty());
         assert!(irqs_named(text, "Non").is_empty());
+        for name in ["timer", "local_timer", "local timer"] {
+            assert_eq!(irqs_named(text, name), [-1], "{name}");
+        }
+        assert_eq!(irqs_named(text, "function_call"), [-3]);
     }
 
     #[test]

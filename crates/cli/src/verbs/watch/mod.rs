@@ -34,7 +34,7 @@ use targets::{meant, whom};
 
 /// Runs the verb.
 pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
-    if !typed.tracker.is_empty() {
+    if !typed.tracker.is_empty() || typed.trackers.from.is_some() {
         return super::trackers::run(typed, paint);
     }
     let capabilities = capabilities::gather();

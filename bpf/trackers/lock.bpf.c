@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Waits for locks of the kernel, where somebody else has them: from the tracepoint of contention to
+// its end. Key is the lock's address. Other is who has it when the wait begins, where the lock says
+// so: mutexes, real-time mutexes and semaphores that are held for writing. The stack is the
+// waiter's.
+
+#include "tasks.h"
+
+enum { SPIN = 0, MUTEX = 1, READ = 2, WRITE = 3 };
+
+// include/trace/events/lock.h
+#define LCB_F_SPIN 1
+#define LCB_F_READ 2
+#define LCB_F_WRITE 4
+#define LCB_F_RT 8
+#define LCB_F_PERCPU 16
+#define LCB_F_MUTEX 32
+
+// The lowest bits of an owner are flags; of a semaphore the lowest says that readers have it.
+#define OWNER_FLAGS 7ull
+#define READERS_OWN 1ull
+
+struct lock_owner {
+	rts_s64 counter;
+} RELOCATED;
+
+struct mutex {
+	struct lock_owner owner;
+} RELOCATED;
+
+struct rw_semaphore {
+	struct lock_owner owner;
+} RELOCATED;
+
+static __always_inline rts_u8 series_of(rts_u32 flags)
+{
+	if (flags & (LCB_F_MUTEX | LCB_F_RT))
+		return MUTEX;
+	if (flags & LCB_F_SPIN)
+		return SPIN;
+	if (flags & LCB_F_WRITE)
+		return WRITE;
+	return flags & LCB_F_READ ? READ : SPIN;
+}
+
+static __always_inline rts_u64 word_at(void *lock, rts_u32 offset)
+{
+	rts_u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), lock + offset);
+	return word;
+}
+
+static __always_inline void owner_of(struct rts_task *owner, void *lock, rts_u32 flags)
+{
+	rts_u64 word = 0;
+
+	tracker_nobody(owner);
+	if (flags & LCB_F_PERCPU)
+		return;
+	if (flags & LCB_F_RT) {
+		word = word_at(lock, bpf_core_field_offset(struct rt_mutex_base, owner));
+	} else if (flags & LCB_F_MUTEX) {
+		if (bpf_core_field_exists(((struct mutex *)0)->owner))
+			word = word_at(lock, bpf_core_field_offset(struct mutex, owner));
+	} else if (!(flags & LCB_F_SPIN) && flags & (LCB_F_READ | LCB_F_WRITE)) {
+		if (bpf_core_field_exists(((struct rw_semaphore *)0)->owner))
+			word = word_at(lock, bpf_core_field_offset(struct rw_semaphore, owner));
+		if (word & READERS_OWN)
+			word = 0;
+	}
+	word &= ~OWNER_FLAGS;
+	if (word)
+		task_read(owner, (struct task_struct *)word);
+}
+
+// Who waits: a task, or the CPU's own where no task runs.
+static __always_inline rts_u32 waiter(void)
+{
+	rts_u32 tid = bpf_get_current_pid_tgid();
+
+	return tid ? tid : 1u << 31 | bpf_get_smp_processor_id();
+}
+
+// One wait of a waiter for a lock: what both are is compared at its end.
+static __always_inline rts_u64 key_of(rts_u64 lock, rts_u32 who)
+{
+	return (lock << 16) ^ who;
+}
+
+// A mutex says so again when it goes to sleep, and whenever it wakes up in vain.
+SEC("tp_btf/contention_begin")
+int BPF_PROG(contention_begin, void *lock, unsigned int flags)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct rts_tracker_open open = {}, *before;
+	rts_u32 who = waiter();
+	rts_u64 key = key_of((rts_u64)lock, who);
+
+	if (!tracker_wants_interrupted(current))
+		return 0;
+	before = bpf_map_lookup_elem(&tracker_open, &key);
+	if (before && before->tracked.key == (rts_u64)lock && before->tracked.group == who)
+		return 0;
+	open.tracked.key = (rts_u64)lock;
+	open.tracked.group = who;
+	open.tracked.series = series_of(flags);
+	task_describe(&open.tracked.task, current);
+	owner_of(&open.tracked.other, lock, flags);
+	open.tracked.begin_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&tracker_open, &key, &open, BPF_ANY))
+		TRACKER_LOSS(full);
+	return 0;
+}
+
+SEC("tp_btf/contention_end")
+int BPF_PROG(contention_end, void *lock)
+{
+	rts_u32 who = waiter();
+	rts_u64 key = key_of((rts_u64)lock, who);
+	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &key);
+	struct rts_tracker_hit *hit;
+	struct rts_tracked tracked;
+
+	if (!open)
+		return 0;
+	tracked = open->tracked;
+	bpf_map_delete_elem(&tracker_open, &key);
+	if (tracked.key != (rts_u64)lock || tracked.group != who) {
+		TRACKER_LOSS(unpaired);
+		return 0;
+	}
+	// Waits of different waiters for one lock are one row.
+	tracked.group = 0;
+	tracked.end_ns = bpf_ktime_get_ns();
+	tracked.cpu = bpf_get_smp_processor_id();
+	hit = tracker_measured(&tracked);
+	if (!hit)
+		return 0;
+	if (tracker_config.stacks)
+		stack_here(&hit->stack, ctx);
+	tracker_send(hit);
+	return 0;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+//
+// Any pair of events: one begins an interval, the other ends it, and both have the same key. The
+// events are tracepoints as perf has them, functions and marks of programs. Which of them are
+// meant, and what their key is, says code that user space writes in place of `pair_code_from` and
+// `pair_code_to` before it loads this.
+
+// The names of the registers that libbpf's headers use.
+#define __VMLINUX_H__
+
+#include "tasks.h"
+
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wsign-compare"
+#include <bpf/usdt.bpf.h>
+#pragma clang diagnostic pop
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RTS_OPEN_MAX);
+	__type(key, struct rts_pair_key);
+	__type(value, struct rts_pair_open);
+} pair_open SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, rts_u32);
+	__type(value, struct rts_pair_counts);
+} pair_counts SEC(".maps");
+
+// What an oracle reads; nobody else makes it large.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} pair_seen SEC(".maps");
+
+// Instructions that do nothing, to be replaced by up to as many, and the number that begins them.
+// Code takes the event and the frame in the first two registers, writes the key into the frame and
+// returns whether the event is meant. In C it has no arguments: its type's would have no names,
+// which the kernel refuses.
+#define NOTHING "goto +0;"
+#define NOTHING_8 NOTHING NOTHING NOTHING NOTHING NOTHING NOTHING NOTHING NOTHING
+#define NOTHING_64 NOTHING_8 NOTHING_8 NOTHING_8 NOTHING_8 NOTHING_8 NOTHING_8 NOTHING_8 NOTHING_8
+#define NOTHING_512 NOTHING_64 NOTHING_64 NOTHING_64 NOTHING_64 NOTHING_64 NOTHING_64 NOTHING_64 \
+	NOTHING_64
+#define CODE(name, mark)                                                             \
+	static __attribute__((naked, noinline, used)) rts_u64 name(void)             \
+	{                                                                            \
+		asm volatile("r0 = " mark ";" NOTHING_512 NOTHING_512 "exit;");      \
+	}                                                                            \
+                                                                                     \
+	static __always_inline rts_u64 name##_of(void *ctx, struct rts_pair_frame *frame) \
+	{                                                                            \
+		rts_u64 is_meant;                                                    \
+                                                                                     \
+		asm volatile("r1 = %[ctx]; r2 = %[frame]; call %[code]; %[is_meant] = r0;" \
+			     : [is_meant] "=r"(is_meant)                             \
+			     : [ctx] "r"(ctx), [frame] "r"(frame), [code] "i"(name)  \
+			     : "r0", "r1", "r2", "r3", "r4", "r5", "memory");        \
+		return is_meant;                                                     \
+	}
+
+CODE(pair_code_from, "0x52545346") // RTSF
+CODE(pair_code_to, "0x52545354") // RTST
+
+static __always_inline void pair_saw(const struct rts_pair_frame *frame, rts_u32 side)
+{
+	struct rts_pair_seen *seen;
+
+	if (!tracker_config.oracle)
+		return;
+	seen = bpf_ringbuf_reserve(&pair_seen, sizeof(*seen), 0);
+	if (!seen) {
+		TRACKER_LOSS(lost);
+		return;
+	}
+	seen->key = frame->key;
+	seen->time_ns = frame->now_ns;
+	seen->side = side;
+	seen->tid = bpf_get_current_task_btf()->pid;
+	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
+}
+
+// A begin of a key that is open already: what is open has lost its end, or never had one.
+static __noinline int pair_begins(struct rts_pair_frame *frame)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct rts_pair_open open = {};
+
+	if (!tracker_wants_task(current))
+		return 0;
+	pair_saw(frame, RTS_PAIR_FROM);
+	open.begin_ns = frame->now_ns;
+	task_describe(&open.task, current);
+	if (!bpf_map_update_elem(&pair_open, &frame->key, &open, BPF_NOEXIST))
+		return 0;
+	if (bpf_map_update_elem(&pair_open, &frame->key, &open, BPF_EXIST))
+		TRACKER_LOSS(full);
+	else
+		TRACKER_LOSS(unpaired);
+	return 0;
+}
+
+// What makes rows of equal numbers different: the second number, and the text.
+static __always_inline rts_u32 pair_group(const struct rts_pair_key *key)
+{
+	const rts_u64 *text = (const rts_u64 *)key->text;
+	rts_u64 mixed = key->numbers[1] * 0x9e3779b97f4a7c15ull;
+
+	mixed ^= text[0] * 0xc2b2ae3d27d4eb4full;
+	mixed ^= text[1] * 0x165667b19e3779f9ull;
+	return mixed >> 32;
+}
+
+static __noinline int pair_ends(void *ctx, struct rts_pair_frame *frame,
+		struct rts_pair_counts *counts)
+{
+	struct rts_pair_open *open;
+	struct rts_tracker_hit *hit;
+	struct rts_tracked tracked;
+
+	pair_saw(frame, RTS_PAIR_TO);
+	open = bpf_map_lookup_elem(&pair_open, &frame->key);
+	if (!open) {
+		counts->alone++;
+		return 0;
+	}
+	tracker_ends(&tracked, open->begin_ns, frame->now_ns, frame->key.numbers[0], 0);
+	tracked.task = open->task;
+	// Of two ends at once one has it.
+	if (bpf_map_delete_elem(&pair_open, &frame->key)) {
+		counts->alone++;
+		return 0;
+	}
+	tracked.detail = frame->key.numbers[1];
+	tracked.group = pair_group(&frame->key);
+	__builtin_memcpy(tracked.label, frame->key.text, RTS_COMM_LENGTH);
+	task_describe(&tracked.other, bpf_get_current_task_btf());
+	hit = tracker_measured(&tracked);
+	if (!hit)
+		return 0;
+	if (tracker_config.stacks)
+		stack_here(&hit->other_stack, ctx);
+	tracker_send(hit);
+	return 0;
+}
+
+static __always_inline struct rts_pair_counts *pair_sees(struct rts_pair_frame *frame, rts_u32 side)
+{
+	struct rts_pair_counts *counts = LOOKUP(pair_counts, 0);
+
+	if (!counts)
+		return 0;
+	counts->seen[side]++;
+	__builtin_memset(&frame->key, 0, sizeof(frame->key));
+	frame->now_ns = bpf_ktime_get_ns();
+	frame->prio = bpf_get_current_task_btf()->prio - PRIO_LTTNG_OFFSET;
+	return counts;
+}
+
+static __always_inline int from(void *ctx, struct rts_pair_frame *frame,
+		struct rts_pair_counts *counts)
+{
+	if (!pair_code_from_of(ctx, frame))
+		return 0;
+	counts->matched[RTS_PAIR_FROM]++;
+	return pair_begins(frame);
+}
+
+static __always_inline int to(void *ctx, struct rts_pair_frame *frame,
+		struct rts_pair_counts *counts)
+{
+	if (!pair_code_to_of(ctx, frame))
+		return 0;
+	counts->matched[RTS_PAIR_TO]++;
+	return pair_ends(ctx, frame, counts);
+}
+
+SEC("tracepoint")
+int from_tracepoint(void *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_FROM);
+
+	return counts ? from(ctx, &frame, counts) : 0;
+}
+
+SEC("tracepoint")
+int to_tracepoint(void *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_TO);
+
+	return counts ? to(ctx, &frame, counts) : 0;
+}
+
+static __always_inline void read_registers(struct rts_pair_frame *frame, struct pt_regs *regs)
+{
+	frame->arguments[0] = regs_argument_0(regs);
+	frame->arguments[1] = regs_argument_1(regs);
+	frame->arguments[2] = regs_argument_2(regs);
+	frame->arguments[3] = regs_argument_3(regs);
+	frame->arguments[4] = regs_argument_4(regs);
+	frame->arguments[5] = regs_argument_5(regs);
+	frame->arguments[6] = 0;
+	frame->arguments[RTS_PAIR_ARGUMENTS - 1] = regs_result(regs);
+}
+
+SEC("uprobe")
+int from_function(struct pt_regs *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_FROM);
+
+	read_registers(&frame, ctx);
+	return counts ? from(ctx, &frame, counts) : 0;
+}
+
+SEC("uprobe")
+int to_function(struct pt_regs *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_TO);
+
+	read_registers(&frame, ctx);
+	return counts ? to(ctx, &frame, counts) : 0;
+}
+
+// An argument that the mark does not have is 0; nobody asks for it.
+static __always_inline void read_mark(struct rts_pair_frame *frame, struct pt_regs *ctx)
+{
+	for (rts_u32 i = 0; i < RTS_PAIR_ARGUMENTS; i++) {
+		long value = 0;
+
+		bpf_usdt_arg(ctx, i, &value);
+		frame->arguments[i] = value;
+	}
+}
+
+SEC("usdt")
+int from_mark(struct pt_regs *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_FROM);
+
+	read_mark(&frame, ctx);
+	return counts ? from(ctx, &frame, counts) : 0;
+}
+
+SEC("usdt")
+int to_mark(struct pt_regs *ctx)
+{
+	struct rts_pair_frame frame;
+	struct rts_pair_counts *counts = pair_sees(&frame, RTS_PAIR_TO);
+
+	read_mark(&frame, ctx);
+	return counts ? to(ctx, &frame, counts) : 0;
+}

@@ -1,0 +1,345 @@
+//! Check on the running kernel that the trackers of packets, connections, locks and calls between
+//! CPUs measure what happened: threads of ours do it and write down when.
+
+mod scene;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Time;
+
+use bpf_host::trackers::{Tracker, TrackerConfig, TrackerWatch, drop_reason};
+use bpf_host::{Targets, WatchConfig};
+use event::evidence::tracked::Tracked;
+use event::{Duration, TaskPattern};
+use scene::{ASIDE, STAGE, become_task, monotonic_ns};
+
+const LOOPBACK: u64 = 1;
+
+fn start(name: &str, targets: Targets, only: Vec<u64>) -> TrackerWatch {
+    let config = TrackerConfig {
+        watch: WatchConfig {
+            targets,
+            threshold: Duration::from_ns(1),
+            rate_limit_interval: Duration::ZERO,
+            ..WatchConfig::default()
+        },
+        only,
+        ..TrackerConfig::default()
+    };
+    let tracker = Tracker::find(name).expect("a tracker");
+    TrackerWatch::start(tracker, &config).unwrap_or_else(|error| panic!("{name}: {error:#}"))
+}
+
+fn of_scene() -> Targets {
+    Targets::Tasks(vec![TaskPattern::parse("scene-*").expect("names tasks")])
+}
+
+/// The intervals of a series until now; nothing was lost.
+fn intervals(watch: &mut TrackerWatch, series: usize) -> Vec<Tracked> {
+    let hits = watch.take().expect("hits");
+    let losses = watch.statistics().expect("counters").losses;
+    assert_eq!(
+        losses.lost + losses.full + losses.recursion,
+        0,
+        "{losses:?}"
+    );
+    let tracked = hits.into_iter().map(|hit| hit.tracked);
+    tracked.filter(|tracked| tracked.series == series).collect()
+}
+
+/// Runs `act` as a thread of this name on a CPU, and says when it began and ended.
+fn played<T: Send>(name: &str, cpu: usize, act: impl FnOnce() -> T + Send) -> (i64, T, i64) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            become_task(name, cpu, 0);
+            let begin_ns = monotonic_ns();
+            let done = act();
+            (begin_ns, done, monotonic_ns())
+        });
+        thread.join().expect("a thread")
+    })
+}
+
+fn is_within(tracked: &Tracked, begin_ns: i64, end_ns: i64) -> bool {
+    begin_ns <= tracked.begin.as_ns() && tracked.end.as_ns() <= end_ns
+}
+
+#[test]
+fn a_packet_is_measured_from_its_receive_to_its_copy_and_a_dropped_one_has_its_reason() {
+    const BYTES: usize = 77;
+    /// Of IP and UDP, before it.
+    const HEADERS: u64 = 28;
+    let _privileged = testkit::privileged();
+    let mut watch = start("net", of_scene(), vec![LOOPBACK]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    let mut sender = TcpStream::connect(address).expect("connected");
+    let (mut receiver, _) = listener.accept().expect("accepted");
+    // One at a time: what waits together is merged into one packet.
+    for _ in 0..5 {
+        let (sent_ns, ..) = played("scene-sender", ASIDE, || {
+            sender.write_all(&[1; BYTES]).expect("sent");
+        });
+        let mut bytes = [0; BYTES];
+        let (reads_ns, _, read_ns) = played("scene-reader", STAGE, || {
+            receiver.read_exact(&mut bytes).expect("received");
+        });
+        let copied = intervals(&mut watch, 0);
+        assert_eq!(copied.len(), 1, "{copied:#?}");
+        let tracked = &copied[0];
+        // It was there before anybody read.
+        let waited = tracked.begin.as_ns() < reads_ns && tracked.end.as_ns() > reads_ns;
+        assert!(
+            waited && is_within(tracked, sent_ns, read_ns),
+            "{tracked:?} {reads_ns}"
+        );
+        assert_eq!(
+            (tracked.key, tracked.label.as_str()),
+            (LOOPBACK << 32, "lo")
+        );
+        assert!(
+            tracked.detail > BYTES as u64,
+            "with its headers: {tracked:?}"
+        );
+        assert_eq!(tracked.task.as_ref().expect("a task").comm, "scene-reader");
+    }
+
+    let nobody = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = nobody.local_addr().expect("an address");
+    drop(nobody);
+    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let mut watch = start("net", Targets::All, vec![LOOPBACK]);
+    let (begin_ns, _, end_ns) = played("scene-sender", ASIDE, || {
+        sender.send_to(&[1; BYTES], address).expect("sent");
+        // The kernel's answer that nobody listens: the packet was dropped before it.
+        sender.connect(address).expect("an address");
+        sender.send(&[1; BYTES]).expect("sent");
+        sender.recv(&mut [0; 1]).expect_err("nobody listens");
+    });
+    let dropped = intervals(&mut watch, 1);
+    let ours = dropped.iter().filter(|tracked| {
+        is_within(tracked, begin_ns, end_ns) && tracked.detail == BYTES as u64 + HEADERS
+    });
+    let ours: Vec<_> = ours.collect();
+    assert_eq!(ours.len(), 2, "{dropped:#?}");
+    for tracked in ours {
+        let reason = drop_reason(tracked.key as u32);
+        assert_eq!(reason.as_deref(), Some("NO_SOCKET"), "{tracked:?}");
+    }
+}
+
+#[test]
+fn a_connection_is_measured_until_it_is_accepted_and_from_there_to_the_first_byte() {
+    const PAUSE: Time = Time::from_millis(5);
+    let _privileged = testkit::privileged();
+    let mut watch = start("ttfb", of_scene(), vec![]);
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let Ok(listener) = TcpListener::bind(address) else {
+            testkit::skip("a connection is measured, IPv6", "the machine has none");
+            continue;
+        };
+        let server = listener.local_addr().expect("an address");
+        let connects_ns = monotonic_ns();
+        let mut client = TcpStream::connect(server).expect("connected");
+        let connected_ns = monotonic_ns();
+        let (accepts_ns, (accepted_ns, sends_ns), sent_ns) = played("scene-server", ASIDE, || {
+            let (mut connection, _) = listener.accept().expect("accepted");
+            let accepted_ns = monotonic_ns();
+            std::thread::sleep(PAUSE);
+            let sends_ns = monotonic_ns();
+            connection.write_all(b"first").expect("sent");
+            connection.write_all(b"second").expect("sent");
+            (accepted_ns, sends_ns)
+        });
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("answered");
+        let port = client.local_addr().expect("an address").port();
+
+        let hits = watch.take().expect("hits");
+        let of = |series| {
+            let tracked = hits.iter().map(|hit| &hit.tracked);
+            let found: Vec<_> = tracked.filter(|tracked| tracked.series == series).collect();
+            assert_eq!(found.len(), 1, "{address}: {hits:#?}");
+            assert_eq!(
+                (found[0].more, found[0].is_open),
+                (port, false),
+                "{address}"
+            );
+            let task = found[0].task.as_ref().expect("a task");
+            assert_eq!(task.comm, "scene-server");
+            found[0].clone()
+        };
+        let (queued, answered) = (of(0), of(1));
+        let within = |ns: i64, from_ns, to_ns| (from_ns..=to_ns).contains(&ns);
+        assert!(
+            within(queued.begin.as_ns(), connects_ns, connected_ns),
+            "{queued:?}"
+        );
+        assert!(
+            within(queued.end.as_ns(), accepts_ns, accepted_ns),
+            "{queued:?}"
+        );
+        assert_eq!(
+            answered.begin, queued.end,
+            "one goes on where the other ends"
+        );
+        assert!(
+            within(answered.end.as_ns(), sends_ns, sent_ns),
+            "{answered:?}"
+        );
+        let peer = (u128::from(answered.detail) << 64) | u128::from(answered.key);
+        let peer = std::net::Ipv6Addr::from(peer);
+        let client = client.local_addr().expect("an address").ip();
+        assert_eq!(peer.to_canonical(), client.to_canonical());
+    }
+    let losses = watch.statistics().expect("counters").losses;
+    assert!(!losses.forbid_a_statement(), "{losses:?}");
+}
+
+/// A thread that keeps a CPU busy in user mode while this lives.
+struct Busy {
+    over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start(name: &'static str, cpu: usize, act: impl Fn() + Send + 'static) -> Busy {
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            become_task(name, cpu, 0);
+            while !until.load(Ordering::Relaxed) {
+                act();
+            }
+        });
+        Busy {
+            over,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("a busy thread");
+        }
+    }
+}
+
+/// Has all CPUs on which this process runs pass a barrier: one calls the others for it.
+fn barrier(command: libc::c_int) {
+    // SAFETY: a call without pointers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
+    const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
+    const REGISTER: libc::c_int = 1 << 4;
+    const BARRIERS: usize = 200;
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_call_to_another_cpu_is_measured_from_its_request_to_its_end") {
+        return;
+    }
+    barrier(REGISTER);
+    let mut watch = start("ipi", of_scene(), vec![]);
+    let busy = Busy::start("scene-busy", STAGE, std::hint::spin_loop);
+    let (_, spans, _) = played("scene-caller", ASIDE, || {
+        let span = |_| {
+            std::thread::sleep(Time::from_millis(1));
+            let begin_ns = monotonic_ns();
+            barrier(PRIVATE_EXPEDITED);
+            (begin_ns, monotonic_ns())
+        };
+        (0..BARRIERS).map(span).collect::<Vec<_>>()
+    });
+    drop(busy);
+    let hits = watch.take().expect("hits");
+    let by_us = |tracked: &&Tracked| {
+        let task = tracked.task.as_ref();
+        task.is_some_and(|task| task.comm == "scene-caller")
+    };
+    let tracked: Vec<_> = hits.iter().map(|hit| &hit.tracked).filter(by_us).collect();
+    let inside = |series: usize, (begin_ns, end_ns): (i64, i64)| {
+        let found = tracked.iter().filter(|tracked| {
+            tracked.series == series
+                && is_within(tracked, begin_ns, end_ns)
+                && tracked.cpu.0 as usize == STAGE
+        });
+        found.copied().collect::<Vec<_>>()
+    };
+    // While the other CPU runs somebody else's task it is not called.
+    let called = spans.iter().filter(|span| inside(0, **span).len() == 1);
+    let called: Vec<_> = called.collect();
+    let times: Vec<_> = tracked
+        .iter()
+        .map(|of| (of.series, of.cpu, of.begin, of.end))
+        .collect();
+    assert!(called.len() >= 3, "{spans:?} {times:?}");
+    for span in called {
+        let (requested, ran) = (inside(0, *span)[0], inside(1, *span));
+        assert_eq!(ran.len(), 1, "{span:?} {tracked:#?}");
+        assert_eq!((requested.end, requested.key), (ran[0].begin, ran[0].key));
+    }
+    let losses = watch.statistics().expect("counters").losses;
+    assert!(!losses.forbid_a_statement(), "{losses:?}");
+}
+
+/// Maps and unmaps a page: both take the lock of the process's memory.
+fn map() {
+    let (none, may) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping of our own, and its end.
+    unsafe {
+        let page = libc::mmap(none, 4096, may, private, -1, 0);
+        assert_ne!(page, libc::MAP_FAILED);
+        libc::munmap(page, 4096);
+    }
+}
+
+#[test]
+fn a_wait_for_a_lock_is_measured_with_who_has_it() {
+    const WRITE: usize = 3;
+    const NS_MAX: i64 = 5_000_000_000;
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus("a_wait_for_a_lock_is_measured_with_who_has_it") {
+        return;
+    }
+    let mut watch = start("lock", of_scene(), vec![]);
+    let begin_ns = monotonic_ns();
+    let parts = [
+        Busy::start("scene-one", STAGE, map),
+        Busy::start("scene-other", ASIDE, map),
+    ];
+    let mut waits: Vec<Tracked> = Vec::new();
+    let is_owned = |tracked: &Tracked| tracked.other.is_some();
+    // Who let the lock go in that moment has it no more.
+    while !(waits.len() >= 20 && waits.iter().any(is_owned)) && monotonic_ns() - begin_ns < NS_MAX {
+        let hits = watch.take().expect("hits").into_iter();
+        waits.extend(
+            hits.map(|hit| hit.tracked)
+                .filter(|tracked| tracked.series == WRITE),
+        );
+        std::thread::yield_now();
+    }
+    drop(parts);
+    let end_ns = monotonic_ns();
+    let owned = waits.iter().filter(|tracked| is_owned(tracked)).count();
+    assert!(waits.len() >= 20 && owned > 0, "{owned} of {}", waits.len());
+    for tracked in &waits {
+        let task = tracked.task.as_ref().expect("a task");
+        assert!(is_within(tracked, begin_ns, end_ns), "{tracked:?}");
+        if let Some(owner) = &tracked.other {
+            assert_ne!(owner.tid, task.tid, "nobody waits for itself: {tracked:?}");
+            assert!(
+                owner.comm.starts_with("scene-"),
+                "of this process: {tracked:?}"
+            );
+        }
+    }
+}

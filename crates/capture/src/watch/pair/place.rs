@@ -1,0 +1,266 @@
+//! Events of this machine: where a program is attached to them, and where their fields are.
+
+use std::mem::offset_of;
+use std::path::Path;
+
+use abi::trackers::{PAIR_ARGUMENTS, RawPairFrame};
+use bpf_host::trackers::PairPlace;
+use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldType, Integer, Result, Scope};
+use expr::kernel::{Layout, Place};
+use expr::nearest;
+use ftrace::lttng::{self, Plan, Source};
+use ftrace::{EventName, Tracefs};
+
+use super::spec::{Spec, What};
+
+/// Arguments that are passed in registers.
+const REGISTERS: usize = 6;
+
+/// An event that was found.
+pub(super) struct Event {
+    /// What people call it.
+    pub name: String,
+    pub place: PairPlace,
+    pub layout: Layout,
+}
+
+impl Event {
+    pub(super) fn find(spec: &Spec<'_>) -> Result<Event> {
+        match &spec.what {
+            What::Tracepoint(name) => tracepoint(name),
+            What::Function {
+                file,
+                function,
+                returns,
+            } => function_of(file, function, *returns),
+            What::Mark {
+                file,
+                provider,
+                name,
+            } => {
+                let place = PairPlace::Mark {
+                    file: file.clone(),
+                    provider: (*provider).to_owned(),
+                    name: (*name).to_owned(),
+                };
+                let arguments = (0..PAIR_ARGUMENTS).map(|place| (format!("arg{place}"), place));
+                Ok(of_program(format!("{provider}:{name}"), place, arguments))
+            }
+        }
+    }
+}
+
+/// A tracepoint by the kernel's name or by LTTng's.
+fn tracepoint(typed: &str) -> Result<Event> {
+    let tracefs = Tracefs::find()?;
+    let available = tracefs.available_events()?;
+    let event = choose(typed, &available)?;
+    let format = tracefs.format(event)?;
+    let (plan, class) = Plan::compile(&format);
+    let fields = class.fields.iter().zip(plan.sources());
+    let places = fields.map(|(field, source)| place(&field.ty, source));
+    Ok(Event {
+        name: class.name.clone(),
+        place: PairPlace::Tracepoint {
+            system: event.system.clone(),
+            name: event.name.clone(),
+        },
+        layout: Layout {
+            places: places.collect(),
+            class,
+            in_frame: false,
+        },
+    })
+}
+
+fn choose<'e>(typed: &str, available: &'e [EventName]) -> Result<&'e EventName> {
+    let is_kernels = |event: &&EventName| event.name == typed || event.to_string() == typed;
+    let mut found: Vec<_> = available.iter().filter(is_kernels).collect();
+    if found.is_empty() {
+        let is_lttngs = |event: &&EventName| lttng::name(event) == typed;
+        found = available.iter().filter(is_lttngs).collect();
+    }
+    match found[..] {
+        [event] => Ok(event),
+        [] => {
+            let plain = typed.rsplit(':').next().unwrap_or(typed);
+            let names = available.iter().map(|event| event.name.as_str());
+            let fix = match nearest(plain, names) {
+                Some(near) => format!("perhaps '{near}' is meant"),
+                None => "/sys/kernel/tracing/available_events lists them".to_owned(),
+            };
+            let error = Error::new(ErrorKind::NotFound, "this kernel has no such tracepoint");
+            Err(error.found(format!("'{typed}'")).fix(fix))
+        }
+        _ => {
+            let names: Vec<_> = found.iter().map(ToString::to_string).collect();
+            let error = Error::new(ErrorKind::InvalidInput, "several tracepoints are called so");
+            let fix = format!("choose from: {}", names.join(", "));
+            Err(error.found(format!("'{typed}'")).fix(fix))
+        }
+    }
+}
+
+/// Where the tid of the running task is in every record, which programs may not read.
+const COMMON_PID_AT: u32 = 4;
+
+fn place(ty: &FieldType, source: Source) -> Place {
+    match (ty, source) {
+        (
+            _,
+            Source::Integer {
+                at: COMMON_PID_AT, ..
+            },
+        ) => Place::Current,
+        (
+            _,
+            Source::Integer {
+                at,
+                bytes,
+                signed,
+                plus,
+            },
+        ) => Place::Integer {
+            at,
+            bytes,
+            signed,
+            plus,
+        },
+        (FieldType::Integer(integer), Source::Bytes { at, size }) => Place::Integer {
+            at,
+            bytes: size as u8,
+            signed: integer.signed,
+            plus: 0,
+        },
+        (FieldType::Array { .. }, Source::Bytes { at, .. }) => Place::Elements { at },
+        (_, Source::Text { at, size }) => Place::Text { at, size },
+        (_, Source::Dynamic { at, relative }) => Place::Dynamic { at, relative },
+        _ => Place::Nowhere,
+    }
+}
+
+fn function_of(file: &Path, function: &str, returns: bool) -> Result<Event> {
+    let functions = symbols::functions(file)?;
+    let Some(offset) = functions.get(function).copied() else {
+        return Err(no_function(file, function, &functions));
+    };
+    let place = PairPlace::Function {
+        file: file.to_owned(),
+        offset,
+        returns,
+    };
+    let short = file.file_name().unwrap_or_default().to_string_lossy();
+    let result = [("ret".to_owned(), PAIR_ARGUMENTS - 1)];
+    let arguments = (0..REGISTERS).map(|place| (format!("arg{place}"), place));
+    Ok(match returns {
+        true => of_program(format!("{short}:{function} (return)"), place, result),
+        false => of_program(format!("{short}:{function}"), place, arguments),
+    })
+}
+
+fn no_function(
+    file: &Path,
+    function: &str,
+    functions: &std::collections::BTreeMap<String, u64>,
+) -> Error {
+    let shown = file.display();
+    if functions.is_empty() {
+        let what = format!("{shown} is stripped: its functions have no names");
+        let error = Error::new(ErrorKind::NotFound, what).found(format!("'{function}'"));
+        return error.fix("build it without strip, or take a mark of it with usdt:");
+    }
+    let fix = match nearest(function, functions.keys().map(String::as_str)) {
+        Some(near) => format!("perhaps '{near}' is meant"),
+        None => format!("'nm -D --defined-only {shown}' and 'nm {shown}' list its functions"),
+    };
+    let error = Error::new(ErrorKind::NotFound, format!("{shown} has no such function"));
+    error.found(format!("'{function}'")).fix(fix)
+}
+
+/// An event of a program: its fields are what the kernel's program reads of its registers.
+fn of_program(
+    name: String,
+    place: PairPlace,
+    fields: impl IntoIterator<Item = (String, usize)>,
+) -> Event {
+    let (fields, places): (Vec<_>, Vec<_>) = fields
+        .into_iter()
+        .map(|(name, place)| {
+            let at = offset_of!(RawPairFrame, arguments) + place * size_of::<u64>();
+            let field = Field {
+                name: name.as_str().into(),
+                scope: Scope::Payload,
+                ty: FieldType::Integer(Integer::le(64, true)),
+            };
+            let place = Place::Integer {
+                at: at as u32,
+                bytes: 8,
+                signed: true,
+                plus: 0,
+            };
+            (field, place)
+        })
+        .unzip();
+    let class = EventClass {
+        id: ClassId(0),
+        name: name.clone(),
+        stream: 0,
+        fields: fields.into(),
+    };
+    Event {
+        name,
+        place,
+        layout: Layout {
+            class,
+            places,
+            in_frame: true,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tracepoint_is_found_by_both_its_names_or_refused_with_a_near_one() {
+        let available: Vec<_> = [
+            "sched:sched_switch",
+            "irq:softirq_entry",
+            "syscalls:sys_enter_openat",
+            "a:twice",
+            "b:twice",
+        ]
+        .iter()
+        .filter_map(|name| EventName::parse(name))
+        .collect();
+        let check = |typed: &str, expect: Result<&str, &str>| {
+            let found = choose(typed, &available).map(ToString::to_string);
+            let found = found.map_err(|error| error.fixed_by().expect("a remedy").to_owned());
+            match expect {
+                Ok(name) => assert_eq!(found.as_deref(), Ok(name), "{typed}"),
+                Err(fix) => assert!(found.as_ref().is_err_and(|found| found.contains(fix))),
+            }
+        };
+        check("sched_switch", Ok("sched:sched_switch"));
+        check("irq_softirq_entry", Ok("irq:softirq_entry"));
+        check("softirq_entry", Ok("irq:softirq_entry"));
+        check("syscall_entry_openat", Ok("syscalls:sys_enter_openat"));
+        check("a:twice", Ok("a:twice"));
+        check("twice", Err("a:twice, b:twice"));
+        check("sched_swich", Err("'sched_switch'"));
+        check("jackd", Err("available_events"));
+    }
+
+    #[test]
+    fn a_function_is_found_in_its_file_or_refused_with_the_reason() {
+        let own = std::env::current_exe().expect("this program");
+        let found = function_of(&own, "main", false).expect("it has one");
+        assert_eq!(found.layout.class.fields.len(), REGISTERS);
+        let refused = function_of(&own, "mainn", false).err().expect("none");
+        assert!(refused.fixed_by().is_some_and(|fix| fix.contains("'main'")));
+        let none = std::collections::BTreeMap::new();
+        let refused = no_function(&own, "main", &none);
+        assert!(refused.what().contains("stripped"));
+    }
+}

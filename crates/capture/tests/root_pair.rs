@@ -1,0 +1,361 @@
+//! Check on the running kernel that the tracker of any pair measures what an independent pairing
+//! finds: of the events that it saw itself, to the nanosecond; of a recording of the same time; and
+//! of a program that writes down when its work began and ended.
+
+#[path = "pair_scene/mod.rs"]
+mod pair_scene;
+
+use bpf_host::trackers::{PairPart, PairSeen, TrackerConfig, TrackerWatch};
+use bpf_host::{Targets, WatchConfig};
+use capture::watch::{PairQuestion, pair};
+use event::evidence::tracked::Tracked;
+use event::{Duration, Error, TaskPattern};
+use pair_scene::{Interval, Work, paired, recorded};
+
+const MEGABYTE: u32 = 1 << 20;
+
+fn question(from: &str, to: &str, key: &str) -> PairQuestion {
+    PairQuestion {
+        from: from.into(),
+        to: to.into(),
+        key: key.into(),
+    }
+}
+
+/// Everything is a hit.
+fn config() -> WatchConfig {
+    WatchConfig {
+        targets: Targets::All,
+        threshold: Duration::from_ns(1),
+        rate_limit_interval: Duration::ZERO,
+        ..WatchConfig::default()
+    }
+}
+
+/// A running pair, and what was taken of it.
+struct Running {
+    watch: TrackerWatch,
+    hits: Vec<Tracked>,
+    seen: Vec<PairSeen>,
+}
+
+impl Running {
+    fn start(question: &PairQuestion, watch: WatchConfig) -> Running {
+        let (tracker, mut pair) = pair(question).unwrap_or_else(|error| panic!("{error:#}"));
+        pair.oracle_bytes = Some(4 * MEGABYTE);
+        let config = TrackerConfig {
+            watch,
+            pair: Some(pair),
+            ..TrackerConfig::default()
+        };
+        let watch =
+            TrackerWatch::start(tracker, &config).unwrap_or_else(|error| panic!("{error:#}"));
+        Running {
+            watch,
+            hits: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    fn take(&mut self) {
+        let hits = self.watch.take().expect("hits");
+        self.hits.extend(hits.into_iter().map(|hit| hit.tracked));
+        self.seen.extend(self.watch.take_seen().expect("events"));
+    }
+
+    /// Takes what comes while a child runs.
+    fn during(&mut self, mut child: std::process::Child) {
+        while child.try_wait().expect("a child").is_none() {
+            self.take();
+            std::thread::yield_now();
+        }
+        self.take();
+    }
+
+    /// No loss, and the counts are those of the hits.
+    fn counted(&self) -> u64 {
+        let statistics = self.watch.statistics().expect("counters");
+        assert!(
+            !statistics.losses.forbid_a_statement(),
+            "{:?}",
+            statistics.losses
+        );
+        statistics.series[0].count
+    }
+}
+
+/// Programs that start programs: wake-ups, switches and calls on every CPU, for a moment.
+fn load() -> std::process::Child {
+    let script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); /bin/true & wait; done";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script]).spawn().expect("a shell")
+}
+
+fn as_interval(tracked: &Tracked) -> Interval {
+    Interval {
+        key: tracked.key,
+        begin_ns: tracked.begin.as_ns(),
+        end_ns: tracked.end.as_ns(),
+    }
+}
+
+#[test]
+fn its_intervals_are_those_of_the_events_that_it_saw_to_the_nanosecond() {
+    let _privileged = testkit::privileged();
+    let check = |from: &str, to: &str, key: &str| {
+        let mut running = Running::start(&question(from, to, key), config());
+        running.during(load());
+        let statistics = running.watch.statistics().expect("counters");
+        // Events go on until the programs are detached: the last look is at both.
+        running.take();
+        let seen = running.seen.iter();
+        let seen = seen.map(|seen| (seen.at.as_ns(), seen.is_end, seen.numbers[0]));
+        let expect = paired(seen.collect());
+        let found: Vec<_> = running.hits.iter().map(as_interval).collect();
+        let false_ones: Vec<_> = found.iter().filter(|one| !expect.contains(one)).collect();
+        assert!(false_ones.is_empty(), "{from}: {false_ones:?}");
+        // All were hits. Those that a slow reader lost are counted; what came between the two looks
+        // is among the expected alone.
+        let (counted, losses) = (statistics.series[0].count, statistics.losses);
+        let told = found.len() as u64 + losses.lost;
+        assert!(counted >= 20 && expect.len() as u64 >= counted && told >= counted);
+        let longest = expect.iter().map(|one| one.end_ns - one.begin_ns).max();
+        let worst = statistics.series[0].worst.as_ref().expect("the longest");
+        assert!(
+            longest >= Some(worst.duration().as_ns()),
+            "{from}: {longest:?}"
+        );
+        assert!(expect.contains(&as_interval(worst)), "{from}: {worst:?}");
+        assert_eq!((losses.full, losses.storage_failures), (0, 0), "{from}");
+    };
+    let woken = "sched_waking/comm in (\"sh\", \"true\")";
+    check(woken, "sched_switch", "tid=next_tid");
+    let gone = "sched_switch/prev_comm == \"sh\" || prev_comm =* \"t?ue*\"";
+    check(gone, "sched_switch", "prev_tid=next_tid");
+    let opens = "syscall_entry_openat/$procname == \"t*e\"";
+    check(opens, "syscall_exit_openat", "$tid");
+}
+
+#[test]
+fn a_recording_of_the_same_time_has_the_same_intervals() {
+    let _privileged = testkit::privileged();
+    let question = question("sched_waking/prio <= 20", "sched_switch", "tid=next_tid");
+    let (running, text) = recorded(&["sched/sched_waking", "sched/sched_switch"], || {
+        let mut running = Running::start(&question, config());
+        running.during(load());
+        running
+    });
+    if running
+        .watch
+        .statistics()
+        .expect("counters")
+        .losses
+        .recursion
+        > 0
+    {
+        let name = "a_recording_of_the_same_time_has_the_same_intervals";
+        return testkit::skip(name, "the kernel left out events, and counted them");
+    }
+    let events = pair_scene::wakeups_and_switches(&text);
+    let recorded = paired(events);
+    assert!(running.hits.len() >= 60, "{}", running.hits.len());
+    for tracked in &running.hits {
+        let one = as_interval(tracked);
+        // A task's intervals do not overlap, so that at most one of the recording is this one,
+        // however far apart both read the clock.
+        let same = recorded
+            .iter()
+            .filter(|of| of.key == one.key && of.overlaps(&one));
+        let same: Vec<_> = same.collect();
+        assert_eq!(same.len(), 1, "{tracked:?} {same:?}");
+    }
+    let tracked: Vec<_> = running.hits.iter().map(as_interval).collect();
+    let (first, last) = (
+        tracked.iter().map(|one| one.begin_ns).min(),
+        tracked.iter().map(|one| one.end_ns).max(),
+    );
+    let own = std::process::id() as u64;
+    for one in &recorded {
+        let is_inside = Some(one.begin_ns) > first && Some(one.end_ns) < last;
+        if is_inside && !one.by_process(own, &text) {
+            let same = tracked
+                .iter()
+                .filter(|of| of.key == one.key && of.overlaps(one));
+            assert_eq!(same.count(), 1, "{one:?}");
+        }
+    }
+}
+
+#[test]
+fn a_programs_work_is_measured_by_its_own_ids() {
+    let _privileged = testkit::privileged();
+    let work = Work::build();
+    let file = work.program.display();
+    let check = |from: String, to: String, key: &str, shift: u64| {
+        let mut running = Running::start(&question(&from, &to, key), config());
+        let told = work.run(20);
+        running.take();
+        running.counted();
+        let hits: Vec<_> = running.hits.iter().map(as_interval).collect();
+        assert_eq!(hits.len(), told.len(), "{from}: {hits:?}");
+        for told in &told {
+            let mut found = hits.iter().filter(|one| one.key == told.key + shift);
+            let one = found.next().expect("an interval of this id");
+            assert!(
+                told.begin_ns <= one.begin_ns && one.end_ns <= told.end_ns,
+                "{from}: {told:?} {one:?}"
+            );
+        }
+    };
+    let function = |kind: &str, name: &str| format!("{kind}:{file}:{name}");
+    check(
+        function("uprobe", "work_begin"),
+        function("uprobe", "work_end"),
+        "arg0",
+        0,
+    );
+    // A function's result, with a filter on it.
+    let returned = function("uretprobe", "work_begin") + "/ret >= 1000";
+    check(
+        returned,
+        function("uretprobe", "work_end"),
+        "ret=ret - 1000",
+        1000,
+    );
+    check(
+        function("usdt", "work:begin"),
+        function("usdt", "work:end"),
+        "arg0",
+        0,
+    );
+}
+
+#[test]
+fn what_is_open_for_long_is_reported_once_while_it_is_open() {
+    let _privileged = testkit::privileged();
+    let name = "syscall_entry_clock_nanosleep";
+    let question = question(name, "syscall_exit_clock_nanosleep", "$procname,$tid");
+    let mut watch = config();
+    watch.waiting_after = Some(Duration::from_ms(20));
+    watch.threshold = Duration::MAX;
+    watch.targets = Targets::Tasks(vec![TaskPattern::parse("sleep").expect("a task")]);
+    let mut running = Running::start(&question, watch);
+    let mut sleep = std::process::Command::new("sleep")
+        .arg("0.2")
+        .spawn()
+        .expect("sleep");
+    let mut open = Vec::new();
+    while sleep.try_wait().expect("a child").is_none() {
+        let now = pair_scene::now();
+        open.extend(running.watch.check_open(now).expect("looked"));
+        std::thread::yield_now();
+    }
+    assert_eq!(open.len(), 1, "{open:?}");
+    let tracked = &open[0].tracked;
+    assert!(tracked.is_open && tracked.duration() >= Duration::from_ms(20));
+    assert_eq!(
+        (tracked.key, tracked.label.as_str()),
+        (u64::from(sleep.id()), "sleep")
+    );
+    assert_eq!(running.counted(), 1);
+    let PairPart::Text = pair_parts(&running)[0] else {
+        panic!("a text first");
+    };
+}
+
+fn pair_parts(running: &Running) -> &'static [PairPart] {
+    match running.watch.tracker().key {
+        bpf_host::trackers::KeyKind::Pair(parts) => parts,
+        other => panic!("no pair: {other:?}"),
+    }
+}
+
+#[test]
+fn a_table_without_room_loses_begins_that_are_counted_and_makes_nothing_up() {
+    let _privileged = testkit::privileged();
+    // Each begin has a key of its own, which no end has.
+    let question = question("sys_enter", "sys_exit", "$time=0");
+    let mut running = Running::start(&question, config());
+    let mut writer = std::process::Command::new("dd");
+    writer.args([
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=1",
+        "count=20000",
+        "status=none",
+    ]);
+    running.during(writer.spawn().expect("dd"));
+    let statistics = running.watch.statistics().expect("counters");
+    let counts = statistics.pair.expect("counts");
+    assert!(
+        statistics.losses.full > 0 && counts.matched[0] >= 20_000,
+        "{statistics:?}"
+    );
+    assert_eq!((statistics.series[0].count, running.hits.len()), (0, 0));
+    assert!(counts.alone >= 20_000);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_with_its_place_and_a_remedy() {
+    let _privileged = testkit::privileged();
+    let refused = |from: &str, to: &str, key: &str, what: &str, found: &str| {
+        let error: Error = pair(&question(from, to, key)).map(|_| ()).expect_err(from);
+        let said = format!(
+            "{} {}",
+            error.what(),
+            error.value_found().unwrap_or_default()
+        );
+        assert!(said.contains(what) && said.contains(found), "{error:#}");
+        assert!(error.fixed_by().is_some(), "{error:#}");
+    };
+    let switch = "sched_switch";
+    refused(
+        "sched_swich",
+        switch,
+        "tid",
+        "no such tracepoint",
+        "sched_swich",
+    );
+    refused(
+        "sched_waking/oops == 1",
+        switch,
+        "tid",
+        "no field 'oops'",
+        "column 14",
+    );
+    refused(
+        "sched_waking/tid = = 1",
+        switch,
+        "tid",
+        "a value is missing",
+        "column 20",
+    );
+    refused(
+        "sched_waking/comm =~ \"x\"",
+        switch,
+        "tid",
+        "regular",
+        "column 14",
+    );
+    refused(
+        "sched_waking",
+        switch,
+        "comm=next_tid",
+        "a text where",
+        "column 1",
+    );
+    refused(
+        "sched_waking",
+        switch,
+        "target_cpu",
+        "sched_switch has no field",
+        "column 1",
+    );
+    refused(
+        "uprobe:/bin/sh:no_such_function",
+        switch,
+        "$tid",
+        "/bin/sh",
+        "no_such_function",
+    );
+}
