@@ -76,6 +76,9 @@ static __always_inline bool is_locks_word(const struct task_state *state)
 
 	if (bpf_probe_read_user(&value, sizeof(value), (const void *)state->word))
 		return false;
+	// A thread that ends wakes who joins it: the word was its number.
+	if ((bpf_get_current_task_btf()->flags & PF_EXITING) && state->word_value < WORD_FLAGS_MIN)
+		return false;
 	if (state->word_value >= WORD_FLAGS_MIN)
 		return value != state->word_value + 1;
 	return value <= state->word_value;
@@ -131,6 +134,23 @@ static __always_inline bool blocked_in_fault(struct task_struct *task)
 	return regs && regs_in_exception(regs);
 }
 
+// The kernel marks who waits for an io_uring as one that waits for a device: it waits for work.
+static __always_inline bool waits_for_completions(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (task->flags & PF_KTHREAD)
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	return regs && regs_in_uring_enter(regs);
+}
+
+// What it writes into has no room: nobody waits for work so.
+static __always_inline bool waits_to_write(struct task_struct *task, struct pt_regs *regs)
+{
+	return !(task->flags & PF_KTHREAD) && regs && regs_in_write(regs);
+}
+
 // What `task`, which leaves the CPU in `task_state`, blocks on inside its activation.
 static __always_inline void blocked_on(struct blocked *blocked, struct task_struct *task,
 				       unsigned int task_state)
@@ -140,6 +160,8 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 	blocked->what = BLOCKED_NO;
 	if (blocked_on_lock(blocked, task))
 		return;
+	if (!(task_state & TASK_UNINTERRUPTIBLE) && waits_for_completions(task))
+		return;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		blocked->what = RTS_BLOCKED_IO;
 	else if (blocked_in_fault(task))
@@ -147,6 +169,8 @@ static __always_inline void blocked_on(struct blocked *blocked, struct task_stru
 	else if ((task_state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT)) &&
 		 !(task_state & TASK_NOLOAD))
 		blocked->what = RTS_BLOCKED_KERNEL;
+	else if (waits_to_write(task, (struct pt_regs *)bpf_task_pt_regs(task)))
+		blocked->what = RTS_BLOCKED_WRITE;
 	else
 		blocked_on_mutex(blocked, task);
 }

@@ -19,7 +19,7 @@ typedef __INT32_TYPE__ rts_s32;
 typedef __INT64_TYPE__ rts_s64;
 
 /* Raised with every change of a record. */
-#define RTS_ABI_VERSION 6
+#define RTS_ABI_VERSION 7
 
 #define RTS_COMM_LENGTH 16
 #define RTS_STEPS_MAX 16
@@ -99,6 +99,7 @@ enum rts_blocked {
 	RTS_BLOCKED_LOCK = 2,   // a lock whose owner the kernel knows
 	RTS_BLOCKED_MUTEX = 3,  // a futex that looks like a mutex; the owner is what user space says
 	RTS_BLOCKED_FAULT = 4,  // a page fault that somebody else has to serve
+	RTS_BLOCKED_WRITE = 5,  // what it writes into has no room
 };
 
 enum rts_mode {
@@ -113,6 +114,13 @@ enum rts_stop {
 	RTS_STOP_SIGNAL = 0,
 	RTS_STOP_TRACED = 1,
 	RTS_STOP_FROZEN = 2,
+};
+
+// How a target slept when it was stopped.
+enum rts_asleep {
+	RTS_ASLEEP_NO = 0,    // it did not: its work waits
+	RTS_ASLEEP_UNTIL = 1, // until an instant, and for nothing else
+	RTS_ASLEEP_EVENT = 2, // until somebody wakes it, whether there is a last instant or not
 };
 
 // Why a target's activation began before it was waited for.
@@ -254,7 +262,8 @@ struct rts_stopped {
 	struct rts_task by; // who did it, as far as that is known
 	rts_u32 signal; // 0: none
 	rts_u8 how; // enum rts_stop
-	rts_u8 padding[3];
+	rts_u8 asleep; // enum rts_asleep
+	rts_u8 padding[2];
 };
 
 // A moment from which on a target was due.

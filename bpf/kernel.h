@@ -137,10 +137,12 @@ struct task_struct {
 	struct css_set *cgroups;
 	char comm[RTS_COMM_LENGTH];
 	unsigned in_iowait : 1;
-	unsigned frozen : 1; // by a control group of the second version
+	unsigned frozen : 1; // counts as frozen for its group of the second version
+	unsigned long jobctl;
 	bool throttled; // since 6.18: at its return to user space, its group has no quota left
 	struct thread_info thread_info;
 	struct task_struct *parent; // the tracer, of a traced task
+	void *stack;
 	struct sched_entity se;
 	struct sched_dl_entity dl;
 	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
@@ -237,6 +239,13 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_argument_5(regs) ((regs)->r9)
 #define regs_in_nanosleep(regs) ((regs)->orig_ax == 35)
 #define regs_in_clock_nanosleep(regs) ((regs)->orig_ax == 230)
+#define regs_in_restart(regs) ((regs)->orig_ax == 219)
+#define regs_in_uring_enter(regs) ((regs)->orig_ax == 426)
+#define regs_in_exec(regs) ((regs)->orig_ax == 59 || (regs)->orig_ax == 322)
+// write, writev, sendto, sendmsg, sendmmsg
+#define regs_in_write(regs)                                                                        \
+	((regs)->orig_ax == 1 || (regs)->orig_ax == 20 || (regs)->orig_ax == 44 ||                 \
+	 (regs)->orig_ax == 46 || (regs)->orig_ax == 307)
 #define regs_sleep_clock(regs) ((regs)->di)
 #define regs_sleep_flags(regs) ((regs)->si)
 #define regs_sleep_time(regs) ((regs)->dx)
@@ -275,6 +284,12 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_argument_5(regs) ((regs)->regs[5])
 #define regs_in_nanosleep(regs) ((regs)->syscallno == 101)
 #define regs_in_clock_nanosleep(regs) ((regs)->syscallno == 115)
+#define regs_in_restart(regs) ((regs)->syscallno == 128)
+#define regs_in_uring_enter(regs) ((regs)->syscallno == 426)
+#define regs_in_exec(regs) ((regs)->syscallno == 221 || (regs)->syscallno == 281)
+#define regs_in_write(regs)                                                                        \
+	((regs)->syscallno == 64 || (regs)->syscallno == 66 || (regs)->syscallno == 206 ||         \
+	 (regs)->syscallno == 211 || (regs)->syscallno == 269)
 #define regs_sleep_clock(regs) ((regs)->orig_x0)
 #define regs_sleep_flags(regs) ((regs)->regs[1])
 #define regs_sleep_time(regs) ((regs)->regs[2])
@@ -294,12 +309,19 @@ struct bpf_iter__task {
 
 // include/linux/sched.h; the same in every kernel that has task storage.
 #define PF_KTHREAD 0x00200000
+#define PF_EXITING 0x00000004
 #define TASK_UNINTERRUPTIBLE 0x0002
 #define TASK_STOPPED 0x0004
 #define TASK_TRACED 0x0008
 #define TASK_FROZEN 0x8000 // by the freezer of suspend, or of a control group of the first version
 #define TASK_NOLOAD 0x0400 // sleeps without load: waits for work, not inside it
 #define TASK_RTLOCK_WAIT 0x1000
+
+// include/linux/sched/jobctl.h
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
+
+// Of both architectures, at least.
+#define KERNEL_STACK_BYTES 16384
 
 // arch/x86/include/uapi/asm/signal.h, arch/arm64 likewise: those that stop a process.
 #define SIGNAL_STOPS_FIRST 19

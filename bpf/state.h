@@ -103,10 +103,18 @@ struct task_state {
 	rts_u8 waker_flags;
 	rts_u8 stopped; // and not yet on a CPU again
 	rts_u8 has_waker_stack; // that of the last wake-up was taken
-	rts_u8 padding;
+	rts_u8 asleep; // enum rts_asleep, when it was stopped
 	struct meant meant;
 	rts_u64 stopped_until_ns;
+	rts_u64 stop_ns; // when it was stopped
+	rts_u64 stopped_at; // the instruction of user space that it goes on with
 	rts_u64 asleep_until_ns; // it was stopped in a sleep that was to last until then; 0: not known
+	rts_u64 slept_ns; // since when it sleeps, or slept last
+	rts_u64 armed_ns; // until when it sleeps at most, or slept last; 0: no such time
+	rts_u8 arms;    // that timer was armed after its last sleep
+	rts_u8 resumed; // its activation goes on behind a sleep
+	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
+	rts_u8 padding[5];
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
@@ -148,7 +156,8 @@ struct totals {
 	rts_u64 hits;
 	rts_u64 next_hit_ns;
 	rts_u64 worst_hit_ns;
-	struct rts_task freezer; // who froze a control group last
+	struct rts_task freezer; // who froze a control group of the second version last
+	rts_u64 frozen_group;    // its number
 	// Armings after the timer's own expiry, by hash of its address: that lateness is its own.
 	rts_u64 armed_late[LATE_SLOTS];
 };

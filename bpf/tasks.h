@@ -65,32 +65,32 @@ int resolve_tasks(struct bpf_iter__task *ctx)
 #define HAS_TASK_CPU(task) bpf_core_field_exists((task)->thread_info.cpu)
 #define TASK_CPU(task) (HAS_TASK_CPU(task) ? BPF_CORE_READ(task, thread_info.cpu) : 0)
 
-// What was under way when the watch began has no origin that anybody saw: it counts from now, and
-// says so. Runs once, when everything is attached.
-SEC("iter/task")
-int begin_open(struct bpf_iter__task *ctx)
+// What was under way when the watch began, or when a task became a target, has no origin that
+// anybody saw: it counts from now, and says so.
+static __always_inline void open_begin(struct task_struct *task)
 {
-	struct task_struct *task = ctx->task;
-	struct task_state *state;
+	struct task_state *state = task_state(task);
 	rts_u64 now_ns;
 	rts_s32 stop;
 	bool runs;
 
-	if (!task || !task->pid || !(state = task_state(task)))
-		return 0;
-	if (state->phase != PHASE_NONE || !filter_target(state, task) || !filter_task_context())
-		return 0;
+	if (!state || state->phase != PHASE_NONE || !filter_target(state, task) ||
+	    !filter_task_context())
+		return;
 	stop = stop_of(task, task->__state);
+	// We hold the command until we are ready.
+	if (stop == RTS_STOP_SIGNAL && state->meant.family)
+		return;
 	if (stop != STOP_NO) {
 		stop_begin(state, task, stop, bpf_ktime_get_ns());
 		state->chain.flags = RTS_CHAIN_STALE;
-		return 0;
+		return;
 	}
 	if (task->__state)
-		return 0;
+		return;
 	runs = task->on_cpu;
 	if (!task->on_rq || (runs && config.end_kind != RTS_END_BLOCKED))
-		return 0;
+		return;
 	now_ns = bpf_ktime_get_ns();
 	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
 	chain_append_task(&state->chain, runs ? RTS_STEP_SWITCH_IN : RTS_STEP_WAKING, now_ns, task);
@@ -103,6 +103,16 @@ int begin_open(struct bpf_iter__task *ctx)
 	// It moved while we wrote.
 	if (task->on_cpu != runs || task->__state)
 		state->phase = PHASE_NONE;
+}
+
+// Runs once, when everything is attached.
+SEC("iter/task")
+int begin_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (task && task->pid)
+		open_begin(task);
 	return 0;
 }
 
@@ -160,6 +170,12 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 
 	if (!task || !task->pid || !(state = task_state(task)))
 		return;
+	if (filter_target(state, task) && is_frozen_asleep(state, task)) {
+		frozen_asleep(state, task, bpf_ktime_get_ns());
+		// It was thawed while we wrote.
+		if (!(task->__state & TASK_FROZEN))
+			state->phase = PHASE_NONE;
+	}
 	phase = state->phase;
 	if (state->waiting_reported || !is_open(state, waiting))
 		return;

@@ -141,11 +141,13 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	// What it blocked on inside its activation is over: the activation goes on.
 	if (state->phase == PHASE_INSIDE && was_inside(ctx, cpu, state, wakee))
 		return false;
+	target = filter_target(state, wakee);
+	if (target && is_frozen_asleep(state, wakee))
+		frozen_ends(state, wakee);
 	if (state->phase == PHASE_STOPPED) {
 		stop_end(state, cpu, wakee);
 		return true;
 	}
-	target = filter_target(state, wakee);
 	runs = bpf_get_current_task_btf()->pid == wakee->pid;
 	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
 		return false;
@@ -160,6 +162,8 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	state->phase = PHASE_WOKEN;
 	state->waiting_reported = 0;
 	state->was_target = target;
+	state->resumed = 0;
+	state->unsure = 0;
 	if (!target)
 		return true;
 	state->throttled_ns = 0;
@@ -245,6 +249,15 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	}
 	if (state->phase == PHASE_NONE)
 		return false;
+	// The next sleep has a timer of its own, or none.
+	state->slept_ns = now_ns;
+	if (!state->arms)
+		state->armed_ns = 0;
+	state->arms = 0;
+	if (state->unsure && sleeps_on(state, prev, now_ns)) {
+		state->phase = PHASE_NONE;
+		return true;
+	}
 	// Woken while it was on its way out: the wake-up is for the next activation.
 	if (state->phase == PHASE_WOKEN &&
 	    (!target || now_ns - state->woken_ns < CROSSING_NS_MAX))
@@ -304,6 +317,7 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 	}
 	if (state->phase == PHASE_INSIDE) {
 		state->phase = PHASE_ACTIVE;
+		state->resumed = 1;
 		return true;
 	}
 	if (state->phase != PHASE_WOKEN && state->phase != PHASE_YIELDED)
@@ -541,7 +555,7 @@ int BPF_PROG(signal_generate, int signal, void *info, struct task_struct *task)
 SEC("tp_btf/cgroup_freeze")
 int BPF_PROG(cgroup_freeze, struct cgroup *group, const char *path)
 {
-	on_cgroup_freeze();
+	on_cgroup_freeze(group);
 	return 0;
 }
 
@@ -555,13 +569,17 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	return 0;
 }
 
-// exec renames too.
+// exec renames too; what it does then until the program begins is nobody's deadline.
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 {
 	char comm[RTS_COMM_LENGTH] = {};
+	struct pt_regs *regs;
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	task_resolve(task, comm, 0);
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (regs && !regs_in_exec(regs))
+		open_begin(task);
 	return 0;
 }

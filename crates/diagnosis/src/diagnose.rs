@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::verdict;
 use crate::waits::waited_since;
 use event::evidence::PreemptionModel;
-use event::evidence::{EndKind, Hit, Step, StepKind};
+use event::evidence::{EndKind, Hit, Step, StepKind, TaskRef};
 use kernel_state::bind::Families;
 use kernel_state::places;
 
@@ -114,6 +114,16 @@ fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
     hits
 }
 
+/// A task with the priority with which it waited last: it may have had another one in the end.
+fn as_it_waited(task: &TaskRef, steps: &[Step]) -> TaskRef {
+    let mut steps = steps.iter();
+    let woken = steps.rfind(|step| step.kind == StepKind::Waking && step.id == task.tid.0);
+    TaskRef {
+        prio: woken.map_or(task.prio, |step| step.prio),
+        ..task.clone()
+    }
+}
+
 fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActivation {
     let (mut times_ns, mut checks) = align(model, &hit.steps);
     let mut steps = hit.steps.clone();
@@ -161,8 +171,10 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         end: hit.end,
     };
     let stolen_max = stolen_max(model, range, cpu, &steps);
+    let task = as_it_waited(&hit.task, &steps);
     LateActivation {
-        task: hit.task.clone(),
+        free_meanwhile: free_meanwhile(model, range, cpu, task.prio),
+        task,
         origin,
         end: hit.end,
         cpu,
@@ -172,7 +184,6 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
         checks,
         ledger,
         page_faults: model.page_faults_of(hit.task.tid.0, range),
-        free_meanwhile: free_meanwhile(model, range, cpu, hit.task.prio),
         stolen_max,
         unseen_max: Duration::ZERO,
     }
@@ -205,6 +216,7 @@ fn from_candidate(
             comm,
         });
     }
+    let task = as_it_waited(&task, &steps);
     let times_ns: Vec<i64> = steps.iter().map(|step| step.time.as_ns()).collect();
     let account = Account {
         origin,

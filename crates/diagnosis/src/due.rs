@@ -1,7 +1,7 @@
 //! What a chain holds before its first wake-up: a target that was due while it was still busy, a
 //! timer's slack, a stop.
 
-use event::evidence::{ReleaseKind, Released, Step, StepKind};
+use event::evidence::{Asleep, ReleaseKind, Released, Step, StepKind};
 use event::{Cpu, Instant};
 
 use crate::inside;
@@ -74,10 +74,15 @@ fn last_stop(model: &Model, tid: i32, time_ns: i64) -> Option<usize> {
 }
 
 /// What keeps the target of a chain that begins with its stop, or, where that ended its sleep, with
-/// the instant until which it was to sleep.
+/// the instant until which it was to sleep. One that slept for an event may not have been due.
 pub(crate) fn stopped(model: &Model, step: &Step) -> Doing {
     let (tid, time_ns) = (step.id, step.time.as_ns());
-    let stop = stop_at(model, tid, time_ns).or_else(|| last_stop(model, tid, time_ns));
+    let here = stop_at(model, tid, time_ns);
+    let asleep = here.map(|place| model.evidence.stopped[place].asleep);
+    if asleep == Some(Asleep::Event) {
+        return Doing::Missing(Reason::StoppedAsleep);
+    }
+    let stop = here.or_else(|| last_stop(model, tid, time_ns));
     stop.map_or(Doing::Missing(Reason::MissingSteps), Doing::Stopped)
 }
 

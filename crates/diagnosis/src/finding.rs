@@ -137,6 +137,8 @@ impl LateActivation {
         let own_run = own_run.filter(|term| term.kind == TermKind::OwnRun);
         let own_work: Duration = own_run.map(|term| term.duration).sum();
         let before = begin.time - self.origin;
+        // It may have run before that, and handed on to itself.
+        let own_work = own_work.min(self.latency() - before);
         is_response.then_some(Parts {
             before,
             own_work,

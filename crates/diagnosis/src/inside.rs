@@ -66,6 +66,14 @@ pub(crate) fn while_busy(
     since(model, &step, begin_ns, end_ns)
 }
 
+/// Whether the task of `step` was preempted by `time_ns`, and had not come back.
+pub(crate) fn is_put_off(model: &Model, step: &Step, time_ns: i64) -> bool {
+    let log = model.tasks.log(step.id, step.cpu.0);
+    let begun = log.partition_point(|moment| moment.time_ns <= time_ns);
+    let last = log[..begun].last();
+    last.is_some_and(|last| last.kind == MomentKind::OutRunnable)
+}
+
 /// The phases of a task of the chain that was scheduled in, or was put off, with `step`.
 pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> Vec<Phase> {
     let (tid, prio) = (step.id, step.prio);
@@ -159,6 +167,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         BlockedOn::Fault => Doing::PageFault,
         BlockedOn::Io => Doing::Io,
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
+        BlockedOn::Write => Doing::Missing(Reason::NoRoomToWrite),
         BlockedOn::Lock | BlockedOn::Mutex => {
             // Whoever was the owner then, and lets go of the lock now, had it in between.
             let owner = record.owner.as_ref().map(|owner| owner.tid.0);
@@ -200,6 +209,23 @@ fn released(
     }
 }
 
+/// Whether `tid`, which leaves its CPU with the first of `moments`, is woken by another program: it
+/// may wait for a lock itself.
+fn waits_for_another(model: &Model, tid: i32, moments: &[Moment]) -> bool {
+    let mut moments = moments.iter().skip(1);
+    let waking = moments.find(|moment| moment.kind == MomentKind::Waking);
+    let segment = waking.and_then(|waking| {
+        let timeline = model.timeline(Cpu(u32::from(waking.by)))?;
+        Some(timeline.at(waking.time_ns))
+    });
+    segment.is_some_and(|segment| {
+        let by = model.tasks.version(segment.task);
+        let is_another = by.is_some_and(|by| !by.tid.is_idle() && by.tid.0 != tid);
+        let is_kernels = model.tasks.is_kernels(segment.task);
+        segment.occupant.what() == What::Task && is_another && !is_kernels
+    })
+}
+
 /// What the owner of a lock did while it was waited for.
 fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: &mut Phases) {
     let log = model.tasks.log(tid, 0);
@@ -211,6 +237,9 @@ fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: 
         let doing = match (moment.kind, version) {
             (MomentKind::In, _) => Doing::OwnerRuns { tid },
             (_, None) => Doing::Missing(Reason::LockOwnerUnknown),
+            (MomentKind::OutBlocked, Some(_)) if waits_for_another(model, tid, &log[place..]) => {
+                Doing::Missing(Reason::LockOwnerWaits)
+            }
             (MomentKind::OutBlocked, Some(owner)) => Doing::OwnerSleeps { owner },
             (kind, Some(owner)) => {
                 let since = match kind {

@@ -2,7 +2,7 @@
 
 use event::{Cpu, Duration, Instant, Prio};
 
-use event::evidence::Mode;
+use event::evidence::{Mode, Role};
 
 use crate::host;
 use crate::model::{Model, Slice, Span, Version, VersionId, What};
@@ -40,6 +40,8 @@ pub(crate) enum Key {
     Stopped(usize),
     /// The slack that a timer has by its owner.
     Slack,
+    /// The timer's clock was set, by so many nanoseconds.
+    ClockSet(i64),
     /// The watch's own work at a hit.
     OwnCost,
     /// The quota of the waiting task's control group.
@@ -171,6 +173,8 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
     namer.settle(pieces, first);
     if let Some((since_ns, prio)) = namer.quota_used_up() {
         quota::charge(model, pieces, first, since_ns, prio);
+    } else if namer.is_out_of_quota() {
+        quota::doubt(model, pieces, first);
     }
 }
 
@@ -283,6 +287,22 @@ impl Namer<'_> {
             .filter(|record| record.task.tid.0 == tid && wait_ns.contains(&record.begin.as_ns()));
         let first = mine.next().filter(|_| !prio.is_real_time())?;
         Some((first.begin.as_ns().max(self.phase.begin_ns), prio))
+    }
+
+    /// Whether the waiting task's control group had no quota left at the hit that ends the wait.
+    fn is_out_of_quota(&self) -> bool {
+        let Doing::Waiting { tid, prio, .. } = self.phase.doing else {
+            return false;
+        };
+        let mut moments = self.model.evidence.moments.iter();
+        let at_end = moments.any(|moment| {
+            let near = (moment.time.as_ns() - self.phase.end_ns).abs() <= SKEW_MAX_NS;
+            moment.role == Role::Target
+                && moment.task.tid.0 == tid
+                && near
+                && moment.is_out_of_quota()
+        });
+        at_end && !prio.is_real_time()
     }
 
     /// A softirq that runs on a task's time leaves the CPU with it.
@@ -434,7 +454,7 @@ impl Namer<'_> {
     /// A timer is pending and no handler runs.
     fn late_timer(&self, idle: bool) -> Key {
         if let Some(by) = self.clock_was_set() {
-            return Key::Unexplained(Reason::ClockSet(by));
+            return Key::ClockSet(by.as_ns());
         }
         let entry = Instant::from_ns(self.phase.end_ns);
         let expiry = Instant::from_ns(self.phase.begin_ns);

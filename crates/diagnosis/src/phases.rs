@@ -156,6 +156,10 @@ impl Chain<'_> {
                     wait.after_wakeup(model, waker, end_cpu)
                 }
             },
+            // What it did before somebody waited for it is left out: it may be put off by then.
+            StepKind::SwitchIn if place == 0 && inside::is_put_off(model, step, begin_ns) => {
+                inside::while_busy(model, (step.id, step.cpu), (begin_ns, end_ns))
+            }
             StepKind::SwitchIn | StepKind::UserReturn | StepKind::Preempted => {
                 inside::since(model, step, begin_ns, end_ns)
             }

@@ -1,7 +1,7 @@
 //! From the ledger's keys to its public names, with the functions that stacks show.
 
-use event::Tid;
 use event::evidence::{Hit, PreemptionModel, PreemptionOff, StepKind, TaskRef};
+use event::{Duration, Tid};
 
 use crate::model::{Model, VersionId};
 use crate::naming::{Key, SKEW_MAX_NS};
@@ -89,6 +89,9 @@ fn of_nobody(key: Key) -> TermKind {
         Key::Nmi => TermKind::Nmi,
         Key::Delivery => TermKind::WakeupDelivery,
         Key::Slack => TermKind::TimerSlack,
+        Key::ClockSet(ns) => TermKind::ClockSet {
+            by: Duration::from_ns(ns),
+        },
         Key::OwnCost => TermKind::OwnCost,
         Key::Quota => TermKind::Quota,
         Key::Io => TermKind::BlockIo,

@@ -25,17 +25,30 @@ pub(crate) fn charge(
         idle_until(&pieces[first..]).max(outrun_until(model, &pieces[first..], since_ns, prio));
     split_at(pieces, first, proven_ns);
     for piece in &mut pieces[first..] {
-        let is_fair = |id| {
-            let version = model.tasks.version(VersionId(id));
-            version.is_some_and(|version| !version.prio.is_real_time())
-        };
         piece.key = match piece.key {
             key if piece.begin_ns < since_ns => key,
             key if waits(&key) && piece.end_ns <= proven_ns => Key::Quota,
-            Key::Wait(id) if is_fair(id) => Key::Unexplained(Reason::QuotaEndUnknown),
+            Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::QuotaEndUnknown),
             key => key,
         };
     }
+}
+
+/// The same where all that is known is that no quota was left in the end: while the CPU idled there
+/// was none, and nobody else is accused.
+pub(crate) fn doubt(model: &Model, pieces: &mut [Piece], first: usize) {
+    for piece in &mut pieces[first..] {
+        piece.key = match piece.key {
+            Key::Unexplained(Reason::LongIdle) => Key::Quota,
+            Key::Wait(id) if is_fair(model, id) => Key::Unexplained(Reason::QuotaBeginUnknown),
+            key => key,
+        };
+    }
+}
+
+fn is_fair(model: &Model, id: u32) -> bool {
+    let version = model.tasks.version(VersionId(id));
+    version.is_some_and(|version| !version.prio.is_real_time())
 }
 
 fn idles(key: &Key) -> bool {

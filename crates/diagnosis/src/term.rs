@@ -38,8 +38,6 @@ pub enum Reason {
     /// A task that seemed of a lower priority kept the CPU; the trace ends before it says its
     /// priority.
     PriorityUnknown,
-    /// The clock of the timer was set forward by so much: it expired by that.
-    ClockSet(Duration),
     /// The waiting task had another priority in the end, and nothing says since when.
     PriorityChanged,
     /// A task of a lower priority ran code of its own, where it can be preempted at every
@@ -57,14 +55,19 @@ pub enum Reason {
     BlockedInKernel,
     /// A task of the chain waited for a lock, and nothing proves who had it.
     LockOwnerUnknown,
+    /// The owner of a lock slept until another task woke it: it may have waited for a lock itself.
+    LockOwnerWaits,
+    /// What a task of the chain wrote into was full, and nothing says why nobody read it.
+    NoRoomToWrite,
+    /// The target was stopped while it slept for an event, of which nobody knows whether it came.
+    StoppedAsleep,
+    /// The group of the waiting task had no quota left in the end, and nothing says since when.
+    QuotaBeginUnknown,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Reason::ClockSet(by) => {
-                return write!(f, "the clock of its timer was set by {by:#}");
-            }
             Reason::LateTimerBelowFloor(floor) => {
                 return write!(
                     f,
@@ -91,6 +94,10 @@ impl fmt::Display for Reason {
             Reason::MissingSteps => "steps of the chain are missing",
             Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
             Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
+            Reason::LockOwnerWaits => "the owner of its lock waited for another task itself",
+            Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",
+            Reason::StoppedAsleep => "it was stopped as it slept, nothing says when it was to wake",
+            Reason::QuotaBeginUnknown => "nothing says since when its group had no quota left",
         };
         f.write_str(text)
     }
@@ -169,6 +176,11 @@ pub enum TermKind {
     },
     /// The slack that a task allows its timer.
     TimerSlack,
+    /// The clock of its timer was set forward: the timer expired by that.
+    ClockSet {
+        /// By how much.
+        by: Duration,
+    },
     /// The watch's own work, as it wrote down a hit.
     OwnCost,
     /// The task's control group had used up its CPU quota.
@@ -243,6 +255,7 @@ impl TermKind {
             TermKind::Throttled { .. } => "throttled",
             TermKind::Stopped { .. } => "stopped",
             TermKind::TimerSlack => "timer_slack",
+            TermKind::ClockSet { .. } => "clock_set",
             TermKind::OwnCost => "own_cost",
             TermKind::Quota => "quota",
             TermKind::LockWait { .. } => "lock_wait",
@@ -354,6 +367,7 @@ impl TermKind {
                 format!("{}{by}", stopped(*how, *signal))
             }
             TermKind::TimerSlack => "slack of its own timer".to_owned(),
+            TermKind::ClockSet { by } => format!("its timer's clock was set by {by:#}"),
             TermKind::OwnCost => "rtscope's own work at a hit".to_owned(),
             TermKind::Throttled { ran: None, .. } => "throttled while the CPU idled".to_owned(),
             TermKind::Quota => "CPU quota of its control group used up".to_owned(),

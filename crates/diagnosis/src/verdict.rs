@@ -80,6 +80,7 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             | TermKind::Upstream { .. }
             | TermKind::LockWait { .. }
             | TermKind::PriorityInversion { .. }
+            | TermKind::ClockSet { .. }
             | TermKind::Steal
     );
     if had_cpu {
@@ -342,7 +343,9 @@ fn what_happened(late: &LateActivation, waits: bool) -> String {
 /// hypervisor may have taken. What of it lies in the window is known, whatever comes after.
 fn is_own_work(late: &LateActivation) -> bool {
     let surely = own_run(late) - late.stolen_max;
-    late.ledger.grade <= Grade::Censored && surely.share_of(late.latency()) >= CARRYING_SHARE
+    !is_in_time(late)
+        && late.ledger.grade <= Grade::Censored
+        && surely.share_of(late.latency()) >= CARRYING_SHARE
 }
 
 /// For how long the task ran itself.
@@ -413,6 +416,9 @@ fn clause(culprit: &Culprit, here: Cpu) -> String {
             None => format!("it was {} for", stopped(*how, *signal)),
         },
         TermKind::TimerSlack => "the slack that it allows its timer took".to_owned(),
+        TermKind::ClockSet { by } => {
+            format!("the clock of its timer was set by {by:#}, which made it late by")
+        }
         TermKind::OwnCost => format!("rtscope's own work at a hit took{there}"),
         TermKind::Throttled { ran: Some(_), .. } => {
             format!("the scheduler ran {who}{there} in its place (throttled) for")

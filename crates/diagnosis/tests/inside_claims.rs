@@ -11,6 +11,7 @@ const MIDDLE: Task = Task::rt(300, "middle", 40);
 
 const LOCK: i64 = 2;
 const MUTEX: i64 = 3;
+const WRITE: i64 = 5;
 
 /// The victim's activation has exactly these terms (name, microseconds), largest first, and they
 /// add up to its latency.
@@ -281,7 +282,7 @@ fn an_inversion_without_a_known_owner_gets_its_advice() {
 }
 
 #[test]
-fn a_clock_that_was_set_is_said_and_nobody_is_accused() {
+fn a_clock_that_was_set_is_the_cause_and_nobody_is_accused() {
     // The victim sleeps by the wall clock, for 10 ms each time; before the third time the clock is
     // set.
     let wall_ns: i64 = 1_700_000_000_000_000_000;
@@ -313,8 +314,8 @@ fn a_clock_that_was_set_is_said_and_nobody_is_accused() {
         let trace = trace.at(woken_us + 6).hit(1, VICTIM, Task::IDLE, &steps);
         let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
         let verdict = diagnosis.verdict().expect("a verdict");
-        assert!(!verdict.conclusive, "{}", verdict.sentence);
         let sentence = &verdict.sentence;
+        assert_eq!(verdict.conclusive, says, "{sentence}");
         assert_eq!(
             sentence.contains("the clock of its timer was set by"),
             says,
@@ -326,6 +327,46 @@ fn a_clock_that_was_set_is_said_and_nobody_is_accused() {
     // Another clock, and a little adjustment.
     check(37_000_000_000, false);
     check(300_000, false);
+}
+
+#[test]
+fn an_owner_that_waits_for_another_task_itself_is_not_the_cause() {
+    let check = |waker: Task, expect: &str| {
+        let trace = waits_for(LOCK, OWNER).at(1200).block(OWNER, waker);
+        let trace = trace.at(3000).wake(OWNER).block(waker, OWNER);
+        let trace = ends(released(trace.at(3100)), VICTIM, 3152);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let longest = &diagnosis.activations[0].ledger.terms[0];
+        assert_eq!(longest.kind.to_string(), expect);
+        assert!(longest.duration.as_ns() >= 1_799_000, "{longest:?}");
+    };
+    check(Task::IDLE, "lock held by owner (tid 200, rt 30)");
+    check(
+        Task::fair(7, "kworker/0:1"),
+        "lock held by owner (tid 200, rt 30)",
+    );
+    let waits = "unexplained: the owner of its lock waited for another task itself";
+    check(MIDDLE, waits);
+}
+
+#[test]
+fn who_does_not_read_what_it_writes_is_not_known() {
+    let trace = activated()
+        .at(1100)
+        .blocked(VICTIM, WRITE, None, &[])
+        .block(VICTIM, OWNER);
+    let trace = ends(released(trace.at(3100)), VICTIM, 3152);
+    let expect = [
+        (
+            "unexplained: what it wrote into was full, nothing says why nobody read",
+            2000,
+        ),
+        ("own run", 140),
+        ("switch", 9),
+        ("interrupt: local timer", 2),
+        ("wake-up delivery", 1),
+    ];
+    check(trace, VICTIM, &expect);
 }
 
 #[test]

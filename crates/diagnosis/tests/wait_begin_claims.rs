@@ -56,6 +56,27 @@ fn what_a_task_did_before_it_was_waited_for_is_not_in_the_latency() {
 }
 
 #[test]
+fn who_is_put_off_as_somebody_begins_to_wait_for_it_is_behind_who_runs() {
+    let trace = worker_works().at(3_000).preempt(WORKER, STAGE);
+    let trace = trace.cpu(1).at(5_000).block(VICTIM, Task::IDLE);
+    let trace = trace.cpu(0).at(23_000).block(STAGE, WORKER);
+    let trace = trace.at(25_000).waking(VICTIM, 1);
+    let trace = trace.cpu(1).after(5).wakeup(VICTIM, 1).after(5).run(VICTIM);
+    let diagnosis = ask(trace);
+    let terms = &diagnosis.activations[0].ledger.terms;
+    let first: Vec<_> = terms
+        .iter()
+        .take(2)
+        .map(|term| term.kind.to_string())
+        .collect();
+    let expect = [
+        "run-queue wait behind stage (tid 160, rt 20)",
+        "upstream work of worker (tid 150, rt 10)",
+    ];
+    assert_eq!(first, expect);
+}
+
+#[test]
 fn what_a_task_waited_for_all_along_is_in_its_latency() {
     let trace = worker_works().cpu(1).at(1_003).block(VICTIM, Task::IDLE);
     let late_block = trace.cpu(0).at(35_000).waking(VICTIM, 1);

@@ -38,13 +38,17 @@ fn woken(trace: SyntheticTrace, ran: Task) -> SyntheticTrace {
 
 /// The victim runs, is stopped at 1 ms as the watch saw it in `how`, and goes on 40 ms later.
 fn stopped(how: i64, by: Option<Task>) -> SyntheticTrace {
-    let trace = idle_machine().at(900).run(VICTIM);
-    let trace = trace.at(1_000).stopped(VICTIM, how, by);
+    stopped_from(1_000, |trace| trace.stopped(VICTIM, how, by))
+}
+
+/// The same, late since `since_us`.
+fn stopped_from(since_us: i64, stop: impl Fn(SyntheticTrace) -> SyntheticTrace) -> SyntheticTrace {
+    let trace = stop(idle_machine().at(900).run(VICTIM).at(1_000));
     let trace = trace.block(VICTIM, Task::IDLE).cpu(1).at(2_000).run(SHELL);
     let trace = trace.at(41_000).waking(VICTIM, 0).after(1);
     let trace = trace.wakeup(VICTIM, 0).cpu(0).at(41_005).run(VICTIM);
     let steps = [
-        (1_000_000, 10, 0, VICTIM.tid),
+        (since_us * 1_000, 10, 0, VICTIM.tid),
         (41_000_000, 7, 1, VICTIM.tid),
         (41_005_000, 8, 0, VICTIM.tid),
     ];
@@ -75,6 +79,57 @@ fn who_stopped_the_task_is_named_with_what_stopped_it() {
         ],
         Grade::Complete,
     );
+}
+
+#[test]
+fn who_stops_a_task_that_slept_for_an_event_is_not_accused_of_all_of_the_stop() {
+    let unknown = "it was stopped as it slept, nothing says when it was to wake";
+    let asleep = |how| {
+        stopped_from(1_000, |trace| {
+            trace.stopped_asleep(VICTIM, how, Some(SHELL), 2)
+        })
+    };
+    check(asleep(0), false, unknown);
+    check(asleep(2), false, unknown);
+    // It slept until 21 ms at most: late since then.
+    let until = |kind| {
+        stopped_from(21_000, |trace| {
+            trace.stopped_asleep(VICTIM, 0, Some(SHELL), kind)
+        })
+    };
+    let since = "stopped (SIGSTOP) by sh (tid 900, nice 0) for 20.000 ms";
+    check(until(1), true, since);
+    check(until(2), true, since);
+}
+
+#[test]
+fn a_task_whose_group_had_no_quota_left_in_the_end_does_not_blame_who_ran_meanwhile() {
+    let victim = Task::fair(100, "victim");
+    let steps = [(1_002_000, 7, 0, victim.tid)];
+    let waits = |flags| {
+        let trace = idle_machine().at(800).run(FAIR).at(1_000).timer_irq();
+        let trace = trace.after(2).wake(victim).after(2).timer_irq_end();
+        let trace = trace.at(41_000).moment(victim, 0, flags);
+        trace.hit_waiting(1, victim, FAIR, &steps)
+    };
+    let ran = "compile (tid 300, nice 0) ran ahead of it";
+    check(waits(0), true, ran);
+    check(
+        waits(moment::QUOTA),
+        false,
+        "the evidence does not carry a verdict",
+    );
+    let terms = &ask(waits(moment::QUOTA)).activations[0].ledger.terms;
+    let unknown = "unexplained: nothing says since when its group had no quota left";
+    assert_eq!(terms[0].kind.to_string(), unknown);
+}
+
+#[test]
+fn a_task_is_told_with_the_priority_with_which_it_waited() {
+    let lowered = Task::fair(VICTIM.tid, VICTIM.comm);
+    let trace = woken(idle_machine(), HOG).at(41_000).block(HOG, VICTIM);
+    let trace = trace.at(41_100).block(lowered, Task::IDLE);
+    check(trace, true, "victim (tid 100, rt 50) ");
 }
 
 #[test]

@@ -198,6 +198,7 @@ pub fn child(draw: &mut Draw) {
     let wait = format!("child {length_us}us");
     draw.victim_of(&policy, &["loop", &every, &work, &wait]);
     draw.accuse("own_run", VICTIM);
+    draw.silence("it waits for its child, for nearly a period: its activation is over then");
     draw.lasts_until_us(100_000 + length_us);
     draw.innocents();
 }

@@ -10,13 +10,59 @@ pub struct Process {
     waited: Cell<bool>,
 }
 
+/// What a process sleeps in.
+#[derive(Clone, Copy, Debug)]
+pub enum Sleep {
+    Relative,
+    Absolute,
+    /// A time-out of a word that nobody changes.
+    Futex,
+    /// The same of no descriptors.
+    Poll,
+}
+
+impl Sleep {
+    /// Sleeps for `pause_ns`; calls only what a signal handler may.
+    fn run(self, pause_ns: i64) {
+        let word = 0u32;
+        let mut until = libc::timespec {
+            tv_sec: pause_ns / 1_000_000_000,
+            tv_nsec: pause_ns % 1_000_000_000,
+        };
+        let (clock, null) = (libc::CLOCK_MONOTONIC, std::ptr::null_mut());
+        // SAFETY: system calls on memory of our own.
+        unsafe {
+            match self {
+                Sleep::Relative => {
+                    libc::clock_nanosleep(clock, 0, &raw const until, null);
+                }
+                Sleep::Absolute => {
+                    libc::clock_gettime(clock, &raw mut until);
+                    let ns = until.tv_nsec + pause_ns;
+                    until.tv_sec += ns / 1_000_000_000;
+                    until.tv_nsec = ns % 1_000_000_000;
+                    libc::clock_nanosleep(clock, libc::TIMER_ABSTIME, &raw const until, null);
+                }
+                Sleep::Futex => {
+                    let wait = libc::FUTEX_WAIT;
+                    let (word, until) = (&raw const word, &raw const until);
+                    libc::syscall(libc::SYS_futex, word, wait, 0, until);
+                }
+                Sleep::Poll => {
+                    libc::poll(std::ptr::null_mut(), 0, (pause_ns / 1_000_000) as i32);
+                }
+            }
+        }
+    }
+}
+
 impl Process {
     pub fn start(name: &str, cpu: usize) -> Process {
-        Process::sleeping(name, cpu, Duration::from_millis(2), false)
+        Process::sleeping(name, cpu, Duration::from_millis(2), Sleep::Relative)
     }
 
-    /// It sleeps for `pause` at a time, or until an instant so much later.
-    pub fn sleeping(name: &str, cpu: usize, pause: Duration, absolute: bool) -> Process {
+    /// It sleeps for `pause` at a time.
+    pub fn sleeping(name: &str, cpu: usize, pause: Duration, sleep: Sleep) -> Process {
         let name = std::ffi::CString::new(name).unwrap();
         // SAFETY: the child of a process of several threads calls only what a signal handler may.
         let pid = unsafe { libc::fork() };
@@ -31,19 +77,9 @@ impl Process {
                 libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
                 let param = libc::sched_param { sched_priority: 10 };
                 libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param);
-                let pause_ns = pause.as_nanos() as i64;
-                let mut until: libc::timespec = std::mem::zeroed();
-                let (clock, null) = (libc::CLOCK_MONOTONIC, std::ptr::null_mut());
-                loop {
-                    let flags = if absolute { libc::TIMER_ABSTIME } else { 0 };
-                    if absolute {
-                        libc::clock_gettime(clock, &raw mut until);
-                    }
-                    let ns = until.tv_nsec * i64::from(absolute) + pause_ns;
-                    until.tv_sec = until.tv_sec * i64::from(absolute) + ns / 1_000_000_000;
-                    until.tv_nsec = ns % 1_000_000_000;
-                    libc::clock_nanosleep(clock, flags, &raw const until, null);
-                }
+            }
+            loop {
+                sleep.run(pause.as_nanos() as i64);
             }
         }
         let process = Process {
@@ -127,8 +163,11 @@ impl<'a> Traced<'a> {
     }
 }
 
-/// A control group with a freezer; removed when dropped, when it is empty.
-pub struct Freezer(PathBuf);
+/// A control group with a freezer, of either version; removed when dropped, when it is empty.
+pub struct Freezer {
+    group: PathBuf,
+    pub is_unified: bool,
+}
 
 impl Freezer {
     /// None where the machine has no such groups.
@@ -136,13 +175,31 @@ impl Freezer {
         let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
         let mounted = mounts.lines().find_map(|line| {
             let mut words = line.split(' ').skip(1);
-            let (folder, kind) = (words.next()?, words.next()?);
-            (kind == "cgroup2").then(|| PathBuf::from(folder))
+            let (folder, kind, options) = (words.next()?, words.next()?, words.next()?);
+            let first_version = kind == "cgroup" && options.split(',').any(|one| one == "freezer");
+            let is_unified = kind == "cgroup2";
+            (is_unified || first_version).then(|| (PathBuf::from(folder), is_unified))
         })?;
-        let group = mounted.join(format!("rtscope-test-{}", std::process::id()));
+        let group = mounted
+            .0
+            .join(format!("rtscope-test-{}", std::process::id()));
         std::fs::create_dir(&group).ok()?;
-        let freezer = Freezer(group);
-        freezer.0.join("cgroup.freeze").exists().then_some(freezer)
+        let freezer = Freezer {
+            group,
+            is_unified: mounted.1,
+        };
+        let state = freezer.group.join(freezer.words().0);
+        state.exists().then_some(freezer)
+    }
+
+    /// The file that freezes, what it takes to, and to end it; where to read that all is frozen.
+    fn words(&self) -> (&str, &str, &str, (&str, &str)) {
+        if self.is_unified {
+            ("cgroup.freeze", "1", "0", ("cgroup.events", "frozen 1"))
+        } else {
+            let state = "freezer.state";
+            (state, "FROZEN", "THAWED", (state, "FROZEN"))
+        }
     }
 
     pub fn take(&self, process: &Process) {
@@ -150,21 +207,19 @@ impl Freezer {
     }
 
     pub fn freeze_for(&self, pause: Duration) {
-        self.write("cgroup.freeze", "1");
-        let events = self.0.join("cgroup.events");
-        while !std::fs::read_to_string(&events)
-            .unwrap()
-            .contains("frozen 1")
-        {
+        let (file, frozen, thawed, (events, done)) = self.words();
+        self.write(file, frozen);
+        let events = self.group.join(events);
+        while !std::fs::read_to_string(&events).unwrap().contains(done) {
             std::thread::yield_now();
         }
         std::thread::sleep(pause);
-        self.write("cgroup.freeze", "0");
+        self.write(file, thawed);
         std::thread::sleep(Duration::from_millis(5));
     }
 
     fn write(&self, file: &str, text: &str) {
-        std::fs::write(self.0.join(file), text).unwrap();
+        std::fs::write(self.group.join(file), text).unwrap();
     }
 }
 
@@ -172,7 +227,7 @@ impl Drop for Freezer {
     fn drop(&mut self) {
         // The victim is gone by then; a zombie may keep the folder for a moment.
         for _ in 0..100 {
-            if std::fs::remove_dir(&self.0).is_ok() {
+            if std::fs::remove_dir(&self.group).is_ok() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));

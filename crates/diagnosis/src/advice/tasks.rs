@@ -1,6 +1,6 @@
 //! Rules about tasks: where they run, with which priority, and what their programs do.
 
-use event::evidence::{StepKind, TaskRef};
+use event::evidence::{Blocked, BlockedOn, StepKind, TaskRef};
 use event::kernel_threads;
 
 use super::{Case, for_culprit, other_cpus, task_of};
@@ -199,27 +199,33 @@ pub(super) fn widen_affinity(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, command))
 }
 
-/// Whether the lock that the late task waited for in the cause says nothing of its owner.
-fn is_without_owner(case: &Case<'_>) -> bool {
+/// The block in which the late task waited for the lock of the cause.
+fn block_of<'a>(case: &'a Case<'_>) -> Option<&'a Blocked> {
     let (late, range) = (case.late, case.culprit.range);
     let blocked = case.model.evidence.blocked.iter();
     let mut own = blocked.filter(|blocked| {
         let inside = late.origin <= blocked.time && blocked.time < range.end;
         blocked.task.tid == late.task.tid && inside
     });
-    own.next_back().is_some_and(|last| last.owner.is_none())
+    own.next_back()
 }
 
 pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::PriorityInversion { owner, .. } = &case.culprit.kind else {
         return None;
     };
+    let block = block_of(case);
+    // The kernel's own lock: no program chooses its kind.
+    if block.is_some_and(|block| block.on == BlockedOn::Kernel) {
+        return None;
+    }
+    let is_without_owner = block.is_some_and(|block| block.owner.is_none());
     let because = format!(
         "{} holds the lock without the priority of those who wait",
         owner.comm
     );
     let inherits = "pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT)";
-    let change = match is_without_owner(case) {
+    let change = match is_without_owner {
         true => format!(
             "a pthread mutex with {inherits} in its place: in Rust's locks, and in those for \
              readers and writers, nobody inherits"

@@ -20,16 +20,19 @@ pub enum BlockedOn {
     Mutex = 3,
     /// A page fault that another task has to serve.
     Fault = 4,
+    /// Room in what it writes into.
+    Write = 5,
 }
 
 impl BlockedOn {
     /// All kinds, with the names that text, JSON and traces use, in the order of the values.
-    pub const NAMES: [(BlockedOn, &'static str); 5] = [
+    pub const NAMES: [(BlockedOn, &'static str); 6] = [
         (BlockedOn::Kernel, "kernel"),
         (BlockedOn::Io, "io"),
         (BlockedOn::Lock, "lock"),
         (BlockedOn::Mutex, "mutex"),
         (BlockedOn::Fault, "fault"),
+        (BlockedOn::Write, "write"),
     ];
 
     /// From its value in a record.

@@ -41,7 +41,7 @@ pub use record::{Place, Source};
 pub use released::{ReleaseKind, Released};
 pub use stack::{Frame, Stack, unnamed};
 pub use steal::Steal;
-pub use stopped::{StopKind, Stopped};
+pub use stopped::{Asleep, StopKind, Stopped};
 pub use task::TaskRef;
 pub use throttled::Throttled;
 

@@ -33,6 +33,36 @@ impl StopKind {
 
 label_part!(StopKind);
 
+/// How a target slept when it was stopped. The values are those of `docs/format/evidence.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Asleep {
+    /// It did not, as far as was seen: its work waits.
+    No = 0,
+    /// Until an instant, and for nothing else.
+    Until = 1,
+    /// Until somebody wakes it, whether there is a last instant or not.
+    Event = 2,
+}
+
+impl Asleep {
+    /// All of them, with the names that traces use, in the order of the values.
+    pub const NAMES: [(Asleep, &'static str); 3] = [
+        (Asleep::No, "no"),
+        (Asleep::Until, "until"),
+        (Asleep::Event, "event"),
+    ];
+
+    /// From its value in a record.
+    pub fn from_value(value: u8) -> Option<Asleep> {
+        Self::NAMES
+            .get(usize::from(value))
+            .map(|(asleep, _)| *asleep)
+    }
+}
+
+label_part!(Asleep, Asleep::No);
+
 record! {
     /// A target left the CPU because it was stopped. Its time is when it left.
     Stopped as "rtscope_stopped" {
@@ -44,6 +74,8 @@ record! {
         by: Option<TaskRef> = "by_",
         /// The signal's number; zero without one.
         signal: u32 = "signal",
+        /// How it slept before.
+        asleep: Asleep = "asleep",
     }
 }
 
@@ -54,7 +86,8 @@ mirror! {
         by: raw::Task,
         signal: u32,
         how: u8,
-        padding: [u8; 3],
+        asleep: u8,
+        padding: [u8; 2],
     }
 }
 
@@ -69,6 +102,7 @@ impl FromKernel for Stopped {
             how: StopKind::from_value(raw.how)?,
             by: raw.by.named(),
             signal: raw.signal,
+            asleep: Asleep::from_value(raw.asleep)?,
         })
     }
 }
@@ -80,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_stop_comes_back_from_its_trace_with_and_without_who_did_it() {
-        for (by, how) in [
-            (None, StopKind::Frozen),
-            (Some(task("sh")), StopKind::Signal),
+        for (by, how, asleep) in [
+            (None, StopKind::Frozen, Asleep::Until),
+            (Some(task("sh")), StopKind::Signal, Asleep::Event),
         ] {
             check_round_trip(&Stopped {
                 cpu: place().cpu,
@@ -91,6 +125,7 @@ mod tests {
                 how,
                 by,
                 signal: 19,
+                asleep,
             });
         }
     }

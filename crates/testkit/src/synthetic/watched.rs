@@ -74,6 +74,11 @@ impl SyntheticTrace {
 
     /// Evidence: `task` is stopped now, in this way (0 by a signal, 1 for its tracer, 2 frozen).
     pub fn stopped(self, task: Task, how: i64, by: Option<Task>) -> Self {
+        self.stopped_asleep(task, how, by, 0)
+    }
+
+    /// The same of one that slept: 1 until an instant, 2 for an event.
+    pub fn stopped_asleep(self, task: Task, how: i64, by: Option<Task>, asleep: i64) -> Self {
         let (tid, prio, comm) = match by {
             Some(by) => (by.tid, by.lttng_prio(), by.comm),
             None => (-1, 0, ""),
@@ -85,6 +90,7 @@ impl SyntheticTrace {
             ("by_prio", Value::Signed(prio)),
             ("by_comm", text(comm)),
             ("signal", Value::Unsigned(if how == 0 { 19 } else { 0 })),
+            ("asleep", Value::Signed(asleep)),
         ]);
         self.event("rtscope_stopped", &fields)
     }
