@@ -47,6 +47,8 @@ pub(super) struct CpuState {
     pub lost: bool,
     /// A switch was not recorded, and nothing tells who was scheduled in.
     pub doubted: bool,
+    /// So it was for the last that had it, and no switch has been seen since.
+    pub left_unseen: bool,
     /// Of whom the watch said with which priority it has the CPU.
     pub told: Option<TaskIndex>,
     /// Its first event.
@@ -64,6 +66,7 @@ impl Default for CpuState {
             throttled: false,
             lost: false,
             doubted: false,
+            left_unseen: false,
             told: None,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
@@ -344,7 +347,8 @@ impl Builder {
         state.left_handler = None;
         self.basis.unpaired += unpaired;
         // Nothing was inferred: somebody had the CPU of whom nothing is known.
-        if self.has_not(cpu, prev) {
+        let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
+        if self.has_not(cpu, prev) || left_unseen {
             self.cpu(cpu).doubted = true;
             self.lose_activation(prev, now_ns);
         }
