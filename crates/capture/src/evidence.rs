@@ -17,8 +17,8 @@ pub(crate) struct Encoded {
     pub payload: Vec<u8>,
 }
 
-/// How many events each CPU has and their sum, for the `env` of the trace: what is missing later, or
-/// is not what was written, is seen.
+/// How many events each CPU has and their sum, for the `env` of the trace: what is missing later,
+/// or is not what was written, is seen.
 pub(crate) fn promise(events: &[Encoded]) -> (String, EnvValue) {
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
     for event in events {

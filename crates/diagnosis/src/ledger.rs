@@ -27,7 +27,8 @@ pub(crate) struct Account<'a> {
     pub end_ns: i64,
     /// The target still waits.
     pub waiting: bool,
-    /// A watch saw the target wait, and how that ended: it did not run meanwhile, whatever was lost.
+    /// A watch saw the target wait, and how that ended: it did not run meanwhile, whatever was
+    /// lost.
     pub watched: Option<EndKind>,
     pub preemption: PreemptionModel,
 }

@@ -298,13 +298,7 @@ fn sentence(
     let stolen = culprits.first().filter(carries);
     let stolen = stolen.and_then(|first| hypervisor(info, late, first));
     if is_own_work(late) {
-        let others = culprits
-            .iter()
-            .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
-        let others: String = others
-            .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
-            .collect();
-        return format!("{head}: {}{others}.", own_doing(late));
+        return format!("{head}: {}{}.", own_doing(late), besides(late, culprits));
     }
     let why = match (late.ledger.grade, stolen) {
         (Grade::Lossy, _) if lacks_evidence(model, late) => {
@@ -320,6 +314,16 @@ fn sentence(
         return format!("{head}, and nobody can be named: {why}.");
     }
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// Which others took a good part of what was the task's own work first.
+fn besides(late: &LateActivation, culprits: &[Culprit]) -> String {
+    let others = culprits
+        .iter()
+        .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
+    others
+        .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
+        .collect()
 }
 
 /// Whether the watch may have seen more of it than the trace holds.

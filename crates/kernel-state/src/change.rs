@@ -143,8 +143,8 @@ pub enum Change<'a> {
         /// From when.
         from_ns: i64,
     },
-    /// A task that seemed to have a CPU was woken, and had left it perhaps: then it waited for a CPU,
-    /// nobody knows for how long.
+    /// A task that seemed to have a CPU was woken, and had left it perhaps: then it waited for a
+    /// CPU, nobody knows for how long.
     MayHaveWaited {
         /// The task.
         process: ProcId,

@@ -1,5 +1,5 @@
-//! Tasks that are known to have left a CPU, or a run queue, of which no switch tells: they were seen
-//! elsewhere, moved, or woken while they seemed to wait.
+//! Tasks that are known to have left a CPU, or a run queue, of which no switch tells: they were
+//! seen elsewhere, moved, or woken while they seemed to wait.
 
 use super::process::{Arrival, ProcId};
 use super::run::{Belief, Holder, WokenThere};

@@ -54,8 +54,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Whether it may hide what tasks, CPUs and programs did. What only a watch's evidence lost does
-    /// not: that tells of its hits.
+    /// Whether it may hide what tasks, CPUs and programs did. What only a watch's evidence lost
+    /// does not: that tells of its hits.
     pub fn hides_what_happened(&self) -> bool {
         self.from != LostFrom::Evidence
     }
