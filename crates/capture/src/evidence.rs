@@ -1,6 +1,9 @@
 //! The evidence stream of `docs/format/evidence.md`: hits and records as encoded events.
 
-use event::evidence::{Evidence, Hit, Kind};
+use std::collections::BTreeMap;
+
+use ctf::writer::EnvValue;
+use event::evidence::{Evidence, Hit, Kind, Sum};
 use event::{Cpu, Instant};
 
 pub(crate) use event::evidence::classes;
@@ -12,6 +15,19 @@ pub(crate) struct Encoded {
     pub time: Instant,
     pub class: u32,
     pub payload: Vec<u8>,
+}
+
+/// How many events each CPU has and their sum, for the `env` of the trace: what is missing later,
+/// or is not what was written, is seen.
+pub(crate) fn promise(events: &[Encoded]) -> (String, EnvValue) {
+    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
+    for event in events {
+        let sum = sums.entry(event.cpu.0).or_default();
+        sum.add(event.class, &event.payload);
+    }
+    let sums = sums.iter().map(|(cpu, sum)| format!("{cpu}:{sum}"));
+    let said = sums.collect::<Vec<_>>().join(",");
+    ("rtscope_evidence_events".to_owned(), EnvValue::Text(said))
 }
 
 /// Encodes hits and records, in the order of time.

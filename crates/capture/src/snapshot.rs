@@ -139,7 +139,9 @@ pub fn write_snapshot(
 ) -> Result<SnapshotSummary> {
     let staged = StagedDir::create(root)?;
     let classes = Arc::new(KernelClasses::compile(formats));
-    let environment = facts.environment.clone();
+    let encoded = evidence::encode(hits, evidence);
+    let mut environment = facts.environment.clone();
+    environment.push(evidence::promise(&encoded));
     let mut trace = KernelTrace::create(
         staged.path(),
         (classes, &[]),
@@ -158,7 +160,7 @@ pub fn write_snapshot(
             window,
         )?);
     }
-    let evidence_events = trace.evidence(&evidence::encode(hits, evidence), window)?;
+    let evidence_events = trace.evidence(&encoded, window)?;
     // Tables that were read before the window are valid at its begin.
     let mut dump = facts.dump.clone();
     dump.begin = dump.begin.max(window.begin);

@@ -1,6 +1,6 @@
 //! Windows that hold their hits, and windows that do not.
 
-use event::evidence::{EndKind, Step, StepKind, TaskRef};
+use event::evidence::{EndKind, Kind, Step, StepKind, Sum, TaskRef};
 use event::{Duration, Prio, Tid};
 
 use super::*;
@@ -101,4 +101,25 @@ fn a_snapshot_without_pages_still_holds_its_evidence_and_stands_whole() {
     assert!(root.join("kernel/metadata").exists() && root.join("kernel/evidence_0").exists());
     let again = write().expect_err("it is there already");
     assert_eq!(again.kind(), event::ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn a_snapshot_says_what_its_evidence_adds_up_to() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("snap");
+    let formats = Formats::new(ftrace::PageLayout::LP64, []);
+    let facts = SnapshotFacts::default();
+    let hits = [hit(40, 80, &[0]), hit(50, 90, &[1])];
+    write_snapshot(&root, &Pages::default(), &formats, &hits, &[], &facts).expect("written");
+    let trace = trace::Trace::open(&root).expect("a snapshot");
+    let said = trace.info().environment.get("rtscope_evidence_events");
+    let sum = |hit: &Hit| {
+        let mut bytes = Vec::new();
+        hit.encode(&mut bytes);
+        let mut sum = Sum::default();
+        sum.add(Kind::Hit.class(), &bytes);
+        sum
+    };
+    let expect = format!("0:{},1:{}", sum(&hits[0]), sum(&hits[1]));
+    assert_eq!(said, Some(&expect));
 }

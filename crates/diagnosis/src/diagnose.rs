@@ -159,7 +159,7 @@ fn from_hit(model: &Model, hit: &Hit, preemption: PreemptionModel) -> LateActiva
             times_ns: &times_ns,
             end_ns,
             waiting: hit.end_kind == EndKind::Waiting,
-            is_watched: true,
+            watched: Some(hit.end_kind),
             preemption,
         },
     );
@@ -227,7 +227,7 @@ fn from_candidate(
         times_ns: &times_ns,
         end_ns: late.end_ns,
         waiting: is_open,
-        is_watched: false,
+        watched: None,
         preemption,
     };
     let mut ledger = ledger(model, &account);
@@ -325,6 +325,12 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
         warn(
             format!("{} stretches of the trace could not be read", basis.damaged),
             "rtscope info TRACE names the files and offsets",
+        );
+    }
+    if model.lacks_evidence(TimeRange::ALL, None) {
+        warn(
+            "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),
+            "rtscope info SNAPSHOT names the files; copy them again from where it was taken",
         );
     }
     if basis.inferred > 0 {

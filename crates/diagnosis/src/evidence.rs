@@ -1,8 +1,10 @@
 //! The evidence stream, decoded: what only the in-kernel watch saw. `docs/format/evidence.md`.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use event::evidence::{self, Kind, Place, Records, Source};
+use event::evidence::{self, Kind, Place, Records, Source, Sum};
 use event::{Cpu, Duration, EventClass, Instant, Value};
 use trace::EventView;
 
@@ -10,13 +12,17 @@ use crate::stacks::begin_where_interrupts_came_on;
 
 /// All evidence of a trace, each kind in time order.
 #[derive(Debug, Default)]
-pub(crate) struct Evidence(Records);
+pub(crate) struct Evidence {
+    records: Records,
+    /// Of each CPU's events.
+    pub sums: BTreeMap<u32, Sum>,
+}
 
 impl Deref for Evidence {
     type Target = Records;
 
     fn deref(&self) -> &Records {
-        &self.0
+        &self.records
     }
 }
 
@@ -43,12 +49,20 @@ impl Evidence {
             cpu,
             time: event.time(),
         };
-        self.0
-            .read(kind, place, &Fields { event, class }, |record| {
-                if let evidence::Evidence::LateTimer(late) = record {
-                    begin_where_interrupts_came_on(late);
-                }
-            });
+        let payload = RefCell::new(Vec::new());
+        let fields = Fields { event, class };
+        self.records.read(kind, place, &fields, |record| {
+            record.encode(&mut payload.borrow_mut());
+            if let evidence::Evidence::LateTimer(late) = record {
+                begin_where_interrupts_came_on(late);
+            }
+        });
+        let mut payload = payload.into_inner();
+        if let Some(hit) = self.records.hits.last().filter(|_| kind == Kind::Hit) {
+            hit.encode(&mut payload);
+        }
+        let sum = self.sums.entry(cpu.0).or_default();
+        sum.add(kind.class(), &payload);
     }
 }
 
@@ -106,6 +120,13 @@ mod tests {
 
     use super::*;
 
+    fn of(records: Records) -> Evidence {
+        Evidence {
+            records,
+            ..Evidence::default()
+        }
+    }
+
     #[test]
     fn steal_is_placed_only_as_far_as_the_records_around_it_allow() {
         let timer = |time_us: i64, steal_us: i64| LateTimer {
@@ -126,7 +147,7 @@ mod tests {
             came_on: 0,
         };
         let check = |records: [(i64, i64); 2], range_us: (i64, i64), expect_us: (i64, i64)| {
-            let evidence = Evidence(Records {
+            let evidence = of(Records {
                 late_timers: records.map(|(time, steal)| timer(time, steal)).to_vec(),
                 ..Records::default()
             });
@@ -154,7 +175,7 @@ mod tests {
             begin: Instant::from_ns(begin_us * 1000),
             steal: Duration::from_us(steal_us),
         };
-        let evidence = Evidence(Records {
+        let evidence = of(Records {
             steal: vec![record(0, 100, 0), record(100, 200, 90)],
             ..Records::default()
         });

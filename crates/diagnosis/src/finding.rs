@@ -16,7 +16,7 @@ pub enum Grade {
     /// The switch that ends it was not recorded, or one on the CPU on which its task seems to wait
     /// still: it lasted for as long at least, or its task has run.
     Unrecorded,
-    /// Events were lost inside it.
+    /// Events were lost inside it, or what a watch saw of it.
     Lossy,
 }
 

@@ -9,8 +9,7 @@ use crate::model::Model;
 use crate::naming::{self, Key};
 use crate::phases::Chain;
 use crate::public;
-use event::evidence::PreemptionModel;
-use event::evidence::{Step, StepKind};
+use event::evidence::{EndKind, PreemptionModel, Step, StepKind};
 
 use crate::term::{Reason, Term, TermKind};
 
@@ -28,8 +27,9 @@ pub(crate) struct Account<'a> {
     pub end_ns: i64,
     /// The target still waits.
     pub waiting: bool,
-    /// A watch saw the target wait: it did not run meanwhile, whatever was lost.
-    pub is_watched: bool,
+    /// A watch saw the target wait, and how that ended: it did not run meanwhile, whatever was
+    /// lost.
+    pub watched: Option<EndKind>,
     pub preemption: PreemptionModel,
 }
 
@@ -163,8 +163,9 @@ fn close(model: &Model, account: &Account<'_>, books: Books, cpus: &[Cpu]) -> Le
         end: account.end,
     };
     let edge = TermKind::Unexplained(Reason::WindowEdge);
-    let unseen = !account.is_watched && model.has_loss(last_wait(account));
-    let grade = if model.is_lossy(range, cpus) || unseen {
+    let unseen = account.watched.is_none() && model.has_loss(last_wait(account));
+    let lacks_evidence = model.lacks_evidence(range, account.watched);
+    let grade = if model.is_lossy(range, cpus) || unseen || lacks_evidence {
         Grade::Lossy
     } else if account.waiting
         || model.has_edge(account.origin.as_ns(), account.end.as_ns())

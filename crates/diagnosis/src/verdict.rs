@@ -197,7 +197,7 @@ pub(crate) fn verdict(model: &Model, info: &TraceInfo, late: &LateActivation) ->
     let culprits = culprits(late);
     let conclusive = is_conclusive(info, late, culprits.first());
     let own = is_own_work(late);
-    let mut sentence = sentence(info, late, &culprits, conclusive);
+    let mut sentence = sentence(model, info, late, (&culprits, conclusive));
     if conclusive
         && culprits
             .first()
@@ -250,10 +250,10 @@ fn mutexes(model: &Model, late: &LateActivation) -> Vec<WaitedMutex> {
 }
 
 fn sentence(
+    model: &Model,
     info: &TraceInfo,
     late: &LateActivation,
-    culprits: &[Culprit],
-    conclusive: bool,
+    (culprits, conclusive): (&[Culprit], bool),
 ) -> String {
     let task = &late.task;
     let waits = matches!(late.ledger.grade, Grade::Censored)
@@ -298,15 +298,12 @@ fn sentence(
     let stolen = culprits.first().filter(carries);
     let stolen = stolen.and_then(|first| hypervisor(info, late, first));
     if is_own_work(late) {
-        let others = culprits
-            .iter()
-            .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
-        let others: String = others
-            .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
-            .collect();
-        return format!("{head}: {}{others}.", own_doing(late));
+        return format!("{head}: {}{}.", own_doing(late), besides(late, culprits));
     }
     let why = match (late.ledger.grade, stolen) {
+        (Grade::Lossy, _) if lacks_evidence(model, late) => {
+            "a part of what the watch saw is missing".to_owned()
+        }
         (Grade::Lossy, _) => "events were lost inside it".to_owned(),
         (Grade::Unrecorded, _) => "a switch to it was not recorded".to_owned(),
         (_, Some(stolen)) => stolen,
@@ -317,6 +314,25 @@ fn sentence(
         return format!("{head}, and nobody can be named: {why}.");
     }
     format!("{head}, and the evidence does not carry a verdict: {why}; what it shows: {clauses}.")
+}
+
+/// Which others took a good part of what was the task's own work first.
+fn besides(late: &LateActivation, culprits: &[Culprit]) -> String {
+    let others = culprits
+        .iter()
+        .filter(|culprit| culprit.share >= FURTHER_SHARE_MIN);
+    others
+        .map(|culprit| format!("; and {}", clause(culprit, late.cpu)))
+        .collect()
+}
+
+/// Whether the watch may have seen more of it than the trace holds.
+fn lacks_evidence(model: &Model, late: &LateActivation) -> bool {
+    let range = TimeRange {
+        begin: late.origin,
+        end: late.end,
+    };
+    model.lacks_evidence(range, late.hit.as_ref().map(|hit| hit.end_kind))
 }
 
 /// What happened, and for how long. A response is told from the wait that begins it.

@@ -130,6 +130,7 @@ fn a_section_during_which_no_other_cpu_did_anything_accuses_nobody() {
 #[test]
 fn a_section_during_which_another_cpu_was_busy_keeps_its_name() {
     let other = Task::fair(400, "other");
+    const THIRD: Task = Task::fair(401, "third");
     let check_busy = |busy: fn(SyntheticTrace, Task, i64) -> SyntheticTrace| {
         let mut trace = begun().environment("rtscope_steal", "reported");
         trace = trace.cpu(1).at(500).run(other);
@@ -138,7 +139,7 @@ fn a_section_during_which_another_cpu_was_busy_keeps_its_name() {
         }
         check(served(trace), true, NAMED, CAVEAT);
     };
-    check_busy(|trace, other, _| trace.preempt(other, FAIR).after(9).block(FAIR, other));
+    check_busy(|trace, other, _| trace.preempt(other, THIRD).after(9).block(THIRD, other));
     check_busy(|trace, _, _| trace.irq(9, "eth0").after(3).irq_end(9));
     check_busy(|trace, _, us| {
         trace.event(

@@ -136,10 +136,22 @@ pub enum Change<'a> {
     /// What a task does is not known from then on, until another event says it: it had a CPU, and
     /// the switch away from it was not recorded.
     Unknown {
+        /// The CPU that it had.
+        cpu: u32,
         /// The task.
         process: ProcId,
         /// From when.
         from_ns: i64,
+    },
+    /// A task that seemed to have a CPU was woken, and had left it perhaps: then it waited for a
+    /// CPU, nobody knows for how long.
+    MayHaveWaited {
+        /// The task.
+        process: ProcId,
+        /// The first of these wake-ups.
+        since_ns: i64,
+        /// How many there were.
+        count: u64,
     },
     /// Events were lost: what was under way there is not known any more.
     Lost {
@@ -381,6 +393,7 @@ impl Change<'_> {
             | Change::RanUnseen { .. }
             | Change::Ran { .. }
             | Change::Unknown { .. }
+            | Change::MayHaveWaited { .. }
             | Change::Lost { .. } => Topic::Runs,
             Change::Woken { .. } | Change::ScheduledIn { .. } | Change::Waited { .. } => {
                 Topic::Waits

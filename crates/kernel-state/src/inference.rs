@@ -36,15 +36,18 @@ impl Kernel {
         self.contradictions += 1;
         let sure_ns = run.sure_ns();
         let first_ns = self.doubt_earlier(cpu, holder, next, sink);
+        let gone_ns = run.gone_ns;
         let arrived_ns = holder
             .task()
             .filter(|_| first_ns.is_none() && believed == Holder::Idle)
-            .and_then(|task| self.arrived_ns(cpu, task));
+            .and_then(|task| self.arrived_ns(cpu, task))
+            // An idle CPU takes the first that comes.
+            .filter(|at_ns| gone_ns.is_none_or(|gone_ns| *at_ns <= gone_ns));
         self.tell(cpu, run, part(believed, run.begin_ns, sure_ns, false), sink);
         if let (Some(arrived_ns), Some(task)) = (arrived_ns, holder.task()) {
             let from_ns = arrived_ns.max(sure_ns);
             self.tell(cpu, run, part(believed, sure_ns, from_ns, false), sink);
-            self.lose_sight(believed, from_ns, sink);
+            self.lose_sight(cpu, (believed, None), from_ns, sink);
             self.cpus[cpu as usize].inferred += 1;
             let change = Change::Inferred {
                 cpu,
@@ -56,10 +59,11 @@ impl Kernel {
             self.tell(cpu, run, part(holder, from_ns, end_ns, true), sink);
             return;
         }
-        self.lose_sight(believed, sure_ns, sink);
+        self.lose_sight(cpu, (believed, run.woken), sure_ns, sink);
+        self.doubt_waiting(cpu, holder);
         // An idle CPU takes the first that comes: up to then it was what it seemed.
         let itself_ns = holder.task().and_then(|task| self.arrived_ns(cpu, task));
-        let first_ns = first_ns.into_iter().chain(itself_ns).min();
+        let first_ns = first_ns.into_iter().chain(itself_ns).chain(gone_ns).min();
         let first_ns = first_ns.filter(|_| believed == Holder::Idle);
         let unknown_ns = first_ns.map_or(sure_ns, |first_ns| first_ns.max(sure_ns));
         self.tell(cpu, run, part(believed, sure_ns, unknown_ns, false), sink);
@@ -106,20 +110,5 @@ impl Kernel {
         let process = self.process(id);
         let arrival = process.arrived?;
         (arrival.cpu == cpu && process.runnable_since_ns.is_some()).then_some(arrival.at_ns)
-    }
-
-    /// Nobody knows what became of a task that had a CPU.
-    fn lose_sight<S: Sink>(&mut self, holder: Holder, from_ns: i64, sink: &mut S) {
-        let Some(id) = holder.task() else { return };
-        let process = self.processes.get_mut(id);
-        process.pending = None;
-        (process.blocked_since_ns, process.runnable_since_ns) = (None, None);
-        sink.change(
-            self,
-            &Change::Unknown {
-                process: id,
-                from_ns,
-            },
-        );
     }
 }

@@ -21,6 +21,7 @@ mod statedump;
 mod syscalls;
 mod task_filter;
 mod tid_map;
+mod unseen;
 mod vectors;
 mod waker;
 mod wakeup;

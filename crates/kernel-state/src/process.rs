@@ -130,6 +130,8 @@ pub struct Process {
     pub waker: Option<i32>,
     /// Since when it waits for something, as far as events say; the idle task never does.
     pub blocked_since_ns: Option<i64>,
+    /// The CPU on which it was last seen.
+    pub seen_on: u32,
     /// Since when it waits for a CPU.
     pub runnable_since_ns: Option<i64>,
     /// On which CPU's run queue it came last, and when, while it waits for a CPU.

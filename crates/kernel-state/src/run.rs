@@ -47,7 +47,7 @@ impl Holder {
 
 /// What is believed of a run that is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Belief {
+pub(super) enum Belief {
     /// The CPU has had no event.
     #[default]
     Unseen,
@@ -59,10 +59,19 @@ enum Belief {
     Switched(Holder),
 }
 
+/// Wake-ups of the task that seems to have a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WokenThere {
+    /// The first of them.
+    pub since_ns: i64,
+    /// How many.
+    pub count: u64,
+}
+
 /// What a CPU does from one switch to the next.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    belief: Belief,
+    pub belief: Belief,
     /// The thread's id of who is believed to have the CPU.
     tid: Option<i32>,
     pub begin_ns: i64,
@@ -71,9 +80,14 @@ pub(super) struct Run {
     /// So did the first of them, and no switch.
     is_found: bool,
     /// It was woken since then: it may have slept.
-    is_woken: bool,
+    pub woken: Option<WokenThere>,
+    /// What was lost of it is who had the CPU, not events.
+    pub is_doubted: bool,
+    /// A task came on the run queue of the CPU while that seemed to idle, the first of those that
+    /// are no more there now: it may have run.
+    pub gone_ns: Option<i64>,
     /// What it does, and since when; only where stretches are followed.
-    stretches: Vec<(i64, CpuWhat)>,
+    pub stretches: Vec<(i64, CpuWhat)>,
 }
 
 impl Run {
@@ -197,6 +211,9 @@ impl Kernel {
                 self.tell_before_loss(cpu, sink);
                 self.tell(cpu, &run, whole(Holder::Unknown), sink);
                 self.doubt_earlier(cpu, holder, next, sink);
+                if run.is_doubted {
+                    self.doubt_waiting(cpu, holder);
+                }
             }
             Belief::Switched(believed) if believed == holder => {
                 self.tell(cpu, &run, whole(holder), sink);
@@ -217,8 +234,10 @@ impl Kernel {
         state.run.belief = Belief::Switched(holder);
         state.run.tid = Some(tid);
         (state.run.begin_ns, state.run.proven_ns) = (now_ns, now_ns);
-        (state.run.is_found, state.run.is_woken) = (false, false);
+        (state.run.is_found, state.run.is_doubted) = (false, false);
+        (state.run.woken, state.run.gone_ns) = (None, None);
         state.current = holder.task();
+        self.processes.get_mut(next).seen_on = cpu;
     }
 
     /// The tracer says that the task `tid` has the CPU now, also where it is interrupted.
@@ -227,7 +246,7 @@ impl Kernel {
         let now_ns = self.now_ns;
         let Some(state) = self.cpu(cpu) else { return };
         match state.run.tid == Some(tid) {
-            true if state.run.is_woken => {}
+            true if state.run.woken.is_some() => {}
             true => state.run.proven_ns = now_ns,
             false => self.disprove(cpu, tid, sink),
         }
@@ -239,7 +258,7 @@ impl Kernel {
         let now_ns = self.now_ns;
         if let Some(state) = self.cpus.get_mut(cpu as usize)
             && state.says_current
-            && !state.run.is_woken
+            && state.run.woken.is_none()
         {
             state.run.proven_ns = now_ns;
         }
@@ -253,13 +272,7 @@ impl Kernel {
             return;
         }
         let process = self.processes.find_or_add(tid);
-        for other in 0..self.cpus.len() as u32 {
-            let state = &self.cpus[other as usize];
-            if other != cpu && tid != 0 && state.current == Some(process) {
-                // It left that CPU unseen.
-                self.doubt_run(other, state.run.sure_ns());
-            }
-        }
+        self.left_for(cpu, process, sink);
         self.run_is_over(cpu, (process, None), sink);
         if self.was_woken(process) || self.waits(process) {
             self.scheduled_in_by(cpu, process, sink);
@@ -315,21 +328,6 @@ impl Kernel {
         // Handlers between the two are certain.
         state.run.stretches = run.stretches;
         state.run.stretches.push((end_ns, CpuWhat::Unknown));
-    }
-
-    /// Somebody else had a CPU since `from_ns`, nobody knows for how long. Its handlers are
-    /// certain.
-    pub(super) fn doubt_run(&mut self, cpu: u32, from_ns: i64) {
-        let Some(run) = self.cpus.get(cpu as usize).map(|state| &state.run) else {
-            return;
-        };
-        let is_known = matches!(run.belief, Belief::Switched(_));
-        if !is_known || from_ns < run.begin_ns {
-            return;
-        }
-        let stretches = run.stretches.clone();
-        self.lose_run(cpu, from_ns);
-        self.cpus[cpu as usize].run.stretches = stretches;
     }
 
     /// For who follows handlers by itself: one ends that was not seen to begin.
@@ -560,9 +558,14 @@ impl super::CpuState {
     }
 
     /// The task that has the CPU is woken: it was about to sleep, or it has slept, unseen. That it
-    /// has the CPU later proves no more that it had it all the time.
-    pub(super) fn wakes_itself(&mut self) {
-        self.run.is_woken = true;
+    /// has the CPU later proves no more that it had it all the time. A wake-up has two events.
+    pub(super) fn wakes_itself(&mut self, at_ns: i64, is_first: bool) {
+        let none = WokenThere {
+            since_ns: at_ns,
+            count: 0,
+        };
+        let woken = self.run.woken.get_or_insert(none);
+        woken.count += u64::from(is_first);
     }
 
     /// Who is believed to have the CPU before its run is over.

@@ -44,6 +44,8 @@ impl Kernel {
                         ..Process::default()
                     }),
                 };
+                // A task that has a CPU is not moved.
+                self.left_for(CPUS_MAX, process, sink);
                 if let Some(to) = fields.cpu(event) {
                     self.arrive(process, to, false);
                 }
@@ -88,6 +90,8 @@ impl Kernel {
             return;
         }
         self.prio(prev, switched.prev_prio, sink);
+        self.left_for(cpu, prev, sink);
+        self.left_for(cpu, next, sink);
         self.end_run(cpu, (prev, next), sink);
         self.cpus[cpu as usize].handlers = Handlers::default();
         self.processes.get_mut(next).comm = Comm::new(fields.next.comm(event));
@@ -106,7 +110,7 @@ impl Kernel {
         }
         self.prio(next, switched.next_prio, sink);
         self.begin_run(cpu, next);
-        let wait = self.end_wait(next, self.now_ns, sink);
+        let wait = self.end_wait(cpu, next, self.now_ns, sink);
         let left = switched.left;
         let prev_runnable = left.stays_runnable();
         let change = Change::Switch {
@@ -137,7 +141,7 @@ impl Kernel {
         within_ns: (i64, i64),
         sink: &mut S,
     ) {
-        let wait = self.end_wait(id, within_ns.0, sink);
+        let wait = self.end_wait(cpu, id, within_ns.0, sink);
         let wait = Wait {
             inferred: true,
             lossy: true,
@@ -151,7 +155,7 @@ impl Kernel {
     pub(super) fn scheduled_in_by<S: Sink>(&mut self, cpu: u32, id: ProcId, sink: &mut S) {
         let now_ns = self.now_ns;
         let woken_ns = self.processes.get(id).woken_ns;
-        let wait = self.end_wait(id, now_ns, sink);
+        let wait = self.end_wait(cpu, id, now_ns, sink);
         let within_ns = woken_ns.map(|woken_ns| (woken_ns, now_ns));
         let wait = Wait {
             inferred: true,
@@ -164,7 +168,7 @@ impl Kernel {
 
     /// What a task waited for ends, as it is scheduled in.
     #[inline(always)] // of what it finds out, most is only told
-    fn end_wait<S: Sink>(&mut self, id: ProcId, at_ns: i64, sink: &mut S) -> Wait {
+    fn end_wait<S: Sink>(&mut self, cpu: u32, id: ProcId, at_ns: i64, sink: &mut S) -> Wait {
         // Its wake-up was not seen, and how long it waited for the CPU is not known.
         let unseen = self.processes.get(id).blocked_since_ns.is_some();
         if unseen {
@@ -172,8 +176,9 @@ impl Kernel {
         }
         let lost_until_ns = self.lost_until_ns;
         self.was_woken(id);
+        let arrived = self.processes.get_mut(id).arrived.take();
+        self.leaves_queue(arrived, cpu);
         let task = self.processes.get_mut(id);
-        task.arrived = None;
         let doubtful = std::mem::take(&mut task.doubtful);
         let (woken_ns, waker) = (task.woken_ns.take(), task.waker.take());
         let waited_since_ns = task.runnable_since_ns.take().filter(|_| !unseen);

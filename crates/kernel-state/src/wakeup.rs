@@ -42,17 +42,18 @@ impl Kernel {
         let waker = self.cpu(cpu).and_then(|state| state.current);
         let waker = waker.map(|waker| self.processes.get(waker).tid);
         let known = self.processes.find(wake_up.tid);
-        let mut running = self.cpus.iter_mut();
         if let Some(known) = known
-            && let Some(state) = running.find(|state| state.current == Some(known))
+            && let Some(on) = self.seems_on(known)
         {
-            state.wakes_itself();
-            self.wakee = Wakee::Ran;
             let at_ns = self.now_ns;
+            let is_first = self.is_first_event(kind);
+            self.cpus[on as usize].wakes_itself(at_ns, is_first);
+            self.wakee = Wakee::Ran;
+            // Of several, the last counts: after the others it went on, and was about to sleep
+            // again.
             let process = self.processes.get_mut(known);
-            let woken = || Some(Pending { at_ns, by, waker });
             process.pending = match kind {
-                WakeKind::Waking => process.pending.or_else(woken),
+                WakeKind::Waking => Some(Pending { at_ns, by, waker }),
                 _ => None,
             };
             return known;
@@ -97,11 +98,16 @@ impl Kernel {
         self.wakee
     }
 
+    /// Whether an event is the first that tells of a wake-up.
+    fn is_first_event(&self, kind: WakeKind) -> bool {
+        kind == WakeKind::Waking || kind == WakeKind::Wakeup && !self.families.waking
+    }
+
     /// The kernel wakes no task that is runnable (`try_to_wake_up` looks at its state first): one
     /// that seems to wait for a CPU since its last wake-up has run meanwhile.
     fn wake_again<S: Sink>(&mut self, id: ProcId, kind: WakeKind, sink: &mut S) {
         let process = self.processes.get(id);
-        let ran = kind == WakeKind::Waking && process.woken_ns.is_some();
+        let ran = self.is_first_event(kind) && process.woken_ns.is_some();
         let since_ns = process.woken_ns.or(process.runnable_since_ns);
         let lost = since_ns.is_some_and(|since_ns| self.has_lost_since(since_ns));
         if !(ran || lost) || self.follows.stale_names {
@@ -109,8 +115,12 @@ impl Kernel {
         }
         let arrived = process.arrived;
         if let Some(Arrival { cpu, at_ns, .. }) = arrived.filter(|_| ran && !lost) {
-            // Whoever seemed to have that CPU had it up to then at most.
-            self.doubt_run(cpu, at_ns);
+            match kind {
+                // Whoever seemed to have that CPU had it up to then at most.
+                WakeKind::Waking => self.doubt_run(cpu, at_ns, sink),
+                // It may have come there with this wake-up only.
+                _ => self.loses_waiting(cpu, at_ns),
+            }
         }
         sink.change(self, &Change::RanUnseen { process: id });
         let cpu = arrived.map_or(0, |arrival| arrival.cpu);
@@ -131,13 +141,15 @@ impl Kernel {
             .is_none_or(|state| state.is_unseen());
         let process = self.processes.get_mut(id);
         process.doubtful |= unseen;
+        let before = process.arrived;
         let is_there = |arrival: Arrival| arrival.cpu == cpu && (!arrival.under_way || under_way);
-        if !process.arrived.is_some_and(is_there) {
+        if !before.is_some_and(is_there) {
             process.arrived = Some(Arrival {
                 cpu,
                 at_ns,
                 under_way,
             });
+            self.leaves_queue(before, cpu);
             self.queue(id, cpu);
         }
     }

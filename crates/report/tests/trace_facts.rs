@@ -2,7 +2,7 @@
 
 use event::{ClassId, Cpu, Duration, EventClass, Instant, TimeRange};
 use report::{TraceFacts, trace_facts_json, trace_facts_text};
-use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace, TraceInfo};
+use trace::{LossCause, Lost, LostFrom, MemoryEvent, MemoryTrace, Trace, TraceInfo};
 
 /// Classes `a` (twice on CPU 0, once on CPU 1), `b` (once on CPU 1) and the unused `c`; a counted
 /// loss on CPU 0 and an uncounted one on CPU 1.
@@ -27,6 +27,7 @@ fn trace() -> Trace {
         },
         count,
         cause,
+        from: LostFrom::Recording,
     };
     MemoryTrace {
         info: TraceInfo {

@@ -3,7 +3,7 @@
 use event::{
     ClassId, Cpu, EventClass, Field, FieldType, Instant, Integer, Scope, TimeRange, Value,
 };
-use trace::{LossCause, Lost, MemoryEvent, MemoryTrace, Trace};
+use trace::{LossCause, Lost, LostFrom, MemoryEvent, MemoryTrace, Trace};
 
 mod faces;
 mod lives;
@@ -501,6 +501,7 @@ impl SyntheticTrace {
             },
             count: Some(1),
             cause: LossCause::Discarded,
+            from: LostFrom::Recording,
         });
         self
     }

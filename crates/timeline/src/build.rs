@@ -120,7 +120,9 @@ impl Collect {
             count: lost.count,
             cause: cause(lost.cause),
         };
-        self.held.push(loss.clone());
+        if lost.hides_what_happened() {
+            self.held.push(loss.clone());
+        }
         self.index.losses.push(loss);
         let seen = self.index.events > 0;
         self.lose(kernel, if seen { self.index.end_ns } else { i64::MAX });

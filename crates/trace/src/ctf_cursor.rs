@@ -8,7 +8,7 @@ use event::{Cpu, Instant, TimeRange};
 use crate::ctf_trace::{CtfTrace, Part};
 use crate::cursor::{Payload, Place};
 use crate::merge::{Lane, Merge};
-use crate::{Damage, Disorder, EventView, Item, LossCause, Lost};
+use crate::{Damage, Disorder, EventView, Item, LossCause, Lost, LostFrom};
 
 /// One stream file of one part, or the packets of it that follow each other in time.
 struct CtfLane<'a> {
@@ -23,6 +23,8 @@ struct CtfLane<'a> {
     file: String,
     /// The CPU of all its packets.
     cpu: Option<Cpu>,
+    /// Of which kind it is.
+    from: LostFrom,
     /// From the trace's begin to its end.
     whole: TimeRange,
     /// Of other streams, which are missing; they come first, the last of them at first.
@@ -103,10 +105,12 @@ impl<'a> CtfCursor<'a> {
             let file = format!("{}{}", part.prefix, part.files.streams()[place].name());
             let index = &part.files.indexes()[place];
             let cpu = index.cpu.filter(|_| !index.has_several_cpus).map(Cpu);
+            let from = part.kind_of_stream(index.stream_class);
             let readers = part.files.readers_from(place, begin_ns).into_iter();
             lanes.extend(readers.map(|reader| CtfLane {
                 reader: narrow(reader.with_first_class(part.first_class)),
                 cpu,
+                from,
                 whole: ctf.whole(),
                 missing: Vec::new(),
                 part,
@@ -319,6 +323,7 @@ impl CtfLane<'_> {
                 true => LossCause::Cut,
                 false => LossCause::Damaged,
             },
+            from: self.from,
         }
     }
 
@@ -344,6 +349,7 @@ impl CtfLane<'_> {
             range: self.loss_range(loss),
             count: loss.events,
             cause,
+            from: self.from,
         }
     }
 

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use ctf::reader::{ClockInfo, PacketIndex, StreamFile, TraceFiles};
 use ctf::writer::EnvValue;
 use ctf::{LOSSES_BETWEEN, LOSSES_KEY};
+use event::evidence::Kind;
 use event::{ClassId, Clock, Cpu, Duration, EventClass, Instant, Result, TimeRange};
 
 use crate::{
-    ClassFacts, ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo,
+    ClassFacts, ClockFacts, LossCause, Lost, LostFrom, OpenOptions, PartInfo, StreamInfo, TraceInfo,
 };
 
 /// The CTF traces of one root, the kernel's first.
@@ -202,16 +203,17 @@ impl CtfTrace {
     pub fn missing(&self) -> &[Lost] {
         self.missing.get_or_init(|| {
             let streams = self.parts.iter().flat_map(crate::missing::streams);
-            let lost = |cpu| Lost {
+            let lost = |(cpu, from)| Lost {
                 cpu,
                 range: self.whole(),
                 count: None,
                 cause: LossCause::Missing,
+                from,
             };
-            let mut cpus: Vec<Option<Cpu>> = streams.collect();
-            cpus.sort_unstable();
-            cpus.dedup();
-            cpus.into_iter().map(lost).collect()
+            let mut missing: Vec<(Option<Cpu>, LostFrom)> = streams.collect();
+            missing.sort_unstable();
+            missing.dedup();
+            missing.into_iter().map(lost).collect()
         })
     }
 
@@ -308,6 +310,25 @@ impl Part {
     pub fn classes(&self) -> std::ops::Range<usize> {
         let first = self.first_class as usize;
         first..first + self.files.schema().classes.len()
+    }
+
+    /// What a stream of this class holds; the class is none where its packets do not say it.
+    pub fn kind_of_stream(&self, class: Option<u64>) -> LostFrom {
+        let classes = self.files.schema().classes.iter();
+        let is_evidence = |class: &EventClass| Kind::of_class(&class.name).is_some();
+        let of_stream = |found: &&EventClass| class.is_none_or(|id| id == u64::from(found.stream));
+        let (mut evidence, mut others) = (false, false);
+        for found in classes.filter(of_stream) {
+            match is_evidence(found) {
+                true => evidence = true,
+                false => others = true,
+            }
+        }
+        match (evidence, others) {
+            (true, false) => LostFrom::Evidence,
+            (true, true) => LostFrom::Either,
+            (false, _) => LostFrom::Recording,
+        }
     }
 
     /// The CPUs of the streams.

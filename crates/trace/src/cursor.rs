@@ -25,6 +25,18 @@ pub enum LossCause {
     Missing,
 }
 
+/// Of which kind of streams something is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LostFrom {
+    /// What was recorded.
+    #[default]
+    Recording,
+    /// What a watch saw: the classes of [`event::evidence`].
+    Evidence,
+    /// Nobody knows: the trace has both, and the stream does not say which it is.
+    Either,
+}
+
 /// Time of which events are not known: the tracer lost them, they cannot be read, or their stream
 /// is missing. Overwritten history before the window is no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +49,17 @@ pub struct Lost {
     pub count: Option<u64>,
     /// Why.
     pub cause: LossCause,
+    /// Of which streams.
+    pub from: LostFrom,
 }
 
 impl Lost {
+    /// Whether it may hide what tasks, CPUs and programs did. What only a watch's evidence lost
+    /// does not: that tells of its hits.
+    pub fn hides_what_happened(&self) -> bool {
+        self.from != LostFrom::Evidence
+    }
+
     /// Where it stands: behind the events of the instant at which it begins, and before whatever
     /// other streams did meanwhile.
     pub(crate) fn stands_ns(&self) -> i64 {

@@ -10,7 +10,7 @@ use ftrace::Halt;
 
 use crate::recorded::{Recorded, StreamFacts};
 use crate::{
-    ClockFacts, LossCause, Lost, OpenOptions, PartInfo, StreamInfo, TraceInfo, Violations,
+    ClockFacts, LossCause, Lost, LostFrom, OpenOptions, PartInfo, StreamInfo, TraceInfo, Violations,
 };
 
 /// The recordings, in the order in which they were given.
@@ -326,6 +326,7 @@ impl FtraceTrace {
             },
             count,
             cause,
+            from: LostFrom::Recording,
         })
     }
 
@@ -337,6 +338,7 @@ impl FtraceTrace {
             range: self.whole(),
             count: None,
             cause: LossCause::Missing,
+            from: LostFrom::Recording,
         };
         cpus.map(lost).collect()
     }

@@ -57,7 +57,7 @@ use ctf_trace::CtfTrace;
 use ftrace_trace::FtraceTrace;
 
 pub use ctf::reader::{Violation, Violations};
-pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, Place};
+pub use cursor::{Cursor, Damage, EventView, Item, LossCause, Lost, LostFrom, Place};
 pub use look::LOOK_EVENTS_MAX;
 pub use memory::{MemoryEvent, MemoryTrace};
 pub use options::{ClassFacts, ClockFacts, Disorder, OpenOptions, PartInfo, Root, StreamInfo};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use event::Cpu;
 
+use crate::LostFrom;
 use crate::ctf_trace::Part;
 
 /// LTTng's kernel tracer writes a stream of each channel for each CPU.
@@ -16,10 +17,10 @@ const EVENTS: &str = "channel";
 /// More CPUs than a kernel can be built for.
 const CPUS_MAX: u32 = 8192;
 
-/// The CPUs of streams that are missing, each as often as it is: a link that leads nowhere, an
-/// empty file where others are not, a CPU that other channels have. None is a CPU that
-/// nobody knows.
-pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
+/// The CPUs of streams that are missing, each as often as it is, and what they held: a link that
+/// leads nowhere, an empty file where others are not, a CPU that other channels have. None is a CPU
+/// that nobody knows.
+pub(crate) fn streams(part: &Part) -> Vec<(Option<Cpu>, LostFrom)> {
     let files = part.files.streams().iter().zip(part.files.indexes());
     let known: Vec<(&str, u32)> = files
         .clone()
@@ -27,7 +28,9 @@ pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
         .collect();
     let spelling = Spelling::of(&known);
     let cpu = |name: &str| spelling.and_then(|spelling| spelling.cpu(name)).map(Cpu);
-    let mut missing: Vec<_> = part.files.dangling().iter().map(|name| cpu(name)).collect();
+    let of_file = |name: &str| (cpu(name), part.kind_of_stream(None));
+    let dangling = part.files.dangling().iter();
+    let mut missing: Vec<_> = dangling.map(|name| of_file(name)).collect();
     let has_bytes = part
         .files
         .streams()
@@ -35,7 +38,7 @@ pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
         .any(|file| file.size_bytes() > 0);
     let empty = files.clone().filter(|(file, _)| file.size_bytes() == 0);
     if has_bytes {
-        missing.extend(empty.map(|(file, _)| cpu(file.name())));
+        missing.extend(empty.map(|(file, _)| of_file(file.name())));
     }
     if part
         .environment
@@ -43,21 +46,23 @@ pub(crate) fn streams(part: &Part) -> Vec<Option<Cpu>> {
         .is_some_and(|name| name == EVERY_CPU)
     {
         let is_ours = part.environment.contains_key(OURS);
+        let last = files.clone().filter_map(|(_, index)| index.cpu).max();
         let files = files.filter(|(file, _)| !is_ours || file.name().starts_with(EVENTS));
         let known = files.filter_map(|(_, index)| Some((index.stream_class, index.cpu?)));
-        missing.extend(left_out(known).into_iter().map(|cpu| Some(Cpu(cpu))));
+        let left_out = left_out(known, last).into_iter();
+        missing.extend(left_out.map(|cpu| (Some(Cpu(cpu)), LostFrom::Recording)));
     }
     missing
 }
 
 /// CPUs that have no stream of a channel, although they lie between others or another channel has
-/// them.
-fn left_out(streams: impl Iterator<Item = (Option<u64>, u32)>) -> Vec<u32> {
+/// them; `last` is the last CPU that any stream has.
+fn left_out(streams: impl Iterator<Item = (Option<u64>, u32)>, last: Option<u32>) -> Vec<u32> {
     let mut channels: BTreeMap<Option<u64>, BTreeSet<u32>> = BTreeMap::new();
     for (channel, cpu) in streams.filter(|(_, cpu)| *cpu < CPUS_MAX) {
         channels.entry(channel).or_default().insert(cpu);
     }
-    let last = channels.values().filter_map(BTreeSet::last).max().copied();
+    let last = last.filter(|cpu| *cpu < CPUS_MAX);
     let all = || (0..=last.unwrap_or(0)).filter(|_| last.is_some());
     let missing = channels
         .values()
@@ -121,13 +126,15 @@ mod tests {
 
     #[test]
     fn a_cpu_is_left_out_between_others_and_where_another_channel_has_it() {
-        let check = |streams: &[(u64, u32)], expect: &[u32]| {
+        let check = |streams: &[(u64, u32)], last: Option<u32>, expect: &[u32]| {
             let streams = streams.iter().map(|(channel, cpu)| (Some(*channel), *cpu));
-            assert_eq!(left_out(streams), expect);
+            assert_eq!(left_out(streams, last), expect);
         };
-        check(&[(0, 0), (0, 1)], &[]);
-        check(&[(0, 0), (0, 2)], &[1]);
-        check(&[(0, 0), (0, 1), (1, 0)], &[1]);
-        check(&[], &[]);
+        check(&[(0, 0), (0, 1)], Some(1), &[]);
+        check(&[(0, 0), (0, 2)], Some(2), &[1]);
+        check(&[(0, 0), (0, 1), (1, 0)], Some(1), &[1]);
+        // Only what a watch saw says that there is a CPU 1.
+        check(&[(0, 0)], Some(1), &[1]);
+        check(&[], None, &[]);
     }
 }

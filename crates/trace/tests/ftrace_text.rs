@@ -68,7 +68,7 @@ fn a_text_becomes_events_with_typed_fields_and_losses_at_their_place() {
          next_tid=Signed(172) next_prio=Signed(-51)",
         "8911300000 0 172 tracing_mark_write msg=Text(\"hello = world\")",
         "Lost(Lost { cpu: Some(Cpu(1)), range: TimeRange { begin: Instant(8910849000), \
-         end: Instant(8912000000) }, count: Some(12), cause: Unknown })",
+         end: Instant(8912000000) }, count: Some(12), cause: Unknown, from: Recording })",
         "8912000000 1 1 kernel_stack msg=Text(\"<stack trace>\")",
     ];
     assert_eq!(found, expect);

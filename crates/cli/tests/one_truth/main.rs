@@ -15,6 +15,7 @@ mod prove;
 mod recording;
 mod story;
 mod truth;
+mod unseen;
 mod verdicts;
 
 use prove::holds;

@@ -20,15 +20,7 @@ const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 /// Claims of which the recordings hold a counter-example that is known. Each is a defect that is
 /// open; a claim that comes to hold fails until it is taken out of here.
 ///
-/// Switches hidden: a task that hides where it leaves a CPU and where it comes back seems to have
-/// stayed, and an idle CPU that it came on and left seems to have idled. Where the trace says with
-/// each event whose it was, both hold. A wake-up of a task that seems to have stayed is taken for
-/// none, so that a budget may be said to be held though its wait was late.
-const NOT_YET: &[&str] = &[
-    "where_the_kernel_hides_a_task::a_budget_is_held_or_broken_only_where_it_was",
-    "where_the_kernel_hides_a_task::diagnose_splits_the_waits_that_schedlog_lists",
-    "where_the_kernel_hides_a_task::no_cpu_idled_or_was_interrupted_for_longer_than_in_truth",
-];
+const NOT_YET: &[&str] = &[];
 
 /// Claims something of recordings with this fault; `name` is the test's.
 ///

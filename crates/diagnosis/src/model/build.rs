@@ -11,7 +11,7 @@ use super::ends::Work;
 use super::handlers::LeftHandler;
 use super::tasks::{At, Moment, MomentKind, Run, TaskIndex, Tasks, VersionId};
 use super::timeline::{Occupant, Segment, Timeline, What};
-use super::{Contended, Model};
+use super::{Contended, Model, promised};
 use crate::StepKind;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
@@ -47,6 +47,8 @@ pub(super) struct CpuState {
     pub lost: bool,
     /// A switch was not recorded, and nothing tells who was scheduled in.
     pub doubted: bool,
+    /// So it was for the last that had it, and no switch has been seen since.
+    pub left_unseen: bool,
     /// Of whom the watch said with which priority it has the CPU.
     pub told: Option<TaskIndex>,
     /// Its first event.
@@ -64,6 +66,7 @@ impl Default for CpuState {
             throttled: false,
             lost: false,
             doubted: false,
+            left_unseen: false,
             told: None,
             first_ns: i64::MAX,
             timeline: Timeline::default(),
@@ -344,7 +347,8 @@ impl Builder {
         state.left_handler = None;
         self.basis.unpaired += unpaired;
         // Nothing was inferred: somebody had the CPU of whom nothing is known.
-        if self.has_not(cpu, prev) {
+        let left_unseen = std::mem::take(&mut self.cpu(cpu).left_unseen);
+        if self.has_not(cpu, prev) || left_unseen {
             self.cpu(cpu).doubted = true;
             self.lose_activation(prev, now_ns);
         }
@@ -492,7 +496,21 @@ impl Builder {
         self.losses.push(lost);
         let (begin, end) = (lost.range.begin, lost.range.end);
         let cpu = lost.cpu.map(|cpu| cpu.0);
-        kernel.lost(cpu, begin.as_ns(), end.as_ns(), self);
+        if lost.hides_what_happened() {
+            kernel.lost(cpu, begin.as_ns(), end.as_ns(), self);
+        }
+    }
+
+    /// What a watch promised and the trace does not hold is lost.
+    fn miss_evidence(&mut self, environment: &BTreeMap<String, String>) {
+        if !self.families.hit {
+            return;
+        }
+        let hits = self.evidence.hits.len();
+        let read = &self.evidence.sums;
+        let missing = promised::missing(environment, read, hits, &self.losses);
+        self.basis.holes += missing.len() as u64;
+        self.losses.extend(missing);
     }
 
     /// Offers an activation of a task that is asked for.
@@ -536,7 +554,8 @@ impl Builder {
         }
     }
 
-    pub fn finish(mut self, kernel: &mut Kernel) -> Model {
+    pub fn finish(mut self, kernel: &mut Kernel, environment: &BTreeMap<String, String>) -> Model {
+        self.miss_evidence(environment);
         let end_ns = self.basis.window.map_or(0, |window| window.end.as_ns());
         kernel.finish(end_ns, &mut self);
         for place in 0..self.tasks.states.len() as u32 {

@@ -9,6 +9,7 @@ mod forget;
 mod handlers;
 mod life;
 mod observe;
+mod promised;
 mod stillness;
 mod tasks;
 mod timeline;
@@ -18,13 +19,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use event::{Cpu, Duration, Instant, Result, TimeRange};
-use trace::{Item, Lost, Trace};
+use trace::{Item, Lost, LostFrom, Trace};
 
 use crate::diagnose::is_virtual;
 use crate::evidence::Evidence;
 use crate::finding::Basis;
 use crate::query::Query;
-use event::evidence::{Mode, Step};
+use event::evidence::{EndKind, Mode, Step};
 use kernel_state::bind::Families;
 use kernel_state::{Follow, Kernel, Unlisted};
 
@@ -75,6 +76,9 @@ pub(crate) struct Model {
 const IDLE_EXIT_MAX: Duration = Duration::from_ms(2);
 /// What the way out of idle takes beside the state's own latency.
 const IDLE_EXIT_SLACK: Duration = Duration::from_us(200);
+
+/// What a watch writes down of a hit, it writes so much after its end at most.
+const EVIDENCE_BEHIND_MAX: Duration = Duration::from_ms(1);
 
 /// A CPU waited for a lock that another one held, and did nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +139,7 @@ impl Model {
             }
             Ok(())
         })?;
-        let mut model = builder.finish(&mut kernel);
+        let mut model = builder.finish(&mut kernel, &trace.info().environment);
         model.unlisted = binding.unlisted.clone();
         let floor = trace.info().environment.get("rtscope_late_timer_floor_ns");
         let floor_ns = floor.and_then(|floor| floor.parse().ok());
@@ -180,15 +184,35 @@ impl Model {
 
     /// Whether events were lost on one of `cpus` inside `range`.
     pub fn is_lossy(&self, range: TimeRange, cpus: &[Cpu]) -> bool {
-        self.losses.iter().any(|lost| {
+        self.events_lost().any(|lost| {
             let here = lost.cpu.is_none_or(|cpu| cpus.contains(&cpu));
             here && lost.range.begin < range.end && range.begin <= lost.range.end
         })
     }
 
+    fn events_lost(&self) -> impl Iterator<Item = &Lost> {
+        self.losses.iter().filter(|lost| lost.hides_what_happened())
+    }
+
+    /// Whether something is missing of what a watch saw that may be about an activation. Of one of
+    /// its `hits` it is what was seen up to its end, on any CPU: of one that still waited, the end
+    /// may be missing. Whatever else was late may have been no hit, and be told in the place of
+    /// one.
+    pub fn lacks_evidence(&self, range: TimeRange, hit: Option<EndKind>) -> bool {
+        let end = match hit {
+            Some(EndKind::Waiting) | None => Instant::MAX,
+            Some(_) => range.end + EVIDENCE_BEHIND_MAX,
+        };
+        let begin = hit.map_or(Instant::MIN, |_| range.begin);
+        let mut lost = self.losses.iter();
+        let may_be_seen = |from| from != LostFrom::Recording;
+        let overlaps = |lost: TimeRange| lost.begin <= end && begin <= lost.end;
+        self.families.hit && lost.any(|lost| may_be_seen(lost.from) && overlaps(lost.range))
+    }
+
     /// Whether events were lost on any CPU inside `range`: a task may have run there.
     pub fn has_loss(&self, range: TimeRange) -> bool {
-        let mut losses = self.losses.iter();
+        let mut losses = self.events_lost();
         losses.any(|lost| lost.range.begin <= range.end && range.begin <= lost.range.end)
     }
 

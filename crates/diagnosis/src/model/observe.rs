@@ -52,9 +52,13 @@ impl Sink for Builder {
                 from_ns,
             } => self.inferred(kernel, cpu, process, from_ns),
             Change::Found { cpu, process } => self.found(kernel, cpu, process),
-            Change::Unknown { process, .. } | Change::RanUnseen { process } => {
-                self.lose_sight(kernel, process);
-            }
+            Change::Unknown { cpu, process, .. } => self.left_unseen(kernel, cpu, process),
+            Change::RanUnseen { process } => self.lose_sight(kernel, process),
+            Change::MayHaveWaited {
+                process,
+                since_ns,
+                count,
+            } => self.may_have_waited(kernel, process, (since_ns, count)),
             Change::Doubted { process } => self.doubted(kernel, process),
             Change::Lost { cpu, from_ns, .. } => self.lost_on(cpu, from_ns),
             _ => {}
@@ -88,6 +92,34 @@ impl Builder {
         let task = self.tasks.of_process(kernel, process, 0);
         self.lose_activation(task, kernel.now_ns());
         self.forget(task);
+    }
+
+    /// A task has left its CPU unseen: nobody knows who has that since then.
+    #[cold]
+    fn left_unseen(&mut self, kernel: &Kernel, cpu: u32, process: ProcId) {
+        // Of one that ended, another one may have the id by now.
+        if kernel.find(kernel.process(process).tid) == Some(process) {
+            self.lose_sight(kernel, process);
+        }
+        let task = self.tasks.of_process(kernel, process, cpu);
+        let state = self.cpu(cpu);
+        if state.current == Some(task) {
+            (state.current, state.lost, state.left_unseen) = (None, true, true);
+            self.basis.unpaired += 1;
+            self.mark(cpu, kernel.now_ns(), false);
+        }
+    }
+
+    /// A task that seemed to have a CPU may have slept when it was woken.
+    #[cold]
+    fn may_have_waited(&mut self, kernel: &Kernel, process: ProcId, (since_ns, count): (i64, u64)) {
+        let task = self.tasks.of_process(kernel, process, 0);
+        let version = self.tasks.state(task).version;
+        let version = self.tasks.version(version);
+        let wanted = version.is_some_and(|version| version.wanted);
+        if wanted && self.candidates.may_be_late(kernel.now_ns() - since_ns) {
+            self.basis.doubted += count;
+        }
     }
 
     /// A task may have run while it seemed to wait.
@@ -190,6 +222,8 @@ impl Builder {
         (state.throttled, state.lost) = (false, false);
         self.basis.unpaired += unpaired;
         if self.cpu(cpu).current != Some(task) {
+            let state = self.cpu(cpu);
+            state.doubted |= std::mem::take(&mut state.left_unseen);
             self.cpu(cpu).doubted |= self.has_not(cpu, task);
             self.lose_activation(task, now_ns);
             self.forget(task);

@@ -85,7 +85,7 @@ impl Builder {
             self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
             return;
         }
-        let (pending, version) = (state.pending, state.version);
+        let version = state.version;
         let id = self
             .tasks
             .version(version)
@@ -103,12 +103,11 @@ impl Builder {
             version,
         };
         if wakee == Wakee::Ran {
-            if pending.is_none() {
-                let node = self.arena.add(parent, step);
-                self.tasks.state(task).pending = node;
-                self.tasks.state(task).woken_ns = now_ns;
-                self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
-            }
+            // Of several, the last counts: after the others it went on.
+            let node = self.arena.add(parent, step);
+            self.tasks.state(task).pending = node;
+            self.tasks.state(task).woken_ns = now_ns;
+            self.log_by(task, now_ns, target, cpu, MomentKind::Waking);
             return;
         }
         let chain = self.arena.add(parent, step);

@@ -20,6 +20,7 @@ mod released;
 mod stack;
 mod steal;
 mod stopped;
+mod sum;
 mod task;
 mod throttled;
 pub mod tracked;
@@ -42,6 +43,7 @@ pub use released::{ReleaseKind, Released};
 pub use stack::{Frame, Stack, unnamed};
 pub use steal::Steal;
 pub use stopped::{Asleep, StopKind, Stopped};
+pub use sum::Sum;
 pub use task::TaskRef;
 pub use throttled::Throttled;
 

@@ -2,7 +2,7 @@
 //! any CPUs, to the nanosecond.
 
 use event::{Cpu, Instant, TimeRange, Value};
-use trace::{LossCause, Lost};
+use trace::{LossCause, Lost, LostFrom};
 
 use super::{SyntheticTrace, Task, int, text};
 
@@ -108,6 +108,7 @@ impl SyntheticTrace {
             },
             count: None,
             cause: LossCause::Discarded,
+            from: LostFrom::Recording,
         });
         self
     }

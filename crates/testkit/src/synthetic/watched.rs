@@ -1,6 +1,7 @@
 //! What a watch saw of its targets beside what they wait for: stops, releases, moments, steal.
 
-use event::Value;
+use event::{Cpu, Instant, TimeRange, Value};
+use trace::{LossCause, Lost, LostFrom};
 
 use super::{SyntheticTrace, Task, int, text};
 
@@ -23,6 +24,21 @@ fn task_fields(task: Task) -> [(&'static str, Value<'static>); 3] {
 }
 
 impl SyntheticTrace {
+    /// What the watch saw on `cpu`, or on all CPUs, between two instants cannot be read.
+    pub fn evidence_lost(mut self, cpu: Option<u32>, begin_us: i64, end_us: i64) -> Self {
+        self.trace.losses.push(Lost {
+            cpu: cpu.map(Cpu),
+            range: TimeRange {
+                begin: Instant::from_ns(begin_us * 1_000),
+                end: Instant::from_ns(end_us * 1_000),
+            },
+            count: None,
+            cause: LossCause::Damaged,
+            from: LostFrom::Evidence,
+        });
+        self
+    }
+
     /// Evidence: as [`SyntheticTrace::hit`], of a task that still waits for the CPU that `running`
     /// has.
     pub fn hit_waiting(

@@ -99,7 +99,9 @@ pub fn check_budgets(trace: &Trace, rules: &Rules, range: TimeRange) -> Result<C
                 checked.lost = checked.lost.saturating_add(lost.count.unwrap_or(0));
                 let TimeRange { begin, end } = lost.range;
                 let cpu = lost.cpu.map(|cpu| cpu.0);
-                kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
+                if lost.hides_what_happened() {
+                    kernel.lost(cpu, begin.as_ns(), end.as_ns(), &mut checker);
+                }
             }
             // What it took stands beside it as a loss.
             Item::Damage(_) => {}
@@ -438,6 +440,19 @@ impl Sink for Checker<'_> {
                 };
                 self.sample(is_it, woken_ns, end);
                 self.seen(is_it, &task);
+            }
+            Change::MayHaveWaited {
+                process,
+                since_ns,
+                count,
+            } => {
+                let task = kernel.named(kernel.process(process));
+                let is_it = |subject: &Subject| {
+                    is_wake_up_of(subject, &task) || is_response_of(subject, &task)
+                };
+                for _ in 0..count {
+                    self.sample(is_it, since_ns, End::Unknown);
+                }
             }
             Change::Lost { until_ns, .. } => {
                 self.hole_end_ns = self.hole_end_ns.max(until_ns);

@@ -122,7 +122,9 @@ pub fn run_reports(
                 result = walk.event(event, now_ns, &mut found);
             }
             Item::Lost(lost) => {
-                walk.lost(lost, offset_ns);
+                if lost.hides_what_happened() {
+                    walk.lost(lost, offset_ns);
+                }
                 pass.holes += 1;
                 pass.lost = pass.lost.saturating_add(lost.count.unwrap_or(0));
             }
