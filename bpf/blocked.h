@@ -206,6 +206,22 @@ static __always_inline void evidence_ownerless(const struct task_state *state,
 	evidence_end(slot);
 }
 
+// It has a CPU, and spun there for a lock that `current` lets go of now.
+static __always_inline void evidence_spun(struct task_struct *task, const struct blocked *blocked,
+		rts_u64 now_ns)
+{
+	struct rts_evidence *slot = evidence_begin(RTS_EVIDENCE_BLOCKED, now_ns);
+
+	if (!slot)
+		return;
+	slot->blocked.lock = blocked->lock;
+	task_describe(&slot->blocked.task, task);
+	task_describe(&slot->blocked.owner, bpf_get_current_task_btf());
+	slot->blocked.on = RTS_BLOCKED_SPIN;
+	slot->blocked.stack.length = 0;
+	evidence_end(slot);
+}
+
 #define HAS_QUOTAS(task)                                                                           \
 	(bpf_core_field_exists((task)->se.cfs_rq) &&                                               \
 	 bpf_core_field_exists((task)->se.cfs_rq->throttle_count))

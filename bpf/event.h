@@ -100,6 +100,7 @@ enum rts_blocked {
 	RTS_BLOCKED_MUTEX = 3,  // a futex that looks like a mutex; the owner is what user space says
 	RTS_BLOCKED_FAULT = 4,  // a page fault that somebody else has to serve
 	RTS_BLOCKED_WRITE = 5,  // what it writes into has no room
+	RTS_BLOCKED_SPIN = 6,   // it did not block: until now it spun for a lock of the owner
 };
 
 enum rts_mode {

@@ -38,6 +38,8 @@ static __always_inline bool open_ends(void *ctx, struct task_state *state,
 		return true;
 	}
 	blocked_on(&blocked, wakee, wakee->__state);
+	if (blocked.what == RTS_BLOCKED_LOCK && !runs && wakee->on_cpu && config.evidence_floor_ns)
+		evidence_spun(wakee, &blocked, now_ns);
 	if (blocked.what != BLOCKED_NO)
 		return false;
 	// The memory of another process cannot be read from here.

@@ -195,6 +195,31 @@ fn who_is_stopped_in_its_sleep_is_late_only_since_that_was_to_end() {
 }
 
 #[test]
+fn who_waits_for_its_child_of_vfork_counts_as_frozen_to_the_kernel_and_is_not() {
+    let _privileged = testkit::privileged();
+    let (watch, mut ring) = Watch::start(&config(EndKind::Blocked)).expect("a watch");
+    let make = || {
+        scene::become_task("scene-victim", STAGE, 10);
+        // SAFETY: the child calls only what a signal handler may.
+        unsafe {
+            let flags = libc::CLONE_VFORK | libc::SIGCHLD;
+            if libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) == 0 {
+                Sleep::Relative.run(STOP.as_nanos() as i64);
+                libc::_exit(0);
+            }
+            libc::wait(std::ptr::null_mut());
+        }
+    };
+    let hits = hits(&mut ring, || {
+        std::thread::spawn(make).join().expect("it ends");
+    });
+    let stopped = records(&watch).stopped;
+    assert!(stopped.is_empty(), "{stopped:#?}");
+    let is_long = |hit: &&Hit| hit.latency() >= Duration::from_ms(45);
+    assert!(hits.iter().any(|hit| is_long(&hit)), "{hits:#?}");
+}
+
+#[test]
 fn a_target_that_is_stopped_already_when_the_watch_begins_is_reported() {
     let _privileged = testkit::privileged();
     let victim = Process::start("scene-victim", STAGE);

@@ -1,6 +1,6 @@
 //! The `env` block of our traces: what LTTng says of a kernel trace, and who wrote this one.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 
 use ctf::writer::EnvValue;
 
@@ -44,6 +44,7 @@ pub(crate) fn environment(
             EnvValue::Integer(i64::from(capabilities.machine.virtualised)),
         ),
         ("rtscope_steal", text(capabilities.machine.steal.name())),
+        ("rtscope_debugfs", text(debugfs())),
         (
             "clocksource",
             text(
@@ -65,6 +66,19 @@ pub(crate) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+/// Whether the scheduler's knobs in debugfs may be turned: opened for writing, and not written. A
+/// kernel that is locked down refuses that to everybody.
+fn debugfs() -> &'static str {
+    let knob = OpenOptions::new()
+        .write(true)
+        .open("/sys/kernel/debug/sched/preempt");
+    match knob {
+        Ok(_) => "allowed",
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => "refused",
+        Err(_) => "unknown",
+    }
 }
 
 /// The name of this machine.

@@ -111,6 +111,16 @@ pub(crate) fn since(model: &Model, step: &Step, begin_ns: i64, end_ns: i64) -> V
                 }
                 delivery(model, moment)
             }
+            (MomentKind::Waking, Doing::Running { .. }) if has_spun(model, tid, moment) => {
+                // It was in its own code before, where that was seen.
+                let span = (phases.now_ns, moment.time_ns);
+                let own = model.user_code_of(tid, span).into_iter().max();
+                let (here, runs) = (phases.cpu, phases.doing);
+                let spun = Doing::Missing(Reason::SpunForLock);
+                phases.then(own.unwrap_or(phases.now_ns), here, spun);
+                phases.then(moment.time_ns, here, runs);
+                continue;
+            }
             (MomentKind::Wakeup, Doing::Delivery { .. }) => waiting(Since::Wakeup),
             (MomentKind::Migrate, Doing::Waiting { .. }) => waiting(Since::Migration),
             _ => continue,
@@ -127,6 +137,12 @@ pub(crate) fn record(model: &Model, tid: i32, time_ns: i64) -> Option<&Blocked> 
         blocked.task.tid.0 == tid && (blocked.time.as_ns() - time_ns).abs() <= SKEW_MAX_NS
     };
     model.evidence.blocked.iter().find(near)
+}
+
+/// Whether `tid` has the CPU as it is woken, and spun for a lock until then.
+fn has_spun(model: &Model, tid: i32, waking: &Moment) -> bool {
+    let record = record(model, tid, waking.time_ns);
+    record.is_some_and(|record| record.on == BlockedOn::Spin)
 }
 
 /// What follows a wake-up: its delivery, where the trace tells its end.
@@ -168,6 +184,7 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
         BlockedOn::Io => Doing::Io,
         BlockedOn::Kernel => Doing::Missing(Reason::BlockedInKernel),
         BlockedOn::Write => Doing::Missing(Reason::NoRoomToWrite),
+        BlockedOn::Spin => Doing::Missing(Reason::SpunForLock),
         BlockedOn::Lock | BlockedOn::Mutex => {
             // Whoever was the owner then, and lets go of the lock now, had it in between.
             let owner = record.owner.as_ref().map(|owner| owner.tid.0);

@@ -171,10 +171,33 @@ fn name_by_events(model: &Model, phase: &Phase, pieces: &mut Vec<Piece>) {
         });
     });
     namer.settle(pieces, first);
+    if let Doing::Running { .. } = phase.doing {
+        spun(model, cpu, pieces, first);
+    }
     if let Some((since_ns, prio)) = namer.quota_used_up() {
         quota::charge(model, pieces, first, since_ns, prio);
     } else if namer.is_out_of_quota() {
         quota::doubt(model, pieces, first);
+    }
+}
+
+/// What a task spun for a lock that the kernel tells of is no work of its own.
+fn spun(model: &Model, cpu: Cpu, pieces: &mut Vec<Piece>, first: usize) {
+    for lock in model.contended.iter().filter(|lock| lock.cpu == cpu) {
+        let begun = pieces[first..].iter().find(|piece| {
+            let here = piece.begin_ns <= lock.begin_ns && lock.begin_ns < piece.end_ns;
+            here && matches!(piece.key, Key::Ran(_))
+        });
+        let Some(end_ns) = begun.map(|piece| piece.end_ns.min(lock.end_ns)) else {
+            continue;
+        };
+        quota::split_at(pieces, first, lock.begin_ns);
+        quota::split_at(pieces, first, end_ns);
+        for piece in &mut pieces[first..] {
+            if lock.begin_ns <= piece.begin_ns && piece.end_ns <= end_ns {
+                piece.key = Key::Unexplained(Reason::SpunForLock);
+            }
+        }
     }
 }
 

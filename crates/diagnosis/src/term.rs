@@ -55,6 +55,8 @@ pub enum Reason {
     BlockedInKernel,
     /// A task of the chain waited for a lock, and nothing proves who had it.
     LockOwnerUnknown,
+    /// A task of the chain spun for a lock of another one, and nothing says since when.
+    SpunForLock,
     /// The owner of a lock slept until another task woke it: it may have waited for a lock itself.
     LockOwnerWaits,
     /// What a task of the chain wrote into was full, and nothing says why nobody read it.
@@ -94,6 +96,7 @@ impl fmt::Display for Reason {
             Reason::MissingSteps => "steps of the chain are missing",
             Reason::BlockedInKernel => "it slept in the kernel, nothing says for what",
             Reason::LockOwnerUnknown => "it waited for a lock, nothing proves whose",
+            Reason::SpunForLock => "it spun for another task's lock, nothing says since when",
             Reason::LockOwnerWaits => "the owner of its lock waited for another task itself",
             Reason::NoRoomToWrite => "what it wrote into was full, nothing says why nobody read",
             Reason::StoppedAsleep => "it was stopped as it slept, nothing says when it was to wake",

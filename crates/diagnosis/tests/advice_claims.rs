@@ -188,6 +188,29 @@ fn a_preemption_model_is_offered_only_to_kernels_that_can_change_it() {
 }
 
 #[test]
+fn what_the_machine_refuses_is_not_offered() {
+    let offers = |trace: SyntheticTrace, debugfs: &'static str| -> Vec<String> {
+        let trace = trace.environment("rtscope_debugfs", debugfs);
+        let given = advice(trace, VICTIM);
+        given.into_iter().map(|advice| advice.command).collect()
+    };
+    let throttled = || {
+        let trace = woken(begun(VICTIM).at(500).preempt(FAIR, HOG), VICTIM);
+        let trace = trace.at(1_100).preempt(HOG, FAIR);
+        trace.at(41_000).preempt(FAIR, VICTIM)
+    };
+    assert_eq!(offers(throttled(), "allowed").len(), 1);
+    assert!(offers(throttled(), "refused").is_empty());
+    let kept = || {
+        let trace = begun(VICTIM).environment("rtscope_preemption_model", "none");
+        woken(trace, VICTIM).at(21_000).preempt(FAIR, VICTIM)
+    };
+    let boot = |commands: Vec<String>| commands.contains(&"boot with preempt=full".to_owned());
+    assert!(boot(offers(kept(), "refused")));
+    assert!(!boot(offers(kept(), "allowed")));
+}
+
+#[test]
 fn a_virtual_cpu_has_no_idle_states_to_limit() {
     let asleep = |trace: SyntheticTrace| {
         let trace = trace.cpu(1).at(10).block(FAIR, Task::IDLE);

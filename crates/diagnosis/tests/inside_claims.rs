@@ -12,6 +12,7 @@ const MIDDLE: Task = Task::rt(300, "middle", 40);
 const LOCK: i64 = 2;
 const MUTEX: i64 = 3;
 const WRITE: i64 = 5;
+const SPIN: i64 = 6;
 
 /// The victim's activation has exactly these terms (name, microseconds), largest first, and they
 /// add up to its latency.
@@ -347,6 +348,43 @@ fn an_owner_that_waits_for_another_task_itself_is_not_the_cause() {
     );
     let waits = "unexplained: the owner of its lock waited for another task itself";
     check(MIDDLE, waits);
+}
+
+#[test]
+fn what_a_task_spun_for_a_lock_is_not_its_own_work() {
+    // Nothing tells the spinning from the work before it.
+    let spins = |trace: SyntheticTrace| {
+        let trace = trace
+            .cpu(1)
+            .at(3100)
+            .blocked(VICTIM, SPIN, Some(OWNER), &[]);
+        let trace = trace.waking(VICTIM, 0).cpu(0);
+        let trace = ends(trace, VICTIM, 3152);
+        let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+        let verdict = diagnosis.verdict().expect("a verdict").clone();
+        assert!(!verdict.conclusive, "{}", verdict.sentence);
+        let longest = &diagnosis.activations[0].ledger.terms[0];
+        let spun = "unexplained: it spun for another task's lock, nothing says since when";
+        assert_eq!(longest.kind.to_string(), spun);
+        longest.duration.as_ns() / 1000
+    };
+    assert_eq!(spins(activated()), 2090);
+    // The kernel tells of its own locks when the spinning began.
+    let lock = |flags| {
+        [
+            ("lock_addr", Value::Unsigned(1)),
+            ("flags", Value::Unsigned(flags)),
+        ]
+    };
+    let trace = activated()
+        .at(1500)
+        .event("lock_contention_begin", &lock(1));
+    let trace = trace.at(3100).event("lock_contention_end", &lock(0)[..1]);
+    let diagnosis = diagnose(&ends(trace, VICTIM, 3152).build(), &Query::default());
+    let diagnosis = diagnosis.expect("diagnosed");
+    let longest = &diagnosis.activations[0].ledger.terms[0];
+    assert_eq!(longest.duration.as_ns(), 1_600_000, "{longest:?}");
+    assert!(longest.kind.is_unexplained(), "{longest:?}");
 }
 
 #[test]

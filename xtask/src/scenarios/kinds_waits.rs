@@ -48,11 +48,13 @@ pub fn inheritance(draw: &mut Draw) {
     let low = draw.name();
     let low_policy = draw.random.of(&["other:0", "fifo:5", "rr:9"]);
     let hold = format!("burn {length_us}us");
+    // From another CPU's owner the victim does not block: it spins, in the kernel.
+    let cpu = format!("cpu={}", draw.random.within(0, draw.place.cpus - 1));
     draw.task(
         "culprit",
         low,
         low_policy,
-        &["cpu=0"],
+        &[&cpu],
         &[&at, "lock m", &hold, "unlock m"],
     );
     draw.accuse("lock_wait", low);

@@ -23,7 +23,7 @@ pub enum Sleep {
 
 impl Sleep {
     /// Sleeps for `pause_ns`; calls only what a signal handler may.
-    fn run(self, pause_ns: i64) {
+    pub fn run(self, pause_ns: i64) {
         let word = 0u32;
         let mut until = libc::timespec {
             tv_sec: pause_ns / 1_000_000_000,

@@ -72,6 +72,12 @@ pub(super) fn quiet_console(case: &Case<'_>) -> Option<(String, String)> {
     Some((because, command.to_owned()))
 }
 
+/// Whether the machine said that it refuses to turn what is in debugfs.
+fn refuses_debugfs(case: &Case<'_>) -> bool {
+    let said = case.info.environment.get("rtscope_debugfs");
+    said.is_some_and(|said| said == "refused")
+}
+
 /// Only a kernel that was built with a choice has one.
 pub(super) fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
     let TermKind::PreemptionOff {
@@ -90,10 +96,12 @@ pub(super) fn full_preemption(case: &Case<'_>) -> Option<(String, String)> {
     let version = case.info.environment.get("kernel_version");
     let has_choice = version.is_none_or(|version| version.contains("PREEMPT_DYNAMIC"));
     has_choice.then_some(())?;
-    let because = format!(
-        "the kernel's preemption model is '{}' (if debugfs refuses it, boot with preempt=full)",
-        model.name()
-    );
+    let model = format!("the kernel's preemption model is '{}'", model.name());
+    if refuses_debugfs(case) {
+        let because = format!("{model}, and this kernel lets nobody change it while it runs");
+        return Some((because, "boot with preempt=full".to_owned()));
+    }
+    let because = format!("{model} (if debugfs refuses it, boot with preempt=full)");
     let command = "echo full > /sys/kernel/debug/sched/preempt";
     Some((because, command.to_owned()))
 }
@@ -109,7 +117,8 @@ pub(super) fn limit_idle_states(case: &Case<'_>) -> Option<(String, String)> {
 
 /// Kernels with a deadline server for fair tasks have no other limit; older ones have only that.
 pub(super) fn lift_throttling(case: &Case<'_>) -> Option<(String, String)> {
-    matches!(case.culprit.kind, TermKind::Throttled { .. }).then_some(())?;
+    let is_limit = matches!(case.culprit.kind, TermKind::Throttled { .. });
+    (is_limit && !refuses_debugfs(case)).then_some(())?;
     let because = "real-time tasks used up their share of the CPU: fair tasks keep the rest, by \
                    their deadline server or, in older kernels, by the limit on real-time tasks";
     let server = format!(

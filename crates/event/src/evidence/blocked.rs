@@ -22,17 +22,20 @@ pub enum BlockedOn {
     Fault = 4,
     /// Room in what it writes into.
     Write = 5,
+    /// A lock for which it spun until now, and did not block; its owner lets go of it.
+    Spin = 6,
 }
 
 impl BlockedOn {
     /// All kinds, with the names that text, JSON and traces use, in the order of the values.
-    pub const NAMES: [(BlockedOn, &'static str); 6] = [
+    pub const NAMES: [(BlockedOn, &'static str); 7] = [
         (BlockedOn::Kernel, "kernel"),
         (BlockedOn::Io, "io"),
         (BlockedOn::Lock, "lock"),
         (BlockedOn::Mutex, "mutex"),
         (BlockedOn::Fault, "fault"),
         (BlockedOn::Write, "write"),
+        (BlockedOn::Spin, "spin"),
     ];
 
     /// From its value in a record.
