@@ -3,6 +3,7 @@
 // Handlers of hard interrupts, from entry to exit: key is the interrupt, negative for those of the
 // CPU itself. The task is the one that was interrupted.
 
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 // One per CPU is enough: hard interrupts do not nest.

@@ -3,6 +3,7 @@
 // Softirqs: from the first raise to the entry, and how long they run. Key is the vector. The task
 // is the one in whose time they run.
 
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 enum { RAISED = 0, RUNS = 1 };

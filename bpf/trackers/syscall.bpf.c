@@ -5,6 +5,7 @@
 
 #define TRACKER_OPEN_IN_TASKS
 #define TRACKER_KEEPS_STACKS
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 SEC("tp_btf/sys_enter")

@@ -75,6 +75,17 @@ struct {
 	__type(value, struct rts_tracker_sum);
 } tracker_keys SEC(".maps");
 
+// Those of keys that are small numbers, in trackers that have such: no table is searched, which
+// costs more than all the rest where it is not in the caches.
+#ifdef TRACKER_SMALL_KEYS
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RTS_SMALL_SERIES * RTS_SMALL_KEYS);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_sum);
+} tracker_small SEC(".maps");
+#endif
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -218,8 +229,15 @@ static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_
 		.group = interval->group,
 		.series = interval->series,
 	};
-	struct rts_tracker_sum *sum = bpf_map_lookup_elem(&tracker_keys, &key);
+	struct rts_tracker_sum *sum;
 
+#ifdef TRACKER_SMALL_KEYS
+	rts_u64 place = interval->key - RTS_SMALL_FIRST;
+
+	if (place < RTS_SMALL_KEYS)
+		return LOOKUP(tracker_small, interval->series * RTS_SMALL_KEYS + place);
+#endif
+	sum = bpf_map_lookup_elem(&tracker_keys, &key);
 	if (!sum) {
 		struct rts_tracker_sum new = {};
 
