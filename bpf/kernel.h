@@ -40,8 +40,11 @@ enum { BPF_ANY = 0 };
 
 struct rt_mutex_waiter;
 
+struct rq;
+
 struct cfs_rq {
 	int throttle_count;
+	struct rq *rq; // with groups of fair tasks
 } RELOCATED;
 
 struct ns_common {

@@ -3,6 +3,7 @@
 // Handlers of hard interrupts, from entry to exit: key is the interrupt, negative for those of the
 // CPU itself. The task is the one that was interrupted.
 
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 // One per CPU is enough: hard interrupts do not nest.
@@ -35,21 +36,25 @@ static __always_inline int begins(rts_s64 irq)
 static __always_inline int ends(rts_s64 irq)
 {
 	struct handler *handler = LOOKUP(tracker_handlers, 0);
+	struct tracker_interval interval = {};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
-	rts_u64 begin_ns;
 
 	if (!handler || !handler->begin_ns)
 		return 0;
-	begin_ns = handler->begin_ns;
+	interval.begin_ns = handler->begin_ns;
+	interval.key = irq;
 	handler->begin_ns = 0;
 	if (handler->irq != irq) {
 		TRACKER_LOSS(unpaired);
 		return 0;
 	}
-	tracker_ends(&tracked, begin_ns, bpf_ktime_get_ns(), irq, 0);
+	interval.end_ns = bpf_ktime_get_ns();
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (hit)
 		tracker_send(hit);
 	return 0;

@@ -29,15 +29,23 @@ static __always_inline void leaves(struct tracker_task *state, struct task_struc
 static __always_inline void comes_back(struct tracker_task *state, struct task_struct *next,
 		rts_u64 now_ns)
 {
+	struct tracker_interval interval = {
+		.begin_ns = state->begin_ns,
+		.end_ns = now_ns,
+		.key = state->key,
+		.label = next->comm,
+		.series = state->series,
+	};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
-	tracker_ends(&tracked, state->begin_ns, now_ns, state->key, state->series);
 	state->begin_ns = 0;
+	if (!tracker_counts(&interval))
+		return;
+	tracker_of(&tracked, &interval);
 	task_describe(&tracked.task, next);
-	__builtin_memcpy(tracked.label, tracked.task.comm, RTS_COMM_LENGTH);
 	tracked.other = state->other;
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (!hit)
 		return;
 	if (tracker_config.stacks)

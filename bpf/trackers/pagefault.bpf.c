@@ -28,17 +28,24 @@ static __always_inline int ends(rts_u8 series)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tracker_task *state = tracker_task(current);
+	struct tracker_interval interval = {};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
 	if (!state || !state->begin_ns)
 		return 0;
-	tracker_ends(&tracked, state->begin_ns, bpf_ktime_get_ns(), current->pid, series);
+	interval.begin_ns = state->begin_ns;
+	interval.end_ns = bpf_ktime_get_ns();
+	interval.key = current->pid;
+	interval.label = current->comm;
+	interval.series = series;
 	state->begin_ns = 0;
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	tracked.detail = state->detail;
 	task_describe(&tracked.task, current);
-	__builtin_memcpy(tracked.label, tracked.task.comm, RTS_COMM_LENGTH);
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (hit)
 		tracker_send(hit);
 	return 0;

@@ -14,6 +14,10 @@
 #define RTS_ONLY_MAX 32
 #define RTS_KEYS_MAX 2048
 #define RTS_OPEN_MAX 16384
+/* Keys that are small numbers from RTS_SMALL_FIRST on: interrupts, vectors, system calls. */
+#define RTS_SMALL_FIRST (-16)
+#define RTS_SMALL_KEYS 512
+#define RTS_SMALL_SERIES 2
 
 enum rts_tracked_flag {
 	RTS_TRACKED_OPEN = 1, // it had not ended when it was looked at

@@ -3,6 +3,7 @@
 // Softirqs: from the first raise to the entry, and how long they run. Key is the vector. The task
 // is the one in whose time they run.
 
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 enum { RAISED = 0, RUNS = 1 };
@@ -22,12 +23,20 @@ struct {
 
 static __always_inline int measured(rts_u64 begin_ns, rts_u64 now_ns, rts_u32 number, rts_u8 series)
 {
+	struct tracker_interval interval = {
+		.begin_ns = begin_ns,
+		.end_ns = now_ns,
+		.key = number,
+		.series = series,
+	};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
-	tracker_ends(&tracked, begin_ns, now_ns, number, series);
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (hit)
 		tracker_send(hit);
 	return 0;

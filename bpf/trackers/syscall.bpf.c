@@ -5,6 +5,7 @@
 
 #define TRACKER_OPEN_IN_TASKS
 #define TRACKER_KEEPS_STACKS
+#define TRACKER_SMALL_KEYS
 #include "tasks.h"
 
 SEC("tp_btf/sys_enter")
@@ -33,16 +34,22 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct tracker_task *state = tracker_task(current);
+	struct tracker_interval interval = {};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
 	if (!state || !state->begin_ns)
 		return 0;
-	tracker_ends(&tracked, state->begin_ns, bpf_ktime_get_ns(), state->key, 0);
+	interval.begin_ns = state->begin_ns;
+	interval.end_ns = bpf_ktime_get_ns();
+	interval.key = state->key;
 	state->begin_ns = 0;
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	tracked.detail = result;
 	task_describe(&tracked.task, current);
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (!hit)
 		return 0;
 	tracker_take_kept_stack(&hit->stack, current, state);

@@ -25,12 +25,20 @@ struct {
 static __always_inline int measured(void *ctx, rts_u64 begin_ns, rts_u64 now_ns, rts_u64 key,
 		rts_u8 series)
 {
+	struct tracker_interval interval = {
+		.begin_ns = begin_ns,
+		.end_ns = now_ns,
+		.key = key,
+		.series = series,
+	};
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
 
-	tracker_ends(&tracked, begin_ns, now_ns, key, series);
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	task_describe(&tracked.task, bpf_get_current_task_btf());
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (!hit)
 		return 0;
 	if (tracker_config.stacks && series == LATE)

@@ -75,6 +75,17 @@ struct {
 	__type(value, struct rts_tracker_sum);
 } tracker_keys SEC(".maps");
 
+// Those of keys that are small numbers, in trackers that have such: no table is searched, which
+// costs more than all the rest where it is not in the caches.
+#ifdef TRACKER_SMALL_KEYS
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RTS_SMALL_SERIES * RTS_SMALL_KEYS);
+	__type(key, rts_u32);
+	__type(value, struct rts_tracker_sum);
+} tracker_small SEC(".maps");
+#endif
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -153,11 +164,6 @@ static __always_inline bool tracker_only(rts_u64 key)
 // NMIs, hard interrupts and a softirq being served (include/linux/preempt.h).
 #define IN_INTERRUPT 0xff0100
 
-struct rq;
-struct cfs_rq___with_rq {
-	struct rq *rq;
-} RELOCATED;
-
 // Whether the current task does what happens here itself, and is not just interrupted by it. The
 // CPU's count of that lies at a known distance from its run queue, which the task points at; where
 // nobody knows the distance, no task is accused.
@@ -168,9 +174,9 @@ static __always_inline bool tracker_is_by_task(void)
 	rts_u64 queue;
 
 	if (!tracker_config.preempt_count_offset ||
-	    !bpf_core_field_exists(((struct cfs_rq___with_rq *)0)->rq))
+	    !bpf_core_field_exists(((struct cfs_rq *)0)->rq))
 		return false;
-	queue = (rts_u64)BPF_CORE_READ((struct cfs_rq___with_rq *)current->se.cfs_rq, rq);
+	queue = (rts_u64)current->se.cfs_rq->rq;
 	bpf_probe_read_kernel(&count, sizeof(count),
 			(const void *)(queue + tracker_config.preempt_count_offset));
 	return !(count & IN_INTERRUPT);
@@ -205,15 +211,33 @@ static __always_inline void tracker_ends(struct rts_tracked *tracked, rts_u64 be
 	tracked->other.tid = -1;
 }
 
-static __always_inline struct rts_tracker_sum *tracker_sum(const struct rts_tracked *tracked)
+// What an interval is counted by. Who was in it is looked for only where somebody is told.
+struct tracker_interval {
+	rts_u64 begin_ns;
+	rts_u64 end_ns;
+	rts_u64 key;
+	rts_u64 detail;    // of the row, not of each interval
+	const char *label; // 0: none
+	rts_u32 group;
+	rts_u8 series;
+};
+
+static __always_inline struct rts_tracker_sum *tracker_sum(const struct tracker_interval *interval)
 {
 	struct rts_tracker_key key = {
-		.key = tracked->key,
-		.group = tracked->group,
-		.series = tracked->series,
+		.key = interval->key,
+		.group = interval->group,
+		.series = interval->series,
 	};
-	struct rts_tracker_sum *sum = bpf_map_lookup_elem(&tracker_keys, &key);
+	struct rts_tracker_sum *sum;
 
+#ifdef TRACKER_SMALL_KEYS
+	rts_u64 place = interval->key - RTS_SMALL_FIRST;
+
+	if (place < RTS_SMALL_KEYS)
+		return LOOKUP(tracker_small, interval->series * RTS_SMALL_KEYS + place);
+#endif
+	sum = bpf_map_lookup_elem(&tracker_keys, &key);
 	if (!sum) {
 		struct rts_tracker_sum new = {};
 
@@ -223,22 +247,25 @@ static __always_inline struct rts_tracker_sum *tracker_sum(const struct rts_trac
 	return sum;
 }
 
-static __always_inline void tracker_sum_up(const struct rts_tracked *tracked, rts_u64 duration_ns)
+static __always_inline void tracker_sum_up(const struct tracker_interval *interval,
+		rts_u64 duration_ns)
 {
-	struct rts_tracker_sum *sum = tracker_sum(tracked);
+	struct rts_tracker_sum *sum = tracker_sum(interval);
 
 	if (!sum) {
 		TRACKER_LOSS(keys_full);
 		return;
 	}
+	// The first on this CPU gives the row its name.
+	if (!sum->count) {
+		sum->detail = interval->detail;
+		if (interval->label)
+			__builtin_memcpy(sum->label, interval->label, RTS_COMM_LENGTH);
+	}
 	sum->count++;
 	sum->sum_ns += duration_ns;
 	if (duration_ns > sum->max_ns)
 		sum->max_ns = duration_ns;
-	if (!sum->label[0])
-		__builtin_memcpy(sum->label, tracked->label, RTS_COMM_LENGTH);
-	if (!sum->detail)
-		sum->detail = tracked->detail;
 }
 
 static __always_inline bool tracker_allows(struct rts_tracker_series *series,
@@ -287,31 +314,72 @@ static __always_inline struct rts_tracker_hit *tracker_reserve(const struct rts_
 	return hit;
 }
 
-// Counts an interval; a place in the ring when it is to be reported.
-static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts_tracked *tracked)
+// Counts an interval; whether it is the longest yet or is to be reported, so that somebody wants to
+// know who was in it: that goes to `tracker_told`.
+static __always_inline bool tracker_counts(const struct tracker_interval *interval)
 {
-	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
-	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
+	struct rts_tracker_series *series = LOOKUP(tracker_series, interval->series);
+	rts_u64 duration_ns = interval->end_ns - interval->begin_ns;
 	rts_u32 bucket = histogram_bucket(duration_ns);
+	bool is_longest;
 
 	// Not an interval: the clocks of two CPUs differ by more than it is long.
 	if ((rts_s64)duration_ns < 0) {
 		TRACKER_LOSS(unpaired);
-		return 0;
+		return false;
 	}
 	if (!series || bucket >= RTS_BUCKETS_MAX)
-		return 0;
+		return false;
 	if (!series->count || duration_ns < series->min_ns)
 		series->min_ns = duration_ns;
-	if (!series->count || duration_ns > series->max_ns) {
+	is_longest = !series->count || duration_ns > series->max_ns;
+	if (is_longest)
 		series->max_ns = duration_ns;
-		series->worst = *tracked;
-	}
 	series->count++;
 	series->sum_ns += duration_ns;
 	series->buckets[bucket]++;
-	tracker_sum_up(tracked, duration_ns);
+	tracker_sum_up(interval, duration_ns);
+	return is_longest || duration_ns >= config.threshold_ns;
+}
+
+// What was counted, with nobody in it yet.
+static __always_inline void tracker_of(struct rts_tracked *tracked,
+		const struct tracker_interval *interval)
+{
+	tracker_ends(tracked, interval->begin_ns, interval->end_ns, interval->key, interval->series);
+	tracked->group = interval->group;
+	if (interval->label)
+		__builtin_memcpy(tracked->label, interval->label, RTS_COMM_LENGTH);
+}
+
+// Keeps an interval that was counted as the longest, if it still is; a place in the ring when it is
+// to be reported.
+static __always_inline struct rts_tracker_hit *tracker_told(const struct rts_tracked *tracked)
+{
+	struct rts_tracker_series *series = LOOKUP(tracker_series, tracked->series);
+	rts_u64 duration_ns = tracked->end_ns - tracked->begin_ns;
+
+	if (!series)
+		return 0;
+	if (duration_ns == series->max_ns)
+		series->worst = *tracked;
 	return duration_ns >= config.threshold_ns ? tracker_reserve(tracked) : 0;
+}
+
+// Both, of an interval of which everything is known.
+static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts_tracked *tracked)
+{
+	struct tracker_interval interval = {
+		.begin_ns = tracked->begin_ns,
+		.end_ns = tracked->end_ns,
+		.key = tracked->key,
+		.detail = tracked->detail,
+		.label = tracked->label,
+		.group = tracked->group,
+		.series = tracked->series,
+	};
+
+	return tracker_counts(&interval) ? tracker_told(tracked) : 0;
 }
 
 static __always_inline void tracker_send(struct rts_tracker_hit *hit)

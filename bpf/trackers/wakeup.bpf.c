@@ -36,6 +36,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
+	struct tracker_interval interval = {};
 	struct tracker_task *state;
 	struct rts_tracker_hit *hit;
 	struct rts_tracked tracked;
@@ -45,13 +46,18 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		state->begin_ns = 0;
 	if (!next->pid || !(state = tracker_task(next)) || !state->begin_ns)
 		return 0;
-	tracker_ends(&tracked, state->begin_ns, bpf_ktime_get_ns(), state->key, 0);
+	interval.begin_ns = state->begin_ns;
+	interval.end_ns = bpf_ktime_get_ns();
+	interval.key = state->key;
+	interval.label = next->comm;
 	state->begin_ns = 0;
+	if (!tracker_counts(&interval))
+		return 0;
+	tracker_of(&tracked, &interval);
 	tracked.detail = state->detail;
 	task_describe(&tracked.task, next);
-	__builtin_memcpy(tracked.label, tracked.task.comm, RTS_COMM_LENGTH);
 	task_describe(&tracked.other, prev);
-	hit = tracker_measured(&tracked);
+	hit = tracker_told(&tracked);
 	if (!hit)
 		return 0;
 	if (tracker_config.stacks && prev->pid)

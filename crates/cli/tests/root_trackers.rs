@@ -119,3 +119,38 @@ fn what_lasts_too_long_is_reported_while_it_lasts() {
     let duration_ns = hit["duration_ns"].as_i64().expect("a duration");
     assert!((30_000_000..1_000_000_000).contains(&duration_ns), "{hit}");
 }
+
+#[test]
+fn a_pair_of_events_is_measured_with_all_that_trackers_have() {
+    let _alone = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = "--from syscall_entry_clock_nanosleep --to syscall_exit_clock_nanosleep/ret==0 \
+                 --task scene-sleep --over 90ms --json --max-hits 1 --for 20s --hdr hdr.log";
+    let words: Vec<_> = words.split_whitespace().collect();
+    let watch = start(folder.path(), &words);
+    sleep_once(folder.path(), "0.1");
+    let (output, text) = finish(watch);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let lines = json_lines(&text);
+    let [hit, end] = &lines[..] else {
+        panic!("a hit and an end: {text}");
+    };
+    assert_eq!(hit["tracker"], "pair", "{hit}");
+    let series = "syscall_entry_clock_nanosleep to syscall_exit_clock_nanosleep";
+    assert_eq!(hit["series"], series, "{hit}");
+    let tid = hit["task"]["tid"].as_i64().expect("a tid");
+    assert_eq!(hit["key"], tid.to_string(), "the same thread: {hit}");
+    assert!(hit["duration_ns"].as_i64() >= Some(100_000_000), "{hit}");
+    let pair = &end["trackers"][0]["pair"];
+    assert!(pair["from"]["matched"].as_u64() >= Some(1), "{end}");
+    assert!(pair["to"]["seen"].as_u64() >= pair["to"]["matched"].as_u64());
+    let log = std::fs::read_to_string(folder.path().join("hdr.log")).expect("a log");
+    assert!(
+        log.starts_with("#[Histogram log format version 1.3]"),
+        "{log}"
+    );
+    assert!(
+        log.contains("Tag=pair.syscall_entry_clock_nanosleep_to_"),
+        "{log}"
+    );
+}

@@ -1,6 +1,9 @@
 //! What a tracker has counted since it began.
 
-use abi::trackers::{RawKey, RawLosses, RawPairCounts, RawSeries, RawSum, decode_tracked, label};
+use abi::trackers::{
+    RawKey, RawLosses, RawPairCounts, RawSeries, RawSum, SMALL_FIRST, SMALL_KEYS, SMALL_SERIES,
+    decode_tracked, label,
+};
 use abi::{Histogram, raw};
 use event::evidence::tracked::Tracked;
 use event::{Duration, Result};
@@ -176,7 +179,29 @@ pub(super) fn keys(object: &Object) -> Result<Vec<KeySum>> {
             sums.push(sum_up(&key, &values));
         }
     }
+    sums.extend(small_keys(object)?);
     sums.sort_by_key(|sum| std::cmp::Reverse((sum.max, sum.count)));
+    Ok(sums)
+}
+
+/// Those of keys that are small numbers, in a tracker that has such.
+fn small_keys(object: &Object) -> Result<Vec<KeySum>> {
+    const NAME: &str = "tracker_small";
+    let mut sums = Vec::new();
+    if !object.maps().any(|map| map.name() == NAME) {
+        return Ok(sums);
+    }
+    for place in 0..SMALL_SERIES * SMALL_KEYS {
+        let values = object::per_cpu::<RawSum>(object, NAME, place as u32)?;
+        if values.iter().any(|value| value.count > 0) {
+            let key = RawKey {
+                key: ((place % SMALL_KEYS) as i64 + SMALL_FIRST) as u64,
+                group: 0,
+                series: (place / SMALL_KEYS) as u32,
+            };
+            sums.push(sum_up(&key, &values));
+        }
+    }
     Ok(sums)
 }
 

@@ -10,6 +10,8 @@ use crate::options::only_takes;
 
 /// Rows of the table by key.
 const KEYS_SHOWN: usize = 10;
+/// Letters of the first column, beside its indent.
+const NAME_COLUMNS: usize = 14;
 /// Letters of the longest bar.
 const BAR_COLUMNS: u64 = 40;
 
@@ -241,8 +243,13 @@ fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String
         count @ 1.. if suppressed => format!(" (and {count} suppressed)"),
         _ => String::new(),
     };
+    // A name that is longer than its column has a line of its own.
+    let name = match name.len() > NAME_COLUMNS {
+        true => format!("  {name}\n  {:<NAME_COLUMNS$}", ""),
+        false => format!("  {name:<NAME_COLUMNS$}"),
+    };
     format!(
-        "  {name:<14} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{suppressed}\n",
+        "{name} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{suppressed}\n",
         series.count,
         cell(series.min),
         cell(series.quantile(0.5)),
@@ -441,6 +448,18 @@ mod tests {
         );
         assert_eq!(histogram("run", &series), expect);
         assert_eq!(histogram("run", &SeriesStatistics::default()), "");
+    }
+
+    #[test]
+    fn a_long_name_of_a_pair_leaves_the_columns_where_they_are() {
+        let check = |name: &str, lines: usize| {
+            let row = series_row(name, &SeriesStatistics::default(), false);
+            assert_eq!(row.lines().count(), lines, "{row}");
+            let last = row.lines().last().expect("a line");
+            assert_eq!(last.len(), 2 + NAME_COLUMNS + 7 * 10, "{row}");
+        };
+        check("run", 1);
+        check("sched_waking to sched_switch", 2);
     }
 
     #[test]
