@@ -16,7 +16,7 @@ use ftrace::{EventName, Instance, Tracefs};
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
-use crate::lanes::{CpuRecord, Lane, read_lanes, shares};
+use crate::lanes::{CpuRecord, Lane, Reader, shares};
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
@@ -27,7 +27,7 @@ use crate::{clock, environment, housekeeping};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
-const READERS_MAX: usize = 8;
+pub(crate) const READERS_MAX: usize = 8;
 
 /// Records. Blocks until the duration is over, the command has ended, or the flag is raised.
 ///
@@ -214,7 +214,7 @@ fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Rec
 /// Where the kernel's events go, and who is told how far they are.
 struct Written<'r> {
     staged: &'r StagedDir,
-    progress: &'r Progress,
+    progress: &'r Arc<Progress>,
     /// Stands for all readers until they stand for themselves.
     source: Source,
     /// Raised by whoever cannot go on.
@@ -277,11 +277,11 @@ fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> 
     Ok(converter)
 }
 
-type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
+pub(crate) type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
 
 /// ftrace's recorder, and that of system calls when any are wanted and this kernel can.
 /// Else also why not.
-fn start_recorders(config: &RecordConfig) -> Result<Started> {
+pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
     let recorder_config = |without| RecorderConfig {
         events: config.events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
@@ -334,10 +334,10 @@ fn run(
             .into_iter()
             .map(|share| {
                 let (drained, failed, cpus) = (&drained, written.failed, &cpus);
-                let progress = (written.progress, written.progress.source());
+                let progress = (Arc::clone(written.progress), written.progress.source());
                 scope.spawn(move || {
                     housekeeping::pin(cpus);
-                    let result = read_lanes(share, instance, drained, progress);
+                    let result = Reader::new(share, instance, progress).read(drained);
                     if result.is_err() {
                         failed.store(true, Ordering::Release);
                     }
@@ -347,10 +347,10 @@ fn run(
             .collect();
         let calls = calls.map(|calls| {
             let (drained, failed, cpus) = (&drained, written.failed, &cpus);
-            let progress = (written.progress, written.progress.source());
+            let progress = (Arc::clone(written.progress), written.progress.source());
             scope.spawn(move || {
                 housekeeping::pin(cpus);
-                let result = calls.read_until(drained, progress);
+                let result = calls.read_until(drained, progress, None);
                 if result.is_err() {
                     failed.store(true, Ordering::Release);
                 }

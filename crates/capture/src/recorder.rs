@@ -194,6 +194,11 @@ impl Recorder {
         &self.selected
     }
 
+    /// The size of each CPU's ring.
+    pub fn buffer_bytes_per_cpu(&self) -> usize {
+        self.buffer_bytes_per_cpu
+    }
+
     /// The CPUs that are recorded.
     pub fn cpus(&self) -> Vec<Cpu> {
         self.pipes.iter().map(PagePipe::cpu).collect()

@@ -49,7 +49,6 @@ impl RecordOptions {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Record) -> Result<Self> {
-        let size = |text: &String| parse_size("--buffer", text);
         let duration = |text: &String| positive_duration("--duration", text);
         Ok(RecordOptions {
             output: typed
@@ -57,26 +56,40 @@ impl RecordOptions {
                 .clone()
                 .unwrap_or_else(|| "rtscope-trace".into()),
             duration: typed.duration.as_ref().map(duration).transpose()?,
-            events: typed.events.clone(),
-            kernel: typed.user.is_empty() || !(typed.events.is_empty() && typed.filter.is_empty()),
-            user: (!typed.user.is_empty())
-                .then(|| UserConfig::new(&typed.user)?.with_contexts(&typed.context))
-                .transpose()?,
-            filters: typed
-                .filter
-                .iter()
-                .map(|text| filter(text))
-                .collect::<Result<_>>()?,
-            maps: typed.maps,
-            own_calls: typed.own_calls,
             tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
-            buffer_bytes: typed
+            command: typed.command.clone(),
+            ..RecordOptions::of(&typed.what)?
+        })
+    }
+
+    /// The events that were asked for, and the usual rest.
+    ///
+    /// # Errors
+    /// As [`RecordOptions::new`].
+    pub fn of(what: &flags::RecordWhat) -> Result<Self> {
+        let size = |text: &String| parse_size("--buffer", text);
+        let filters: Result<_> = what.filter.iter().map(|text| filter(text)).collect();
+        Ok(RecordOptions {
+            output: PathBuf::new(),
+            duration: None,
+            events: what.events.clone(),
+            kernel: what.user.is_empty() || !(what.events.is_empty() && what.filter.is_empty()),
+            user: (!what.user.is_empty())
+                .then(|| UserConfig::new(&what.user)?.with_contexts(&what.context))
+                .transpose()?,
+            filters: filters?,
+            maps: what.maps,
+            own_calls: what.own_calls,
+            tasks: tasks(&[], None)?,
+            groups: Vec::new(),
+            until: Until::Block,
+            buffer_bytes: what
                 .buffer
                 .as_ref()
                 .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
-            command: typed.command.clone(),
+            command: Vec::new(),
         })
     }
 }
