@@ -17,9 +17,11 @@ use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::lanes::{CpuRecord, Lane, Reader, shares};
+use crate::probes::Probes;
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
+use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
@@ -102,6 +104,7 @@ pub fn record(
         calls: recorded.calls,
         dump_events: recorded.dump_events,
         absent: recorded.absent,
+        left_out: recorded.left_out,
         command_status: recorded.command_status,
         user,
     })
@@ -193,6 +196,7 @@ struct Recorded {
     calls: CallsSummary,
     dump_events: u64,
     absent: Vec<String>,
+    left_out: Vec<String>,
     command_status: Option<ExitStatus>,
     duration: StdDuration,
 }
@@ -206,6 +210,7 @@ fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Rec
         calls: CallsSummary::default(),
         dump_events: 0,
         absent: Vec::new(),
+        left_out: Vec::new(),
         command_status,
         duration: started.elapsed(),
     })
@@ -244,6 +249,7 @@ fn record_kernel(
         calls.write_to(streams, first_class, begin)?;
     }
     let absent = recorder.selected().absent.clone();
+    let left_out = recorder.left_out();
 
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
@@ -267,6 +273,7 @@ fn record_kernel(
         calls,
         dump_events,
         absent,
+        left_out,
         command_status,
         duration: ended - started,
     })
@@ -282,8 +289,13 @@ pub(crate) type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
 /// ftrace's recorder, and that of system calls when any are wanted and this kernel can.
 /// Else also why not.
 pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
+    let tracefs = Tracefs::find()?;
+    let probes = (!config.probes.is_empty())
+        .then(|| Probes::install(&tracefs, &config.probes))
+        .transpose()?;
+    let events = with_probes(&config.events, probes.as_ref());
     let recorder_config = |without| RecorderConfig {
-        events: config.events.clone(),
+        events: events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
         mode: Mode::Stream,
         stop_trigger_comm: None,
@@ -291,25 +303,31 @@ pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
         filters: config.filters.clone(),
         without,
     };
-    let available = Tracefs::find()?.available_events()?;
-    let selected = config.events.resolve(&available)?;
+    let available = tracefs.available_events()?;
+    let selected = events.resolve(&available)?;
     let is_filtered = |event: &EventName| config.filters.iter().any(|(of, _)| of == event);
     let Some(wanted) = Wanted::of(&selected.events, &available, is_filtered) else {
         let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-        return Ok((recorder, None, None));
+        return Ok((recorder.with_probes(probes), None, None));
     };
     let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
     let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
     match SyscallRecorder::start(wanted, &cpus, bytes, config.own_calls) {
-        Ok(calls) => Ok((recorder, Some(calls), None)),
+        Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
         Err(error) if error.kind() == ErrorKind::StorageFull => Err(error),
         // ftrace has their numbers, and no more.
         Err(refused) => {
             drop(recorder);
             let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-            Ok((recorder, None, Some(refused)))
+            Ok((recorder.with_probes(probes), None, Some(refused)))
         }
     }
+}
+
+/// What was asked for, and the events of probes.
+pub(crate) fn with_probes(events: &EventSelection, probes: Option<&Probes>) -> EventSelection {
+    let of_probes = probes.map(Probes::events).unwrap_or_default().iter();
+    of_probes.fold(events.clone(), |all, event| all.with(&event.to_string()))
 }
 
 type Ran = (

@@ -1,10 +1,12 @@
 //! The archives of a session: their names, which of them stay, and what is told of them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use ctf::writer::write_error;
-use event::{Error, Result};
+use event::{Error, ErrorKind, Result};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::status::ArchiveFacts;
 
@@ -32,6 +34,8 @@ impl Keep {
 #[derive(Debug)]
 pub(super) struct Book {
     folder: PathBuf,
+    /// No other session writes there.
+    _lock: File,
     keep: Keep,
     next_number: u64,
     pub archives: Vec<ArchiveFacts>,
@@ -45,10 +49,12 @@ impl Book {
     /// Of the archives below `folder`, where a session of before may have left some.
     pub fn open(folder: &Path, keep: Keep) -> Result<Book> {
         fs::create_dir_all(folder).map_err(|cause| write_error(folder, cause))?;
+        let lock = lock(folder)?;
         let last = archives(folder, ARCHIVE).last().map(|(number, _)| *number);
         let snapshot = archives(folder, SNAPSHOT).last().map(|(number, _)| *number);
         Ok(Book {
             folder: folder.to_owned(),
+            _lock: lock,
             keep,
             next_number: last.max(snapshot).unwrap_or(0) + 1,
             archives: Vec::new(),
@@ -97,7 +103,7 @@ impl Book {
         }
         let all = archives(&self.folder, kind);
         let sizes: Vec<u64> = match self.keep.bytes {
-            Some(_) => all.iter().map(|(_, path)| folder_bytes(path)).collect(),
+            Some(_) => all.iter().map(|(_, path)| stream_bytes(path)).collect(),
             None => vec![0; all.len()],
         };
         let mut left_bytes: u64 = sizes.iter().sum();
@@ -162,8 +168,28 @@ fn remove(path: &Path) -> Result<()> {
     fs::remove_dir_all(&aside).map_err(failed)
 }
 
+/// The folder, which is locked: it says itself who writes there, whoever is asked.
+fn lock(folder: &Path) -> Result<File> {
+    let file = File::open(folder).map_err(|cause| write_error(folder, cause))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            let what = "another session writes into this folder";
+            Err(Error::new(ErrorKind::AlreadyExists, what)
+                .found(folder.display().to_string())
+                .fix("name another by -o; rtscope record list shows whose it is"))
+        }
+        // Not every file system knows locks.
+        _ => Ok(file),
+    }
+}
+
+/// What the streams of a trace take; the names of functions are shared between archives.
+pub(super) fn stream_bytes(archive: &Path) -> u64 {
+    folder_bytes(&archive.join("kernel")) + folder_bytes(&archive.join("ust"))
+}
+
 /// What the files below `folder` take.
-pub(super) fn folder_bytes(folder: &Path) -> u64 {
+fn folder_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {
         Ok(kind) if kind.is_dir() => folder_bytes(&entry.path()),
@@ -232,7 +258,9 @@ mod tests {
         for _ in 0..count {
             let path = book.next_archive(0);
             fs::create_dir(&path).expect("a folder");
-            fs::write(path.join("channel0_0"), [0; 100]).expect("written");
+            fs::create_dir(path.join("kernel")).expect("a folder");
+            fs::write(path.join("kernel/channel0_0"), [0; 100]).expect("written");
+            fs::write(path.join("kallsyms"), [0; 999]).expect("written");
             let facts = ArchiveFacts {
                 path,
                 events: 7,
@@ -251,6 +279,9 @@ mod tests {
             "also of those that are gone"
         );
         assert!(folder.path().join("mine").is_dir());
+        let refused = Book::open(folder.path(), keep).expect_err("ours");
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        drop(book);
         let again = Book::open(folder.path(), keep)
             .expect("opened")
             .next_archive(0);

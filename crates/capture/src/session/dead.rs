@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use event::{ErrorKind, Result};
-use ftrace::Tracefs;
+use ftrace::{DynamicEvents, Tracefs};
 
 use super::place::Facts;
 use super::{SessionName, Sessions};
@@ -113,10 +113,11 @@ pub fn bury(
 fn clear(facts: &Facts) -> Result<()> {
     match Tracefs::find() {
         Ok(tracefs) => {
-            let left = ftrace::Leftover::list(&tracefs)?;
-            for instance in left.iter().filter(|instance| instance.pid == facts.pid) {
+            for instance in ftrace::Leftover::of(&tracefs, facts.pid)? {
                 instance.remove()?;
             }
+            // Behind the instance, which had them enabled.
+            DynamicEvents::remove_of(&tracefs, facts.pid)?;
         }
         // A session of applications alone needs none.
         Err(error) if is_out_of_reach(error.kind()) => (),

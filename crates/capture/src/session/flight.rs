@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use event::{Error, ErrorKind, Instant, Result, TimeRange};
+use ftrace::Tracefs;
 use host::capabilities::Capabilities;
 
-use super::book::folder_bytes;
+use super::book::stream_bytes;
 use super::desk::{Desk, Engine, Figures, Trouble, cpu_status, user_status};
 use super::status::ArchiveFacts;
 use super::talk::Request;
 use crate::pages::History;
+use crate::probes::Probes;
+use crate::record::with_probes;
 use crate::recorder::{Mode, Recorder, RecorderConfig};
 use crate::snapshot::{SnapshotFacts, write_snapshot};
 use crate::turn::Fills;
@@ -71,14 +74,18 @@ impl<'s> Flight<'s> {
         let config = desk.config;
         let record = &config.record;
         let start = || -> Result<OfKernel> {
+            let probes = (!record.probes.is_empty())
+                .then(|| Probes::install(&Tracefs::find()?, &record.probes))
+                .transpose()?;
             let recorder = Recorder::start(&RecorderConfig {
-                events: record.events.clone(),
+                events: with_probes(&record.events, probes.as_ref()),
                 buffer_bytes_per_cpu: record.buffer_bytes_per_cpu,
                 mode: Mode::Overwrite,
                 cpus: record.cpus.clone(),
                 filters: record.filters.clone(),
                 ..RecorderConfig::default()
             })?;
+            let recorder = recorder.with_probes(probes);
             let facts = SnapshotFacts::collect(capabilities, &config.command_line);
             let facts = facts.share_functions(&config.output);
             let history_bytes = recorder.cpus().len() * record.buffer_bytes_per_cpu;
@@ -108,7 +115,7 @@ impl<'s> Flight<'s> {
                 let from = (directory, self.cleared);
                 let looked = user::look_since(&path, from, Whose::All, false)?;
                 ArchiveFacts {
-                    size_bytes: folder_bytes(&looked.path),
+                    size_bytes: stream_bytes(&looked.path),
                     path: looked.path,
                     begin_wall_ns: wall_ns,
                     end_wall_ns: wall_ns,
@@ -164,7 +171,7 @@ impl OfKernel {
             at.as_ns().saturating_add(offset_ns)
         };
         Ok(ArchiveFacts {
-            size_bytes: folder_bytes(&written.path),
+            size_bytes: stream_bytes(&written.path),
             begin_wall_ns: wall(begin),
             end_wall_ns: wall(end),
             events: written.events() + written.user.events(),

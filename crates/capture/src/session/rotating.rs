@@ -13,7 +13,7 @@ use host::capabilities::Capabilities;
 
 use super::SessionConfig;
 use super::archive::{Archive, Functions, Got, OfKernel};
-use super::book::folder_bytes;
+use super::book::stream_bytes;
 use super::desk::{Desk, Engine, Figures, Trouble, cpu_status, user_status};
 use super::status::ArchiveFacts;
 use super::talk::Request;
@@ -248,7 +248,7 @@ struct Session<'s, 'k> {
 
 impl Engine for Session<'_, '_> {
     fn figures(&mut self) -> Figures {
-        self.size_bytes = folder_bytes(self.archive.root());
+        self.size_bytes = stream_bytes(self.archive.root());
         let mut figures = Figures {
             writing: Some(self.archive.path().to_owned()),
             writing_bytes: self.size_bytes,
@@ -317,7 +317,7 @@ impl Engine for Session<'_, '_> {
             && self.sized.elapsed() >= SIZE_PERIOD
         {
             self.sized = StdInstant::now();
-            self.size_bytes = folder_bytes(self.archive.root());
+            self.size_bytes = stream_bytes(self.archive.root());
             is_due |= self.size_bytes >= limit;
         }
         match is_due {
@@ -341,6 +341,8 @@ impl Session<'_, '_> {
         let mut got = Got::default();
         let at = self.turn(&mut next, &mut got).map_err(Trouble::Fatal)?;
         let ended = std::mem::replace(&mut self.archive, next);
+        // What could not be done before is over.
+        desk.error = None;
         if is_thrown_away {
             return Ok(None);
         }

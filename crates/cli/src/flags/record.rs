@@ -29,6 +29,27 @@ pub struct RecordWhat {
     /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// An event at a function of a program: [NAME=]FILE:FUNCTION [FIELD=EXPR[:TYPE]]…
+    ///
+    /// As in 'alloc=libc.so.6:malloc size=arg1:size_t'; docs/probes.md has the expressions. Alone,
+    /// or beside the kernel's events with --events. Repeatable, as the four below.
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub uprobe: Vec<String>,
+    /// The same where the function returns: 'got=libc.so.6:malloc at=ret:pointer'
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub uretprobe: Vec<String>,
+    /// At a marker of a program (USDT): [NAME=]FILE:PROVIDER:MARKER, or pid:N for FILE
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub usdt: Vec<String>,
+    /// At a function of the kernel: [NAME=]FUNCTION [FIELD=EXPR[:TYPE]]…
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub probe: Vec<String>,
+    /// The same where it returns
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub retprobe: Vec<String>,
+    /// Probes, events and filters in TOML; 'locking' and 'memory' are there
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub event_file: Vec<String>,
     /// What memory each process has mapped, in the state dump
     ///
     /// The kernel locks a process's memory while it is asked.

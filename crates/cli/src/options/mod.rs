@@ -3,6 +3,7 @@
 mod cat;
 mod convert;
 mod eval;
+mod events;
 mod gaps;
 mod judge;
 mod measure;

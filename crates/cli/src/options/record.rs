@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use capture::UserConfig;
+use capture::{Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
 
+use super::events::Wanted;
 use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
@@ -21,6 +22,8 @@ pub struct RecordOptions {
     pub duration: Option<Duration>,
     /// Sets, events and patterns; empty means the default set.
     pub events: Vec<String>,
+    /// Probes in programs and in the kernel.
+    pub probes: Vec<Probe>,
     /// Whether the kernel's events are wanted: not when only applications were asked for.
     pub kernel: bool,
     /// Events of applications.
@@ -70,12 +73,15 @@ impl RecordOptions {
     /// As [`RecordOptions::new`].
     pub fn of(what: &flags::RecordWhat) -> Result<Self> {
         let size = |text: &String| parse_size("--buffer", text);
-        let filters: Result<_> = what.filter.iter().map(|text| filter(text)).collect();
+        let wanted = Wanted::new(what)?;
+        let filters: Result<_> = wanted.filters.iter().map(|text| filter(text)).collect();
+        let is_of_kernel = !(wanted.events.is_empty() && wanted.filters.is_empty());
         Ok(RecordOptions {
             output: PathBuf::new(),
             duration: None,
-            events: what.events.clone(),
-            kernel: what.user.is_empty() || !(what.events.is_empty() && what.filter.is_empty()),
+            kernel: what.user.is_empty() || is_of_kernel,
+            events: wanted.events,
+            probes: wanted.probes,
             user: (!what.user.is_empty())
                 .then(|| UserConfig::new(&what.user)?.with_contexts(&what.context))
                 .transpose()?,

@@ -6,6 +6,7 @@ use capture::session::{Keep, SessionName};
 use event::{Duration, Error, ErrorKind, Result};
 use serde::Deserialize;
 
+use super::events::parse_toml;
 use super::record::RecordOptions;
 use super::words::{parse_size, positive_duration};
 use crate::flags::{RecordStart, RecordWhat};
@@ -24,6 +25,12 @@ struct Settings {
     user: Vec<String>,
     context: Vec<String>,
     filter: Vec<String>,
+    uprobe: Vec<String>,
+    uretprobe: Vec<String>,
+    usdt: Vec<String>,
+    probe: Vec<String>,
+    retprobe: Vec<String>,
+    event_file: Vec<String>,
     maps: bool,
     #[serde(rename = "self")]
     own_calls: bool,
@@ -105,6 +112,12 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
         user: list(&typed.user, &file.user),
         context: list(&typed.context, &file.context),
         filter: list(&typed.filter, &file.filter),
+        uprobe: list(&typed.uprobe, &file.uprobe),
+        uretprobe: list(&typed.uretprobe, &file.uretprobe),
+        usdt: list(&typed.usdt, &file.usdt),
+        probe: list(&typed.probe, &file.probe),
+        retprobe: list(&typed.retprobe, &file.retprobe),
+        event_file: list(&typed.event_file, &file.event_file),
         maps: typed.maps || file.maps,
         own_calls: typed.own_calls || file.own_calls,
         buffer: typed.buffer.clone().or_else(|| file.buffer.clone()),
@@ -161,25 +174,11 @@ fn settings(path: &Path) -> Result<Settings> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|cause| Error::io(format!("cannot read the settings {name}"), cause))?;
-    toml::from_str(&text).map_err(|error| {
-        let (line, column) = place(&text, error.span().map_or(0, |span| span.start));
-        let what = format!("the settings {name} make no sense in line {line}, column {column}");
-        Error::new(ErrorKind::InvalidInput, what)
-            .found(error.message().to_owned())
-            .fix("docs/sessions.md lists what can be set")
-    })
-}
-
-/// The line and the column of a byte, both from 1 on.
-pub(crate) fn place(text: &str, byte: usize) -> (usize, usize) {
-    let mut byte = byte.min(text.len());
-    while !text.is_char_boundary(byte) {
-        byte -= 1;
-    }
-    let before = &text[..byte];
-    let line = before.matches('\n').count() + 1;
-    let begin = before.rfind('\n').map_or(0, |at| at + 1);
-    (line, before[begin..].chars().count() + 1)
+    parse_toml(
+        &text,
+        &format!("the settings {name} make"),
+        "docs/sessions.md lists what can be set",
+    )
 }
 
 #[cfg(test)]

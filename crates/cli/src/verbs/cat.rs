@@ -254,7 +254,8 @@ impl Out {
 
 /// The filter for this trace; what looks like a mistake in it is said at once.
 pub(super) fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
-    let filter = Filter::new(expr, trace.classes())?;
+    let named = expr.naming_functions(|meant| trace.symbols().ranges(meant));
+    let filter = Filter::new(&named, trace.classes())?;
     for note in filter.program().notes() {
         eprintln!("warning: {note:#}");
     }

@@ -87,6 +87,8 @@ impl Session {
 
     /// Ends all traces, and goes on in others.
     fn turn_over(&mut self, turn: UserTurn) -> Result<UserSummary> {
+        // Who is there by now belongs to what ends, also when nobody has looked since it came.
+        self.find_all();
         self.clock.update();
         for place in &mut self.places {
             place.turn_over(&mut self.clock, &self.shared, &mut self.outcome)?;

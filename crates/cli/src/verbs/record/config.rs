@@ -1,18 +1,19 @@
 //! From what a recording was asked for to what the capture takes.
 
-use capture::{EventSelection, RecordConfig};
+use capture::{EventSelection, Probe, RecordConfig};
 use event::{Error, ErrorKind, Result};
-use ftrace::{EventName, Tracefs};
+use ftrace::{DynamicEvents, EventName, Tracefs};
 
 use crate::options::RecordOptions;
 use crate::signals;
 
 /// What the capture is to do.
 pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
-    let filters = options
+    let filters: Result<Vec<_>> = options
         .filters
         .into_iter()
-        .map(|(name, filter)| Ok((event_name(&name)?, filter)));
+        .map(|(name, filter)| Ok((event_name(&name, &options.probes)?, filter)))
+        .collect();
     let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
         Error::new(
             ErrorKind::InvalidInput,
@@ -25,7 +26,8 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
         user: options.user,
         events: EventSelection::new(&options.events),
         command: (!options.command.is_empty()).then_some(options.command),
-        filters: filters.collect::<Result<_>>()?,
+        filters: filters?,
+        probes: options.probes,
         memory_maps: options.maps,
         own_calls: options.own_calls,
         buffer_bytes_per_cpu: bytes,
@@ -35,7 +37,13 @@ pub(super) fn config(options: RecordOptions) -> Result<RecordConfig> {
 }
 
 /// The event called `name`, with or without its system.
-fn event_name(name: &str) -> Result<EventName> {
+fn event_name(name: &str, probes: &[Probe]) -> Result<EventName> {
+    if probes.iter().any(|probe| probe.name == name) {
+        return Ok(EventName {
+            system: DynamicEvents::group(),
+            name: name.to_owned(),
+        });
+    }
     if let Some(event) = EventName::parse(name) {
         return Ok(event);
     }

@@ -203,6 +203,9 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
     }
+    for left_out in &summary.left_out {
+        let _ = writeln!(text, "{left_out}");
+    }
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         let _ = writeln!(text, "the command failed: {status}");
     }

@@ -77,10 +77,18 @@ fn spawn(sessions: &Sessions) -> Result<Child> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(sessions.log()?);
-    // SAFETY: setsid is async-signal-safe, and the child of the fork leads no group.
+    // SAFETY: both calls are async-signal-safe; the child of the fork leads no group.
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;
+            // What whoever called us left open, as the lock of flock(1), is not the session's. A
+            // kernel that cannot leaves it so.
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                libc::c_uint::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
             Ok(())
         });
     }
