@@ -48,8 +48,7 @@ pub fn record(
     let begin = clock::monotonic();
     // One offset for all parts of the trace: their times are of one clock.
     let offset = clock::wall_offset_ns();
-    let name = config.output.file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
+    let name = name_of(&config.output);
     let progress = Arc::new(Progress::create(staged.path())?);
     let kernel_source = config.kernel.then(|| progress.source());
     let failed = Arc::new(AtomicBool::new(false));
@@ -108,6 +107,12 @@ pub fn record(
         command_status: recorded.command_status,
         user,
     })
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Lets the rings of applications keep their newest events, until the duration is over, the command

@@ -47,12 +47,13 @@ int main(void)
 }
 "#;
 
-/// The events of the kernel that are ours.
-fn dynamic_events() -> String {
+/// The events of the kernel in this program.
+fn dynamic_events(program: &Path) -> String {
     let text = std::fs::read_to_string("/sys/kernel/tracing/dynamic_events");
     let text = text.unwrap_or_default();
-    let ours = text.lines().filter(|line| line.contains(":rtscope_"));
-    ours.collect()
+    let file = program.to_str().expect("UTF-8");
+    let in_file = text.lines().filter(|line| line.contains(file));
+    in_file.collect()
 }
 
 fn record(words: &[String], trace: &Path, program: &Path) -> (bool, String) {
@@ -86,7 +87,7 @@ fn functions_and_markers_are_recorded_with_their_values_and_nothing_stays() {
     ];
     let (is_done, said) = record(&words.map(str::to_owned), &trace, &program);
     assert!(is_done, "{said}");
-    assert_eq!(dynamic_events(), "", "nothing stays");
+    assert_eq!(dynamic_events(&program), "", "nothing stays");
     let text = run(Command::new(RTSCOPE).arg("cat").arg(&trace));
     let of = |name: &str| -> Vec<String> {
         let lines = text
@@ -127,7 +128,10 @@ fn a_probe_that_cannot_be_is_refused_before_anything_is_recorded() {
         for part in expect.iter().chain(&["found:", "fix:"]) {
             assert!(said.contains(part), "{probe}: {said}");
         }
-        assert!(!trace.exists() && dynamic_events().is_empty(), "{probe}");
+        assert!(
+            !trace.exists() && dynamic_events(&program).is_empty(),
+            "{probe}"
+        );
     };
     check(
         "--uprobe",

@@ -307,3 +307,7 @@ fn with(facts: CpuTotals, told: u64, file: StreamTotals) -> CpuTotals {
         ..facts
     }
 }
+
+#[cfg(test)]
+#[path = "turn_tests.rs"]
+mod tests;

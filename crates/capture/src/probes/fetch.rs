@@ -4,11 +4,12 @@
 //! there, `comm` the task's name, `stack2` a word of the stack, `%di` a register by the kernel's
 //! name.
 
-use event::{Error, ErrorKind, Result};
+use event::Result;
 
 use super::marker;
 use super::spec::{Fault, FieldSpec, Probe, ProbeKind};
 use super::target::Target;
+use super::value::Fetch;
 
 /// The kernel follows no more pointers.
 const DEPTH_MAX: usize = 15;
@@ -51,19 +52,6 @@ const TYPES: &[(&str, &str)] = &[
     ("ustring", "ustring"),
 ];
 
-/// A value as the kernel fetches it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fetch {
-    /// A register, a word of the stack, a constant: in the kernel's words.
-    Plain(String),
-    /// The number of an argument.
-    Argument(usize),
-    /// The task's name.
-    Comm,
-    /// What lies in memory so many bytes beyond an address.
-    Memory(Box<Fetch>, i64),
-}
-
 /// Whether all expressions make sense, whatever the place is.
 pub(super) fn check(probe: &Probe) -> Result<(), Fault> {
     for field in &probe.fields {
@@ -81,7 +69,7 @@ pub(super) fn check(probe: &Probe) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The fields of `probe` at `target`, in the kernel's words; and what was left out, with the reason.
+/// The fields of `probe` at `target`, in the kernel's words; and what was left out, and why.
 pub(super) fn fields(probe: &Probe, target: &Target) -> Result<(Vec<String>, Vec<String>)> {
     let fault = |fault: Fault| fault.into_error(probe.kind, &probe.text);
     if let (Target::Marker { marker, .. }, true) = (target, probe.fields.is_empty()) {
@@ -309,11 +297,6 @@ impl Reader {
             self.fault(what)
         })
     }
-}
-
-/// For errors about a target: what was typed.
-pub(super) fn refuse(probe: &Probe, kind: ErrorKind, what: String, found: String) -> Error {
-    Error::new(kind, what).found(format!("{found} ('{}')", probe.text))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The arguments of markers: `SIZE@OPERAND` in the assembler's words (systemtap's `sdt.h`).
 
-use super::fetch::Fetch;
+use super::value::Fetch;
 
 /// An argument and its type, or the operand that the kernel cannot read.
 pub(super) type Argument = Result<(Fetch, &'static str), String>;

@@ -6,6 +6,7 @@ mod fetch;
 mod marker;
 mod spec;
 mod target;
+mod value;
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,20 @@ use ftrace::{DynamicEvents, EventName, Tracefs};
 
 pub use spec::{Probe, ProbeKind};
 use target::Target;
+
+impl Probe {
+    /// Reads a probe.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] with the column of what makes no sense.
+    pub fn parse(kind: ProbeKind, text: &str) -> Result<Probe> {
+        let parsed = spec::parse(kind, text).and_then(|probe| {
+            fetch::check(&probe)?;
+            Ok(probe)
+        });
+        parsed.map_err(|fault| fault.into_error(kind, text))
+    }
+}
 
 /// Probes that are in place; gone when this is dropped.
 #[derive(Debug)]

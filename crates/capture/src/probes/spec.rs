@@ -1,7 +1,7 @@
 //! What was typed of a probe: `[NAME=]PLACE [FIELD=EXPR[:TYPE]]…`, with the column of what makes no
 //! sense.
 
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind};
 
 /// The kernel takes no longer names, and no more fields.
 const NAME_BYTES_MAX: usize = 60;
@@ -118,20 +118,14 @@ impl Fault {
 }
 
 impl Probe {
-    /// Reads a probe.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] with the column of what makes no sense.
-    pub fn parse(kind: ProbeKind, text: &str) -> Result<Probe> {
-        let parsed = parse(kind, text).and_then(|probe| {
-            super::fetch::check(&probe)?;
-            Ok(probe)
-        });
-        parsed.map_err(|fault| fault.into_error(kind, text))
+    /// An error about what was typed.
+    pub(super) fn refuse(&self, kind: ErrorKind, what: String, found: String) -> Error {
+        Error::new(kind, what).found(format!("{found} ('{}')", self.text))
     }
 }
 
-fn parse(kind: ProbeKind, text: &str) -> Result<Probe, Fault> {
+/// Reads a probe; whether its expressions make sense is another's.
+pub(super) fn parse(kind: ProbeKind, text: &str) -> Result<Probe, Fault> {
     let mut words = words(text);
     let Some((column, place)) = words.next() else {
         return Err(Fault::new(1, "there is no place"));
@@ -379,7 +373,12 @@ mod tests {
         check(Uretprobe, "a:f+4", 3, "a function returns as a whole");
         check(Uprobe, "a:f s=arg1:strnig", 12, "no such type");
         check(Uprobe, "a:f s=*(arg1+8", 15, "')' is missing");
-        check(Uprobe, "a:f s=arg1+8", 11, "only within *( )");
+        check(
+            Uprobe,
+            "a:f s=arg1+8",
+            11,
+            "the kernel adds only within *( )",
+        );
         check(Uprobe, "a:f \u{e4}=arg1", 5, "not a name");
         check(Uprobe, "a:f s=size", 7, "not an expression");
         check(Kprobe, "m=f s=arg0", 7, "arguments count from 1");

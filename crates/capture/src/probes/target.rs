@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use event::{Error, ErrorKind, Result};
 use symbols::{Marker, Places};
 
-use super::fetch::refuse;
 use super::spec::{Probe, ProbeKind};
 
 /// Where libraries are that are named without a folder.
@@ -64,7 +63,8 @@ pub(super) fn find(probe: &Probe) -> Result<Vec<Target>> {
         _ if probe.kind != ProbeKind::Usdt && probe.symbol.is_empty() => {
             let what = format!("there is no such place in {}", probe.file);
             let found = format!("{:#x} lies behind the file's end", probe.offset);
-            refuse(probe, ErrorKind::NotFound, what, found)
+            probe
+                .refuse(ErrorKind::NotFound, what, found)
                 .fix("objdump -dF FILE shows where code is in the file")
         }
         ProbeKind::Usdt => no_marker(probe, &met),
@@ -103,7 +103,8 @@ fn files(probe: &Probe) -> Result<Vec<PathBuf>> {
     if let Some(pid) = probe.file.strip_prefix("pid:") {
         let pid: u32 = pid.parse().map_err(|_| {
             let what = format!("{} names no process", probe.kind.flag());
-            refuse(probe, ErrorKind::InvalidInput, what, format!("'pid:{pid}'"))
+            probe
+                .refuse(ErrorKind::InvalidInput, what, format!("'pid:{pid}'"))
                 .fix("give its number, as in pid:123")
         })?;
         return files_of(pid);
@@ -115,13 +116,9 @@ fn files(probe: &Probe) -> Result<Vec<PathBuf>> {
     };
     let missing = || {
         let what = format!("there is no such file for {}", probe.kind.flag());
-        refuse(
-            probe,
-            ErrorKind::NotFound,
-            what,
-            format!("'{}'", probe.file),
-        )
-        .fix("give its path; or a program in PATH, a library of the system, pid:N")
+        probe
+            .refuse(ErrorKind::NotFound, what, format!("'{}'", probe.file))
+            .fix("give its path; or a program in PATH, a library of the system, pid:N")
     };
     let path = fs::canonicalize(found.ok_or_else(missing)?).map_err(|_| missing())?;
     if path.as_os_str().as_encoded_bytes().contains(&b' ') {
@@ -202,7 +199,7 @@ fn no_function(probe: &Probe, met: &[Places]) -> Error {
         }
         (true, false) => "nm FILE lists them; a function that was inlined is not there".into(),
     };
-    refuse(probe, ErrorKind::NotFound, what, found).fix(fix)
+    probe.refuse(ErrorKind::NotFound, what, found).fix(fix)
 }
 
 fn no_marker(probe: &Probe, met: &[Places]) -> Error {
@@ -225,5 +222,5 @@ fn no_marker(probe: &Probe, met: &[Places]) -> Error {
         (true, false) => format!("it has {}", names[..names.len().min(NEAR_MAX)].join(", ")),
         (true, true) => "build it with its markers (sys/sdt.h), or name its library".into(),
     };
-    refuse(probe, ErrorKind::NotFound, what, found).fix(fix)
+    probe.refuse(ErrorKind::NotFound, what, found).fix(fix)
 }

@@ -88,7 +88,8 @@ impl<'s> Flight<'s> {
             let recorder = recorder.with_probes(probes);
             let facts = SnapshotFacts::collect(capabilities, &config.command_line);
             let facts = facts.share_functions(&config.output);
-            let history_bytes = recorder.cpus().len() * record.buffer_bytes_per_cpu;
+            // What the last snapshot took, and as much again that came since.
+            let history_bytes = 2 * recorder.cpus().len() * record.buffer_bytes_per_cpu;
             Ok(OfKernel {
                 recorder,
                 history: History::new(history_bytes),

@@ -15,8 +15,8 @@ use super::{SessionConfig, Sessions, flight, rotating};
 /// asked for is recorded from then on.
 ///
 /// # Errors
-/// [`event::ErrorKind::AlreadyExists`] when a session has the name; else why it could not begin. Once it
-/// is ready, an error is told to whoever asks, until the session is stopped.
+/// [`event::ErrorKind::AlreadyExists`] when a session has the name; else why it could not begin.
+/// Once it is ready, an error is told to whoever asks, until the session is stopped.
 pub fn serve(
     config: &SessionConfig,
     capabilities: &Capabilities,

@@ -126,7 +126,7 @@ impl Print<'_> {
         text: EventTextOptions,
     ) -> Result<()> {
         let mut names = UserSymbols::read(trace)?;
-        if names.is_empty() {
+        if names.is_empty() && trace.symbols().is_empty() {
             self.out
                 .say("no address gets a name: the trace tells of no process's programs")?;
         }
