@@ -231,7 +231,7 @@ Examples:
 Sessions outlive the terminal (docs/sessions.md):
   sudo rtscope record start NAME --rotate-every 10m --keep 20
   sudo rtscope record start NAME --flight --user 'npt:*' --events default
-  sudo rtscope record status|rotate|snapshot|clear|dump|stop NAME
+  sudo rtscope record status NAME               also rotate, snapshot, clear, dump, stop
   sudo rtscope record list";
 
 const START_EXAMPLES: &str = "\
