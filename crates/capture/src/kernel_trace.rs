@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctf::writer::{
     ClockMeta, EnvValue, HeaderKind, StreamMeta, StreamWriter, TraceMeta, TraceWriter, random_uuid,
 };
-use event::{Cpu, EventClass, Result, TimeRange};
+use event::{Cpu, EventClass, Instant, Result, TimeRange};
 
 use crate::evidence::{self, Encoded};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups, class_of_current};
@@ -97,14 +97,31 @@ impl KernelTrace {
     /// Writes the tables of tasks and interrupts; returns how many events they are. The stream
     /// covers `window`, so that the intersection of all streams stays what was recorded.
     pub(crate) fn state_dump(&mut self, dump: &StateDump, window: TimeRange) -> Result<u64> {
-        let mut stream = self
-            .writer
-            .stream_file(KERNEL_STREAM, STATEDUMP_FILE, Cpu(0))?;
-        stream.covers(window.begin.min(dump.begin))?;
-        let events = dump.write(&mut stream, self.classes.classes().len() as u32)?;
+        let mut stream = self.open_dump(window.begin.min(dump.begin))?;
+        let events = self.dump(&mut stream, dump)?;
         stream.covers(window.end.max(dump.end))?;
         stream.finish()?;
         Ok(events)
+    }
+
+    /// The stream of state dumps, which covers what comes from `begin` on.
+    pub(crate) fn open_dump(&mut self, begin: Instant) -> Result<StreamWriter> {
+        let mut stream = self
+            .writer
+            .stream_file(KERNEL_STREAM, STATEDUMP_FILE, Cpu(0))?;
+        stream.covers(begin)?;
+        Ok(stream)
+    }
+
+    /// Writes the tables into that stream; returns how many events they are.
+    pub(crate) fn dump(&self, stream: &mut StreamWriter, dump: &StateDump) -> Result<u64> {
+        dump.write(stream, self.classes.classes().len() as u32)
+    }
+
+    /// A stream for the events of each of `cpus`.
+    pub(crate) fn streams(&mut self, cpus: &[Cpu]) -> Result<Vec<(Cpu, StreamWriter)>> {
+        let stream = |cpu: &Cpu| Ok((*cpu, self.writer.stream(KERNEL_STREAM, *cpu)?));
+        cpus.iter().map(stream).collect()
     }
 
     /// Writes hits and records, in order of time, into a stream per CPU that covers `window`.

@@ -2,15 +2,17 @@
 //!
 //! They never sleep on the rings: a waiting reader would make the measured CPUs send wake-ups.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
-use event::Result;
+use event::{Cpu, Instant, Result};
 use ftrace::{CpuStatistics, Instance, PagePipe};
 
 use crate::clock;
 use crate::kernel_ctf::{Before, CpuConverter, CpuTotals};
 use crate::progress::{FLUSH_PERIOD, POLL_PERIOD, Progress, Source};
+use crate::turn::{Ended, Turns};
 
 /// What became of one CPU's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(crate) struct Lane<'a> {
     pipe: &'a mut PagePipe,
     converter: CpuConverter,
     page: Vec<u8>,
+    /// What the ring counted when it was emptied last.
+    statistics: CpuStatistics,
 }
 
 impl<'a> Lane<'a> {
@@ -46,14 +50,21 @@ impl<'a> Lane<'a> {
             pipe,
             converter,
             page,
+            statistics: CpuStatistics::default(),
         }
+    }
+
+    /// Whose ring it is.
+    pub(crate) fn cpu(&self) -> Cpu {
+        self.pipe.cpu()
     }
 
     /// Empties the ring; gives up after `pages_max` so that one busy CPU does not starve others.
     /// False when it gave up.
     fn empty(&mut self, instance: &Instance, pages_max: usize) -> Result<bool> {
         // Before the first read: what was overwritten until now lies before what is read next.
-        let overrun = instance.statistics(self.pipe.cpu())?.overrun;
+        self.statistics = instance.statistics(self.pipe.cpu())?;
+        let overrun = self.statistics.overrun;
         for _ in 0..pages_max {
             if !self.pipe.read_page(&mut self.page)? {
                 return Ok(true);
@@ -87,35 +98,112 @@ pub(crate) fn shares(lanes: Vec<Lane<'_>>, count: usize) -> Vec<Vec<Lane<'_>>> {
     shares
 }
 
-/// Empties the lanes now and then until `drained` is raised, and then a last time.
-pub(crate) fn read_lanes(
-    mut lanes: Vec<Lane<'_>>,
-    instance: &Instance,
-    drained: &AtomicBool,
-    (progress, source): (&Progress, Source),
-) -> Result<Vec<CpuRecord>> {
-    let mut flushed = StdInstant::now();
-    loop {
-        let last = drained.load(Ordering::Acquire);
-        let (begin, begin_at) = (StdInstant::now(), clock::monotonic());
-        let mut is_empty = true;
-        for lane in &mut lanes {
+/// A reader of some lanes, and who is told how far it is.
+pub(crate) struct Reader<'a> {
+    lanes: Vec<Lane<'a>>,
+    instance: &'a Instance,
+    progress: (Arc<Progress>, Source),
+    flushed: StdInstant,
+    /// Where streams come from that take over; the progress that is told from then on.
+    turns: Option<Turns<'a>>,
+    turning: Option<(Instant, (Arc<Progress>, Source))>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(
+        lanes: Vec<Lane<'a>>,
+        instance: &'a Instance,
+        progress: (Arc<Progress>, Source),
+    ) -> Self {
+        Reader {
+            lanes,
+            instance,
+            progress,
+            flushed: StdInstant::now(),
+            turns: None,
+            turning: None,
+        }
+    }
+
+    /// Takes streams that are to take over from `turns`, and notes there how full rings were.
+    pub(crate) fn turning(mut self, turns: Turns<'a>) -> Self {
+        self.turns = Some(turns);
+        self
+    }
+
+    /// Empties the lanes now and then until `drained` is raised, and then a last time.
+    pub(crate) fn read(mut self, drained: &AtomicBool) -> Result<Vec<CpuRecord>> {
+        loop {
+            let last = drained.load(Ordering::Acquire);
+            self.take_turn();
+            let (begin, begin_at) = (StdInstant::now(), clock::monotonic());
             let pages_max = if last { usize::MAX } else { 4096 };
-            is_empty &= lane.empty(instance, pages_max)?;
-        }
-        if is_empty && flushed.elapsed() >= FLUSH_PERIOD {
-            flushed = StdInstant::now();
-            for lane in &mut lanes {
-                lane.converter.flush()?;
+            let mut is_empty = true;
+            for lane in &mut self.lanes {
+                let lane_is_empty = lane.empty(self.instance, pages_max)?;
+                is_empty &= lane_is_empty;
+                if let Some(turns) = &self.turns {
+                    turns.fills.note(lane.pipe.cpu(), &lane.statistics);
+                }
             }
-            progress.reached(source, begin_at)?;
+            self.end_turn(is_empty, begin_at)?;
+            if is_empty && self.flushed.elapsed() >= FLUSH_PERIOD {
+                self.flushed = StdInstant::now();
+                for lane in &mut self.lanes {
+                    lane.converter.flush()?;
+                }
+                self.progress.0.reached(self.progress.1, begin_at)?;
+            }
+            if last {
+                let lanes = self.lanes.into_iter();
+                return lanes.map(|lane| lane.finish(self.instance)).collect();
+            }
+            std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
         }
-        if last {
-            return lanes
-                .into_iter()
-                .map(|lane| lane.finish(instance))
-                .collect();
+    }
+
+    /// Takes the streams of a turn, if there is one.
+    fn take_turn(&mut self) {
+        let turn = self
+            .turns
+            .as_ref()
+            .and_then(|turns| turns.asked.try_recv().ok());
+        let Some(mut turn) = turn else { return };
+        for lane in &mut self.lanes {
+            let own = turn
+                .streams
+                .iter()
+                .position(|(cpu, _)| *cpu == lane.pipe.cpu());
+            if let Some(place) = own {
+                lane.converter
+                    .turn_to(turn.at, turn.streams.swap_remove(place).1);
+            }
         }
-        std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
+        self.turning = Some((turn.at, turn.progress));
+    }
+
+    /// Ends the turn when all of before it was read.
+    fn end_turn(&mut self, is_empty: bool, begin_at: Instant) -> Result<()> {
+        let Some((at, _)) = &self.turning else {
+            return Ok(());
+        };
+        let is_read = is_empty && begin_at >= *at;
+        let mut waiting = self.lanes.iter().map(|lane| &lane.converter);
+        if !is_read && waiting.any(CpuConverter::waits_for_turn) {
+            return Ok(());
+        }
+        let mut ended = Vec::new();
+        for lane in &mut self.lanes {
+            ended.extend(lane.converter.turned()?);
+        }
+        self.progress.0.over(self.progress.1)?;
+        if let Some((_, progress)) = self.turning.take() {
+            self.progress = progress;
+        }
+        if let Some(turns) = &self.turns {
+            // Whoever asked may have given up, and then the recording ends.
+            let _ = turns.ended.send(Ended::Cpus(ended));
+        }
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use ring::{Directory, Liveness};
 use serde::Serialize;
 
 use crate::progress::{half_written, is_alive};
+use crate::session::{DeadSession, Sessions, all_dead, bury};
 use crate::user::{directories, switch_off};
 
 /// What kind of thing was left.
@@ -24,6 +25,8 @@ pub enum Kind {
     SharedMemory,
     /// The session of a recorder of applications: their events are still switched on.
     Session,
+    /// A recording session whose process is gone: its archive is to be finished.
+    RecordSession,
     /// A trace that was never finished.
     HalfWrittenTrace,
     /// A process or a folder of a load, beside which somebody measured. `measure` finds them.
@@ -63,6 +66,13 @@ pub struct Cleaned {
 /// something.
 pub fn clean(output: &Path) -> Result<Cleaned> {
     let mut cleaned = Cleaned::default();
+    // First: what it recorded gets its name, and is not removed as half written.
+    let sessions = Sessions::of_this_user();
+    for dead in all_dead(&sessions) {
+        if bury(&sessions, &dead.name)?.is_some() {
+            cleaned.removed.push(dead_session(&dead));
+        }
+    }
     for leftover in find(output)? {
         leftover.remove()?;
         cleaned.removed.push(leftover);
@@ -82,6 +92,7 @@ pub fn clean(output: &Path) -> Result<Cleaned> {
 /// cannot be looked into is left out.
 pub fn list(output: &Path) -> Vec<Leftover> {
     let mut found = find(output).unwrap_or_default();
+    found.extend(all_dead(&Sessions::of_this_user()).iter().map(dead_session));
     for (path, owner, _) in directories(None) {
         if let Ok(folder) = Directory::open(&path, owner) {
             found.extend(files(folder.path(), session, Kind::Session));
@@ -90,6 +101,14 @@ pub fn list(output: &Path) -> Vec<Leftover> {
     }
     found.sort();
     found
+}
+
+fn dead_session(dead: &DeadSession) -> Leftover {
+    Leftover {
+        kind: Kind::RecordSession,
+        path: format!("session {} in {}", dead.name, dead.output.display()),
+        pid: dead.pid,
+    }
 }
 
 /// Everything that dead processes left elsewhere than among rings.
@@ -174,7 +193,7 @@ impl Leftover {
             Kind::DynamicEvent => return self.remove_dynamic_event(),
             Kind::HalfWrittenTrace | Kind::Load if path.is_dir() => fs::remove_dir_all(path),
             // Whoever knows the changes takes them back.
-            Kind::Trial => Ok(()),
+            Kind::Trial | Kind::RecordSession => Ok(()),
             Kind::SharedMemory | Kind::Session | Kind::HalfWrittenTrace | Kind::Load => {
                 fs::remove_file(path)
             }

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration as StdDuration;
 
@@ -24,6 +25,8 @@ const STANDSTILL: Duration = Duration::from_ns(100_000_000);
 pub(crate) struct Progress {
     path: PathBuf,
     file: File,
+    /// Whether it is decided what becomes of the mark.
+    is_settled: AtomicBool,
     /// Each source's instant, and the last that was said.
     reached: Mutex<(Vec<Instant>, Instant)>,
 }
@@ -40,6 +43,7 @@ impl Progress {
         Ok(Progress {
             path,
             file,
+            is_settled: AtomicBool::new(false),
             reached: Mutex::new((Vec::new(), Instant::MIN)),
         })
     }
@@ -61,6 +65,19 @@ impl Progress {
         self.set(source, Instant::MAX)
     }
 
+    /// The trace ends unfinished: its mark stays, and its readers say what is missing.
+    pub fn stay(&self) {
+        self.is_settled.store(true, Ordering::Release);
+    }
+
+    /// The trace is whole: its mark goes, whoever else still holds on to this.
+    pub fn finish(&self) {
+        if !self.is_settled.swap(true, Ordering::AcqRel) {
+            // Whoever reads it knows the end by the trace's final name.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
     fn set(&self, source: Source, at: Instant) -> Result<()> {
         let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
         let (sources, said) = &mut *reached;
@@ -79,8 +96,7 @@ impl Progress {
 /// A trace that is complete has no such file.
 impl Drop for Progress {
     fn drop(&mut self) {
-        // Whoever reads it knows the end by the trace's final name.
-        let _ = fs::remove_file(&self.path);
+        self.finish();
     }
 }
 

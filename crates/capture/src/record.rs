@@ -16,10 +16,12 @@ use ftrace::{EventName, Instance, Tracefs};
 use crate::functions::{self, SharedFunctions};
 use crate::kernel_ctf::{CpuConverter, KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
-use crate::lanes::{CpuRecord, Lane, read_lanes, shares};
+use crate::lanes::{CpuRecord, Lane, Reader, shares};
+use crate::probes::Probes;
 use crate::progress::{POLL_PERIOD, Progress, Source};
 use crate::record_config::{RecordConfig, RecordSummary};
 use crate::recorder::{Mode, Recorder, RecorderConfig};
+use crate::select::EventSelection;
 use crate::statedump::StateDump;
 use crate::syscalls::{CallsSummary, SyscallRecorder, Wanted};
 use crate::user::{PARTS, UserConfig, UserRecorder, UserSummary, UserTarget};
@@ -27,7 +29,7 @@ use crate::{clock, environment, housekeeping};
 use host::capabilities::Capabilities;
 
 /// More reader threads than this gain nothing.
-const READERS_MAX: usize = 8;
+pub(crate) const READERS_MAX: usize = 8;
 
 /// Records. Blocks until the duration is over, the command has ended, or the flag is raised.
 ///
@@ -46,8 +48,7 @@ pub fn record(
     let begin = clock::monotonic();
     // One offset for all parts of the trace: their times are of one clock.
     let offset = clock::wall_offset_ns();
-    let name = config.output.file_name().unwrap_or_default();
-    let name = name.to_string_lossy().into_owned();
+    let name = name_of(&config.output);
     let progress = Arc::new(Progress::create(staged.path())?);
     let kernel_source = config.kernel.then(|| progress.source());
     let failed = Arc::new(AtomicBool::new(false));
@@ -102,9 +103,16 @@ pub fn record(
         calls: recorded.calls,
         dump_events: recorded.dump_events,
         absent: recorded.absent,
+        left_out: recorded.left_out,
         command_status: recorded.command_status,
         user,
     })
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Lets the rings of applications keep their newest events, until the duration is over, the command
@@ -193,6 +201,7 @@ struct Recorded {
     calls: CallsSummary,
     dump_events: u64,
     absent: Vec<String>,
+    left_out: Vec<String>,
     command_status: Option<ExitStatus>,
     duration: StdDuration,
 }
@@ -206,6 +215,7 @@ fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Rec
         calls: CallsSummary::default(),
         dump_events: 0,
         absent: Vec::new(),
+        left_out: Vec::new(),
         command_status,
         duration: started.elapsed(),
     })
@@ -214,7 +224,7 @@ fn record_nothing_else(config: &RecordConfig, failed: &AtomicBool) -> Result<Rec
 /// Where the kernel's events go, and who is told how far they are.
 struct Written<'r> {
     staged: &'r StagedDir,
-    progress: &'r Progress,
+    progress: &'r Arc<Progress>,
     /// Stands for all readers until they stand for themselves.
     source: Source,
     /// Raised by whoever cannot go on.
@@ -244,6 +254,7 @@ fn record_kernel(
         calls.write_to(streams, first_class, begin)?;
     }
     let absent = recorder.selected().absent.clone();
+    let left_out = recorder.left_out();
 
     let (instance, pipes) = recorder.parts();
     let converters: Result<Vec<_>> = pipes
@@ -267,6 +278,7 @@ fn record_kernel(
         calls,
         dump_events,
         absent,
+        left_out,
         command_status,
         duration: ended - started,
     })
@@ -277,13 +289,18 @@ fn covered(mut converter: CpuConverter, begin: Instant) -> Result<CpuConverter> 
     Ok(converter)
 }
 
-type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
+pub(crate) type Started = (Recorder, Option<SyscallRecorder>, Option<Error>);
 
 /// ftrace's recorder, and that of system calls when any are wanted and this kernel can.
 /// Else also why not.
-fn start_recorders(config: &RecordConfig) -> Result<Started> {
+pub(crate) fn start_recorders(config: &RecordConfig) -> Result<Started> {
+    let tracefs = Tracefs::find()?;
+    let probes = (!config.probes.is_empty())
+        .then(|| Probes::install(&tracefs, &config.probes))
+        .transpose()?;
+    let events = with_probes(&config.events, probes.as_ref());
     let recorder_config = |without| RecorderConfig {
-        events: config.events.clone(),
+        events: events.clone(),
         buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
         mode: Mode::Stream,
         stop_trigger_comm: None,
@@ -291,25 +308,31 @@ fn start_recorders(config: &RecordConfig) -> Result<Started> {
         filters: config.filters.clone(),
         without,
     };
-    let available = Tracefs::find()?.available_events()?;
-    let selected = config.events.resolve(&available)?;
+    let available = tracefs.available_events()?;
+    let selected = events.resolve(&available)?;
     let is_filtered = |event: &EventName| config.filters.iter().any(|(of, _)| of == event);
     let Some(wanted) = Wanted::of(&selected.events, &available, is_filtered) else {
         let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-        return Ok((recorder, None, None));
+        return Ok((recorder.with_probes(probes), None, None));
     };
     let recorder = Recorder::start(&recorder_config(wanted.events.clone()))?;
     let (cpus, bytes) = (recorder.cpus(), config.buffer_bytes_per_cpu);
     match SyscallRecorder::start(wanted, &cpus, bytes, config.own_calls) {
-        Ok(calls) => Ok((recorder, Some(calls), None)),
+        Ok(calls) => Ok((recorder.with_probes(probes), Some(calls), None)),
         Err(error) if error.kind() == ErrorKind::StorageFull => Err(error),
         // ftrace has their numbers, and no more.
         Err(refused) => {
             drop(recorder);
             let recorder = Recorder::start(&recorder_config(BTreeSet::new()))?;
-            Ok((recorder, None, Some(refused)))
+            Ok((recorder.with_probes(probes), None, Some(refused)))
         }
     }
+}
+
+/// What was asked for, and the events of probes.
+pub(crate) fn with_probes(events: &EventSelection, probes: Option<&Probes>) -> EventSelection {
+    let of_probes = probes.map(Probes::events).unwrap_or_default().iter();
+    of_probes.fold(events.clone(), |all, event| all.with(&event.to_string()))
 }
 
 type Ran = (
@@ -334,10 +357,10 @@ fn run(
             .into_iter()
             .map(|share| {
                 let (drained, failed, cpus) = (&drained, written.failed, &cpus);
-                let progress = (written.progress, written.progress.source());
+                let progress = (Arc::clone(written.progress), written.progress.source());
                 scope.spawn(move || {
                     housekeeping::pin(cpus);
-                    let result = read_lanes(share, instance, drained, progress);
+                    let result = Reader::new(share, instance, progress).read(drained);
                     if result.is_err() {
                         failed.store(true, Ordering::Release);
                     }
@@ -347,10 +370,10 @@ fn run(
             .collect();
         let calls = calls.map(|calls| {
             let (drained, failed, cpus) = (&drained, written.failed, &cpus);
-            let progress = (written.progress, written.progress.source());
+            let progress = (Arc::clone(written.progress), written.progress.source());
             scope.spawn(move || {
                 housekeeping::pin(cpus);
-                let result = calls.read_until(drained, progress);
+                let result = calls.read_until(drained, progress, None);
                 if result.is_err() {
                     failed.store(true, Ordering::Release);
                 }

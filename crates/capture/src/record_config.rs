@@ -10,6 +10,7 @@ use event::{Cpu, Duration};
 use ftrace::EventName;
 
 use crate::lanes::CpuRecord;
+use crate::probes::Probe;
 use crate::select::EventSelection;
 use crate::syscalls::CallsSummary;
 use crate::user::{UserConfig, UserSummary};
@@ -31,6 +32,8 @@ pub struct RecordConfig {
     pub command: Option<Vec<OsString>>,
     /// Kernel filters, each on one event.
     pub filters: Vec<(EventName, String)>,
+    /// Probes in programs and in the kernel.
+    pub probes: Vec<Probe>,
     /// Whether the state dump has the memory of all processes.
     pub memory_maps: bool,
     /// Whether system calls of this process are recorded too.
@@ -58,6 +61,7 @@ impl RecordConfig {
             user: None,
             command: None,
             filters: Vec::new(),
+            probes: Vec::new(),
             memory_maps: false,
             own_calls: false,
             buffer_bytes_per_cpu: 4 << 20,
@@ -84,6 +88,8 @@ pub struct RecordSummary {
     pub dump_events: u64,
     /// Events of the asked sets that this kernel does not have.
     pub absent: Vec<String>,
+    /// What could not be had of probes.
+    pub left_out: Vec<String>,
     /// How the command ended.
     pub command_status: Option<ExitStatus>,
     /// What applications gave.

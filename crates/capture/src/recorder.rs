@@ -8,6 +8,7 @@ use ftrace::{CpuStatistics, EventName, Formats, Instance, PageLayout, PagePipe, 
 
 use crate::housekeeping;
 use crate::pages::{CpuPages, PageBlock, PageSpan, Pages};
+use crate::probes::Probes;
 use crate::select::{EventSelection, Selected};
 
 /// Says who has a CPU.
@@ -67,6 +68,8 @@ pub struct Recorder {
     buffer_bytes_per_cpu: usize,
     /// Memory for the next drain of each CPU, touched before it is needed.
     spares: Vec<Vec<u8>>,
+    // Behind the instance: an event that is enabled cannot be removed.
+    probes: Option<Probes>,
 }
 
 impl Recorder {
@@ -114,12 +117,25 @@ impl Recorder {
             selected,
             buffer_bytes_per_cpu: config.buffer_bytes_per_cpu,
             spares: Vec::new(),
+            probes: None,
         };
         if config.mode == Mode::Overwrite {
             recorder.refill_spares();
         }
         recorder.instance.start()?;
         Ok(recorder)
+    }
+
+    /// Keeps `probes` in place for as long as it records.
+    pub(crate) fn with_probes(mut self, probes: Option<Probes>) -> Self {
+        self.probes = probes;
+        self
+    }
+
+    /// What could not be had of its probes.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        let notes = self.probes.as_ref().map(|probes| probes.notes.clone());
+        notes.unwrap_or_default()
     }
 
     /// Whether it records now; a hit's trigger may have stopped it.
@@ -192,6 +208,11 @@ impl Recorder {
     /// The events that are recorded, and those of the asked sets that this kernel does not have.
     pub fn selected(&self) -> &Selected {
         &self.selected
+    }
+
+    /// The size of each CPU's ring.
+    pub fn buffer_bytes_per_cpu(&self) -> usize {
+        self.buffer_bytes_per_cpu
     }
 
     /// The CPUs that are recorded.

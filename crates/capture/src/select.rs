@@ -11,7 +11,7 @@ use crate::sets;
 const NEAR_MATCHES: usize = 5;
 
 /// What was asked for: sets (`sched`, `irq`, …), tracepoints (`sched:sched_switch`,
-/// `sched_switch`) and patterns with `*` and `?`.
+/// `sched_switch`) and patterns with `*` and `?`. What begins with `?` may be absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSelection {
     terms: Vec<String>,
@@ -75,6 +75,11 @@ impl EventSelection {
         let mut events = BTreeSet::new();
         let mut absent = Vec::new();
         for term in &self.terms {
+            if let Some(pattern) = term.strip_prefix('?') {
+                // Of an event file: not every kernel has each of its events.
+                add_set(&[pattern], available, &mut events, &mut absent);
+                continue;
+            }
             match sets::patterns(term) {
                 Some(patterns) => add_set(patterns, available, &mut events, &mut absent),
                 None if add(term, available, &mut events) => {}

@@ -35,6 +35,8 @@ pub struct SnapshotFacts {
 #[derive(Clone, Debug)]
 struct Rings {
     directory: Option<PathBuf>,
+    /// What was written before is left out.
+    since: Instant,
 }
 
 impl SnapshotFacts {
@@ -60,8 +62,22 @@ impl SnapshotFacts {
     pub(crate) fn with_rings(mut self, user: Option<&UserConfig>) -> Self {
         self.rings = user.map(|user| Rings {
             directory: user.directory().map(Path::to_owned),
+            since: Instant::MIN,
         });
         self
+    }
+
+    /// Leaves out what applications wrote before `since`.
+    pub(crate) fn since(&mut self, since: Instant) {
+        if let Some(rings) = &mut self.rings {
+            rings.since = since;
+        }
+    }
+
+    /// Reads what changes anew.
+    pub(crate) fn refresh(&mut self) {
+        self.dump = StateDump::collect_all(false);
+        self.wall_offset_ns = clock::wall_offset_ns();
     }
 
     /// Says which timers leave evidence: those that are late by at least `floor`.
@@ -170,7 +186,8 @@ pub fn write_snapshot(
     let user = match &facts.rings {
         Some(rings) => {
             let name = root.file_name().unwrap_or_default().to_string_lossy();
-            user::write_rings(staged.path(), &name, rings.directory.as_deref(), Whose::All)?.0
+            let from = (rings.directory.as_deref(), rings.since);
+            user::write_rings(staged.path(), &name, from, Whose::All)?.0
         }
         None => UserSummary::default(),
     };

@@ -6,6 +6,7 @@
 //! - An [`Instant`] has no meaning without its clock; two of the same clock make a [`Duration`].
 //!   Mixing them, or their units, must not type-check.
 
+mod code;
 mod error;
 pub mod evidence;
 mod group;
@@ -21,6 +22,7 @@ mod time;
 mod value;
 pub mod vectors;
 
+pub use code::is_function_field;
 pub use error::{Error, ErrorKind, Result};
 pub use group::{GroupId, GroupName};
 pub use ids::{Cpu, Prio, Tid};

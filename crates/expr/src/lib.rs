@@ -24,6 +24,7 @@ mod ast;
 mod bind;
 mod compile;
 mod filter;
+mod functions;
 pub mod kernel;
 mod keys;
 mod lexer;
@@ -45,6 +46,7 @@ pub use ast::{
     Pseudo, Root, Step, Text, UnaryOp,
 };
 pub use filter::Filter;
+pub use functions::IsMeant;
 pub use keys::Key;
 pub use notes::{edit_distance, nearest};
 pub use pattern::{Glob, GlobPart};

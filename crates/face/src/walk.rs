@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event::{Error, Instant, Result, TimeRange};
-use expr::{Filter, Program};
+use expr::{Expr, Filter, IsMeant, Program};
 use trace::{Cursor, Damage, EventView, Item, Lost, Trace};
 
 use crate::Selection;
@@ -154,6 +154,7 @@ fn cursor(trace: &Arc<Trace>, range: TimeRange, filter: Option<&Filter>) -> Owne
 }
 
 fn filter(trace: &Trace, selection: &Selection) -> Result<Option<Filter>> {
-    let compile = |expr| Filter::new(expr, trace.classes());
+    let ranges = |meant: &IsMeant<'_>| trace.symbols().ranges(meant);
+    let compile = |expr: &Expr| Filter::new(&expr.naming_functions(ranges), trace.classes());
     selection.filter.as_ref().map(compile).transpose()
 }

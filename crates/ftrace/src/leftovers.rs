@@ -24,6 +24,12 @@ impl Leftover {
     /// # Errors
     /// When the directory of instances cannot be read.
     pub fn list(tracefs: &Tracefs) -> Result<Vec<Leftover>> {
+        Leftover::all(tracefs, |owner| {
+            !Path::new("/proc").join(owner.to_string()).exists()
+        })
+    }
+
+    fn all(tracefs: &Tracefs, is_meant: impl Fn(u32) -> bool) -> Result<Vec<Leftover>> {
         let directory = tracefs.root().join("instances");
         let entries = fs::read_dir(&directory)
             .map_err(|error| Error::io(format!("cannot read {}", directory.display()), error))?;
@@ -33,8 +39,7 @@ impl Leftover {
         let mut leftovers: Vec<_> = names
             .filter_map(|name| {
                 let pid = owner(&name)?;
-                let gone = !Path::new("/proc").join(pid.to_string()).exists();
-                gone.then(|| Leftover {
+                is_meant(pid).then(|| Leftover {
                     path: directory.join(&name),
                     name,
                     pid,
@@ -43,6 +48,15 @@ impl Leftover {
             .collect();
         leftovers.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(leftovers)
+    }
+
+    /// Every instance of the process `pid`, which is known to be gone: another may have its number
+    /// by now, or it still waits for its parent.
+    ///
+    /// # Errors
+    /// When the directory of instances cannot be read.
+    pub fn of(tracefs: &Tracefs, pid: u32) -> Result<Vec<Leftover>> {
+        Leftover::all(tracefs, |owner| owner == pid)
     }
 
     /// Removes it where nobody has its files open, and touches nothing of it otherwise: its process

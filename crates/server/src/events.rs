@@ -145,7 +145,9 @@ impl View {
     }
 
     fn find_matches(&self, text: &str) -> Result<Matches> {
-        let mut filter = Filter::new(&Expr::parse(text)?, self.trace.classes())?;
+        let expr = Expr::parse(text)?;
+        let expr = expr.naming_functions(|meant| self.trace.symbols().ranges(meant));
+        let mut filter = Filter::new(&expr, self.trace.classes())?;
         let mut matches = Matches {
             rows: Vec::new(),
             times_ns: Vec::new(),

@@ -15,9 +15,11 @@
 mod elf;
 mod functions;
 mod maps;
+mod places;
 mod resolver;
 
 pub use elf::{build_id, build_id_of};
 pub use functions::functions;
 pub use maps::{Binary, Mapped, ProcessMaps};
+pub use places::{Function, Marker, Places};
 pub use resolver::{CodePlace, UserSymbols};

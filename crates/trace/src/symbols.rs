@@ -40,6 +40,26 @@ impl Symbols {
         named.map(|(address, _)| *address).collect()
     }
 
+    /// Where the functions are whose names are meant, begin and end; what touches is one.
+    pub fn ranges(&self, is_meant: &dyn Fn(&str) -> bool) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (place, (begin, name)) in self.functions.iter().enumerate() {
+            if **name == *NO_FUNCTION || !is_meant(name) {
+                continue;
+            }
+            // Names that share an address are one function.
+            let behind = self.functions[place..].iter();
+            let next = behind.map(|(start, _)| *start).find(|start| start > begin);
+            let end = begin.saturating_add(FUNCTION_BYTES_MAX);
+            let end = next.map_or(end, |next| next.min(end));
+            match ranges.last_mut() {
+                Some((_, last)) if *last >= *begin => *last = end.max(*last),
+                _ => ranges.push((*begin, end)),
+            }
+        }
+        ranges
+    }
+
     /// The text of `/proc/kallsyms` that [`Symbols::from_kallsyms`] reads.
     pub fn to_kallsyms(&self) -> String {
         let line = |(address, name): &(u64, Box<str>)| format!("{address:016x} t {name}\n");
@@ -90,5 +110,26 @@ mod tests {
         assert_eq!(symbols.lookup(0x10ff), Some(("ours", 0xff)));
         assert_eq!(symbols.lookup(0x1100), Some(("next", 0)));
         assert_eq!(symbols.lookup(0x1200), None);
+    }
+
+    #[test]
+    fn the_functions_of_a_name_are_where_lookups_find_them() {
+        let lines = "1000 t tick\n1100 t tock\n1200 t other\n1200 t alias\n9000000 t tick\n";
+        let symbols = Symbols::from_kallsyms(lines);
+        let check = |is_meant: &dyn Fn(&str) -> bool, expect: &[(u64, u64)]| {
+            assert_eq!(symbols.ranges(is_meant), expect);
+        };
+        let end = FUNCTION_BYTES_MAX;
+        check(&|name| name == "tock", &[(0x1100, 0x1200)]);
+        check(
+            &|name| name == "tick",
+            &[(0x1000, 0x1100), (0x900_0000, 0x900_0000 + end)],
+        );
+        check(
+            &|name| name.starts_with('t'),
+            &[(0x1000, 0x1200), (0x900_0000, 0x900_0000 + end)],
+        );
+        check(&|name| name == "alias", &[(0x1200, 0x1200 + end)]);
+        check(&|_| false, &[]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctf::writer::StreamWriter;
+use ctf::writer::{StreamTotals, StreamWriter};
 use event::{Cpu, Instant, Result, TimeRange};
 use ftrace::Page;
 
@@ -49,6 +49,10 @@ pub struct CpuConverter {
     classes: Arc<KernelClasses>,
     groups: Arc<ThreadGroups>,
     stream: StreamWriter,
+    /// The stream that takes over, and from when on.
+    next: Option<(Instant, StreamWriter)>,
+    /// What the stream before this one got, until somebody asks.
+    turned: Option<CpuTotals>,
     payload: Vec<u8>,
     current: Current,
     /// The class of who has the CPU, and how many such events were written.
@@ -60,6 +64,8 @@ pub struct CpuConverter {
     /// What the stream covers: the last event, or later.
     last_ns: u64,
     discarded: u64,
+    /// Those of them that streams before this one have.
+    discarded_before: u64,
     unknown: u64,
     damaged_pages: u64,
     backwards: u64,
@@ -79,6 +85,8 @@ impl CpuConverter {
             classes,
             groups,
             stream,
+            next: None,
+            turned: None,
             payload: Vec::with_capacity(256),
             current: Current::default(),
             current_class,
@@ -87,6 +95,7 @@ impl CpuConverter {
             event_ns: 0,
             last_ns: 0,
             discarded: 0,
+            discarded_before: 0,
             unknown: 0,
             damaged_pages: 0,
             backwards: 0,
@@ -119,6 +128,10 @@ impl CpuConverter {
             Before::Stopped => counted.unwrap_or(0).max(1),
         };
         self.lost(self.discarded.saturating_add(missed))?;
+        if missed > 0 && self.turns_at(page.time_ns) {
+            // What is missing may reach beyond the turn: nothing is said of the time until here.
+            self.turn(page.time_ns)?;
+        }
         for event in page.events() {
             let Ok(event) = event else {
                 self.damaged_pages += 1;
@@ -138,7 +151,7 @@ impl CpuConverter {
         if total > self.discarded {
             self.discarded = total;
             self.current.forget();
-            self.stream.discarded(total)?;
+            self.stream.discarded(total - self.discarded_before)?;
         }
         Ok(())
     }
@@ -161,7 +174,57 @@ impl CpuConverter {
         self.stream.gap()
     }
 
+    /// What happens from `at` on goes to `stream`, whose classes are the same. An event of before
+    /// `at` that comes later still goes to the present one.
+    pub(crate) fn turn_to(&mut self, at: Instant, stream: StreamWriter) {
+        self.next = Some((at, stream));
+    }
+
+    /// Turns now, unless an event did: all of before was converted. Gives what the stream before
+    /// got.
+    ///
+    /// # Errors
+    /// When a stream cannot be written.
+    pub(crate) fn turned(&mut self) -> Result<Option<CpuTotals>> {
+        if let Some((at, _)) = &self.next {
+            self.turn(at.as_ns().max(0) as u64)?;
+        }
+        Ok(self.turned.take())
+    }
+
+    /// Whether another stream takes over at `time_ns`, or did before.
+    pub(crate) fn turns_at(&self, time_ns: u64) -> bool {
+        let at = self.next.as_ref().map(|(at, _)| at.as_ns().max(0) as u64);
+        at.is_some_and(|at| at <= time_ns)
+    }
+
+    /// Whether another stream is to take over and did not yet.
+    pub(crate) fn waits_for_turn(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Ends the stream, and begins the next one, which says nothing of the time before `from_ns`.
+    fn turn(&mut self, from_ns: u64) -> Result<()> {
+        let Some((at, stream)) = self.next.take() else {
+            return Ok(());
+        };
+        self.covers(at)?;
+        let ended = std::mem::replace(&mut self.stream, stream);
+        self.turned = Some(with(self.facts(), self.told, ended.finish()?));
+        self.told = 0;
+        self.first_ns = None;
+        self.discarded_before = self.discarded;
+        (self.unknown, self.damaged_pages, self.backwards) = (0, 0, 0);
+        // Each stream says by itself who has the CPU.
+        self.current.forget();
+        self.last_ns = self.last_ns.max(from_ns);
+        self.stream.covers(Instant::from_ns(self.last_ns as i64))
+    }
+
     fn event(&mut self, classes: &KernelClasses, time_ns: u64, record: &[u8]) -> Result<()> {
+        if self.turns_at(time_ns) {
+            self.turn(self.next.as_ref().map_or(0, |(at, _)| at.as_ns() as u64))?;
+        }
         let id = record
             .get(..2)
             .map_or(0, |id| u16::from_le_bytes([id[0], id[1]]));
@@ -213,20 +276,38 @@ impl CpuConverter {
     /// # Errors
     /// When it cannot be written.
     pub fn finish(self) -> Result<CpuTotals> {
-        let window = self.first_ns.map(|first_ns| TimeRange {
-            begin: Instant::from_ns(first_ns as i64),
-            end: Instant::from_ns(self.event_ns as i64),
-        });
-        let totals = self.stream.finish()?;
-        Ok(CpuTotals {
+        let (told, facts) = (self.told, self.facts());
+        Ok(with(facts, told, self.stream.finish()?))
+    }
+
+    /// What is known of the present stream beside what its file holds.
+    fn facts(&self) -> CpuTotals {
+        CpuTotals {
             cpu: self.cpu,
-            events: totals.events - self.told,
-            discarded: totals.discarded,
+            events: 0,
+            discarded: 0,
             unknown: self.unknown,
             damaged_pages: self.damaged_pages,
             backwards: self.backwards,
-            size_bytes: totals.size_bytes,
-            window,
-        })
+            size_bytes: 0,
+            window: self.first_ns.map(|first_ns| TimeRange {
+                begin: Instant::from_ns(first_ns as i64),
+                end: Instant::from_ns(self.event_ns as i64),
+            }),
+        }
     }
 }
+
+/// The facts of a stream with what its file holds, of which `told` events say who has the CPU.
+fn with(facts: CpuTotals, told: u64, file: StreamTotals) -> CpuTotals {
+    CpuTotals {
+        events: file.events - told,
+        discarded: file.discarded,
+        size_bytes: file.size_bytes,
+        ..facts
+    }
+}
+
+#[cfg(test)]
+#[path = "turn_tests.rs"]
+mod tests;

@@ -9,7 +9,9 @@ mod bytes;
 mod names;
 mod plan;
 mod recorder;
+mod summary;
 mod table;
 
-pub use recorder::{CallsSummary, system_call_classes};
+pub use recorder::system_call_classes;
 pub(crate) use recorder::{SyscallRecorder, Wanted};
+pub use summary::CallsSummary;

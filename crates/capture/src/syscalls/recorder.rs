@@ -2,6 +2,7 @@
 //! a stream for each CPU.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant as StdInstant;
 
@@ -14,9 +15,11 @@ use ftrace::EventName;
 
 use super::batch::Batch;
 use super::plan::{CallClasses, CallPlan};
+use super::summary::CallsSummary;
 use super::table;
 use crate::clock;
 use crate::progress::{FLUSH_PERIOD, POLL_PERIOD, Progress, Source};
+use crate::turn::{Ended, Turns};
 
 /// The system of tracepoints that have an event for each call.
 const SYSTEM: &str = "syscalls";
@@ -177,25 +180,6 @@ fn compat_number(call: &table::Call) -> Option<usize> {
     number.filter(|_| cfg!(target_arch = "x86_64"))
 }
 
-/// What was recorded of system calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallsSummary {
-    /// Entries and exits that were written.
-    pub events: u64,
-    /// Those for which a ring had no space.
-    pub lost: u64,
-    /// Those of the recorder itself, which were left out.
-    pub left_out: u64,
-    /// Bytes of the streams.
-    pub size_bytes: u64,
-    /// What the programs cost in the traced tasks: how often they ran, and for how long in all.
-    pub runs: u64,
-    /// The same in nanoseconds; zero where the kernel was not asked to count.
-    pub run_ns: u64,
-    /// Why contents were not recorded, and the calls came by ftrace.
-    pub refused: Option<String>,
-}
-
 /// A stream of one CPU.
 #[derive(Debug)]
 struct CallStream {
@@ -203,6 +187,10 @@ struct CallStream {
     stream: StreamWriter,
     last_ns: u64,
     lost: u64,
+    /// Those of them that streams before this one have.
+    lost_before: u64,
+    /// The stream that takes over, and from when on.
+    next: Option<(Instant, StreamWriter)>,
 }
 
 /// Running programs and the streams that they fill.
@@ -214,6 +202,9 @@ pub struct SyscallRecorder {
     /// The number of the first class.
     first_class: u32,
     payload: PayloadWriter,
+    /// What the streams of now got, and those before them.
+    written: CallsSummary,
+    /// All that were written so far.
     events: u64,
 }
 
@@ -243,6 +234,7 @@ impl SyscallRecorder {
             streams: Vec::new(),
             first_class: 0,
             payload: PayloadWriter::new(),
+            written: CallsSummary::default(),
             events: 0,
         })
     }
@@ -271,30 +263,54 @@ impl SyscallRecorder {
                 stream,
                 last_ns: begin.as_ns().max(0) as u64,
                 lost: 0,
+                lost_before: 0,
+                next: None,
             });
         }
         Ok(())
     }
 
-    /// Empties the rings now and then until `drained` is raised, and then a last time.
+    /// Empties the rings now and then until `drained` is raised, and then a last time; gives what
+    /// the streams got that it writes to then.
     ///
     /// # Errors
     /// When a stream cannot be written, or the system refuses.
     pub(crate) fn read_until(
         mut self,
         drained: &AtomicBool,
-        (progress, source): (&Progress, Source),
+        mut progress: (Arc<Progress>, Source),
+        turns: Option<Turns<'_>>,
     ) -> Result<CallsSummary> {
         let mut flushed = StdInstant::now();
+        let mut turning = None;
         loop {
             let is_last = drained.load(Ordering::Acquire);
             if is_last {
                 self.watch.stop();
             }
+            if let Some(turn) = turns.as_ref().and_then(|turns| turns.asked.try_recv().ok()) {
+                turning = Some(turn.progress);
+                self.turn_to(turn.at, turn.streams);
+            }
             let (begin, begin_at) = (StdInstant::now(), clock::monotonic());
             self.empty(is_last)?;
+            if let Some(turns) = &turns {
+                let lost = self.streams.iter().map(|stream| stream.lost);
+                turns.fills.note_calls(self.events, lost.sum());
+            }
+            let held = self.batch.first_held();
+            let whole_until = held.map_or(begin_at, |held| held.min(begin_at));
+            if let (Some(new), Some(turns)) = (&turning, &turns)
+                && let Some(ended) = self.turned(whole_until)?
+            {
+                progress.0.over(progress.1)?;
+                progress = new.clone();
+                turning = None;
+                // Whoever asked may have given up, and then the recording ends.
+                let _ = turns.ended.send(Ended::Calls(ended));
+            }
             if is_last {
-                progress.over(source)?;
+                progress.0.over(progress.1)?;
                 return self.finish();
             }
             if flushed.elapsed() >= FLUSH_PERIOD {
@@ -302,11 +318,34 @@ impl SyscallRecorder {
                 for stream in &mut self.streams {
                     stream.stream.gap()?;
                 }
-                let held = self.batch.first_held();
-                progress.reached(source, held.map_or(begin_at, |held| held.min(begin_at)))?;
+                progress.0.reached(progress.1, whole_until)?;
             }
             std::thread::sleep(POLL_PERIOD.saturating_sub(begin.elapsed()));
         }
+    }
+
+    /// What happens from `at` on goes to `streams`.
+    fn turn_to(&mut self, at: Instant, streams: Vec<(Cpu, StreamWriter)>) {
+        for (cpu, stream) in streams {
+            if let Some(own) = self.streams.iter_mut().find(|own| own.cpu == cpu) {
+                own.next = Some((at, stream));
+            }
+        }
+    }
+
+    /// Ends the turn, when all of before it was read: gives what the streams before it got.
+    fn turned(&mut self, whole_until: Instant) -> Result<Option<CallsSummary>> {
+        let waits = |stream: &CallStream| {
+            let next = stream.next.as_ref();
+            next.is_some_and(|(at, _)| *at > whole_until)
+        };
+        if self.streams.iter().any(waits) {
+            return Ok(None);
+        }
+        for stream in &mut self.streams {
+            stream.turn(&mut self.written)?;
+        }
+        Ok(Some(std::mem::take(&mut self.written)))
     }
 
     fn empty(&mut self, is_last: bool) -> Result<()> {
@@ -317,6 +356,7 @@ impl SyscallRecorder {
             streams,
             first_class,
             payload,
+            written,
             events,
         } = self;
         watch.take(|cpu, bytes| batch.add(cpu, bytes))?;
@@ -330,7 +370,7 @@ impl SyscallRecorder {
             *events += 1;
             payload.clear();
             plan.run(record, contents, payload);
-            to.write(*first_class + class, record, payload.bytes())
+            to.write(*first_class + class, record, payload.bytes(), written)
         })
     }
 
@@ -338,29 +378,35 @@ impl SyscallRecorder {
         let counters = self.watch.counters()?;
         let costs = self.watch.costs();
         let mut summary = CallsSummary {
-            events: self.events,
-            lost: counters.lost,
             left_out: counters.left_out,
             runs: costs.iter().map(|cost| cost.calls).sum(),
             run_ns: costs.iter().map(|cost| cost.run_ns).sum(),
-            ..CallsSummary::default()
+            ..self.written
         };
         let end = clock::monotonic();
         for mut stream in self.streams {
             // What was lost behind the last record.
             stream.lost(self.watch.lost(stream.cpu)?)?;
-            stream
-                .stream
-                .covers(end.max(Instant::from_ns(stream.last_ns as i64)))?;
-            summary.size_bytes += stream.stream.finish()?.size_bytes;
+            stream.end(end, &mut summary)?;
         }
         Ok(summary)
     }
 }
 
 impl CallStream {
-    fn write(&mut self, class: u32, record: &RawSyscall, payload: &[u8]) -> Result<()> {
+    fn write(
+        &mut self,
+        class: u32,
+        record: &RawSyscall,
+        payload: &[u8],
+        written: &mut CallsSummary,
+    ) -> Result<()> {
+        // What was lost lies before this record, and belongs to what was before the turn.
         self.lost(record.lost)?;
+        let time = Instant::from_ns(record.time_ns as i64);
+        if self.next.as_ref().is_some_and(|(at, _)| *at <= time) {
+            self.turn(written)?;
+        }
         self.last_ns = self.last_ns.max(record.time_ns);
         let time = Instant::from_ns(self.last_ns as i64);
         self.stream.event(class, time, payload)
@@ -369,8 +415,37 @@ impl CallStream {
     fn lost(&mut self, total: u64) -> Result<()> {
         if total > self.lost {
             self.lost = total;
-            self.stream.discarded(total)?;
+            self.stream.discarded(total - self.lost_before)?;
         }
+        Ok(())
+    }
+
+    /// Ends the stream, and begins the next one, when there is one.
+    fn turn(&mut self, written: &mut CallsSummary) -> Result<()> {
+        let Some((at, stream)) = self.next.take() else {
+            return Ok(());
+        };
+        let ended = std::mem::replace(&mut self.stream, stream);
+        let ended = CallStream {
+            cpu: self.cpu,
+            stream: ended,
+            next: None,
+            ..*self
+        };
+        ended.end(at, written)?;
+        self.lost_before = self.lost;
+        self.last_ns = self.last_ns.max(at.as_ns().max(0) as u64);
+        self.stream.covers(Instant::from_ns(self.last_ns as i64))
+    }
+
+    /// Ends the stream, which covers all until `end`, and counts what it got.
+    fn end(mut self, end: Instant, written: &mut CallsSummary) -> Result<()> {
+        self.stream
+            .covers(end.max(Instant::from_ns(self.last_ns as i64)))?;
+        let totals = self.stream.finish()?;
+        written.events += totals.events;
+        written.lost += self.lost - self.lost_before;
+        written.size_bytes += totals.size_bytes;
         Ok(())
     }
 }

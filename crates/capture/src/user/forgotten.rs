@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use event::Result;
+use event::{ErrorKind, Result};
 use ring::{Directory, EventDescription, Liveness, Mode, RingFile, Switch};
 
 use super::places;
@@ -20,6 +20,11 @@ const OUTPUT: &str = "!output ";
 pub(super) fn announced_output(root: &Path) -> String {
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
     format!("{OUTPUT}{}", root.display())
+}
+
+/// Whether that is such a line.
+pub(super) fn is_output(line: &str) -> bool {
+    line.starts_with(OUTPUT)
 }
 
 /// The sessions that were left in a directory.
@@ -88,6 +93,29 @@ pub(crate) fn switch_off(path: &Path, owner: u32) -> Result<()> {
             && file.liveness() == Liveness::Alive
         {
             forgotten.switch_off(&mut file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Switches off what the recorder `pid`, which is gone, left on in applications.
+///
+/// # Errors
+/// What the operating system says.
+pub(crate) fn switch_off_left_by(pid: u32) -> Result<()> {
+    let begin = format!("session-{pid}-");
+    for (path, owner, _) in places::directories(None) {
+        let Ok(directory) = Directory::open(&path, owner) else {
+            continue;
+        };
+        let sessions = directory.sessions().unwrap_or_default();
+        if !sessions.iter().any(|session| session.starts_with(&begin)) {
+            continue;
+        }
+        match switch_off(&path, owner) {
+            // Whoever records there has done so.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
+            done => done?,
         }
     }
     Ok(())

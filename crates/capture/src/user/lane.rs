@@ -212,6 +212,38 @@ impl Lane {
         Ok(stream.finish()?.size_bytes)
     }
 
+    /// Takes what it counted for what others have: its next stream begins with none.
+    pub fn begin_anew(&mut self) {
+        let ours = std::mem::take(&mut self.losses);
+        for (before, ours) in self.losses_before.iter_mut().zip(ours) {
+            *before = before.saturating_add(ours);
+        }
+        for counted in &mut self.counted {
+            for (lost, ours) in counted.losses.iter_mut().zip(ours) {
+                *lost = lost.saturating_sub(ours);
+            }
+        }
+        (self.losses_kept, self.lost_written) = (Losses::default(), 0);
+        self.first_ns = None;
+    }
+
+    /// Leaves out what was written before `since`: of what was copied for a look.
+    pub fn leave_out_before(&mut self, since: Instant, layout: &Layout, clock: &CounterClock) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut records = Records::new(&bytes, self.next, layout.subbuffer_bytes, self.counter);
+        let mut converter = clock.converter();
+        let mut begin = self.next;
+        while let Some(record) = records.next() {
+            if time_ns(layout.clock, &mut converter, &record) >= since.as_ns() {
+                break;
+            }
+            begin = records.position();
+        }
+        let skipped = begin.saturating_sub(self.next).min(bytes.len() as u64);
+        self.bytes = bytes[skipped as usize..].to_vec();
+        self.next += skipped;
+    }
+
     /// The time of its first event; the end of time without one.
     pub fn begin(&self) -> Instant {
         let first = self.first_ns.map(Instant::from_ns);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use ctf::writer::StagedDir;
-use event::{Error, ErrorKind, Result};
+use event::{Error, ErrorKind, Instant, Result};
 use ring::{Directory, Liveness, RingFile};
 
 use super::clock::CounterClock;
@@ -48,9 +48,19 @@ pub fn look(
     whose: Whose,
     remove: bool,
 ) -> Result<LookSummary> {
+    look_since(output, (directory, Instant::MIN), whose, remove)
+}
+
+/// The same of what was written from `since` on.
+pub(crate) fn look_since(
+    output: &Path,
+    (directory, since): (Option<&Path>, Instant),
+    whose: Whose,
+    remove: bool,
+) -> Result<LookSummary> {
     let staged = StagedDir::create(output)?;
     let name = output.file_name().unwrap_or_default().to_string_lossy();
-    let (user, dead) = write(staged.path(), &name, directory, whose)?;
+    let (user, dead) = write(staged.path(), &name, (directory, since), whose)?;
     if user.events() + user.lost() == 0 {
         let found = match user.refused.as_slice() {
             [] => "none".to_owned(),
@@ -76,11 +86,11 @@ pub fn look(
 /// Dead processes' files: their directory, their name.
 type Dead = Vec<(Rc<Directory>, String)>;
 
-/// Writes the rings below `root`.
+/// Writes what the rings have got since an instant below `root`.
 pub(crate) fn write(
     root: &Path,
     trace_name: &str,
-    directory: Option<&Path>,
+    (directory, since): (Option<&Path>, Instant),
     whose: Whose,
 ) -> Result<(UserSummary, Dead)> {
     let (mut summary, mut dead) = (UserSummary::default(), Vec::new());
@@ -101,7 +111,7 @@ pub(crate) fn write(
         let wanted = Wanted {
             rules: Vec::new(),
             contexts: announced_contexts(&opened)?,
-            begin_ns: 0,
+            begin_ns: since.as_ns().max(0) as u64,
         };
         let common = Common {
             folder: &folder,

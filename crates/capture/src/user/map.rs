@@ -154,6 +154,11 @@ impl ProcessMap {
         self.waiting.push(object);
     }
 
+    /// All of it is new to the next trace.
+    pub fn tell_again(&mut self) {
+        self.waiting = self.known.values().cloned().collect();
+    }
+
     /// Writes what is new, not before `begin`, the trace's own.
     pub fn write(&mut self, writer: &mut TraceWriter, pid: i32, begin: Instant) -> Result<()> {
         if self.waiting.is_empty() {

@@ -20,10 +20,10 @@ mod wanted;
 mod written;
 
 pub use forgotten::left_by_killed_recorders;
-pub(crate) use forgotten::switch_off;
-pub(crate) use look::write as write_rings;
+pub(crate) use forgotten::{switch_off, switch_off_left_by};
 pub use look::{LookSummary, Whose, look};
+pub(crate) use look::{look_since, write as write_rings};
 pub(crate) use places::{directories, make_way};
 pub use process::UserProcess;
-pub(crate) use session::{PARTS, UserRecorder, UserTarget};
+pub(crate) use session::{PARTS, UserFigures, UserRecorder, UserTarget, UserTurn};
 pub use session::{UserConfig, UserSummary};

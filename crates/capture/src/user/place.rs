@@ -69,6 +69,16 @@ impl Outcome {
         disk
     }
 
+    /// What ended so far, which is told of an archive.
+    pub fn take_ended(&mut self) -> UserSummary {
+        std::mem::take(&mut self.summary)
+    }
+
+    /// The events of what ended, and its losses.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.summary.events(), self.summary.lost())
+    }
+
     pub fn into_summary(mut self) -> UserSummary {
         self.summary.refused = self.refusals.into_said();
         self.summary
@@ -322,6 +332,38 @@ impl Place {
             }
         }
         Ok(())
+    }
+
+    /// Ends the traces of all processes here; what they write next goes to others.
+    pub fn turn_over(
+        &mut self,
+        clock: &mut CounterClock,
+        shared: &Shared,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let mut turned = Ok(());
+        for index in 0..self.processes.len() {
+            let ended = self.processes[index].turn_over(clock, &shared.common());
+            turned = turned.and(outcome.take(self.path(), ended));
+        }
+        turned
+    }
+
+    /// Tells who starts from now on other `lines`.
+    pub fn announce(&mut self, lines: &[String]) -> Result<()> {
+        // First: whoever starts meanwhile finds one or the other.
+        let session = self.directory.announce(lines)?;
+        let before = std::mem::replace(&mut self.session, session);
+        self.directory.remove(&before)
+    }
+
+    /// So many processes are recorded, with their events and losses in the present traces.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let counts = self.processes.iter().map(Process::counts);
+        let (events, lost) = counts.fold((0, 0), |(events, lost): (u64, u64), of| {
+            (events.saturating_add(of.0), lost.saturating_add(of.1))
+        });
+        (self.processes.len() as u64, events, lost)
     }
 
     /// Who starts from now on is not traced.

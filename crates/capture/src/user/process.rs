@@ -232,6 +232,13 @@ impl Process {
         process.map.note(&mut process.file)?;
         process.map.ask_kernel(&process.file);
         let mut begin = Instant::MAX;
+        if common.wanted.begin_ns > 0 {
+            let since = Instant::from_ns(common.wanted.begin_ns as i64);
+            let layout = process.file.layout();
+            for lane in &mut process.lanes {
+                lane.leave_out_before(since, layout, &clock);
+            }
+        }
         for place in 0..process.lanes.len() {
             process.write(place, &clock, common)?;
             begin = begin.min(process.lanes[place].begin());
@@ -246,6 +253,22 @@ impl Process {
         }
         let ended = process.close(&clock, Instant::MIN);
         ended.disk.map(|()| ended.process)
+    }
+
+    /// Forgets what its trace holds, which is another's from now on.
+    fn begin_anew(&mut self) {
+        self.trace = None;
+        self.written = Transcribed::default();
+        self.size_bytes = 0;
+        self.map.tell_again();
+        self.lanes.iter_mut().for_each(Lane::begin_anew);
+    }
+
+    /// Its events so far, and those that it lost.
+    pub fn counts(&self) -> (u64, u64) {
+        let lost = self.lanes.iter().map(|lane| total(&lane.losses));
+        let lost = lost.fold(0, u64::saturating_add);
+        (self.written.events, lost)
     }
 
     /// The name of its file.

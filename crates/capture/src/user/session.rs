@@ -3,10 +3,13 @@
 //! Nobody wakes the recorder: it looks into the rings now and then, from a thread on housekeeping
 //! CPUs, the more often the fuller it finds them.
 
+mod turn;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
@@ -23,6 +26,8 @@ use super::process::{Common, UserProcess};
 use super::wanted::{self, EventRule};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
+use turn::Asked;
+pub(crate) use turn::{UserFigures, UserTurn};
 
 /// Between two looks into the rings.
 const PERIOD_MAX: StdDuration = StdDuration::from_millis(20);
@@ -141,6 +146,8 @@ pub(super) struct Wanted {
 pub(crate) struct UserRecorder {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<UserSummary>>,
+    turns: Sender<(UserTurn, Sender<Result<UserSummary>>)>,
+    figures: Arc<Mutex<UserFigures>>,
 }
 
 /// Where and how to record.
@@ -168,7 +175,10 @@ impl UserRecorder {
     pub fn start(config: &UserConfig, target: UserTarget) -> Result<UserRecorder> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (ready, is_ready) = channel();
+        let (turns, asked) = channel();
+        let figures = Arc::new(Mutex::new(UserFigures::default()));
+        let shown = Arc::clone(&figures);
         let config = config.clone();
         let thread = std::thread::spawn(move || {
             housekeeping::pin(&target.cpus);
@@ -181,7 +191,7 @@ impl UserRecorder {
                 }
             };
             let _ = ready.send(Ok(()));
-            let ran = session.run(&stopped);
+            let ran = session.run(&stopped, (&asked, &shown));
             if ran.is_err() {
                 target.failed.store(true, Ordering::Release);
             }
@@ -190,7 +200,12 @@ impl UserRecorder {
             ran.and(summary)
         });
         match is_ready.recv() {
-            Ok(Ok(())) => Ok(UserRecorder { stop, thread }),
+            Ok(Ok(())) => Ok(UserRecorder {
+                stop,
+                thread,
+                turns,
+                figures,
+            }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::new(
                 ErrorKind::Io,
@@ -335,15 +350,21 @@ impl Session {
         Ok(())
     }
 
-    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+    fn run(
+        &mut self,
+        stop: &AtomicBool,
+        (turns, figures): (&Asked, &Mutex<UserFigures>),
+    ) -> Result<()> {
         let mut period = PERIOD_MAX;
         while !stop.load(Ordering::Acquire) {
             let begin = clock::monotonic();
+            self.take_turn(turns, figures)?;
             if self.places_found.elapsed() > PLACES_PERIOD {
                 self.find_places(false)?;
             }
             self.find();
             let read = self.turn()?;
+            self.show(read, figures);
             let behind_since = match read.is_behind {
                 true => *self.behind_since.get_or_insert_with(StdInstant::now),
                 false => StdInstant::now(),

@@ -89,7 +89,8 @@ pub struct Cat {
     #[arg(long, value_name = "LIST", requires = "user")]
     #[arg(hide_short_help = true)]
     pub context: Vec<String>,
-    /// Name the code at addresses of applications: file, function and line, from this disk
+    /// Name the code at addresses: of applications file, function and line, from this disk; of the
+    /// kernel the function, from the trace
     #[arg(long)]
     #[arg(hide_short_help = true)]
     pub debug_info: bool,

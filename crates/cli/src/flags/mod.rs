@@ -44,7 +44,7 @@ pub use monitor::{
 };
 pub use preempt::{MutexName, Preempt};
 pub use read::{Diagnose, Info, TraceUntil, Window};
-pub use record::Record;
+pub use record::{Record, RecordSession, RecordStart, RecordWhat, SessionList, SessionOf};
 pub use report::{Report, ReportFilter, ReportPeriods, ReportTables};
 pub use rings::{Recover, Snapshot};
 pub use shield::Shield;
@@ -132,7 +132,7 @@ pub enum Command {
     /// Record events of the kernel and of applications
     ///
     /// Until a time, a command's end or Ctrl-C, as CTF.
-    Record(Record),
+    Record(Box<Record>),
     /// What the rings of applications hold now, as a trace
     Snapshot(Snapshot),
     /// What processes that are gone left in their rings, as a trace

@@ -1,24 +1,15 @@
-//! `rtscope record`.
+//! `rtscope record`, also of sessions.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::TraceUntil;
 
-/// What was typed after `record`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Record {
-    /// Where the trace goes (default: rtscope-trace)
-    ///
-    /// It must not exist yet.
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// End after DUR; else with COMMAND, or at Ctrl-C
-    #[arg(long, value_name = "DUR", alias = "for")]
-    pub duration: Option<String>,
+/// Which events are recorded, here and in sessions.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RecordWhat {
     /// A set of events, one event, a pattern; repeatable
     #[arg(long, value_name = "SET", value_delimiter = ',')]
     pub events: Vec<String>,
@@ -33,20 +24,32 @@ pub struct Record {
     /// procname, prio, policy, cpu_id, ip, vuid, pid_ns and more: docs/contexts.md has them.
     #[arg(long, value_name = "LIST", requires = "user")]
     pub context: Vec<String>,
-    /// Write nothing: these keep their newest events
-    ///
-    /// With --user alone; rtscope snapshot writes what they hold, rtscope recover what crashed
-    /// ones left.
-    #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
-    pub flight: bool,
-    /// Only say which events --events means here
-    #[arg(long)]
-    pub list_events: bool,
     /// EVENT only where EXPR holds; repeatable
     ///
     /// The kernel decides, before it writes the event.
     #[arg(long, value_name = "EVENT: EXPR")]
     pub filter: Vec<String>,
+    /// An event at a function of a program: [NAME=]FILE:FUNCTION [FIELD=EXPR[:TYPE]]…
+    ///
+    /// As in 'alloc=libc.so.6:malloc size=arg1:size_t'; docs/probes.md has the expressions. Alone,
+    /// or beside the kernel's events with --events. Repeatable, as the four below.
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub uprobe: Vec<String>,
+    /// The same where the function returns: 'got=libc.so.6:malloc at=ret:pointer'
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub uretprobe: Vec<String>,
+    /// At a marker of a program (USDT): [NAME=]FILE:PROVIDER:MARKER, or pid:N for FILE
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub usdt: Vec<String>,
+    /// At a function of the kernel: [NAME=]FUNCTION [FIELD=EXPR[:TYPE]]…
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub probe: Vec<String>,
+    /// The same where it returns
+    #[arg(long, value_name = "PROBE", hide_short_help = true)]
+    pub retprobe: Vec<String>,
+    /// Probes, events and filters in TOML; 'locking' and 'memory' are there
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub event_file: Vec<String>,
     /// What memory each process has mapped, in the state dump
     ///
     /// The kernel locks a process's memory while it is asked.
@@ -57,6 +60,42 @@ pub struct Record {
     /// Without it they are left out in the kernel, and counted.
     #[arg(long = "self", hide_short_help = true)]
     pub own_calls: bool,
+    /// Kernel buffer per CPU (default: 4M)
+    #[arg(long, value_name = "SIZE")]
+    pub buffer: Option<String>,
+}
+
+/// What was typed after `record`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = EXAMPLES,
+    after_long_help = LONG_EXAMPLES
+)]
+pub struct Record {
+    /// What to do with a session instead.
+    #[command(subcommand)]
+    pub session: Option<RecordSession>,
+    /// Where the trace goes (default: rtscope-trace)
+    ///
+    /// It must not exist yet.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// End after DUR; else with COMMAND, or at Ctrl-C
+    #[arg(long, value_name = "DUR", alias = "for")]
+    pub duration: Option<String>,
+    /// Which events.
+    #[command(flatten)]
+    pub what: RecordWhat,
+    /// Write nothing: these keep their newest events
+    ///
+    /// With --user alone; rtscope snapshot writes what they hold, rtscope recover what crashed
+    /// ones left.
+    #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
+    pub flight: bool,
+    /// Only say which events --events means here
+    #[arg(long)]
+    pub list_events: bool,
     /// Whose worst delay is told at the end (default: rt)
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -85,16 +124,125 @@ pub struct Record {
     #[arg(long, value_enum, value_name = "END", default_value = "block")]
     #[arg(hide_possible_values = true, hide_short_help = true)]
     pub until: TraceUntil,
-    /// Kernel buffer per CPU (default: 4M)
-    #[arg(long, value_name = "SIZE")]
-    pub buffer: Option<String>,
     /// Run COMMAND and record until it ends
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
+/// What is done with a session: a recording by name that outlives the terminal.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RecordSession {
+    /// Begin to record in the background, as NAME
+    #[command(hide = true)]
+    Start(Box<RecordStart>),
+    /// The process of a session, started by `start`
+    #[command(hide = true)]
+    Serve(Box<RecordStart>),
+    /// End it; of one that died, finish its archive
+    #[command(hide = true, after_help = STOP_EXAMPLE)]
+    Stop(SessionOf),
+    /// What it does, how full its rings are, what was lost
+    #[command(hide = true, after_help = STATUS_EXAMPLE)]
+    Status(SessionOf),
+    /// End its archive and go on in another, without a loss
+    #[command(hide = true, after_help = ROTATE_EXAMPLE)]
+    Rotate(SessionOf),
+    /// Write what the rings of one in flight hold
+    #[command(hide = true, after_help = SNAPSHOT_EXAMPLE)]
+    Snapshot(SessionOf),
+    /// Forget what it recorded since its last archive
+    #[command(hide = true, after_help = CLEAR_EXAMPLE)]
+    Clear(SessionOf),
+    /// Write the machine's state into its archive: tasks, files, interrupts
+    #[command(hide = true, after_help = DUMP_EXAMPLE)]
+    Dump(SessionOf),
+    /// All sessions
+    #[command(hide = true, after_help = LIST_EXAMPLE)]
+    List(SessionList),
+}
+
+/// What was typed after `record start`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = START_EXAMPLES)]
+pub struct RecordStart {
+    /// What it is called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The folder of its archives (default: rtscope-NAME)
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Which events.
+    #[command(flatten)]
+    pub what: RecordWhat,
+    /// Keep the newest events in memory, for snapshots
+    #[arg(long, conflicts_with_all = ["rotate_every", "rotate_size"])]
+    pub flight: bool,
+    /// A new archive every DUR
+    #[arg(long, value_name = "DUR")]
+    pub rotate_every: Option<String>,
+    /// A new archive when it is so large, as in 100M
+    #[arg(long, value_name = "SIZE")]
+    pub rotate_size: Option<String>,
+    /// Archives that stay: N, SIZE or N/SIZE
+    #[arg(long, value_name = "N/SIZE")]
+    pub keep: Option<String>,
+    /// End by itself after DUR
+    #[arg(long, value_name = "DUR", alias = "for", hide_short_help = true)]
+    pub duration: Option<String>,
+    /// Settings in TOML; what is typed goes before them
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only say whether the settings make sense
+    #[arg(long, hide_short_help = true)]
+    pub check_config: bool,
+}
+
+/// Which session.
+#[derive(Clone, Debug, Args)]
+pub struct SessionOf {
+    /// What it is called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// For programs: schema rtscope.session
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How sessions are listed.
+#[derive(Clone, Debug, Args)]
+pub struct SessionList {
+    /// For programs: schema rtscope.session
+    #[arg(long)]
+    pub json: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   sudo rtscope record -- ./app                  and the worst delay in it
+  rtscope record --user 'npt:*' -- ./npt        no kernel events, no root
+  sudo rtscope record start NAME                in the background, by a name";
+
+const LONG_EXAMPLES: &str = "\
+Examples:
+  sudo rtscope record -- ./app                  and the worst delay in it
   sudo rtscope record --duration 10s --events sched,irq -o trace
-  rtscope record --user 'npt:*' -- ./npt        no kernel events, no root";
+  rtscope record --user 'npt:*' -- ./npt        no kernel events, no root
+
+Sessions outlive the terminal (docs/sessions.md):
+  sudo rtscope record start NAME --rotate-every 10m --keep 20
+  sudo rtscope record start NAME --flight --user 'npt:*' --events default
+  sudo rtscope record status NAME               also rotate, snapshot, clear, dump, stop
+  sudo rtscope record list";
+
+const START_EXAMPLES: &str = "\
+Examples:
+  sudo rtscope record start night --rotate-every 10m --keep 20
+  sudo rtscope record start box --flight      then: record snapshot box";
+
+const STOP_EXAMPLE: &str = "Example: sudo rtscope record stop night";
+const STATUS_EXAMPLE: &str = "Example: sudo rtscope record status night --json";
+const ROTATE_EXAMPLE: &str = "Example: sudo rtscope record rotate night";
+const SNAPSHOT_EXAMPLE: &str = "Example: sudo rtscope record snapshot box";
+const CLEAR_EXAMPLE: &str = "Example: sudo rtscope record clear night";
+const DUMP_EXAMPLE: &str = "Example: sudo rtscope record dump night";
+const LIST_EXAMPLE: &str = "Example: sudo rtscope record list";

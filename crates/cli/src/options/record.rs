@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use capture::UserConfig;
+use capture::{Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
 use host::groups::Asked;
 
+use super::events::Wanted;
 use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
@@ -21,6 +22,8 @@ pub struct RecordOptions {
     pub duration: Option<Duration>,
     /// Sets, events and patterns; empty means the default set.
     pub events: Vec<String>,
+    /// Probes in programs and in the kernel.
+    pub probes: Vec<Probe>,
     /// Whether the kernel's events are wanted: not when only applications were asked for.
     pub kernel: bool,
     /// Events of applications.
@@ -49,7 +52,6 @@ impl RecordOptions {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Record) -> Result<Self> {
-        let size = |text: &String| parse_size("--buffer", text);
         let duration = |text: &String| positive_duration("--duration", text);
         Ok(RecordOptions {
             output: typed
@@ -57,26 +59,43 @@ impl RecordOptions {
                 .clone()
                 .unwrap_or_else(|| "rtscope-trace".into()),
             duration: typed.duration.as_ref().map(duration).transpose()?,
-            events: typed.events.clone(),
-            kernel: typed.user.is_empty() || !(typed.events.is_empty() && typed.filter.is_empty()),
-            user: (!typed.user.is_empty())
-                .then(|| UserConfig::new(&typed.user)?.with_contexts(&typed.context))
-                .transpose()?,
-            filters: typed
-                .filter
-                .iter()
-                .map(|text| filter(text))
-                .collect::<Result<_>>()?,
-            maps: typed.maps,
-            own_calls: typed.own_calls,
             tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
-            buffer_bytes: typed
+            command: typed.command.clone(),
+            ..RecordOptions::of(&typed.what)?
+        })
+    }
+
+    /// The events that were asked for, and the usual rest.
+    ///
+    /// # Errors
+    /// As [`RecordOptions::new`].
+    pub fn of(what: &flags::RecordWhat) -> Result<Self> {
+        let size = |text: &String| parse_size("--buffer", text);
+        let wanted = Wanted::new(what)?;
+        let filters: Result<_> = wanted.filters.iter().map(|text| filter(text)).collect();
+        let is_of_kernel = !(wanted.events.is_empty() && wanted.filters.is_empty());
+        Ok(RecordOptions {
+            output: PathBuf::new(),
+            duration: None,
+            kernel: what.user.is_empty() || is_of_kernel,
+            events: wanted.events,
+            probes: wanted.probes,
+            user: (!what.user.is_empty())
+                .then(|| UserConfig::new(&what.user)?.with_contexts(&what.context))
+                .transpose()?,
+            filters: filters?,
+            maps: what.maps,
+            own_calls: what.own_calls,
+            tasks: tasks(&[], None)?,
+            groups: Vec::new(),
+            until: Until::Block,
+            buffer_bytes: what
                 .buffer
                 .as_ref()
                 .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
-            command: typed.command.clone(),
+            command: Vec::new(),
         })
     }
 }

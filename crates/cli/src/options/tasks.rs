@@ -79,7 +79,7 @@ mod tests {
         Diagnose(flags::Diagnose),
         Report(Box<flags::Report>),
         Diff(flags::Diff),
-        Record(flags::Record),
+        Record(Box<flags::Record>),
     }
 
     /// What a verb's own reading of a command line makes of it.

@@ -126,7 +126,7 @@ impl Print<'_> {
         text: EventTextOptions,
     ) -> Result<()> {
         let mut names = UserSymbols::read(trace)?;
-        if names.is_empty() {
+        if names.is_empty() && trace.symbols().is_empty() {
             self.out
                 .say("no address gets a name: the trace tells of no process's programs")?;
         }
@@ -254,7 +254,8 @@ impl Out {
 
 /// The filter for this trace; what looks like a mistake in it is said at once.
 pub(super) fn compile(expr: &Expr, trace: &Trace) -> Result<Filter> {
-    let filter = Filter::new(expr, trace.classes())?;
+    let named = expr.naming_functions(|meant| trace.symbols().ranges(meant));
+    let filter = Filter::new(&named, trace.classes())?;
     for note in filter.program().notes() {
         eprintln!("warning: {note:#}");
     }

@@ -132,7 +132,9 @@ impl Plan {
             None if format.system == "syscalls" => plan.add_syscall(format, &mut fields),
             None => {
                 for field in &format.fields {
-                    plan.add_native(field, &field.name, &mut fields);
+                    let name = name_of(format, &field.name);
+                    plan.add_native(field, name, &mut fields);
+                    show_in_hexadecimal(field, fields.last_mut());
                 }
             }
         }
@@ -540,6 +542,32 @@ fn copy(record: &[u8], at: u32, size: u32, out: &mut Vec<u8>) {
     let found = &found[..found.len().min(size)];
     out.extend_from_slice(found);
     out.resize(out.len() + size - found.len(), 0);
+}
+
+/// Shows the addresses of probes, and what they were told to show so (`x64`), in hexadecimal.
+fn show_in_hexadecimal(field: &FormatField, shown: Option<&mut Field>) {
+    let is_asked = matches!(field.c_type.as_str(), "x8" | "x16" | "x32" | "x64");
+    if (is_asked || field.name.starts_with("__probe_"))
+        && let (Kind::One(Scalar::Integer { size_bytes, .. }), Some(shown)) = (field.kind, shown)
+    {
+        shown.ty = FieldType::Integer(Integer::hex(size_bytes * 8));
+    }
+}
+
+/// The name of a field: what the kernel says of each of its probes has LTTng's names, unless the
+/// probe has a field of that name itself.
+fn name_of<'f>(format: &EventFormat, name: &'f str) -> &'f str {
+    let lttngs = match name {
+        "__probe_ip" | "__probe_func" | "__probe_vaddr" => "ip",
+        "__probe_ret_ip" => "parent_ip",
+        _ => return name,
+    };
+    let is_taken = format.field(lttngs).is_some();
+    let is_second = name == "__probe_vaddr" && format.field("__probe_ip").is_some();
+    match is_taken || is_second {
+        true => name,
+        false => lttngs,
+    }
 }
 
 #[cfg(test)]

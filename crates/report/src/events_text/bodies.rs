@@ -84,6 +84,7 @@ impl<'t> EventBodies<'t> {
         line: &mut EventLines,
         names: &mut UserSymbols,
     ) {
+        let kernel = self.trace.symbols();
         let Some(class) = self.class(event) else {
             return;
         };
@@ -92,7 +93,7 @@ impl<'t> EventBodies<'t> {
             line.piece(before);
             field.write(event, line);
             while let Some((_, name, code)) = codes.next_if(|(code, ..)| *code == place) {
-                code.write(event, names, name, line);
+                code.write(event, (&mut *names, kernel), name, line);
             }
         }
         line.piece(&class.end);

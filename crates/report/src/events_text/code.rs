@@ -1,17 +1,26 @@
 //! Names of code behind the fields that are addresses of it, in the groups of babeltrace2.
 
-use event::{EventClass, Field, FieldId, FieldType, Scope};
+use event::{EventClass, Field, FieldId, FieldType, Scope, is_function_field};
 use symbols::{CodePlace, UserSymbols};
-use trace::{EventView, Trace};
+use trace::{EventView, Symbols, Trace};
 
 use super::line::EventLines;
 
-/// A field that is an address in the code of a process.
+/// Whose code an address is in.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    /// The field with the process.
+    ProcessIn(FieldId),
+    /// What the trace says of all of its events.
+    Process(i32),
+    Kernel,
+}
+
+/// A field that is an address of code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeField {
     address: FieldId,
-    /// The field with the process, or what the trace says of all of its events.
-    pid: Result<FieldId, i32>,
+    whose: Whose,
     /// How the group behind it is called.
     is_ip: bool,
 }
@@ -29,17 +38,23 @@ impl CodeField {
             }
             _ => false,
         };
-        if !is_code || !matches!(field.ty, FieldType::Integer(_)) {
-            return None;
-        }
-        let known = || trace.environment_of(class.id).get("vpid")?.parse().ok();
-        let pid = match class.field("vpid") {
-            Some(pid) => Ok(pid),
-            None => Err(known()?),
+        let environment = trace.environment_of(class.id);
+        let known = || environment.get("vpid")?.parse().ok();
+        let is_of_kernel = || {
+            environment.get("domain").map(String::as_str) == Some("kernel")
+                && field.scope == Scope::Payload
+                && is_function_field(&field.name)
         };
-        Some(CodeField {
+        let of_process = class.field("vpid").map(Whose::ProcessIn);
+        let of_process = of_process.or_else(|| known().map(Whose::Process));
+        let whose = match of_process {
+            Some(whose) if is_code => whose,
+            None if is_of_kernel() => Whose::Kernel,
+            _ => return None,
+        };
+        matches!(field.ty, FieldType::Integer(_)).then_some(CodeField {
             address: id,
-            pid,
+            whose,
             is_ip: field.name == "ip",
         })
     }
@@ -48,22 +63,34 @@ impl CodeField {
     pub fn write(
         &self,
         event: &EventView<'_>,
-        names: &mut UserSymbols,
+        (names, kernel): (&mut UserSymbols, &Symbols),
         name: &str,
         line: &mut EventLines,
     ) {
-        let pid = self
-            .pid
-            .map_or_else(|pid| pid, |field| event.i64(field) as i32);
-        if let Some(place) = names.place(pid, event.time(), event.u64(self.address)) {
-            let prefix = if self.is_ip {
-                String::new()
-            } else {
-                format!("{name}_")
-            };
+        let prefix = match self.is_ip {
+            true => String::new(),
+            false => format!("{name}_"),
+        };
+        let address = event.u64(self.address);
+        let pid = match self.whose {
+            Whose::ProcessIn(field) => event.i64(field) as i32,
+            Whose::Process(pid) => pid,
+            Whose::Kernel => {
+                if let Some((function, offset)) = kernel.lookup(address) {
+                    line.bytes(kernel_group(&prefix, function, offset).as_bytes());
+                }
+                return;
+            }
+        };
+        if let Some(place) = names.place(pid, event.time(), address) {
             line.bytes(group(&prefix, &place).as_bytes());
         }
     }
+}
+
+/// `, function_debug_info = { bin = "[kernel]", func = "tick_nohz_handler+0x0" }`
+fn kernel_group(prefix: &str, function: &str, offset: u64) -> String {
+    format!(", {prefix}debug_info = {{ bin = \"[kernel]\", func = \"{function}+{offset:#x}\" }}")
 }
 
 /// `, debug_info = { bin = "robot+0x1170", func = "main+0x12", src = "robot.c:17" }`

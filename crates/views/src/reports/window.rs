@@ -173,7 +173,10 @@ struct Events(Option<Filter>);
 impl Events {
     fn new(options: &ReportOptions, trace: &Trace) -> Result<Events> {
         let filter = options.events.as_ref();
-        let filter = filter.map(|expr| Filter::new(expr, trace.classes()));
+        let filter = filter.map(|expr| {
+            let expr = expr.naming_functions(|meant| trace.symbols().ranges(meant));
+            Filter::new(&expr, trace.classes())
+        });
         Ok(Events(filter.transpose()?))
     }
 

@@ -13,6 +13,8 @@ use crate::user::place::is_everybodys;
 /// a bit: their sub-buffers need not be full.
 const HELD_BYTES_MIN: u64 = 64 << 20;
 const HELD_FACTOR: u64 = 2;
+/// A process that writes as fast as it is read keeps no turn waiting for longer.
+const TURN_PASSES_MAX: u32 = 16;
 
 impl Process {
     /// Switches it off, and notes what its rings hold: nothing that it writes behind that is waited
@@ -56,6 +58,35 @@ impl Process {
                 Ok(()) => (),
             }
         }
+        ended
+    }
+
+    /// Ends its trace here, and goes on in another: what is read from now on goes to the trace
+    /// that the next `common` names.
+    pub fn turn_over(&mut self, clock: &mut CounterClock, common: &Common) -> Ended {
+        let mut whole_until = Instant::MIN;
+        let mut polled = Ok(());
+        for _ in 0..TURN_PASSES_MAX {
+            let begin = crate::clock::monotonic();
+            match self.poll(clock, common) {
+                Ok(read) if read.is_behind => (),
+                Ok(_) => {
+                    whole_until = begin;
+                    break;
+                }
+                Err(error) => {
+                    polled = Err(error);
+                    break;
+                }
+            }
+        }
+        let mut ended = self.close(clock, whole_until);
+        match polled {
+            Err(error) if is_everybodys(&error) => ended.disk = Err(error),
+            Err(error) => ended.problems.push(self.told(&error)),
+            Ok(()) => (),
+        }
+        self.begin_anew();
         ended
     }
 

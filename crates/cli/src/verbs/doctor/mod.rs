@@ -244,6 +244,7 @@ fn left_lines(left: &[Leftover]) -> String {
         let is_trace = Unfinished::at(Path::new(path)).is_some();
         let advice = match kind {
             _ if is_trace => format!(": rtscope recover {path}"),
+            Kind::RecordSession => ": rtscope record stop finishes its archive".to_owned(),
             Kind::Session => ": events of applications are still switched on".to_owned(),
             _ => String::new(),
         };

@@ -1,5 +1,9 @@
 //! `rtscope record`: events of the kernel and of applications into a trace, and the worst that they
-//! show.
+//! show; sessions that do so in the background.
+
+mod config;
+mod sessions;
+mod start;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,16 +11,17 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use capture::capabilities;
+use capture::session;
 use capture::{CallsSummary, EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
-use event::{Error, ErrorKind, Result, TaskPattern, Tid};
+use event::{Error, Result, TaskPattern, Tid};
 use ftrace::{EventName, Tracefs};
 use host::capabilities::Verb;
 use report::judged_text;
 use trace::Trace;
 
 use crate::exit::{Outcome, stdout_error};
-use crate::flags::Record;
+use crate::flags::{Record, RecordSession};
 use crate::live::Live;
 use crate::options::{RecordOptions, Target};
 use crate::signals::{self, Request};
@@ -28,6 +33,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the verb.
 pub fn run(typed: &Record) -> Result<Outcome> {
+    if let Some(asked) = &typed.session {
+        return of_session(asked);
+    }
     let options = RecordOptions::new(typed)?;
     let capabilities = match options.kernel {
         true => capabilities::gather(),
@@ -50,7 +58,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         worst: 1,
         ..Query::default()
     };
-    let mut config = config(options)?;
+    let mut config = config::config(options)?;
     if config.user.is_some() {
         for moved in capture::require_ring_folder()? {
             eprintln!("{moved:#}");
@@ -91,6 +99,20 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         .write_all(text.as_bytes())
         .map_err(stdout_error)?;
     Ok(Outcome::Fine)
+}
+
+fn of_session(typed: &RecordSession) -> Result<Outcome> {
+    match typed {
+        RecordSession::Start(start) => start::start(start),
+        RecordSession::Serve(start) => start::serve(start),
+        RecordSession::Stop(of) => sessions::of(session::Request::Stop, of),
+        RecordSession::Status(of) => sessions::of(session::Request::Status, of),
+        RecordSession::Rotate(of) => sessions::of(session::Request::Rotate, of),
+        RecordSession::Snapshot(of) => sessions::of(session::Request::Snapshot, of),
+        RecordSession::Clear(of) => sessions::of(session::Request::Clear, of),
+        RecordSession::Dump(of) => sessions::of(session::Request::Dump, of),
+        RecordSession::List(list) => sessions::list(list),
+    }
 }
 
 /// The threads that belong to the groups that were asked for, now; who they are is said once. A
@@ -152,48 +174,6 @@ fn list_events(options: &RecordOptions) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn config(options: RecordOptions) -> Result<RecordConfig> {
-    let filters = options
-        .filters
-        .into_iter()
-        .map(|(name, filter)| Ok((event_name(&name)?, filter)));
-    let bytes = usize::try_from(options.buffer_bytes).map_err(|_| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            "--buffer is larger than this machine can address",
-        )
-    })?;
-    Ok(RecordConfig {
-        duration: options.duration,
-        kernel: options.kernel,
-        user: options.user,
-        events: EventSelection::new(&options.events),
-        command: (!options.command.is_empty()).then_some(options.command),
-        filters: filters.collect::<Result<_>>()?,
-        memory_maps: options.maps,
-        own_calls: options.own_calls,
-        buffer_bytes_per_cpu: bytes,
-        stop: signals::take_over()?,
-        ..RecordConfig::new(options.output)
-    })
-}
-
-/// The event called `name`, with or without its system.
-fn event_name(name: &str) -> Result<EventName> {
-    if let Some(event) = EventName::parse(name) {
-        return Ok(event);
-    }
-    let mut known = Tracefs::find()?.available_events()?.into_iter();
-    known.find(|event| event.name == name).ok_or_else(|| {
-        Error::new(
-            ErrorKind::NotFound,
-            "--filter names an event that this kernel does not have",
-        )
-        .found(format!("'{name}'"))
-        .fix("sudo grep NAME /sys/kernel/tracing/available_events finds it")
-    })
-}
-
 fn until(config: &RecordConfig) -> String {
     match (&config.command, config.duration) {
         (Some(command), _) => format!("until {} ends", command[0].display()),
@@ -222,6 +202,9 @@ fn ending(summary: &RecordSummary, config: &RecordConfig, question: Option<&Quer
     applications(&mut text, summary, config);
     for absent in &summary.absent {
         let _ = writeln!(text, "this kernel has no {absent}");
+    }
+    for left_out in &summary.left_out {
+        let _ = writeln!(text, "{left_out}");
     }
     if let Some(status) = summary.command_status.filter(|status| !status.success()) {
         let _ = writeln!(text, "the command failed: {status}");

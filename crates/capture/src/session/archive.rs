@@ -1,0 +1,213 @@
+//! One archive while it is written: a whole trace under a temporary name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctf::writer::{EnvValue, StagedDir, StreamWriter};
+use event::{Cpu, EventClass, Instant, Result};
+use host::capabilities::Capabilities;
+
+use super::status::ArchiveFacts;
+use crate::functions::{self, SharedFunctions, Version};
+use crate::kernel_ctf::{KernelClasses, ThreadGroups};
+use crate::kernel_trace::KernelTrace;
+use crate::progress::{Progress, Source};
+use crate::statedump::StateDump;
+use crate::user::PARTS;
+use crate::{clock, environment};
+
+/// What all archives of a session say of the kernel.
+pub(super) struct OfKernel<'a> {
+    pub capabilities: &'a Capabilities,
+    pub command_line: &'a str,
+    pub classes: Arc<KernelClasses>,
+    pub groups: Arc<ThreadGroups>,
+    /// The classes of system calls that are recorded with their contents.
+    pub calls: Vec<EventClass>,
+    pub cpus: Vec<Cpu>,
+    pub functions: Functions,
+    pub memory_maps: bool,
+    pub buffer_bytes_per_cpu: usize,
+}
+
+/// The kernel's functions, read again when code came or went.
+pub(super) struct Functions {
+    version: Version,
+    text: String,
+    shared: SharedFunctions,
+}
+
+impl Functions {
+    /// Those of now, for traces below `folder`.
+    pub fn read(folder: &Path) -> Functions {
+        let version = Version::now();
+        let text = functions::kernel_functions();
+        let shared = SharedFunctions::write(folder, &text);
+        Functions {
+            version,
+            text,
+            shared,
+        }
+    }
+
+    /// Reads them again when they are others now.
+    pub fn refresh(&mut self, folder: &Path) {
+        if self.version.has_newer_programs() || self.version.has_other_modules() {
+            *self = Functions::read(folder);
+        }
+    }
+}
+
+/// An archive that is being written.
+pub(super) struct Archive {
+    staged: StagedDir,
+    path: PathBuf,
+    progress: Arc<Progress>,
+    /// Stands for its state dump until that is written.
+    source: Source,
+    pub begin: Instant,
+    begin_wall_ns: i64,
+    pub wall_offset_ns: i64,
+    kernel: Option<KernelTrace>,
+    dump: Option<StreamWriter>,
+    dump_events: u64,
+}
+
+/// What the streams of an archive got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Got {
+    pub events: u64,
+    pub lost: u64,
+    pub size_bytes: u64,
+}
+
+impl Got {
+    pub fn add(&mut self, events: u64, lost: u64, size_bytes: u64) {
+        self.events = self.events.saturating_add(events);
+        self.lost = self.lost.saturating_add(lost);
+        self.size_bytes = self.size_bytes.saturating_add(size_bytes);
+    }
+}
+
+impl Archive {
+    /// Begins the archive that will be `path`.
+    pub fn create(path: PathBuf) -> Result<Archive> {
+        let staged = StagedDir::create(&path)?;
+        let begin = clock::monotonic();
+        let progress = Arc::new(Progress::create(staged.path())?);
+        Ok(Archive {
+            path,
+            source: progress.source(),
+            progress,
+            begin,
+            begin_wall_ns: clock::wall_ns(),
+            // Anew for each: the wall clock may have been set.
+            wall_offset_ns: clock::wall_offset_ns(),
+            staged,
+            kernel: None,
+            dump: None,
+            dump_events: 0,
+        })
+    }
+
+    /// Where it is written.
+    pub fn root(&self) -> &Path {
+        self.staged.path()
+    }
+
+    /// What it will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Its progress, with one source more.
+    pub fn progress(&self) -> (Arc<Progress>, Source) {
+        (Arc::clone(&self.progress), self.progress.source())
+    }
+
+    /// Writes the metadata of the kernel's trace, and what gives addresses names.
+    pub fn begin_kernel(&mut self, of: &OfKernel<'_>) -> Result<()> {
+        let environment: Vec<(String, EnvValue)> =
+            environment::environment(&self.name(), of.command_line, of.capabilities);
+        let classes = (Arc::clone(&of.classes), &of.calls[..]);
+        let offset = self.wall_offset_ns;
+        let trace = KernelTrace::create(self.root(), classes, environment, offset, false)?;
+        functions::write_functions(self.root(), &of.functions.text, &of.functions.shared)?;
+        self.kernel = Some(trace);
+        Ok(())
+    }
+
+    /// The kernel's trace, once it was begun.
+    pub fn kernel(&mut self) -> Option<&mut KernelTrace> {
+        self.kernel.as_mut()
+    }
+
+    /// Writes what a state dump found, at once: a recorder that is killed leaves a trace that knows
+    /// the tasks.
+    pub fn dump(&mut self, dump: &StateDump) -> Result<()> {
+        let Some(kernel) = &mut self.kernel else {
+            return self.progress.over(self.source);
+        };
+        let mut stream = match self.dump.take() {
+            Some(stream) => stream,
+            None => kernel.open_dump(self.begin.min(dump.begin))?,
+        };
+        self.dump_events += kernel.dump(&mut stream, dump)?;
+        stream.gap()?;
+        self.dump = Some(stream);
+        self.progress.over(self.source)
+    }
+
+    /// Ends it at `end`: `got` is what its other streams have. None when nothing is in it: a trace
+    /// without a stream is no trace.
+    pub fn finish(mut self, end: Instant, mut got: Got) -> Result<Option<ArchiveFacts>> {
+        if let Some(mut stream) = self.dump.take() {
+            stream.covers(end.max(stream.end()))?;
+            got.add(0, 0, stream.finish()?.size_bytes);
+        }
+        if self.kernel.is_none() && got.events + got.lost == 0 {
+            return Ok(None);
+        }
+        // Without its mark it is whole.
+        self.progress.finish();
+        let path = self.staged.commit()?;
+        Ok(Some(ArchiveFacts {
+            path,
+            begin_wall_ns: self.begin_wall_ns,
+            end_wall_ns: end.as_ns().saturating_add(self.wall_offset_ns),
+            events: got.events,
+            lost: got.lost,
+            size_bytes: got.size_bytes,
+        }))
+    }
+
+    /// Leaves it as it is, marked as one whose recorder could not finish it; none when nothing is
+    /// in it.
+    pub fn leave(self) -> Result<Option<PathBuf>> {
+        if !holds_packets(self.staged.path()) {
+            return Ok(None);
+        }
+        self.progress.stay();
+        self.staged.commit().map(Some)
+    }
+}
+
+/// Whether a trace below `root` has a packet of events.
+fn holds_packets(root: &Path) -> bool {
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let of_processes = entries(&root.join(PARTS)).map(|entry| entry.path());
+    let traces = of_processes.chain([root.join("kernel")]);
+    traces.flat_map(|trace| entries(&trace)).any(|file| {
+        let name = file.file_name();
+        let is_stream = ["channel", "syscalls"]
+            .iter()
+            .any(|kind| name.as_encoded_bytes().starts_with(kind.as_bytes()));
+        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
+    })
+}

@@ -1,0 +1,131 @@
+//! Sessions whose process is gone: what they left, and how that is finished.
+
+use std::fs;
+use std::path::PathBuf;
+
+use event::{ErrorKind, Result};
+use ftrace::{DynamicEvents, Tracefs};
+
+use super::place::Facts;
+use super::{SessionName, Sessions};
+use crate::unfinished::Unfinished;
+use crate::{progress, user};
+
+/// A session whose process is gone without having ended it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadSession {
+    /// Its name.
+    pub name: SessionName,
+    /// The process that was.
+    pub pid: u32,
+    /// The folder of its archives.
+    pub output: PathBuf,
+    /// When it began, by the wall clock of then.
+    pub begin_wall_ns: i64,
+    /// Archives that it did not finish: what is in them is whole up to an instant.
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// All sessions of ours whose process is gone.
+pub fn all_dead(sessions: &Sessions) -> Vec<DeadSession> {
+    let names = sessions.names();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            // Who lives holds the lock.
+            let place = sessions.lock(&name).ok()??;
+            let facts = sessions.facts(&name);
+            place.leave();
+            Some(dead(name, &facts?))
+        })
+        .collect()
+}
+
+fn dead(name: SessionName, facts: &Facts) -> DeadSession {
+    DeadSession {
+        name,
+        pid: facts.pid,
+        unfinished: unfinished(facts),
+        output: facts.output.clone(),
+        begin_wall_ns: facts.begin_wall_ns,
+    }
+}
+
+/// The archives that it was writing. Its lock is free: its number may be another's by now.
+fn unfinished(facts: &Facts) -> Vec<Unfinished> {
+    let entries = fs::read_dir(&facts.output).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(progress::half_written) == Some(facts.pid) && progress::is_marked(path)
+        })
+        .map(|path| Unfinished {
+            written_until: progress::read(&path),
+            pid: facts.pid,
+            path,
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Clears away the dead session `name`: its archives get their names, and keep the mark of a
+/// recorder that could not finish them; its instance in tracefs goes, and what it switched on in
+/// applications. Gives it with the archives' paths; none when there is no such session, or it
+/// lives.
+///
+/// # Errors
+/// What the operating system says; the rest is then still to be cleared away.
+pub fn bury(
+    sessions: &Sessions,
+    name: &SessionName,
+) -> Result<Option<(DeadSession, Vec<PathBuf>)>> {
+    if sessions.facts(name).is_none() {
+        return Ok(None);
+    }
+    let Some(place) = sessions.lock(name)? else {
+        return Ok(None);
+    };
+    let Some(facts) = sessions.facts(name) else {
+        return Ok(None);
+    };
+    let dead = dead(name.clone(), &facts);
+    let mut finished = Vec::new();
+    for unfinished in &dead.unfinished {
+        match unfinished.finish(None) {
+            Ok(path) => finished.push(path),
+            Err(error) => {
+                place.leave();
+                return Err(error);
+            }
+        }
+    }
+    if let Err(error) = clear(&facts) {
+        place.leave();
+        return Err(error);
+    }
+    drop(place);
+    Ok(Some((dead, finished)))
+}
+
+/// Removes what a dead session left in the kernel and in applications.
+fn clear(facts: &Facts) -> Result<()> {
+    match Tracefs::find() {
+        Ok(tracefs) => {
+            for instance in ftrace::Leftover::of(&tracefs, facts.pid)? {
+                instance.remove()?;
+            }
+            // Behind the instance, which had them enabled.
+            DynamicEvents::remove_of(&tracefs, facts.pid)?;
+        }
+        // A session of applications alone needs none.
+        Err(error) if is_out_of_reach(error.kind()) => (),
+        Err(error) => return Err(error),
+    }
+    user::switch_off_left_by(facts.pid)
+}
+
+fn is_out_of_reach(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::PermissionDenied)
+}

@@ -1,0 +1,294 @@
+//! Where a session's requests come in: who answers them, and when it ends.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use event::{Error, ErrorKind, Result};
+
+use super::SessionConfig;
+use super::book::Book;
+use super::status::{ArchiveFacts, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus};
+use super::talk::{Asked, Reply, Request};
+use crate::clock;
+use crate::turn::Fills;
+use crate::user::UserFigures;
+
+/// Between two looks at whether to end.
+const TICK: StdDuration = StdDuration::from_millis(50);
+
+/// What changes while a session runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures {
+    pub cpus: Vec<CpuStatus>,
+    pub user: Option<UserStatus>,
+    /// Events and losses of what is no archive yet.
+    pub events: u64,
+    pub lost: u64,
+    pub writing: Option<PathBuf>,
+    pub writing_bytes: u64,
+}
+
+/// What could not be done.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The session goes on as it was.
+    Refused(Error),
+    /// It cannot go on.
+    Fatal(Error),
+}
+
+/// Whoever records.
+pub(super) trait Engine {
+    /// How it is.
+    fn figures(&mut self) -> Figures;
+
+    /// Does what was asked.
+    fn act(
+        &mut self,
+        request: Request,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<ArchiveFacts>, Trouble>;
+
+    /// Does what is due.
+    fn tick(&mut self, desk: &mut Desk<'_>) -> Result<(), Trouble>;
+}
+
+type Ready<'c> = Box<dyn FnOnce(&SessionStatus) + 'c>;
+
+/// Where requests come in.
+pub(super) struct Desk<'c> {
+    pub config: &'c SessionConfig,
+    asked: Receiver<Asked>,
+    /// Who asked it to stop, and is told when it has.
+    stoppers: Vec<Sender<Reply>>,
+    pub book: Book,
+    begin: StdInstant,
+    begin_wall_ns: i64,
+    pub error: Option<Refusal>,
+    is_ready: bool,
+    ready: Option<Ready<'c>>,
+    /// As they were last.
+    figures: Figures,
+}
+
+impl<'c> Desk<'c> {
+    /// Of requests that come from `asked`.
+    pub fn new(
+        config: &'c SessionConfig,
+        asked: Receiver<Asked>,
+        ready: Ready<'c>,
+    ) -> Result<Desk<'c>> {
+        Ok(Desk {
+            config,
+            asked,
+            stoppers: Vec::new(),
+            book: Book::open(&config.output, config.keep)?,
+            begin: StdInstant::now(),
+            begin_wall_ns: clock::wall_ns(),
+            error: None,
+            is_ready: false,
+            ready: Some(ready),
+            figures: Figures::default(),
+        })
+    }
+
+    /// When it began, by the wall clock of then.
+    pub fn begin_wall_ns(&self) -> i64 {
+        self.begin_wall_ns
+    }
+
+    /// Whether all that was asked for was recorded at some time.
+    pub fn was_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Answers and lets `engine` work until somebody stops it, its time is over, or one of its
+    /// threads has raised `failed`.
+    ///
+    /// # Errors
+    /// Why it cannot go on.
+    pub fn run(&mut self, engine: &mut dyn Engine, failed: &AtomicBool) -> Result<()> {
+        self.is_ready = true;
+        self.figures = engine.figures();
+        if let Some(ready) = self.ready.take() {
+            ready(&self.status(self.going()));
+        }
+        let record = &self.config.record;
+        let limit = record
+            .duration
+            .map(|limit| StdDuration::from_nanos(limit.as_ns_unsigned()));
+        loop {
+            match self.asked.recv_timeout(TICK) {
+                Ok(asked) if asked.request == Request::Stop => {
+                    self.stoppers.push(asked.reply);
+                    self.figures = engine.figures();
+                    return Ok(());
+                }
+                Ok(asked) => self.answer(engine, asked)?,
+                Err(RecvTimeoutError::Timeout) => (),
+                // Nobody listens any more: it goes on until a signal ends it.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TICK),
+            }
+            let is_over = limit.is_some_and(|limit| self.begin.elapsed() >= limit);
+            if is_over || record.stop.load(Ordering::Acquire) {
+                self.figures = engine.figures();
+                return Ok(());
+            }
+            if failed.load(Ordering::Acquire) {
+                self.figures = engine.figures();
+                let what = "the recording could not go on";
+                return Err(Error::new(ErrorKind::Interrupted, what));
+            }
+            match engine.tick(self) {
+                Ok(()) => (),
+                Err(Trouble::Refused(error)) => self.error = Some(Refusal::from(&error)),
+                Err(Trouble::Fatal(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn answer(&mut self, engine: &mut dyn Engine, asked: Asked) -> Result<()> {
+        let mut refused = None;
+        let mut fatal = Ok(());
+        let mut wrote = None;
+        if asked.request != Request::Status {
+            match engine.act(asked.request, self) {
+                Ok(written) => wrote = written,
+                Err(Trouble::Refused(error)) => refused = Some(Refusal::from(&error)),
+                Err(Trouble::Fatal(error)) => {
+                    refused = Some(Refusal::from(&error));
+                    fatal = Err(error);
+                }
+            }
+        }
+        self.figures = engine.figures();
+        let status = self.status(self.going());
+        // Who went away needs no answer.
+        let _ = asked.reply.send(Reply {
+            status,
+            wrote,
+            refused,
+        });
+        fatal
+    }
+
+    fn going(&self) -> SessionState {
+        match self.config.flight {
+            true => SessionState::Flight,
+            false => SessionState::Recording,
+        }
+    }
+
+    fn status(&self, state: SessionState) -> SessionStatus {
+        let record = &self.config.record;
+        let figures = &self.figures;
+        SessionStatus {
+            name: self.config.name.to_string(),
+            state,
+            pid: std::process::id(),
+            begin_wall_ns: self.begin_wall_ns,
+            running_ns: self.begin.elapsed().as_nanos() as u64,
+            output: self.config.output.clone(),
+            buffer_bytes_per_cpu: match record.kernel {
+                true => record.buffer_bytes_per_cpu as u64,
+                false => 0,
+            },
+            cpus: figures.cpus.clone(),
+            user: figures.user,
+            events: figures.events,
+            lost: figures.lost,
+            writing: figures.writing.clone(),
+            writing_bytes: figures.writing_bytes,
+            archives: self.book.archives.clone(),
+            removed: self.book.removed,
+            error: self.error.clone(),
+        }
+    }
+
+    /// What could not go on says so until somebody stops it.
+    pub fn wait_to_be_stopped(&mut self) {
+        if !self.stoppers.is_empty() {
+            return;
+        }
+        let stop = &self.config.record.stop;
+        self.figures.writing = None;
+        while !stop.load(Ordering::Acquire) {
+            match self.asked.recv_timeout(TICK) {
+                Ok(asked) if asked.request == Request::Stop => {
+                    self.stoppers.push(asked.reply);
+                    return;
+                }
+                Ok(asked) => {
+                    let refused = match asked.request {
+                        Request::Status => None,
+                        _ => self.error.clone(),
+                    };
+                    // Who went away needs no answer.
+                    let _ = asked.reply.send(Reply {
+                        status: self.status(SessionState::Failed),
+                        wrote: None,
+                        refused,
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => (),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(TICK),
+            }
+        }
+    }
+
+    /// Tells all who wait that it has ended.
+    pub fn answer_all(&mut self, state: SessionState) {
+        self.figures.writing = None;
+        self.figures.events = self.book.events;
+        self.figures.lost = self.book.lost;
+        let status = self.status(state);
+        let late = self.asked.try_iter().map(|asked| {
+            let is_stop = matches!(asked.request, Request::Stop | Request::Status);
+            (asked.reply, is_stop)
+        });
+        let stoppers = std::mem::take(&mut self.stoppers);
+        let stoppers = stoppers.into_iter().map(|reply| (reply, true));
+        for (reply, is_content) in stoppers.chain(late) {
+            let stopped = || Refusal {
+                what: format!("the session {} was stopped meanwhile", self.config.name),
+                found: None,
+                fix: Some(format!("rtscope record start {}", self.config.name)),
+                is_there: false,
+            };
+            let _ = reply.send(Reply {
+                status: status.clone(),
+                wrote: None,
+                refused: (!is_content).then(stopped),
+            });
+        }
+    }
+}
+
+/// How full rings of `buffer_bytes` are.
+pub(super) fn cpu_status(fills: &Fills, buffer_bytes: usize) -> Vec<CpuStatus> {
+    let percent = |bytes: u64| (bytes as f64 * 100.0 / buffer_bytes.max(1) as f64).min(100.0);
+    let fills = fills.all();
+    fills
+        .iter()
+        .map(|(cpu, fill)| CpuStatus {
+            cpu: cpu.0,
+            filled_percent: percent(fill.now_bytes),
+            fullest_percent: percent(fill.most_bytes),
+            events: fill.offered,
+            lost: fill.lost,
+        })
+        .collect()
+}
+
+/// The same of applications.
+pub(super) fn user_status(figures: &UserFigures) -> UserStatus {
+    UserStatus {
+        processes: figures.processes,
+        events: figures.events,
+        lost: figures.lost,
+        filled_percent: figures.fullest * 100.0,
+        fullest_percent: figures.fullest_ever * 100.0,
+    }
+}

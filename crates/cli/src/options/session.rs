@@ -1,0 +1,274 @@
+//! What a session was asked to do: what was typed, and behind it what a file says.
+
+use std::path::{Path, PathBuf};
+
+use capture::session::{Keep, SessionName};
+use event::{Duration, Error, ErrorKind, Result};
+use serde::Deserialize;
+
+use super::events::parse_toml;
+use super::record::RecordOptions;
+use super::words::{parse_size, positive_duration};
+use crate::flags::{RecordStart, RecordWhat};
+
+/// A shorter archive holds little but its own tables.
+const EVERY_MIN: Duration = Duration::from_ms(100);
+/// The same of its size.
+const SIZE_MIN_BYTES: u64 = 1 << 20;
+
+/// The settings of a file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Settings {
+    output: Option<PathBuf>,
+    events: Vec<String>,
+    user: Vec<String>,
+    context: Vec<String>,
+    filter: Vec<String>,
+    uprobe: Vec<String>,
+    uretprobe: Vec<String>,
+    usdt: Vec<String>,
+    probe: Vec<String>,
+    retprobe: Vec<String>,
+    event_file: Vec<String>,
+    maps: bool,
+    #[serde(rename = "self")]
+    own_calls: bool,
+    buffer: Option<String>,
+    flight: bool,
+    rotate_every: Option<String>,
+    rotate_size: Option<String>,
+    keep: Option<String>,
+    duration: Option<String>,
+}
+
+/// A session, decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionOptions {
+    /// Its name.
+    pub name: SessionName,
+    /// What it records, where to, and for how long.
+    pub record: RecordOptions,
+    /// Whether rings keep their newest events.
+    pub flight: bool,
+    /// A new archive so often.
+    pub rotate_every: Option<Duration>,
+    /// A new archive when it is so large.
+    pub rotate_size_bytes: Option<u64>,
+    /// Which archives stay.
+    pub keep: Keep,
+}
+
+impl SessionOptions {
+    /// From what was typed and the file that it names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for what makes no sense, with the place in the file;
+    /// [`ErrorKind::NotFound`] when there is no such file.
+    pub fn new(typed: &RecordStart) -> Result<Self> {
+        let name = SessionName::parse(&typed.name)?;
+        let file = match &typed.config {
+            Some(path) => settings(path)?,
+            None => Settings::default(),
+        };
+        let either = |typed: &Option<String>, file: &Option<String>| {
+            typed.as_ref().or(file.as_ref()).cloned()
+        };
+        let flight = typed.flight || file.flight;
+        let every = either(&typed.rotate_every, &file.rotate_every);
+        let size = either(&typed.rotate_size, &file.rotate_size);
+        if flight && (every.is_some() || size.is_some()) {
+            let what = "a session in flight has no archives to rotate";
+            return Err(Error::new(ErrorKind::InvalidInput, what)
+                .found("flight, and rotate_every or rotate_size")
+                .fix("leave one of them away"));
+        }
+        let mut record = RecordOptions::of(&what(&typed.what, &file))?;
+        let output = typed.output.clone().or(file.output);
+        record.output = output.unwrap_or_else(|| format!("rtscope-{name}").into());
+        let duration = either(&typed.duration, &file.duration);
+        let duration = duration.map(|text| positive_duration("--duration", &text));
+        record.duration = duration.transpose()?;
+        let keep = either(&typed.keep, &file.keep);
+        Ok(SessionOptions {
+            name,
+            record,
+            flight,
+            rotate_every: every.map(|text| rotate_every(&text)).transpose()?,
+            rotate_size_bytes: size.map(|text| rotate_size(&text)).transpose()?,
+            keep: keep.map_or(Ok(Keep::ALL), |text| parse_keep(&text))?,
+        })
+    }
+}
+
+/// What is typed goes before what the file says, list by list.
+fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
+    let list = |typed: &Vec<String>, file: &Vec<String>| match typed.is_empty() {
+        true => file.clone(),
+        false => typed.clone(),
+    };
+    RecordWhat {
+        events: list(&typed.events, &file.events),
+        user: list(&typed.user, &file.user),
+        context: list(&typed.context, &file.context),
+        filter: list(&typed.filter, &file.filter),
+        uprobe: list(&typed.uprobe, &file.uprobe),
+        uretprobe: list(&typed.uretprobe, &file.uretprobe),
+        usdt: list(&typed.usdt, &file.usdt),
+        probe: list(&typed.probe, &file.probe),
+        retprobe: list(&typed.retprobe, &file.retprobe),
+        event_file: list(&typed.event_file, &file.event_file),
+        maps: typed.maps || file.maps,
+        own_calls: typed.own_calls || file.own_calls,
+        buffer: typed.buffer.clone().or_else(|| file.buffer.clone()),
+    }
+}
+
+fn rotate_every(text: &str) -> Result<Duration> {
+    let every = positive_duration("--rotate-every", text)?;
+    match every < EVERY_MIN {
+        true => Err(
+            Error::new(ErrorKind::InvalidInput, "the archives are too short")
+                .found(every.to_string())
+                .fix(format!("give --rotate-every {EVERY_MIN} or more")),
+        ),
+        false => Ok(every),
+    }
+}
+
+fn rotate_size(text: &str) -> Result<u64> {
+    let bytes = parse_size("--rotate-size", text)?;
+    match bytes < SIZE_MIN_BYTES {
+        true => Err(
+            Error::new(ErrorKind::InvalidInput, "the archives are too small")
+                .found(format!("{bytes} bytes"))
+                .fix("give --rotate-size 1M or more"),
+        ),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads `20`, `10G` or `20/10G`.
+fn parse_keep(text: &str) -> Result<Keep> {
+    let refuse = || {
+        Error::new(ErrorKind::InvalidInput, "--keep is no number of archives")
+            .found(format!("'{text}'"))
+            .fix("give archives, room or both, as in 20, 10G or 20/10G")
+    };
+    let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
+    let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
+    let (archives, room) = match text.split_once('/') {
+        Some((archives, room)) => (Some(count(archives).ok_or_else(refuse)?), Some(room)),
+        None => match count(text) {
+            Some(count) => (Some(count), None),
+            None => (None, Some(text)),
+        },
+    };
+    Ok(Keep {
+        count: archives.unwrap_or(usize::MAX),
+        bytes: room.map(bytes).transpose()?,
+    })
+}
+
+fn settings(path: &Path) -> Result<Settings> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| Error::io(format!("cannot read the settings {name}"), cause))?;
+    parse_toml(
+        &text,
+        &format!("the settings {name} make"),
+        "docs/sessions.md lists what can be set",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        start: RecordStart,
+    }
+
+    fn options(line: &str, file: Option<&str>) -> Result<SessionOptions> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("session.toml");
+        let words = std::iter::once("start").chain(line.split_whitespace());
+        let mut typed = Line::try_parse_from(words).expect("parses").start;
+        if let Some(text) = file {
+            std::fs::write(&path, text).expect("written");
+            typed.config = Some(path);
+        }
+        SessionOptions::new(&typed)
+    }
+
+    #[test]
+    fn what_is_typed_goes_before_what_a_file_says() {
+        let plain = options("night", None).expect("valid");
+        assert_eq!(plain.record.output, Path::new("rtscope-night"));
+        assert!(plain.record.kernel && plain.keep == Keep::ALL && !plain.flight);
+        let file = "output = '/data'\nevents = ['sched', 'irq']\nuser = ['npt:*']\n\
+                    rotate_every = '10m'\nrotate_size = '100M'\nkeep = '20/2G'\nbuffer = '8M'\n\
+                    self = true\nmaps = true\nduration = '1h'\ncontext = ['prio']";
+        let told = options("night", Some(file)).expect("valid");
+        assert_eq!(told.record.output, Path::new("/data"));
+        assert_eq!(told.record.events, ["sched", "irq"]);
+        assert_eq!(told.record.buffer_bytes, 8 << 20);
+        assert!(told.record.own_calls && told.record.maps && told.record.user.is_some());
+        assert_eq!(told.rotate_every, Some(Duration::from_ms(600_000)));
+        assert_eq!(told.rotate_size_bytes, Some(100 << 20));
+        let keep = Keep {
+            count: 20,
+            bytes: Some(2 << 30),
+        };
+        assert_eq!(told.keep, keep);
+        let line = "night --events timer --keep 3 --rotate-every 1s -o here";
+        let other = options(line, Some(file)).expect("valid");
+        assert_eq!(other.record.events, ["timer"]);
+        assert_eq!((other.keep.count, other.keep.bytes), (3, None));
+        assert_eq!(other.rotate_every, Some(Duration::from_ms(1000)));
+        assert_eq!(other.record.output, Path::new("here"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        let check = |line: &str, file: Option<&str>, expect: &str| {
+            let error = options(line, file).expect_err(expect);
+            assert!(error.what().contains(expect), "{error:#}");
+            assert!(
+                error.value_found().is_some() && error.fixed_by().is_some(),
+                "{error:#}"
+            );
+        };
+        check("a/b", None, "not a name for a session");
+        check("night --rotate-every 1ms", None, "too short");
+        check("night --rotate-every 5", None, "no unit");
+        check("night --rotate-size 4K", None, "too small");
+        check("night --keep 0", None, "--keep is no number of archives");
+        check("night --keep 3/x", None, "--keep is no number of archives");
+        check("night --buffer 3X", None, "--buffer is not a size");
+        check("night", Some("evnts = []"), "line 1, column 1");
+        check(
+            "night",
+            Some("events = []\n  flihgt = true"),
+            "line 2, column 3",
+        );
+        check("night", Some("events = []\nkeep = 3"), "line 2, column 8");
+        check(
+            "night",
+            Some("# \u{e4}\u{e4}\nself = \"\u{e4}\""),
+            "line 2, column 8",
+        );
+        check("night", Some("[["), "line 1");
+        check(
+            "night",
+            Some("flight = true\nrotate_every = '1s'"),
+            "in flight",
+        );
+        check("night --flight", Some("rotate_size = '5M'"), "in flight");
+        check("night", Some("events = ['sched']\nevents = []"), "line 2");
+    }
+}
