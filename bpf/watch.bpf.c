@@ -569,6 +569,18 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	return 0;
 }
 
+// A program of a command that is watched begins: until it first waits, that is no work that
+// somebody waits for, and what was before its exec was ours.
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	struct task_state *state = task_state(task);
+
+	if (state && state->meant.family && state->phase == PHASE_ACTIVE)
+		state->phase = PHASE_NONE;
+	return 0;
+}
+
 // exec renames too; what it does then until the program begins is nobody's deadline.
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *name)

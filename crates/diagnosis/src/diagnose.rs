@@ -371,6 +371,10 @@ fn record_command(info: &TraceInfo) -> &'static str {
             "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*'; \
              or: rtscope record"
         }
+        Some("lttng-ust") => {
+            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*' in the same \
+             session; its own time alone: rtscope report flamegraph, periodtop"
+        }
         Some("perf") => {
             "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
         }
@@ -525,11 +529,35 @@ fn missing_families(families: &Families) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use event::Value;
     use testkit::{SyntheticTrace, Task};
 
     const VICTIM: Task = Task::rt(100, "victim", 50);
     const HOG: Task = Task::rt(200, "hog", 60);
     const FAIR: Task = Task::fair(300, "fair");
+
+    #[test]
+    fn what_our_own_recording_declares_was_recorded_also_where_nothing_of_it_came() {
+        let check = |environment: &[(&str, &str)], expect: bool| {
+            let trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            let trace = trace.at(1_000).wake(VICTIM).after(500);
+            let trace = trace.block(FAIR, VICTIM).after(20).block(VICTIM, FAIR);
+            let fields = [
+                ("irq", Value::Signed(9)),
+                ("name", Value::Text("eth0".into())),
+            ];
+            let mut trace = trace.declare("irq_handler_entry", &fields);
+            for (key, value) in environment {
+                trace = trace.environment(key, value);
+            }
+            let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+            let mut warnings = diagnosis.warnings.iter();
+            let warns = warnings.any(|warning| warning.what.contains("irq_handler"));
+            assert_eq!(warns, expect, "{environment:?}");
+        };
+        check(&[], true);
+        check(&[("rtscope_version", "0.1.0")], false);
+    }
 
     /// Every 50 ms an interrupt wakes the victim, now and then behind a hog.
     fn many() -> Trace {

@@ -69,7 +69,7 @@ impl RecordOptions {
                 .collect::<Result<_>>()?,
             maps: typed.maps,
             own_calls: typed.own_calls,
-            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
             buffer_bytes: typed
