@@ -586,12 +586,15 @@ SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 {
 	char comm[RTS_COMM_LENGTH] = {};
+	struct task_state *state;
 	struct pt_regs *regs;
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	task_resolve(task, comm, 0);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (regs && !regs_in_exec(regs))
+	state = task_state(task);
+	// A command's tasks are meant whatever they are called.
+	if (regs && !regs_in_exec(regs) && state && !state->meant.family)
 		open_begin(task);
 	return 0;
 }
