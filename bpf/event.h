@@ -392,6 +392,7 @@ struct rts_config {
 	rts_u64 hits_max; // 0: no limit
 	rts_u64 waiting_ns; // 0: off
 	rts_u64 evidence_floor_ns; // 0: no evidence
+	rts_u64 window_ns; // each task's worst of so long a time goes out; 0: the other limits hold
 	rts_u64 slack_floor_ns; // from which slack on a timer's lateness counts from before it
 	rts_s64 steal_offset; // from this CPU's hrtimer_bases; 0: unknown
 	rts_s64 irq_regs_offset; // likewise

@@ -75,15 +75,32 @@ static __always_inline bool is_new_worst(struct totals *totals, rts_u64 latency_
 	return true;
 }
 
+// Whether it is the worst of this task's window: user space asks for it by and by, or never.
+static __always_inline bool is_worst_of_window(struct task_state *state, rts_u64 latency_ns,
+		rts_u64 now_ns)
+{
+	if (now_ns - state->window_ns > config.window_ns) {
+		state->window_ns = now_ns;
+		state->window_worst_ns = 0;
+	}
+	if (latency_ns <= state->window_worst_ns)
+		return false;
+	state->window_worst_ns = latency_ns;
+	return true;
+}
+
 // Whether this hit may go out: longer than the floor; a new worst if asked for, which no rate
 // holds back because the last of them is what is said of the whole; else no more than one per
 // interval, not too many. Two CPUs that race for the same place: one wins, the other is counted
 // as suppressed; without an interval there is no such race.
-static __always_inline bool hit_allowed(struct totals *totals, rts_u64 latency_ns, rts_u64 now_ns)
+static __always_inline bool hit_allowed(struct totals *totals, struct task_state *state,
+		rts_u64 latency_ns, rts_u64 now_ns)
 {
 	rts_u64 next_ns = totals->next_hit_ns;
 	rts_u64 *floor_ns = LOOKUP(watch_floor, 0);
 
+	if (config.window_ns)
+		return is_worst_of_window(state, latency_ns, now_ns);
 	if (floor_ns && latency_ns <= *floor_ns)
 		return false;
 	if (config.hits_max && totals->hits >= config.hits_max)
@@ -148,7 +165,9 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	// worst since the start with that.
 	if (state->waiting_reported) {
 		is_new_worst(totals, now_ns - chain->origin_ns);
-	} else if (!hit_allowed(totals, now_ns - chain->origin_ns, now_ns)) {
+	} else if (!hit_allowed(totals, state, now_ns - chain->origin_ns, now_ns)) {
+		if (config.window_ns)
+			return 0;
 		COUNT(suppressed);
 		hit_held_back(state, task, now_ns, end_kind);
 		return 0;
@@ -205,7 +224,10 @@ static __always_inline void hit_send(struct rts_hit *hit, rts_u64 now_ns, bool g
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 
 	hit->cost_ns = bpf_ktime_get_ns() - now_ns;
-	if (goes_on && cpu) {
+	if (config.window_ns) {
+		// Nobody waits for it: who asks for the worst looks by itself.
+		bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
+	} else if (goes_on && cpu) {
 		cpu->untold_ns = now_ns;
 		bpf_ringbuf_submit(hit, BPF_RB_NO_WAKEUP);
 	} else {

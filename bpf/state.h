@@ -116,6 +116,8 @@ struct task_state {
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 padding[5];
 	rts_u64 reported_id; // of the hit that said that it still waits
+	rts_u64 window_ns; // with a window: when its own began, and its worst since then
+	rts_u64 window_worst_ns;
 	rts_u64 woken_ns;
 	rts_u64 release_ns; // expiry of a timer that it armed after that; 0: none
 	rts_u64 last_release_ns; // the one before

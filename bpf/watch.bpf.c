@@ -571,17 +571,32 @@ int BPF_PROG(task_newtask, struct task_struct *task, rts_u64 clone_flags)
 	return 0;
 }
 
+// A program of a command that is watched begins: until it first waits, that is no work that
+// somebody waits for, and what was before its exec was ours.
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_process_exec, struct task_struct *task)
+{
+	struct task_state *state = task_state(task);
+
+	if (state && state->meant.family && state->phase == PHASE_ACTIVE)
+		state->phase = PHASE_NONE;
+	return 0;
+}
+
 // exec renames too; what it does then until the program begins is nobody's deadline.
 SEC("tp_btf/task_rename")
 int BPF_PROG(task_rename, struct task_struct *task, const char *name)
 {
 	char comm[RTS_COMM_LENGTH] = {};
+	struct task_state *state;
 	struct pt_regs *regs;
 
 	bpf_probe_read_kernel_str(comm, sizeof(comm), name);
 	task_resolve(task, comm, 0);
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (regs && !regs_in_exec(regs))
+	state = task_state(task);
+	// A command's tasks are meant whatever they are called.
+	if (regs && !regs_in_exec(regs) && state && !state->meant.family)
 		open_begin(task);
 	return 0;
 }

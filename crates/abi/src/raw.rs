@@ -173,6 +173,7 @@ pub struct Config {
     pub hits_max: u64,
     pub waiting_ns: u64,
     pub evidence_floor_ns: u64,
+    pub window_ns: u64,
     pub slack_floor_ns: u64,
     pub steal_offset: i64,
     pub irq_regs_offset: i64,

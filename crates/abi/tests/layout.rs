@@ -136,6 +136,7 @@ fn configuration(claims: &mut Claims) {
             hits_max,
             waiting_ns,
             evidence_floor_ns,
+            window_ns,
             slack_floor_ns,
             steal_offset,
             irq_regs_offset,

@@ -46,6 +46,9 @@ pub struct WatchConfig {
     pub waiting_after: Option<Duration>,
     /// Report only chains that are worse than every reported one.
     pub new_worst_only: bool,
+    /// Report each chain that is the worst of its task in a time of this length, and no other:
+    /// whoever asks for the worst of a moment has it then.
+    pub window: Option<Duration>,
     /// At most one hit in this time; the rest is counted.
     pub rate_limit_interval: Duration,
     /// At most so many hits; the rest is counted.
@@ -74,6 +77,7 @@ impl Default for WatchConfig {
             end: EndKind::SwitchIn,
             waiting_after: None,
             new_worst_only: false,
+            window: None,
             rate_limit_interval: Duration::from_ms(1000),
             max_hits: None,
             late_timer_floor: Duration::from_us(50),
@@ -107,6 +111,10 @@ impl WatchConfig {
             None => 0,
         };
         config.evidence_floor_ns = self.late_timer_floor.as_ns_unsigned();
+        config.window_ns = match self.window {
+            Some(window) => positive("the window", window)?,
+            None => 0,
+        };
         config.slack_floor_ns = slack_floor(self.threshold).as_ns_unsigned();
         config.prio_max = self.min_prio.map_or(i32::MAX, |prio| prio.0);
         config.softirq = softirq(self.softirq)?;

@@ -56,13 +56,21 @@ impl EvidenceRings {
 
     /// All whole records that the rings hold now: the newest 128 of each CPU.
     pub fn read(&self) -> Evidence {
+        self.read_new(&mut Vec::new())
+    }
+
+    /// Those that came since `seen` was last handed in: how many of each CPU were read. One that is
+    /// being written comes the next time.
+    pub fn read_new(&self, seen: &mut Vec<u64>) -> Evidence {
         let mut found = Evidence::default();
-        for cpu in 0..self.cpus {
+        seen.resize(self.cpus, 0);
+        for (cpu, seen) in seen.iter_mut().enumerate() {
             let ring = cpu * RING_BYTES;
             let head = self.word(ring).load(Ordering::Acquire);
-            let held = head.min(raw::EVIDENCE_SLOTS as u64);
-            found.overwritten += head - held;
-            for number in head - held..head {
+            let first = head.saturating_sub(raw::EVIDENCE_SLOTS as u64);
+            found.overwritten += first.saturating_sub(*seen);
+            let mut open = head;
+            for number in first.max(*seen)..head {
                 let slot = number as usize % raw::EVIDENCE_SLOTS;
                 let at = ring + SLOTS_OFFSET + slot * SLOT_BYTES;
                 let record = self
@@ -70,9 +78,13 @@ impl EvidenceRings {
                     .and_then(|slot| abi::decode_evidence(&slot, Cpu(cpu as u32), &self.machine));
                 match record {
                     Some(record) => found.records.push(record),
-                    None => found.overtaken += 1,
+                    None => {
+                        found.overtaken += 1;
+                        open = open.min(number);
+                    }
                 }
             }
+            *seen = open;
         }
         found.records.sort_by_key(evidence::Evidence::time);
         found

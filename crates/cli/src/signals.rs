@@ -5,9 +5,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use capture::watch::Calls;
 use event::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
@@ -109,6 +110,16 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
     }
     *taken = Some(asked.clone());
     Ok(asked)
+}
+
+/// Calls at each SIGUSR1.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn on_usr1(calls: Arc<Calls>) -> Result<()> {
+    // SAFETY: the handler touches an atomic, reads a clock and writes to a file descriptor.
+    let registered = unsafe { low_level::register(SIGUSR1, move || calls.signal()) };
+    registered.map(drop).map_err(refused)
 }
 
 fn now_ns() -> u64 {

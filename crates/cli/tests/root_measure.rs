@@ -72,6 +72,8 @@ fn a_late_sample_is_explained_by_the_hog_that_caused_it() {
         text.contains("samples in"),
         "the table is there too: {text}"
     );
+    // Also those at the begin, while the watch was armed.
+    assert!(!text.contains("not seen by the watch"), "{text}");
 }
 
 #[test]

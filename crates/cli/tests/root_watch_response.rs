@@ -101,3 +101,37 @@ fn each_miss_that_a_loop_counts_is_a_line_and_the_rate_limits_snapshots_only() {
     assert_eq!(counts.sum::<u64>(), log.len() as u64, "{end}");
     assert_eq!(end["until"], "block", "{end}");
 }
+
+#[test]
+fn what_an_application_says_is_late_is_told_with_its_words_and_its_activation() {
+    let _privileged = testkit::privileged();
+    let folder = tempfile::tempdir().expect("a folder");
+    // It is busy between two waits, and says so before the second.
+    let app = "sleep 0.1; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo 'cycle 7 LATE'; \
+               sleep 0.1; echo on";
+    let output = Command::new(env!("CARGO_BIN_EXE_rtscope"))
+        .args(["watch", "--json", "--trigger", "line:LATE", "-o"])
+        .arg(folder.path().join("snapshots"))
+        .args(["--", "sh", "-c", app])
+        .stdin(Stdio::null())
+        .output()
+        .expect("rtscope runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let (objects, printed): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with('{'));
+    assert_eq!(
+        printed,
+        ["cycle 7 LATE", "on"],
+        "it prints as without a watch"
+    );
+    let objects = lines(&objects.join("\n"));
+    let hits: Vec<_> = objects
+        .iter()
+        .filter(|line| line["type"] == "hit")
+        .collect();
+    assert_eq!(hits.len(), 1, "{text}");
+    assert_eq!(hits[0]["trigger"]["words"], "cycle 7 LATE");
+    assert_eq!(hits[0]["hit"]["task"]["comm"], "sh");
+    let snapshot = hits[0]["snapshot"]["path"].as_str().expect("a snapshot");
+    assert!(std::path::Path::new(snapshot).is_dir(), "{text}");
+}

@@ -342,6 +342,19 @@ fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> 
             "an inferred run begins at its wake-up, a few microseconds early",
         );
     }
+    // Where nothing is late, the answer itself says so.
+    if basis.doubted > 0 && !activations.is_empty() {
+        warn(
+            format!(
+                "how long {} lasted is not known: switches are missing",
+                match basis.doubted {
+                    1 => "1 more activation".to_owned(),
+                    more => format!("{more} more activations"),
+                }
+            ),
+            "rtscope watch sees each",
+        );
+    }
     let censored = activations
         .iter()
         .filter(|late| late.ledger.grade == Grade::Censored)
@@ -376,6 +389,10 @@ fn record_command(info: &TraceInfo) -> &'static str {
         Some("lttng-modules") => {
             "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*'; \
              or: rtscope record"
+        }
+        Some("lttng-ust") => {
+            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*' in the same \
+             session; its own time alone: rtscope report flamegraph, periodtop"
         }
         Some("perf") => {
             "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
@@ -531,11 +548,77 @@ fn missing_families(families: &Families) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::Until;
+    use event::{Tid, Value};
+    use kernel_state::TaskFilter;
     use testkit::{SyntheticTrace, Task};
 
     const VICTIM: Task = Task::rt(100, "victim", 50);
     const HOG: Task = Task::rt(200, "hog", 60);
     const FAIR: Task = Task::fair(300, "fair");
+
+    #[test]
+    fn what_our_own_recording_declares_was_recorded_also_where_nothing_of_it_came() {
+        let check = |environment: &[(&str, &str)], expect: bool| {
+            let trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            let trace = trace.at(1_000).wake(VICTIM).after(500);
+            let trace = trace.block(FAIR, VICTIM).after(20).block(VICTIM, FAIR);
+            let fields = [
+                ("irq", Value::Signed(9)),
+                ("name", Value::Text("eth0".into())),
+            ];
+            let mut trace = trace.declare("irq_handler_entry", &fields);
+            for (key, value) in environment {
+                trace = trace.environment(key, value);
+            }
+            let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+            let mut warnings = diagnosis.warnings.iter();
+            let warns = warnings.any(|warning| warning.what.contains("irq_handler"));
+            assert_eq!(warns, expect, "{environment:?}");
+        };
+        check(&[], true);
+        check(&[("rtscope_version", "0.1.0")], false);
+    }
+
+    #[test]
+    fn beside_what_is_late_it_is_said_of_how_many_nobody_knows_how_long_they_lasted() {
+        let check = |unseen: usize, expect: Option<&str>| {
+            let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            // One that is late behind the hog.
+            trace = trace.at(1_000).preempt(FAIR, HOG).after(10).wake(VICTIM);
+            trace = trace.after(9_000).block(HOG, VICTIM);
+            trace = trace.after(20).block(VICTIM, FAIR);
+            for turn in 0..unseen {
+                // It comes on its CPU, and no event says when.
+                trace = trace.at(50_000 * (1 + turn as i64)).wake(VICTIM);
+                trace = trace.after(5_000).block(VICTIM, FAIR);
+            }
+            let query = Query {
+                tasks: TaskFilter::from(Tid(100)),
+                until: Until::Block,
+                threshold: Some(Duration::from_ms(2)),
+                ..Query::default()
+            };
+            let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
+            assert_eq!(diagnosis.activations.len(), 1, "{unseen}");
+            let mut warnings = diagnosis.warnings.iter();
+            let said = warnings.find(|warning| warning.what.contains("switches are missing"));
+            assert_eq!(
+                said.map(|warning| warning.what.as_str()),
+                expect,
+                "{unseen}"
+            );
+        };
+        check(0, None);
+        check(
+            1,
+            Some("how long 1 more activation lasted is not known: switches are missing"),
+        );
+        check(
+            2,
+            Some("how long 2 more activations lasted is not known: switches are missing"),
+        );
+    }
 
     /// Every 50 ms an interrupt wakes the victim, now and then behind a hog.
     fn many() -> Trace {

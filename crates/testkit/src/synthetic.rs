@@ -132,6 +132,12 @@ impl SyntheticTrace {
         self
     }
 
+    /// Declares a class of which no event comes.
+    pub fn declare(mut self, name: &str, fields: &[(&str, Value<'static>)]) -> Self {
+        self.class(name, fields);
+        self
+    }
+
     fn class(&mut self, name: &str, fields: &[(&str, Value<'static>)]) -> ClassId {
         if let Some(class) = self.trace.classes.iter().find(|class| class.name == name) {
             return class.id;

@@ -13,11 +13,13 @@ use std::thread::JoinHandle;
 use bpf_host::{EvidenceRings, HitRing, StealReader, Watch};
 use event::evidence::{Evidence, Hit};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::pages::Pages;
 use crate::recorder::Recorder;
 use crate::{clock, housekeeping};
+
+use super::calls::{Called, Listener};
 
 /// Hits of one moment, with the pages that the recorder held.
 #[derive(Debug)]
@@ -32,19 +34,58 @@ pub(super) struct Caught {
     pub(super) stopped_by_kernel: bool,
     /// When the recorder ran again.
     pub(super) running: Instant,
+    /// The call that these are the answer to.
+    pub(super) called: Option<Called>,
 }
 
 /// What the kernel's watch saw beside the hits.
 pub(super) struct Witness {
     evidence: EvidenceRings,
     steal: StealReader,
+    /// What was in the rings, where hits wait until they are called for.
+    kept: Option<Kept>,
 }
 
+/// Records of the moment before.
+#[derive(Default)]
+struct Kept {
+    seen: Vec<u64>,
+    records: Vec<Evidence>,
+}
+
+/// Nobody calls for what is older.
+const KEPT_FOR: Duration = Duration::from_ms(3_000);
+
 impl Witness {
-    pub(super) fn of(watch: &Watch) -> Witness {
+    pub(super) fn of(watch: &Watch, keeps: bool) -> Witness {
         Witness {
             evidence: watch.evidence(),
             steal: watch.steal(),
+            kept: keeps.then(Kept::default),
+        }
+    }
+
+    /// Keeps what came, before newer records take its place.
+    fn keep(&mut self) {
+        let Some(kept) = &mut self.kept else { return };
+        let oldest = clock::monotonic() - KEPT_FOR;
+        // A record that is read twice, because one before it was being written, is there once.
+        let new = self.evidence.read_new(&mut kept.seen).records;
+        let new = new
+            .into_iter()
+            .filter(|record| !kept.records.contains(record));
+        let new: Vec<Evidence> = new.collect();
+        kept.records.extend(new);
+        kept.records.retain(|record| record.time() >= oldest);
+    }
+
+    /// What there is for a snapshot.
+    fn records(&mut self) -> Vec<Evidence> {
+        self.steal.record();
+        self.keep();
+        match &self.kept {
+            Some(kept) => kept.records.clone(),
+            None => self.evidence.read().records,
         }
     }
 }
@@ -67,7 +108,7 @@ impl Armed {
     pub(super) fn start(
         ring: HitRing,
         recorder: Option<(Recorder, Witness)>,
-        worst: Option<Worst>,
+        choice: Choice,
         cpus: &[Cpu],
         sender: Sender<Caught>,
     ) -> Result<Armed> {
@@ -85,7 +126,7 @@ impl Armed {
             .spawn(move || {
                 housekeeping::pin(&cpus);
                 housekeeping::be_prompt();
-                wait_and_catch(ring, recorder, worst, &bell, &sender)
+                wait_and_catch(ring, recorder, choice, &bell, &sender)
             })
             .map_err(refused)?;
         Ok(Armed { thread, wake, over })
@@ -104,6 +145,59 @@ impl Armed {
         self.look();
         let panicked = |_| Error::new(ErrorKind::Io, "the armed thread panicked");
         self.thread.join().map_err(panicked)?
+    }
+}
+
+/// Which hits are caught.
+#[derive(Debug)]
+pub(super) enum Choice {
+    /// All that the kernel sends.
+    All,
+    /// Only worse ones than the least of the worst.
+    Worst(Worst),
+    /// Those that are called for.
+    Called(Listener),
+}
+
+impl Choice {
+    /// How long to wait at most for something new.
+    fn wait(&self) -> Option<Duration> {
+        match self {
+            Choice::Called(listener) => Some(listener.wait(clock::monotonic())),
+            _ => None,
+        }
+    }
+
+    /// Of the hits that came, those that are to be caught, and what called for them.
+    fn of(
+        &mut self,
+        hits: Vec<Hit>,
+        ring: &HitRing,
+        is_over: bool,
+    ) -> Result<(Vec<Hit>, Option<Called>)> {
+        match self {
+            Choice::All => Ok((hits, None)),
+            // Before the pages are copied: meanwhile others may be late.
+            Choice::Worst(worst) => {
+                for latency in hits.iter().map(Hit::latency) {
+                    if let Some(floor) = worst.add(latency) {
+                        ring.raise_floor(floor)?;
+                    }
+                }
+                Ok((hits, None))
+            }
+            Choice::Called(listener) => {
+                listener.ended(hits);
+                listener.listen();
+                let now = match is_over {
+                    true => Instant::MAX,
+                    false => clock::monotonic(),
+                };
+                let answer = listener.answer(now);
+                let (called, hit) = answer.unzip();
+                Ok((hit.flatten().into_iter().collect(), called))
+            }
+        }
     }
 }
 
@@ -143,50 +237,55 @@ struct Bell {
 fn wait_and_catch(
     mut ring: HitRing,
     mut recorder: Option<(Recorder, Witness)>,
-    mut worst: Option<Worst>,
+    mut choice: Choice,
     bell: &Bell,
     sender: &Sender<Caught>,
 ) -> Result<()> {
     let mut over = false;
     while !over {
         // What came while the watch ended is taken too.
-        over = woken(&ring, bell)?;
-        let hits = ring.take()?;
-        // Before the pages are copied: meanwhile others may be late.
-        for latency in hits.iter().map(Hit::latency) {
-            if let Some(floor) = worst.as_mut().and_then(|worst| worst.add(latency)) {
-                ring.raise_floor(floor)?;
-            }
-        }
+        over = woken(&ring, &choice, bell)?;
+        let (hits, called) = choice.of(ring.take()?, &ring, over)?;
+        let is_news = !hits.is_empty() || called.is_some();
+        let is_short = called.as_ref().is_some_and(|called| called.in_short);
         let mut caught = Caught {
             hits,
+            called,
             pages: None,
             evidence: vec![],
             stopped_by_kernel: false,
             running: clock::monotonic(),
         };
         if let Some((recorder, witness)) = &mut recorder {
-            catch(recorder, &mut caught)?;
-            if !caught.hits.is_empty() {
-                witness.steal.record();
-                caught.evidence = witness.evidence.read().records;
+            let is_whole = is_news && !is_short;
+            catch(recorder, &mut caught, is_whole)?;
+            match is_whole {
+                true => caught.evidence = witness.records(),
+                false => witness.keep(),
             }
         }
-        if !caught.hits.is_empty() && sender.send(caught).is_err() {
+        if is_news && sender.send(caught).is_err() {
             break;
         }
     }
     Ok(())
 }
 
-/// Sleeps until the ring holds a hit or somebody rings; true when the watch is over.
-fn woken(ring: &HitRing, bell: &Bell) -> Result<bool> {
+/// Sleeps until the ring holds a hit, somebody calls or rings; true when the watch is over.
+fn woken(ring: &HitRing, choice: &Choice, bell: &Bell) -> Result<bool> {
     let fd = ring.fd();
-    let mut fds = [
+    let mut fds = vec![
         PollFd::new(&fd, PollFlags::IN),
         PollFd::new(&bell.rung, PollFlags::IN),
     ];
-    match poll(&mut fds, None) {
+    if let Choice::Called(listener) = choice {
+        fds.push(PollFd::new(listener.calls(), PollFlags::IN));
+    }
+    let wait = choice.wait().map(|wait| Timespec {
+        tv_sec: wait.as_ns() / 1_000_000_000,
+        tv_nsec: wait.as_ns() % 1_000_000_000,
+    });
+    match poll(&mut fds, wait.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(errno) => return Err(Error::io("cannot wait for hits", errno.into())),
     }
@@ -196,9 +295,9 @@ fn woken(ring: &HitRing, bell: &Bell) -> Result<bool> {
     Ok(bell.over.load(Ordering::Acquire))
 }
 
-fn catch(recorder: &mut Recorder, caught: &mut Caught) -> Result<()> {
+fn catch(recorder: &mut Recorder, caught: &mut Caught, is_whole: bool) -> Result<()> {
     caught.stopped_by_kernel = !recorder.is_running()?;
-    if caught.hits.is_empty() {
+    if !is_whole {
         // Something else woke us, and the trigger took it for a hit.
         return if caught.stopped_by_kernel {
             recorder.resume()

@@ -11,6 +11,7 @@
 //! - A snapshot that cannot be written is an error of that hit, never the end of the watch.
 
 mod armed;
+mod calls;
 mod pair;
 mod snapshots;
 mod tracker_names;
@@ -35,10 +36,12 @@ use crate::{
     EventSelection, Mode, Recorder, RecorderConfig, SnapshotFacts, SnapshotSummary, UserConfig,
     clock, housekeeping,
 };
-use armed::{Armed, Caught, Witness, Worst};
+use armed::{Armed, Caught, Choice, Witness, Worst};
+use calls::Listener;
 use host::capabilities::Capabilities;
 use snapshots::{Desk, Folder, Snapshots};
 
+pub use calls::{Call, Called, Calls, WINDOW as CALL_WINDOW};
 pub use pair::{KEY_DEFAULT, PairQuestion, pair};
 pub use tracker_names::{key_name, keys_named};
 pub use trackers::{
@@ -63,6 +66,8 @@ pub struct WatchOptions {
     /// Once so many hits are in, only worse ones than the least of them: the threshold rises by
     /// itself. Without a rate limit all of the worst come.
     pub worst: Option<usize>,
+    /// With a window in `watch`: hits are reported when they are called for, and no others.
+    pub calls: Option<Arc<Calls>>,
 }
 
 /// The flight recorder of a watch.
@@ -119,6 +124,19 @@ pub struct HitReport {
     /// What the task is called in our own PID namespace, where that is not what the kernel calls
     /// it.
     pub seen_as: Option<Tid>,
+    /// The call that it is the answer to.
+    pub called: Option<Called>,
+}
+
+/// A call at which nothing was late.
+#[derive(Debug)]
+pub struct CallReport {
+    /// The call.
+    pub called: Called,
+    /// What the flight recorder held then.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Why there is none although there should be.
+    pub failure: Option<Arc<Error>>,
 }
 
 /// Where the watch stands.
@@ -144,6 +162,10 @@ pub trait WatchObserver {
     fn armed(&mut self) -> Result<()>;
     /// A task was late.
     fn hit(&mut self, report: &HitReport) -> Result<()>;
+    /// Somebody called, and nothing was late.
+    fn nothing_late(&mut self, _report: &CallReport) -> Result<()> {
+        Ok(())
+    }
     /// So it was, but the limits held its hit back.
     fn held_back(&mut self, _late: &LateOne) -> Result<()> {
         Ok(())
@@ -182,7 +204,7 @@ pub fn run(
     let symbols = Symbols::from_kallsyms(&snapshot_facts.functions);
     // The recorder first: then its probes run before the watch's, and the event that ends a chain
     // is in the ring when the chain's end stops it.
-    let recorder = flight.map(|flight| start_recorder(flight, Some(armed::thread_name())));
+    let recorder = flight.map(|flight| start_recorder(flight, trigger(options)));
     let recorder = recorder.transpose()?;
     let snapshots = flight.zip(recorder.as_ref()).map(|(flight, recorder)| {
         let cpus_online = capabilities.machine.cpus_online.len();
@@ -195,9 +217,8 @@ pub fn run(
     let version = Version::now();
     let switch = recorder.as_ref().map(Recorder::switch);
     let (sender, caught) = mpsc::channel();
-    let recorder = recorder.map(|recorder| (recorder, Witness::of(&watch)));
-    let worst = options.worst.map(Worst::new);
-    let armed = Armed::start(ring, recorder, worst, &cpus, sender)?;
+    let recorder = recorder.map(|one| (one, Witness::of(&watch, options.calls.is_some())));
+    let armed = Armed::start(ring, recorder, choice(options), &cpus, sender)?;
     let mut session = Session {
         options,
         watch,
@@ -226,6 +247,21 @@ pub fn run(
         hits: session.hits,
         ..status
     })
+}
+
+/// Who stops the recorder; where hits wait until they are called for, none of them does.
+fn trigger(options: &WatchOptions) -> Option<String> {
+    options.calls.is_none().then(armed::thread_name)
+}
+
+/// Which hits are caught.
+fn choice(options: &WatchOptions) -> Choice {
+    let interval = options.watch.rate_limit_interval;
+    match (&options.calls, options.worst) {
+        (Some(calls), _) => Choice::Called(Listener::new(calls.clone(), interval)),
+        (None, Some(count)) => Choice::Worst(Worst::new(count)),
+        (None, None) => Choice::All,
+    }
 }
 
 /// Where our own threads run: away from the CPUs that are watched.
@@ -333,7 +369,16 @@ impl Session<'_> {
 
     fn report(&mut self, caught: Caught, observer: &mut dyn WatchObserver) -> Result<()> {
         self.desk.refresh();
-        for mut report in self.desk.reports(caught) {
+        if caught.called.as_ref().is_some_and(|called| called.in_short) {
+            let mut late = caught.hits.iter().map(calls::in_short);
+            return late.try_for_each(|late| observer.held_back(&late));
+        }
+        let nothing_late = caught.hits.is_empty();
+        let (reports, call) = self.desk.reports(caught);
+        if let Some(call) = call.filter(|_| nothing_late) {
+            observer.nothing_late(&call)?;
+        }
+        for mut report in reports {
             report.replaces = !self.waiting.insert(report.hit.id);
             if report.hit.end_kind != EndKind::Waiting {
                 self.waiting.remove(&report.hit.id);

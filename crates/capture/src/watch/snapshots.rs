@@ -9,7 +9,7 @@ use ftrace::Formats;
 use trace::Symbols;
 
 use super::armed::Caught;
-use super::{FlightRecorder, HitReport, Snapshot, SnapshotTiming};
+use super::{CallReport, FlightRecorder, HitReport, Snapshot, SnapshotTiming};
 use crate::functions::{self, Version, kernel_functions};
 use crate::pages::{History, Pages};
 use crate::{SnapshotFacts, SnapshotSummary, clock, write_snapshot};
@@ -117,7 +117,7 @@ impl Snapshots {
             .iter()
             .map(|hit| hit.end)
             .max()
-            .unwrap_or(Instant::MIN);
+            .unwrap_or(caught.running);
         let window = self.history.overlapping(window(&caught.hits, &pages));
         let summary = self.write_free(caught, &window)?;
         self.written += 1;
@@ -136,7 +136,7 @@ impl Snapshots {
 
     /// Writes under the first free name. Another watch may take it meanwhile: then under the next.
     fn write_free(&self, caught: &Caught, window: &Pages) -> Result<SnapshotSummary> {
-        let mut first = caught.hits.first().map_or(0, |hit| hit.id);
+        let mut first = caught.hits.first().map_or(1, |hit| hit.id);
         loop {
             let (number, path) = free_path(&self.flight.output, first)?;
             let formats = &self.formats;
@@ -229,8 +229,8 @@ impl Desk {
         }
     }
 
-    /// The reports on what was caught, in the order of the hits.
-    pub(super) fn reports(&mut self, mut caught: Caught) -> Vec<HitReport> {
+    /// The reports on what was caught, in the order of the hits, and on the call for it.
+    pub(super) fn reports(&mut self, mut caught: Caught) -> (Vec<HitReport>, Option<CallReport>) {
         let name = |address: u64| {
             let found = self.programs.lookup(address);
             let found = found.or_else(|| self.symbols.lookup(address));
@@ -255,7 +255,14 @@ impl Desk {
             failure: failure.clone(),
             replaces: false,
             seen_as: None,
+            called: caught.called.clone(),
         };
-        caught.hits.into_iter().map(report).collect()
+        let reports = caught.hits.into_iter().map(report).collect();
+        let call = caught.called.clone().map(|called| CallReport {
+            called,
+            snapshot: snapshot.clone(),
+            failure: failure.clone(),
+        });
+        (reports, call)
     }
 }

@@ -215,6 +215,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
         new_worst: false,
         worst: None,
         timeout: None,
+        triggers: Vec::new(),
         rate: Rate {
             // A delay that the machine makes itself must not hide the one that is shown.
             hits_max: 1_000,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{TraceUntil, Window};
+use super::{TraceGroups, TraceUntil, Window};
 
 /// What was typed after `check`.
 #[derive(Clone, Debug, Args)]
@@ -17,10 +17,21 @@ pub struct Check {
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// A budget, or the definition of a period; repeatable
-    #[arg(long, value_name = "RULE", required_unless_present = "rules")]
+    #[arg(long, value_name = "RULE", required_unless_present_any = ["rules", "task"])]
     pub rule: Vec<String>,
+    /// With --over: the response of these tasks, as a budget
+    ///
+    /// The same as --rule 'response of TASK within DUR'. Repeatable.
+    #[arg(long, value_name = "TASK", requires = "over")]
+    pub task: Vec<String>,
+    /// With --task: what is late
+    #[arg(long, value_name = "DUR", requires = "task")]
+    pub over: Option<String>,
+    /// What a trace does not know.
+    #[command(flatten)]
+    pub groups: TraceGroups,
     /// The result as JUnit, into FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub junit: Option<PathBuf>,
     /// The part to look at.
     #[command(flatten)]
@@ -33,6 +44,7 @@ pub struct Check {
 const CHECK_EXAMPLES: &str = "\
 Examples:
   rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
+  rtscope check TRACE --task npt --over 1ms
   rtscope check TRACE --rules budgets.txt --junit result.xml
 
 Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.";
@@ -51,12 +63,18 @@ pub struct Diff {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// The same for the thread with this id
+    #[arg(long, value_name = "TID", hide_short_help = true)]
+    pub tid: Option<i32>,
     /// The same for all threads of this process, by its id
-    #[arg(long, value_name = "PID", hide_short_help = true)]
+    #[arg(short, long, value_name = "PID", hide_short_help = true)]
     pub pid: Vec<i32>,
     /// The same for all threads of processes whose first thread has this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub process: Vec<String>,
+    /// What a trace does not know.
+    #[command(flatten)]
+    pub groups: TraceGroups,
     /// To the end of its work (block), or of its wait (switch-in)
     #[arg(long, value_enum, value_name = "END", default_value = "block")]
     #[arg(hide_possible_values = true, hide_short_help = true)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::TraceGroups;
+
 /// The part of a trace to look at; the same words for every verb.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Window {
@@ -60,11 +62,14 @@ pub struct Diagnose {
     )]
     pub tid: Option<i32>,
     /// The same for all threads of this process, by its id
-    #[arg(long, value_name = "PID", hide_short_help = true)]
+    #[arg(short, long, value_name = "PID", hide_short_help = true)]
     pub pid: Vec<i32>,
     /// The same for all threads of processes whose first thread has this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub process: Vec<String>,
+    /// What a trace does not know.
+    #[command(flatten)]
+    pub groups: TraceGroups,
     /// To the end of its work (block), or of its wait (switch-in)
     #[arg(long, value_enum, value_name = "END", default_value = "block")]
     #[arg(hide_possible_values = true, hide_default_value = true)]

@@ -102,8 +102,11 @@ pub struct Record {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// The same for the thread with this id
+    #[arg(long, value_name = "TID", hide_short_help = true)]
+    pub tid: Option<i32>,
     /// The same for all threads of this process, by its id
-    #[arg(long, value_name = "PID", hide_short_help = true)]
+    #[arg(short, long, value_name = "PID", hide_short_help = true)]
     pub pid: Vec<i32>,
     /// The same for all threads of processes whose first thread has this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]

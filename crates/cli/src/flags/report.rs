@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Window;
+use super::{TraceGroups, Window};
 
 /// What was typed after `report`.
 #[derive(Clone, Debug, Args)]
@@ -101,6 +101,15 @@ pub struct ReportFilter {
     /// docs/tasks.md has them all. Repeatable.
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
+    /// The same for all threads of this process, by its id
+    #[arg(short, long, value_name = "PID", hide_short_help = true)]
+    pub pid: Vec<i32>,
+    /// The same for all threads of processes whose first thread has this name
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub process: Vec<String>,
+    /// What a trace does not know.
+    #[command(flatten)]
+    pub groups: TraceGroups,
     /// Of these, only threads of exactly these names
     ///
     /// With commas between, as in lttng-analyses.

@@ -20,7 +20,7 @@ pub struct Tune {
     #[arg(long, value_name = "TASK")]
     pub task: Vec<String>,
     /// All threads of this process, by its id
-    #[arg(long, value_name = "PID", hide_short_help = true)]
+    #[arg(short, long, value_name = "PID", hide_short_help = true)]
     pub pid: Vec<i32>,
     /// All threads of processes of this name
     #[arg(long, value_name = "NAME", hide_short_help = true)]

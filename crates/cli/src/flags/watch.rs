@@ -38,12 +38,13 @@ pub struct Watch {
     #[arg(hide_short_help = true)]
     pub tid: Option<i32>,
     /// All threads of this process, by its id
-    #[arg(long, value_name = "PID", help_heading = "What to watch")]
+    #[arg(short, long, value_name = "PID", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub pid: Vec<i32>,
-    /// All threads of processes of this name: of its first thread, program or script
+    /// All threads of processes of this name
+    ///
+    /// That of its first thread, its program or its script.
     #[arg(long, value_name = "NAME", help_heading = "What to watch")]
-    #[arg(hide_short_help = true)]
     pub process: Vec<String>,
     /// Tasks of this control group, and of all below it: its path or the end of that
     #[arg(long, value_name = "PATH|NAME", help_heading = "What to watch")]
@@ -57,6 +58,12 @@ pub struct Watch {
     #[arg(long, value_name = "NAME|ID", help_heading = "What to watch")]
     #[arg(hide_short_help = true)]
     pub container: Vec<String>,
+    /// Every task of this machine
+    #[arg(long, help_heading = "What to watch")]
+    #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "cgroup", "unit", "container"])]
+    #[arg(conflicts_with_all = ["command", "real_time"])]
+    #[arg(hide_short_help = true)]
+    pub all: bool,
     /// Every real-time task (what happens when none is named)
     #[arg(long, help_heading = "What to watch")]
     #[arg(conflicts_with_all = ["task", "tid", "pid", "process", "cgroup", "unit", "container"])]
@@ -69,6 +76,7 @@ pub struct Watch {
     pub min_prio: Option<u32>,
     /// Only activations that end on these CPUs, as in 0-3,8
     #[arg(long, value_name = "LIST", help_heading = "What to watch")]
+    #[arg(hide_short_help = true)]
     pub cpu: Option<String>,
     /// Only chains that begin with this interrupt: its number, or a part of its name
     #[arg(long, value_name = "N|NAME", help_heading = "What to watch")]
@@ -90,13 +98,22 @@ pub struct Watch {
     )]
     pub until: Until,
 
-    /// Report an activation that took longer than DUR, as in 25ms
+    /// Report what took longer than DUR, as in 25ms
     #[arg(long, value_name = "DUR", help_heading = "When to report")]
     pub over: Option<String>,
     /// Report only what is worse than everything before (what happens without --over)
     #[arg(long, help_heading = "When to report")]
     #[arg(hide_short_help = true)]
     pub new_worst: bool,
+    /// Report when the application says so: line:TEXT, signal
+    ///
+    /// line:TEXT: it prints a line with TEXT. That is the output of COMMAND; without COMMAND, lines
+    /// on the standard input (./app 2>&1 | sudo rtscope watch …). signal: somebody sends SIGUSR1 to
+    /// rtscope. Told is the worst activation of the second before, if it is longer than --over, and
+    /// nothing else. Repeatable.
+    #[arg(long, value_name = "WHAT", help_heading = "When to report")]
+    #[arg(conflicts_with_all = ["timeout", "new_worst", "tracker"])]
+    pub trigger: Vec<String>,
     /// Report a task that still waits after DUR
     #[arg(long, value_name = "DUR", help_heading = "When to report")]
     #[arg(hide_short_help = true)]
@@ -182,6 +199,7 @@ pub struct Watch {
         long,
         value_name = "PATTERN",
         conflicts_with = "no_snapshot",
+        hide_short_help = true,
         help_heading = "Output"
     )]
     pub user: Vec<String>,
@@ -225,9 +243,11 @@ Examples:
                                          all tasks of a container; --unit, --cgroup
   sudo rtscope watch --task app --over 1ms --user 'app:*'
                                          its own last events in the snapshot too
+  sudo rtscope watch --trigger line:missed -- ./app
+                                         when it says itself that it was late
   sudo rtscope watch --task app --over 1ms --max-hits 1 --for 10m --json
   sudo rtscope watch syscall --task app --over 5ms --stacks
                                          its slow system calls, and where they waited
 
-Exit codes: 0 fine, 2 something took longer than --over or --timeout, 3 hits were lost, or no
-activation of the named tasks was judged.";
+Exit codes: 0 fine, 2 something took longer than --over or --timeout, or --trigger said so, 3 hits
+were lost, no activation of the named tasks was judged, or at a trigger none of them was late.";

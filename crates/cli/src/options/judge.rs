@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Result};
 
-use super::tasks::{processes, tasks};
+use super::tasks::{no_groups, processes, tasks};
 use super::{WindowOptions, positive_duration};
 use crate::flags;
 
@@ -32,10 +32,16 @@ impl CheckOptions {
     /// # Errors
     /// [`event::ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Check) -> Result<Self> {
+        no_groups(&typed.groups)?;
+        let over = typed.over.iter();
+        let rules = over.flat_map(|over| {
+            let tasks = typed.task.iter();
+            tasks.map(move |task| format!("response of {task} within {over}"))
+        });
         Ok(CheckOptions {
             traces: typed.traces.clone(),
             rules: typed.rules.clone(),
-            rule: typed.rule.clone(),
+            rule: typed.rule.iter().cloned().chain(rules).collect(),
             junit: typed.junit.clone(),
             window: WindowOptions::new(&typed.window)?,
             json: typed.json,
@@ -68,11 +74,12 @@ impl DiffOptions {
     /// # Errors
     /// [`event::ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Diff) -> Result<Self> {
+        no_groups(&typed.groups)?;
         let over = typed.over.as_deref();
         Ok(DiffOptions {
             before: typed.before.clone(),
             after: typed.after.clone(),
-            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             until: typed.until.into(),
             over: over
                 .map(|text| positive_duration("--over", text))

@@ -34,5 +34,5 @@ pub use session::SessionOptions;
 pub use tasks::target_words;
 pub use trackers::{LIST as TRACKER_LIST, TrackerOptions, only_takes};
 pub use wall::WallWord;
-pub use watch::{IrqFilter, Keep, Rate, SnapshotOptions, Target, WatchOptions};
+pub use watch::{IrqFilter, Keep, Rate, SnapshotOptions, Target, Trigger, WatchOptions};
 pub use words::{BUFFER_DEFAULT_BYTES, known_cpu, known_cpus, parse_size, positive_duration};

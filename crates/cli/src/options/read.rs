@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use diagnosis::{TaskFilter, Until};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result};
 
-use super::tasks::{processes, tasks};
+use super::tasks::{no_groups, processes, tasks};
 use super::{WallWord, positive_duration};
 use crate::flags;
 
@@ -95,6 +95,7 @@ impl DiagnoseOptions {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a word without a meaning.
     pub fn new(typed: &flags::Diagnose) -> Result<Self> {
+        no_groups(&typed.groups)?;
         if typed.worst == Some(0) {
             let error = Error::new(ErrorKind::InvalidInput, "--worst of zero says nothing");
             return Err(error

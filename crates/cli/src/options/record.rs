@@ -59,7 +59,7 @@ impl RecordOptions {
                 .clone()
                 .unwrap_or_else(|| "rtscope-trace".into()),
             duration: typed.duration.as_ref().map(duration).transpose()?,
-            tasks: tasks(&typed.task, None)?.or(processes(&typed.pid, &typed.process)?),
+            tasks: tasks(&typed.task, typed.tid)?.or(processes(&typed.pid, &typed.process)?),
             groups: groups(&typed.cgroup, &typed.unit, &typed.container),
             until: typed.until.into(),
             command: typed.command.clone(),

@@ -10,7 +10,7 @@ use views::reports::{
     report_named,
 };
 
-use super::tasks::tasks;
+use super::tasks::{no_groups, processes, tasks};
 use super::{TimeWord, WindowOptions};
 use crate::flags;
 
@@ -271,6 +271,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         .as_deref()
         .map(Cpu::parse_list)
         .transpose()?;
+    no_groups(&filter.groups)?;
     Ok(ReportOptions {
         // Who reads LAMI knows the columns of lttng-analyses.
         as_lttng_analyses: typed.as_program.is_some() || typed.lami,
@@ -280,7 +281,7 @@ fn options(typed: &flags::Report) -> Result<ReportOptions> {
         end_ns: None,
         refresh_ns: duration("--refresh", &typed.refresh, "s")?.filter(|ns| *ns > 0),
         cpus: cpus.unwrap_or_default().iter().map(|cpu| cpu.0).collect(),
-        tasks: tasks(&filter.task, None)?,
+        tasks: tasks(&filter.task, None)?.or(processes(&filter.pid, &filter.process)?),
         names: words(&filter.procname),
         tids: numbers("--tid", &filter.tid)?,
         min_ns: duration("--min", &filter.min, "us")?,

@@ -4,6 +4,8 @@ use diagnosis::TaskFilter;
 use event::{Error, ErrorKind, Result, TaskPattern, Tid};
 use host::groups::Asked;
 
+use crate::flags::TraceGroups;
+
 /// What `--task` and `--tid` name; nothing when nothing was typed.
 ///
 /// # Errors
@@ -36,6 +38,31 @@ pub(super) fn groups(cgroups: &[String], units: &[String], containers: &[String]
     let units = units.iter().cloned().map(Asked::Unit);
     let containers = containers.iter().cloned().map(Asked::Container);
     cgroups.chain(units).chain(containers).collect()
+}
+
+/// Refuses control groups where a trace is read: it does not know them.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] when one was typed.
+pub(super) fn no_groups(typed: &TraceGroups) -> Result<()> {
+    let flags = [
+        ("--cgroup", &typed.cgroup),
+        ("--unit", &typed.unit),
+        ("--container", &typed.container),
+    ];
+    let Some((flag, name)) = flags
+        .iter()
+        .find_map(|(flag, name)| Some((flag, name.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    let what = "a trace does not say which task was in which control group or container";
+    Err(Error::new(ErrorKind::Unsupported, what)
+        .found(format!("{flag} {name}"))
+        .fix(format!(
+            "name its threads (--process NAME, --pid N), or judge them while they run: \
+             rtscope record {flag} {name}, rtscope watch {flag} {name}"
+        )))
 }
 
 /// Whom a tune watches.

@@ -40,6 +40,15 @@ pub enum IrqFilter {
     Name(String),
 }
 
+/// How an application says that it was late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// By a line that it prints, with this in it.
+    Line(String),
+    /// By SIGUSR1, sent to us.
+    Signal,
+}
+
 /// At most so many reports in so much time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
@@ -108,6 +117,8 @@ pub struct WatchOptions {
     pub new_worst: bool,
     /// Report a task that still waits after this.
     pub timeout: Option<Duration>,
+    /// Report what was late when one of these says so, and nothing else.
+    pub triggers: Vec<Trigger>,
     /// Only what is worse than the least of so many, once there are so many.
     pub worst: Option<usize>,
     /// How many reports at most.
@@ -133,6 +144,9 @@ impl WatchOptions {
     pub fn new(typed: &flags::Watch, online: &[Cpu]) -> Result<Self> {
         let mut patterns = tasks(&typed.task, typed.tid)?.patterns;
         patterns.extend(processes(&typed.pid, &typed.process)?);
+        if typed.all {
+            patterns.push(TaskPattern::parse("*")?);
+        }
         let groups = groups(&typed.cgroup, &typed.unit, &typed.container);
         let target = match patterns {
             // Who is found, and the command when it has an id, is added.
@@ -172,7 +186,9 @@ impl WatchOptions {
             irq: typed.irq.as_deref().map(irq),
             softirq: typed.softirq.as_deref().map(softirq).transpose()?,
             until: typed.until,
-            new_worst: typed.new_worst || (over.is_none() && timeout.is_none()),
+            new_worst: typed.new_worst
+                || (over.is_none() && timeout.is_none() && typed.trigger.is_empty()),
+            triggers: triggers(&typed.trigger)?,
             over,
             timeout,
             worst: None,
@@ -184,6 +200,20 @@ impl WatchOptions {
             snapshot: snapshot(typed)?,
         })
     }
+}
+
+fn triggers(typed: &[String]) -> Result<Vec<Trigger>> {
+    let trigger = |text: &String| match text.split_once(':') {
+        Some(("line", line)) if !line.trim().is_empty() => Ok(Trigger::Line(line.to_owned())),
+        None if text == "signal" => Ok(Trigger::Signal),
+        _ => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "--trigger is nothing that is known",
+        )
+        .found(format!("'{text}'"))
+        .fix("line:TEXT for a line that the application prints, signal for SIGUSR1")),
+    };
+    typed.iter().map(trigger).collect()
 }
 
 fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {

@@ -46,7 +46,7 @@ pub(super) fn find(root: &Path, asked: &Asked, name: &str) -> Result<Found> {
         namespaces: Vec::new(),
     };
     if found.groups.is_empty() {
-        found.namespaces = namespaces(root, name);
+        found.namespaces = namespaces(root, name, &ids);
     }
     Ok(found)
 }
@@ -103,8 +103,8 @@ fn names(name: &str, groups: &[Group], ids: &[String]) -> Result<Vec<GroupName>>
 }
 
 /// The PID namespaces below our own whose number, whose first process's name or whose host name is
-/// this.
-fn namespaces(root: &Path, name: &str) -> Vec<u32> {
+/// this, or whose engine was told so.
+fn namespaces(root: &Path, name: &str, ids: &[String]) -> Vec<u32> {
     let proc = root.join("proc");
     let own = namespace::of(&proc.join("self"));
     let entries = std::fs::read_dir(&proc).into_iter().flatten().flatten();
@@ -122,13 +122,34 @@ fn namespaces(root: &Path, name: &str) -> Vec<u32> {
             let called = |name: &str, text: &str| text.trim_end() == name;
             let is_it = called(name, &number.to_string())
                 || is_first
-                    && (called(name, &text("comm")) || called(name, &text("root/etc/hostname")));
+                    && (called(name, &text("comm"))
+                        || called(name, &text("root/etc/hostname"))
+                        || is_kept_as(&proc, &text("status"), name, ids));
             is_it.then_some(number)
         })
         .collect();
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Whether the process that keeps a container (conmon, a containerd-shim), its first one's parent,
+/// was started with this name or one of these ids. Without root a container may have no control
+/// group of its own.
+fn is_kept_as(proc: &Path, status: &str, name: &str, ids: &[String]) -> bool {
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let line = parent.map(|parent| std::fs::read(proc.join(parent.trim()).join("cmdline")));
+    let line = line.and_then(Result::ok).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0);
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    let by_name = words
+        .windows(2)
+        .any(|pair| pair[0] == "-n" && pair[1] == name);
+    let by_id = |word: &str| {
+        let begins = is_id(name) && is_whole_id(word) && word.starts_with(name);
+        begins || ids.iter().any(|id| id == word)
+    };
+    by_name || words.iter().any(|word| by_id(word))
 }
 
 #[cfg(test)]
@@ -183,6 +204,27 @@ mod tests {
                 .iter()
                 .any(|name| name.matches(&format!("/docker/{ID}")))
         );
+    }
+
+    #[test]
+    fn a_container_without_a_control_group_is_known_by_what_its_engine_was_told() {
+        let machine = machine(&["proc/12/ns", "proc/11"]);
+        let proc = machine.path().join("proc");
+        std::fs::write(proc.join("12/status"), "PPid:\t11\nNSpid:\t12\t1\n").expect("written");
+        std::os::unix::fs::symlink("pid:[4026532000]", proc.join("12/ns/pid")).expect("linked");
+        let line = format!("/usr/bin/conmon\0-c\0{ID}\0-n\0loop\0--exit-dir\0/run\0");
+        std::fs::write(proc.join("11/cmdline"), line).expect("written");
+        let check = |name: &str, expect: &[u32]| {
+            let asked = Asked::Container(name.to_owned());
+            let found = super::super::find(machine.path(), &asked).expect("a name");
+            assert_eq!(found.namespaces, expect, "{name}");
+        };
+        check("loop", &[4_026_532_000]);
+        check(ID, &[4_026_532_000]);
+        check(&ID[..12], &[4_026_532_000]);
+        check("conmon", &[]);
+        check("run", &[]);
+        check("other", &[]);
     }
 
     #[test]

@@ -45,14 +45,16 @@ fn docker(root: &Path, name: &str) -> Vec<String> {
 }
 
 fn podman(root: &Path, name: &str) -> Vec<String> {
-    let storage = "share/containers/storage/overlay-containers/containers.json";
     let users = folders(root.join("home"));
     let users = users.chain([root.join("root")]);
-    let mut files: Vec<PathBuf> = users
-        .map(|home| home.join(".local").join(storage))
-        .collect();
-    files.push(root.join("var/lib/containers/storage/overlay-containers/containers.json"));
-    let lists = files.iter().filter_map(|file| json(file));
+    let storages = users.map(|home| home.join(".local/share/containers/storage"));
+    let storages = storages.chain([root.join("var/lib/containers/storage")]);
+    // A folder for each driver, as overlay-containers.
+    let of_drivers = storages.flat_map(folders).filter(|folder| {
+        let name = file_name(folder);
+        name.is_some_and(|name| name.ends_with("-containers"))
+    });
+    let lists = of_drivers.filter_map(|folder| json(&folder.join("containers.json")));
     let containers = lists.filter_map(|list| list.as_array().cloned()).flatten();
     let called = |container: &Value| {
         let names = container["names"].as_array();

@@ -44,6 +44,7 @@ const END_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
 pub struct Run {
     shared: Arc<Shared>,
     threads: Vec<Running>,
+    aligned: Option<Duration>,
 }
 
 /// Reads the figures of a measurement that goes on, or has ended.
@@ -51,13 +52,24 @@ pub struct Run {
 pub struct Reader(Vec<(Tid, ThreadPlan, Arc<Figures>)>);
 
 impl Run {
-    /// Starts all threads, and waits until each is what it is to be.
+    /// Starts all threads, and lets them measure once each is what it is to be.
+    ///
+    /// # Errors
+    /// As [`Run::hold`].
+    pub fn start(plan: &Plan) -> Result<Run> {
+        let run = Run::hold(plan)?;
+        run.go();
+        Ok(run)
+    }
+
+    /// Starts all threads, and waits until each is what it is to be: they rest until
+    /// [`Run::go`].
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a plan without threads or with an interval that the clock
     /// cannot tell from zero; else what kept a thread from its priority or its CPU. No thread is
     /// left then.
-    pub fn start(plan: &Plan) -> Result<Run> {
+    pub fn hold(plan: &Plan) -> Result<Run> {
         check(plan)?;
         nudge::prepare();
         let shared = Arc::new(Shared {
@@ -71,6 +83,7 @@ impl Run {
         let mut run = Run {
             shared,
             threads: Vec::with_capacity(plan.threads.len()),
+            aligned: plan.aligned,
         };
         for (number, one) in plan.threads.iter().enumerate() {
             match thread::start(number, one, plan, &run.shared) {
@@ -81,13 +94,13 @@ impl Run {
                 }
             }
         }
-        run.begin(plan.aligned);
         Ok(run)
     }
 
-    fn begin(&self, aligned: Option<Duration>) {
+    /// Lets the threads measure from a common instant on, unless they do.
+    pub fn go(&self) {
         let mut begin_ns = self.shared.first_instant_ns();
-        if aligned.is_some() {
+        if self.aligned.is_some() {
             begin_ns = (begin_ns / 1_000_000_000 + 1) * 1_000_000_000;
         }
         self.shared.gate.open(begin_ns);

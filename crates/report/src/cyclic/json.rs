@@ -5,7 +5,7 @@ use measure::cyclic::{PHASES, PhaseFigures, Reading};
 use measure::histogram::Histogram;
 use serde_json::{Value, json};
 
-use super::{Cyclic, Late, QUANTILES, carried};
+use super::{Cyclic, Late, QUANTILES, carried, samples_over};
 
 const SCHEMA: &str = "rtscope.cyclic";
 const SCHEMA_VERSION: u32 = 1;
@@ -31,14 +31,15 @@ pub fn cyclic_json(cyclic: &Cyclic) -> Value {
         "ended_by": broken,
         "complete": cyclic.complete,
         "phases_cost_ns": cyclic.phases_cost.map(Duration::as_ns),
-        "late": cyclic.late.map(late),
+        "late": cyclic.late.map(|one| late(one, cyclic.readings)),
         "threads": cyclic.readings.iter().map(thread).collect::<Value>(),
     })
 }
 
-fn late(late: &Late) -> Value {
+fn late(late: &Late, readings: &[Reading]) -> Value {
     json!({
         "over_ns": late.over.as_ns(),
+        "over": samples_over(readings, late.over),
         "explained": late.explained,
         "suppressed": late.suppressed,
         "lost": late.lost,

@@ -5,7 +5,7 @@ use measure::cyclic::{PHASES, Reading};
 use measure::histogram::Histogram;
 
 use super::units::us;
-use super::{Cyclic, carried};
+use super::{Cyclic, Late, carried, samples_over};
 
 /// Cells of the picture: each is a doubling, from half a microsecond to 16 milliseconds.
 const CELLS: usize = 16;
@@ -168,21 +168,41 @@ fn phases(cyclic: &Cyclic) -> String {
     text
 }
 
-/// How many late samples were explained, and what that cost.
+/// How many samples were late, how many of them were explained, and what that cost.
 fn late(cyclic: &Cyclic) -> String {
     let Some(late) = cyclic.late else {
         return String::new();
     };
     let samples: u64 = cyclic.readings.iter().map(|one| one.latency.samples).sum();
+    let each_ns = late.cost.as_ns() / samples.max(1).cast_signed();
     format!(
-        "over {:#}: {} explained, {} more not (too many at once), {} lost; the watch cost {} ns of \
-         CPU time a sample, in the kernel, with what it cost the others' wake-ups and switches\n",
-        late.over,
-        late.explained,
-        late.suppressed,
-        late.lost,
-        late.cost.as_ns() / samples.max(1).cast_signed()
+        "{}\nthe watch cost {each_ns} ns of CPU time a sample, in the kernel, with what it cost \
+         the others' wake-ups and switches\n",
+        late_sentence(late, samples_over(cyclic.readings, late.over)),
     )
+}
+
+/// How many of these samples were explained, and what became of the others.
+fn late_sentence(late: &Late, over: u64) -> String {
+    let Late {
+        explained,
+        suppressed,
+        lost,
+        ..
+    } = late;
+    // What the watch saw may be longer than the sample by what follows it.
+    let over = over.max(explained + suppressed + lost);
+    let mut text = format!("{over} samples over {:#}: {explained} explained", late.over);
+    let unseen = over - explained - suppressed - lost;
+    let others = [
+        (*suppressed, "not, because one a second is"),
+        (*lost, "lost"),
+        (unseen, "not seen by the watch"),
+    ];
+    for (count, why) in others.iter().filter(|(count, _)| *count > 0) {
+        text += &format!(", {count} {why}");
+    }
+    text
 }
 
 /// How the samples lie: a cell for each doubling of latency.
@@ -322,10 +342,30 @@ mod tests {
             ..cyclic(&readings, &[])
         };
         let text = cyclic_text(&explained, None);
-        let expect = "over 100us: 1 explained, 3 more not (too many at once), 2 lost; the watch \
-                      cost 1000 ns of CPU time a sample";
+        let expect = "the watch cost 1000 ns of CPU time a sample";
         assert!(text.contains(expect), "{text}");
         assert!(!cyclic_text(&cyclic(&readings, &[]), None).contains("explained"));
+    }
+
+    #[test]
+    fn each_late_sample_is_explained_or_it_is_said_why_not() {
+        let check = |(explained, suppressed, lost): (u64, u64, u64), over: u64, expect: &str| {
+            let late = Late {
+                over: Duration::from_us(100),
+                explained,
+                suppressed,
+                lost,
+                cost: Duration::ZERO,
+                samples: vec![],
+            };
+            assert_eq!(late_sentence(&late, over), expect);
+        };
+        check((0, 0, 0), 0, "0 samples over 100us: 0 explained");
+        check((1, 0, 0), 1, "1 samples over 100us: 1 explained");
+        let all = "16 samples over 100us: 2 explained, 3 not, because one a second is, 1 lost, 10 \
+                   not seen by the watch";
+        check((2, 3, 1), 16, all);
+        check((2, 0, 0), 1, "2 samples over 100us: 2 explained");
     }
 
     #[test]

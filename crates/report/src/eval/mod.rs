@@ -14,12 +14,11 @@ mod text;
 
 use event::Duration;
 use measure::cyclic::Reading;
-use measure::histogram::Histogram;
 use measure::load::Proof;
 use measure::tail::{self, Tail};
 use serde_json::{Value, json};
 
-use crate::cyclic::{Late, latency_json};
+use crate::cyclic::{Late, latency_json, samples_over};
 
 pub use compare::{compare_html, compare_text};
 pub use html::eval_html;
@@ -125,10 +124,7 @@ fn verdict(evaluation: &Evaluation) -> &'static str {
 /// see fewer: a thread that was late only after it was switched in.
 fn exceedances(late: &Late, readings: &[Reading]) -> Value {
     let seen = late.explained + late.suppressed + late.lost;
-    let samples = readings
-        .iter()
-        .map(|one| samples_over(&one.latency, late.over));
-    let samples = samples.sum::<u64>().max(seen);
+    let samples = samples_over(readings, late.over).max(seen);
     let conclusive = |hit: &&Value| hit["diagnosis"]["verdict"]["conclusive"] == true;
     let explained = late.samples.iter().filter(conclusive).count() as u64;
     json!({
@@ -140,14 +136,6 @@ fn exceedances(late: &Late, readings: &[Reading]) -> Value {
         "lost": late.lost,
         "cost_ns": late.cost.as_ns(),
     })
-}
-
-/// Samples over the limit, to a bucket.
-fn samples_over(latency: &Histogram, over: Duration) -> u64 {
-    let first = over.as_ns() / latency.width.as_ns().max(1);
-    let first = usize::try_from(first).unwrap_or(usize::MAX);
-    let kept = latency.buckets.iter().skip(first).sum::<u64>();
-    kept + latency.overflows
 }
 
 fn thread(reading: &Reading, series: &Series) -> Value {

@@ -48,7 +48,10 @@ pub(super) fn run(typed: &flags::Cyclic, paint: Paint) -> Result<Outcome> {
         write_file(path, "")?;
     }
     let phases = phases::arm(&mut options)?;
-    let mut session = Session::start(&options, &capabilities)?;
+    let mut session = match &explain {
+        Some(_) => Session::hold(&options, &capabilities)?,
+        None => Session::start(&options, &capabilities)?,
+    };
     let live = Live::new(live);
     let late = match &explain {
         Some(explain) => Some(explain_late(

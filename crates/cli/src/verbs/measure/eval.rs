@@ -190,7 +190,10 @@ fn cyclic(
     hits: &mut WorstHits,
     beside: Beside,
 ) -> Result<(Found, Vec<Series>, Option<Late>)> {
-    let mut session = Session::start(&options.cyclic, capabilities)?;
+    let mut session = match options.over {
+        Some(_) => Session::hold(&options.cyclic, capabilities)?,
+        None => Session::start(&options.cyclic, capabilities)?,
+    };
     let (reader, pauser) = (session.run.reader(), session.run.pauser());
     let over = AtomicBool::new(false);
     let (watched, sampled) = std::thread::scope(|scope| {

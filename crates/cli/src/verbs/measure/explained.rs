@@ -28,8 +28,8 @@ pub(super) struct Explain {
     pub(super) worst: Option<usize>,
 }
 
-/// Watches the threads of a session until it is over, and says how it went. Each explained sample
-/// goes to `hit`.
+/// Watches the threads of a session that is held, from its begin until it is over, and says how it
+/// went. Each explained sample goes to `hit`.
 pub(super) fn watch(
     session: &mut Session,
     explain: &Explain,
@@ -75,10 +75,13 @@ fn options(explain: &Explain) -> WatchOptions {
         cpus: Vec::new(),
         irq: None,
         softirq: None,
-        until: Until::SwitchIn,
+        // A sample ends in user space, where the thread may have been put off after it was
+        // scheduled in.
+        until: Until::Block,
         over: Some(*over),
         new_worst: false,
         timeout: None,
+        triggers: Vec::new(),
         worst: *worst,
         rate: Rate { hits_max: 1, per },
         hits_max: None,
@@ -102,7 +105,9 @@ struct Explainer<'a> {
 }
 
 impl WatchObserver for Explainer<'_> {
+    /// Not before: arming takes a second of a CPU, and whom that makes late nobody could explain.
     fn armed(&mut self) -> Result<()> {
+        self.session.go();
         Ok(())
     }
 

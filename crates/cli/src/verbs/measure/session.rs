@@ -86,6 +86,14 @@ fn limit_idle(latency: Duration) -> Result<Option<WakeLatency>> {
 impl Session {
     /// Starts what `options` ask for.
     pub(super) fn start(options: &CyclicOptions, capabilities: &Capabilities) -> Result<Session> {
+        let mut session = Session::hold(options, capabilities)?;
+        session.go();
+        Ok(session)
+    }
+
+    /// The same, but it measures nothing until [`Session::go`]: who is to explain late samples has
+    /// to see all of them.
+    pub(super) fn hold(options: &CyclicOptions, capabilities: &Capabilities) -> Result<Session> {
         signals::take_over()?;
         if options.lock_memory
             && let Err(error) = task::lock_memory()
@@ -93,7 +101,7 @@ impl Session {
             eprintln!("page faults may be among the latencies: {error}; run it with sudo");
         }
         let wake_latency = options.wake_latency.map(limit_idle).transpose()?;
-        let run = Run::start(&options.plan)?;
+        let run = Run::hold(&options.plan)?;
         // Once they are there: a thread without a CPU of its own would come along.
         let measured = options.plan.threads.iter().filter_map(|thread| thread.cpu);
         let aside =
@@ -107,6 +115,12 @@ impl Session {
             is_limited: options.run_for.is_some() || options.plan.samples.is_some(),
             _wake_latency: wake_latency.flatten(),
         })
+    }
+
+    /// Lets it measure from now on.
+    pub(super) fn go(&mut self) {
+        self.begin = Instant::now();
+        self.run.go();
     }
 
     /// How long it has measured.

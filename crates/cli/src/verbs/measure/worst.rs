@@ -24,6 +24,7 @@ impl WorstHits {
             failure: report.failure.clone(),
             replaces: report.replaces,
             seen_as: report.seen_as,
+            called: report.called.clone(),
         });
         self.reports.sort_by_key(|one| Reverse(one.hit.latency()));
         for dropped in self.reports.split_off(self.reports.len().min(WORST_MAX)) {

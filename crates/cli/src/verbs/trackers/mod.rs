@@ -38,7 +38,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     }
     let words = &options.watch.command;
     let command = (!words.is_empty())
-        .then(|| Command::hold(words))
+        .then(|| Command::hold(words, None))
         .transpose()?;
     if !options.every_task {
         let whom = whom(&options.watch, command.as_ref());

@@ -163,7 +163,7 @@ impl TrackersObserver for Observer {
             eprintln!("warning: {warning}");
         }
         self.live.line(&text::live(status));
-        let is_over = self.command.as_mut().is_some_and(Command::has_ended);
+        let is_over = self.command.as_mut().and_then(Command::ended).is_some();
         Ok(signals::request() == Request::GoOn && !is_over)
     }
 }

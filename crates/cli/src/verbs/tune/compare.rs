@@ -2,10 +2,6 @@
 
 use event::Duration;
 
-/// So many resamples give the interval two digits.
-const RESAMPLES: usize = 10_000;
-/// Of an interval of 95 %, what lies below and above it.
-const TAIL: f64 = 0.025;
 /// Fewer say nothing.
 pub const ROUNDS_MIN: usize = 3;
 
@@ -73,43 +69,28 @@ impl Rounds {
         }
     }
 
-    /// How many more of 1,000 activations are late with the change, by bootstrap over the rounds;
-    /// none where a side has no activation.
+    /// How many more of 1,000 activations are late with the change: the mean of the rounds'
+    /// differences, with Student's interval; none where fewer than two rounds have activations on
+    /// both sides.
     pub fn difference(&self) -> Option<Difference> {
-        let all: Vec<usize> = (0..self.pairs.len()).collect();
-        let per_thousand = self.of(&all)?;
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let mut found: Vec<f64> = (0..RESAMPLES)
-            .filter_map(|_| {
-                let sample = all.iter().map(|_| random.below(all.len()));
-                self.of(&sample.collect::<Vec<_>>())
-            })
-            .collect();
-        found.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = (found.len() as f64 * share) as usize;
-            found.get(place.min(found.len().saturating_sub(1))).copied()
+        let share = |block: &Block| {
+            (block.samples > 0).then(|| block.late as f64 * 1000.0 / block.samples as f64)
         };
+        let of_round = |(without, with): &(Block, Block)| Some(share(with)? - share(without)?);
+        let found: Vec<f64> = self.pairs.iter().filter_map(of_round).collect();
+        let count = found.len() as f64;
+        if found.len() < 2 {
+            return None;
+        }
+        let mean = found.iter().sum::<f64>() / count;
+        let squares: f64 = found.iter().map(|one| (one - mean) * (one - mean)).sum();
+        let error = (squares / (count - 1.0) / count).sqrt();
+        let half = student(found.len() - 1) * error;
         Some(Difference {
-            per_thousand,
-            low: at(TAIL)?,
-            high: at(1.0 - TAIL)?,
+            per_thousand: mean,
+            low: mean - half,
+            high: mean + half,
         })
-    }
-
-    /// The difference of these rounds.
-    fn of(&self, rounds: &[usize]) -> Option<f64> {
-        let share = |with: bool| {
-            let blocks = rounds.iter().map(|round| {
-                let pair = &self.pairs[*round];
-                if with { pair.1 } else { pair.0 }
-            });
-            let (late, samples) = blocks.fold((0, 0), |(late, samples), block| {
-                (late + block.late, samples + block.samples)
-            });
-            (samples > 0).then(|| late as f64 * 1000.0 / samples as f64)
-        };
-        Some(share(true)? - share(false)?)
     }
 
     /// What it comes to.
@@ -126,16 +107,15 @@ impl Rounds {
     }
 }
 
-/// Marsaglia's xorshift: the same resamples each time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
+/// The 97.5th percentile of Student's distribution with so many degrees of freedom.
+fn student(freedom: usize) -> f64 {
+    const SMALL: [f64; 10] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    ];
+    let freedom = freedom.max(1);
+    // The first terms of its expansion: right to the third digit from here on.
+    let rest = || 1.96 + 2.372 / freedom as f64 + 2.82 / (freedom * freedom) as f64;
+    SMALL.get(freedom - 1).copied().unwrap_or_else(rest)
 }
 
 #[cfg(test)]
@@ -190,6 +170,10 @@ mod tests {
         assert_eq!((side.samples, side.late), (3000, 120));
         assert_eq!(side.p99, Some(Duration::from_us(40)));
         assert_eq!(side.worst, Some(Duration::from_us(100)));
+        // Of a table: 2.201, 2.086, 2.042, 1.980.
+        for (freedom, expect) in [(11, 2.201), (20, 2.086), (30, 2.042), (120, 1.980)] {
+            assert!((student(freedom) - expect).abs() < 0.003, "{freedom}");
+        }
         let nobody = Rounds {
             pairs: vec![(Block::default(), Block::default()); 5],
         };

@@ -3,12 +3,13 @@
 mod compare;
 mod counting;
 mod question;
+mod schedule;
 mod text;
 
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Duration as StdDuration;
+use std::time::{Duration as StdDuration, SystemTime, UNIX_EPOCH};
 
 use capture::capabilities;
 use event::{Error, ErrorKind, Result};
@@ -25,6 +26,7 @@ use crate::verbs::watch::targets::{meant, whom};
 use compare::{Finding, Rounds};
 use counting::{Counting, rest};
 use question::Question;
+use schedule::{Pair, schedule};
 use text::{SCHEMA, SCHEMA_VERSION};
 
 /// The machine.
@@ -75,16 +77,21 @@ pub fn run(typed: &flags::Tune) -> Result<Outcome> {
     })
 }
 
-/// Stretches without and with the change in turn, and every other pair the other way round: what
-/// drifts meanwhile falls on both sides.
+/// Stretches without and with the change in turn, which of them first and how long by chance: what
+/// drifts meanwhile, or comes at regular times, falls on both sides.
 fn compare_all(question: &Question, mut counting: Counting, trial: &Trial) -> Result<Rounds> {
-    let stretch = question.run_for / (2 * question.rounds);
-    let settle = stretch / SETTLE_SHARE;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seed = now.map_or(0, |since| since.as_nanos() as u64);
+    let pairs = schedule(question.rounds, question.run_for, seed);
     let live = Live::new(!question.watch.json);
     let mut rounds = Rounds::default();
-    for round in 0..question.rounds {
-        live.line(&format!("round {} of {}", round + 1, question.rounds));
-        let begins_with = round % 2 == 1;
+    for (number, pair) in pairs.into_iter().enumerate() {
+        let Pair {
+            begins_with,
+            stretch,
+        } = pair;
+        live.line(&format!("round {} of {}", number + 1, question.rounds));
+        let settle = stretch / SETTLE_SHARE;
         let first = stretch_of(&mut counting, trial, begins_with, (stretch, settle))?;
         let Some(first) = first else { break };
         let second = stretch_of(&mut counting, trial, !begins_with, (stretch, settle))?;

@@ -115,6 +115,7 @@ fn watch(typed: &Tune, advised: Option<&Advised>) -> Result<WatchOptions> {
         over: Some(over),
         new_worst: true,
         timeout: None,
+        triggers: Vec::new(),
         worst: None,
         rate: Rate {
             hits_max: 1,

@@ -2,23 +2,28 @@
 
 use std::ffi::OsString;
 use std::process::{Child, Command as Process};
+use std::time::Instant;
 
 use event::{Error, ErrorKind, Result, Tid};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::heard::Written;
 
 /// A command's process. It is ended when the watch does not come to let it run.
 pub(in crate::verbs) struct Command {
     child: Child,
     name: String,
     runs: bool,
+    ended: Option<Instant>,
 }
 
 impl Command {
-    /// Starts a process that stops before it becomes the command.
+    /// Starts a process that stops before it becomes the command. Its output goes where `written`
+    /// says, else where ours goes.
     ///
     /// # Errors
     /// When there is no shell, or the process ended at once.
-    pub fn hold(words: &[OsString]) -> Result<Command> {
+    pub fn hold(words: &[OsString], written: Option<Written>) -> Result<Command> {
         let name = words
             .first()
             .map(|word| word.to_string_lossy().into_owned());
@@ -29,11 +34,15 @@ impl Command {
         shell
             .args(["-c", "kill -STOP $$; exec \"$@\"", "rtscope"])
             .args(words);
+        if let Some(Written { stdout, stderr }) = written {
+            shell.stdout(stdout).stderr(stderr);
+        }
         let child = shell.spawn().map_err(cannot)?;
         let command = Command {
             child,
             name: name.clone(),
             runs: false,
+            ended: None,
         };
         let stopped = waitpid(command.pid(), WaitOptions::UNTRACED);
         let stopped = stopped.map_err(|errno| cannot(errno.into()))?;
@@ -71,13 +80,17 @@ impl Command {
         Ok(())
     }
 
-    /// Whether it has ended; what it said of failure is said.
-    pub fn has_ended(&mut self) -> bool {
-        let ended = self.child.try_wait().ok().flatten();
-        if let Some(status) = ended.filter(|status| !status.success()) {
-            eprintln!("{} failed: {status}", self.name);
+    /// Since when it has ended; what it said of failure is said once.
+    pub fn ended(&mut self) -> Option<Instant> {
+        if self.ended.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.ended = Some(Instant::now());
+            if !status.success() {
+                eprintln!("{} failed: {status}", self.name);
+            }
         }
-        ended.is_some()
+        self.ended
     }
 }
 

@@ -27,6 +27,7 @@ pub fn session(options: &WatchOptions) -> Result<watch::WatchOptions> {
         flight,
         duration: options.run_for,
         worst: options.worst,
+        calls: None,
     })
 }
 
@@ -62,7 +63,11 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         softirq: options.softirq,
         min_prio: options.prio_min,
         threshold: threshold(options),
-        late_timer_floor: late_timer_floor(threshold(options)),
+        late_timer_floor: match (options.over, options.triggers.is_empty()) {
+            // What an application calls late is rarely that short.
+            (None, false) => WatchConfig::default().late_timer_floor,
+            _ => late_timer_floor(threshold(options)),
+        },
         end: match options.until {
             Until::SwitchIn => EndKind::SwitchIn,
             Until::UserReturn => EndKind::UserReturn,
@@ -70,11 +75,15 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         },
         waiting_after: options.timeout,
         new_worst_only: options.new_worst,
+        window: (!options.triggers.is_empty()).then_some(watch::CALL_WINDOW),
         rate_limit_interval: interval(options.rate),
         max_hits: options.hits_max,
         waker_stacks: takes_waker_stacks(&options.target),
         // Without a threshold every activation is held back but the worst.
-        notes_late: options.over.is_some() && !options.new_worst && options.worst.is_none(),
+        notes_late: options.over.is_some()
+            && !options.new_worst
+            && options.worst.is_none()
+            && options.triggers.is_empty(),
         ..WatchConfig::default()
     })
 }
@@ -140,9 +149,13 @@ fn threshold(options: &WatchOptions) -> Duration {
     match (options.over, options.new_worst) {
         (Some(over), _) => over,
         (None, true) => SMALLEST,
+        (None, false) if !options.triggers.is_empty() => LATE_AT_ALL,
         (None, false) => Duration::MAX,
     }
 }
+
+/// What an application calls late took longer than this.
+const LATE_AT_ALL: Duration = Duration::from_us(10);
 
 /// Shorter sections are everywhere, and say nothing.
 const LATE_TIMER_FLOOR_MIN: Duration = Duration::from_us(10);

@@ -1,16 +1,20 @@
 //! `rtscope watch`: waits in the kernel for a late activation and explains it at once.
 
 mod book;
+mod called;
 mod causes;
 mod command;
 mod config;
 mod exec;
+mod heard;
 mod hits_page;
 mod keep;
 mod log;
 mod observer;
 mod scope;
 pub(super) mod targets;
+
+use std::ffi::OsString;
 
 use bpf_host::Statistics;
 use capture::capabilities;
@@ -28,6 +32,7 @@ pub(super) use command::Command;
 pub(super) use config::may_snapshot;
 pub use config::session;
 pub(super) use exec::Running;
+use heard::Ears;
 pub(super) use observer::whom_text;
 pub use observer::{Observer, hit_value};
 use targets::{meant, whom};
@@ -43,17 +48,20 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     if options.snapshot.is_some() && !may_snapshot(&capabilities, typed)? {
         options.snapshot = None;
     }
-    let command = (!options.command.is_empty()).then(|| Command::hold(&options.command));
+    heard::has_lines(&options.triggers, !options.command.is_empty())?;
+    let mut ears = Ears::open(&options.triggers)?;
+    let command = (!options.command.is_empty()).then(|| hold(&options.command, ears.as_mut()));
     let command = command.transpose()?;
     let whom = whom(&options, command.as_ref());
     let matched = meant(&mut options, &whom)?;
-    let session = session(&options)?;
+    let mut session = session(&options)?;
+    session.calls = ears.as_ref().map(|ears| ears.calls.clone());
     signals::take_over()?;
     let mut observer = Observer::new(&options, paint, true);
     observer.tells(typed);
     observer.shows(typed)?;
     observer.waits_for(matched.is_nobody().then_some(whom));
-    observer.runs(command);
+    observer.runs(command, ears);
     let command_line = capture::own_command_line();
     let status = capture::watch::run(&session, &capabilities, &command_line, &mut observer)?;
     if signals::request() == Request::Discard {
@@ -61,13 +69,29 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     observer.end(&status)?;
+    if observer.has_open_calls() {
+        return Ok(Outcome::Inconclusive);
+    }
     let asks = has_budget(&options) || options.target != Target::RealTime;
     Ok(outcome(&status, has_budget(&options), asks))
 }
 
+/// The command, held, and heard where its lines may call.
+fn hold(words: &[OsString], ears: Option<&mut Ears>) -> Result<Command> {
+    let Some(ears) = ears.filter(|ears| ears.hears_lines()) else {
+        return Command::hold(words, None);
+    };
+    let (output, written) = heard::output()?;
+    let command = Command::hold(words, Some(written))?;
+    ears.listen(Some(output));
+    Ok(command)
+}
+
 /// Whether each hit breaks what was asked: a new worst by itself does not.
 fn has_budget(options: &WatchOptions) -> bool {
-    options.over.is_some() || (options.timeout.is_some() && !options.new_worst)
+    options.over.is_some()
+        || !options.triggers.is_empty()
+        || (options.timeout.is_some() && !options.new_worst)
 }
 
 /// What was lost may have been the worst: then nothing is said of the whole. Nor is it where
@@ -111,6 +135,7 @@ mod tests {
         check(&["--over", "1ms"], true);
         check(&["--timeout", "30ms"], true);
         check(&["--over", "1ms", "--timeout", "30ms"], true);
+        check(&["--trigger", "signal"], true);
     }
 
     #[test]

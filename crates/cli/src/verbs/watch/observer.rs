@@ -1,11 +1,12 @@
 //! What a watch prints: each hit with its verdict, one live line, and how it ended.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use bpf_host::ProgramCost;
-use capture::watch::{HitReport, Snapshot, Status, WatchObserver};
+use capture::watch::{CallReport, HitReport, Snapshot, Status, WatchObserver};
 use diagnosis::{Diagnosis, Query, diagnose, quoted};
 use event::evidence::LateOne;
 use event::{Duration, Error, ErrorKind, Result, TaskPattern};
@@ -14,8 +15,10 @@ use serde_json::{Value, json};
 use trace::Trace;
 
 use super::book::Book;
+use super::called::{call_json, called_text, nothing_late_text, when_called};
 use super::command::Command;
 use super::exec::Running;
+use super::heard::Ears;
 use super::hits_page::HitsView;
 use super::scope::Scope;
 use super::targets::{Matched, Whom};
@@ -43,6 +46,10 @@ pub struct Observer {
     /// All that was late.
     book: Book,
     command: Option<Command>,
+    /// How it is heard when the application says that it was late.
+    ears: Option<Ears>,
+    /// At so many calls nothing was late.
+    open_calls: u64,
     /// Whom nobody was when it began.
     waits_for: Option<Whom>,
     /// Of whom, and to where.
@@ -63,6 +70,8 @@ struct Telling {
     worst: Duration,
     /// The page of all of them.
     view: Option<HitsView>,
+    /// Warnings that were said.
+    warned: HashSet<String>,
 }
 
 /// The tasks that a pattern means, in words.
@@ -98,6 +107,7 @@ impl Observer {
     pub fn new(options: &WatchOptions, paint: Paint, live: bool) -> Self {
         let whom = whom_text(options);
         let when = match (options.over, options.new_worst) {
+            _ if !options.triggers.is_empty() => when_called(options),
             (Some(over), false) => format!("for more than {over:#}"),
             (Some(over), true) => format!("for each new worst over {over:#}"),
             (None, true) => "for each new worst".to_owned(),
@@ -124,6 +134,8 @@ impl Observer {
             beginning: format!("watching {whom} {when}; Ctrl-C ends it"),
             book: Book::new(options),
             command: None,
+            ears: None,
+            open_calls: 0,
             waits_for: None,
             scope,
             telling: Telling::default(),
@@ -138,6 +150,7 @@ impl Observer {
             html: typed.html.clone(),
             worst: Duration::ZERO,
             view: None,
+            warned: HashSet::new(),
         };
     }
 
@@ -147,9 +160,28 @@ impl Observer {
         Ok(())
     }
 
-    /// Lets this command run when the watch is armed, and ends with it.
-    pub(super) fn runs(&mut self, command: Option<Command>) {
+    /// Lets this command run when the watch is armed, and ends with it. Where there is none, what
+    /// it hears are lines on the standard input.
+    pub(super) fn runs(&mut self, command: Option<Command>, ears: Option<Ears>) {
         self.command = command;
+        self.ears = ears;
+    }
+
+    /// Whether the application said that it was late, and nothing was.
+    pub(super) fn has_open_calls(&self) -> bool {
+        self.open_calls > 0
+    }
+
+    /// Whether the command has ended, and all that it printed is read. What it left running may
+    /// print on.
+    fn is_over(&mut self) -> bool {
+        let Some(ended) = self.command.as_mut().map(Command::ended) else {
+            // Of a pipeline.
+            let ears = self.ears.as_ref().filter(|ears| ears.hears_lines());
+            return ears.is_some_and(Ears::have_heard_all);
+        };
+        let has_heard = self.ears.as_ref().is_none_or(Ears::have_heard_all);
+        ended.is_some_and(|since| has_heard || since.elapsed() > LAST_WORDS)
     }
 
     /// Says once more that this means nobody, if it still does after a while.
@@ -230,6 +262,9 @@ fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
     if let Some(tid) = report.seen_as {
         line["tid_here"] = tid.0.into();
     }
+    if let Some(called) = &report.called {
+        line["trigger"] = call_json(called);
+    }
     if let Some(snapshot) = &report.snapshot {
         line["snapshot"] = snapshot_json(snapshot);
     }
@@ -245,7 +280,14 @@ fn hit_line(report: &HitReport, diagnosis: Option<&Diagnosis>) -> Value {
 impl WatchObserver for Observer {
     fn armed(&mut self) -> Result<()> {
         eprintln!("{}", self.beginning);
-        self.command.as_mut().map_or(Ok(()), Command::go)
+        match (&mut self.command, &mut self.ears) {
+            (Some(command), _) => command.go(),
+            (None, Some(ears)) => {
+                ears.listen(None);
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
     }
 
     fn hit(&mut self, report: &HitReport) -> Result<()> {
@@ -269,6 +311,11 @@ impl WatchObserver for Observer {
         if self.json {
             self.json_line(line)?;
         } else {
+            if let Ok(diagnosis) = &mut diagnosis {
+                // What makes all answers doubtful is said with the first.
+                let mut is_new = |text: &str| self.telling.warned.insert(text.to_owned());
+                diagnosis.warnings.retain(|warning| is_new(&warning.what));
+            }
             let text = self.hit_text(report, &diagnosis);
             std::io::stdout()
                 .lock()
@@ -276,6 +323,23 @@ impl WatchObserver for Observer {
                 .map_err(stdout_error)?;
         }
         Ok(())
+    }
+
+    fn nothing_late(&mut self, report: &CallReport) -> Result<()> {
+        self.live.clear();
+        self.open_calls += 1;
+        if self.json {
+            let mut line = json!({ "type": "call", "trigger": call_json(&report.called) });
+            if let Some(snapshot) = &report.snapshot {
+                line["snapshot"] = snapshot_json(snapshot);
+            }
+            return self.json_line(line);
+        }
+        let text = nothing_late_text(report, &self.scope.whom);
+        std::io::stdout()
+            .lock()
+            .write_all(text.as_bytes())
+            .map_err(stdout_error)
     }
 
     fn held_back(&mut self, late: &LateOne) -> Result<()> {
@@ -286,11 +350,12 @@ impl WatchObserver for Observer {
         self.running.reap();
         self.nobody_still(status);
         self.live.line(&live_text(status));
-        let is_over = self.command.as_mut().is_some_and(Command::has_ended);
-        Ok(signals::request() == Request::GoOn && !is_over)
+        Ok(!self.is_over() && signals::request() == Request::GoOn)
     }
 }
 
+/// What a command prints is read for so long after its end.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 /// So long it may take until those come who are asked for.
 const NOBODY_AFTER: Duration = Duration::from_ms(5_000);
 
@@ -333,6 +398,10 @@ impl Observer {
         let before = match report.replaces {
             true => format!("\nhit {} is over; this replaces its report:", hit.id),
             false => String::new(),
+        };
+        let before = match &report.called {
+            Some(called) => format!("{before}\n{}", called_text(called).trim_end()),
+            None => before,
         };
         let before = match report.seen_as {
             Some(tid) => {

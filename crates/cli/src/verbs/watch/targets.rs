@@ -171,7 +171,9 @@ impl Matched {
 
     /// The threads with class and priority, and what matched nobody.
     pub fn text(&self) -> String {
-        let meant: Vec<&Thread> = self.meant().collect();
+        // A command that is held is not yet what it is to be.
+        let is_held = |thread: &&Thread| self.family != Some(thread.pid);
+        let meant: Vec<&Thread> = self.meant().filter(is_held).collect();
         let mut text = String::new();
         // Writing to a String cannot fail, here and below.
         if !meant.is_empty() {
@@ -352,12 +354,18 @@ fn comm_of(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// The program's file, what it was called by, and the script that it runs, if it does.
+/// The program's file, what it was called by, and the script that it runs, if it does: another
+/// first argument is no file (`su postgres`).
 fn programs_of(process: &Path) -> Vec<String> {
     let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0).take(2);
-    let words = words.filter(|word| !word.starts_with(b"-"));
     let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    // An absolute path takes the place of the folder.
+    let is_file = |word: &str| process.join("cwd").join(word).is_file();
+    let words = words
+        .enumerate()
+        .filter(|(place, word)| *place == 0 || is_file(word));
+    let words = words.map(|(_, word)| word);
     let file = std::fs::read_link(process.join("exe")).ok();
     let file = file.map(|path| path.to_string_lossy().into_owned());
     let last = |path: String| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -505,6 +513,25 @@ mod tests {
         check("jackd", &[]);
         check("python3", &[]);
         check("ros2_control_nope", &[]);
+    }
+
+    #[test]
+    fn a_first_argument_is_a_script_only_where_it_is_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let process = folder.path();
+        std::fs::create_dir(process.join("cwd")).expect("made");
+        std::fs::write(process.join("cwd/load.py"), "").expect("written");
+        let check = |line: &str, expect: &[&str]| {
+            std::fs::write(process.join("cmdline"), line).expect("written");
+            assert_eq!(programs_of(process), expect, "{line:?}");
+        };
+        check("python3\0load.py\x003\0", &["python3", "load.py"]);
+        check("su\0postgres\0-c\0", &["su"]);
+        check("/usr/bin/tail\0-f\0", &["tail"]);
+        check("-bash\0", &["-bash"]);
+        let script = process.join("cwd/load.py");
+        check(&format!("sh\0{}\0", script.display()), &["sh", "load.py"]);
+        check("", &[]);
     }
 
     #[test]

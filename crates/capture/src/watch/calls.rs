@@ -1,0 +1,386 @@
+//! Calls from outside of the kernel: an application, or somebody for it, says that it was late.
+//!
+//! The kernel sends each task's worst activations by and by, and nobody is told of them until a
+//! call comes: those of the moment before it are what it is about.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use event::evidence::{Hit, LateOne, StepKind, TaskRef};
+use event::{Duration, Error, Instant, Result};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::clock;
+
+/// Of so much time before a call the worst activation is what it is about.
+pub const LOOK_BACK: Duration = Duration::from_ms(1_000);
+/// The kernel begins anew after so long: a worse one of before hides none for longer.
+pub const WINDOW: Duration = Duration::from_ms(20);
+/// It wakes nobody for them: so often they are taken, before their ring is full.
+const TAKE_INTERVAL: Duration = Duration::from_ms(50);
+/// An application calls inside of the activation that was late: so long that may go on.
+const SETTLE: Duration = Duration::from_ms(50);
+/// Where nothing that ended is late, what is open is waited for until then.
+const PATIENCE: Duration = Duration::from_ms(1_000);
+/// Others that were late with it are told in short; at most so many.
+const BESIDE_MAX: usize = 3;
+/// More hits than so many come in no second.
+const HITS_MAX: usize = 1_000;
+
+/// Somebody says that a target was late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// When it was heard.
+    pub at: Instant,
+    /// In which words.
+    pub words: String,
+}
+
+/// Calls on their way to a watch.
+#[derive(Debug)]
+pub struct Calls {
+    queue: Mutex<Vec<Call>>,
+    /// When a signal came that nobody has heard yet; zero: none did.
+    signalled_ns: AtomicI64,
+    bell: OwnedFd,
+}
+
+impl Calls {
+    /// None yet.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn new() -> Result<Calls> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let cannot = |errno: rustix::io::Errno| Error::io("cannot listen for calls", errno.into());
+        Ok(Calls {
+            queue: Mutex::default(),
+            signalled_ns: AtomicI64::new(0),
+            bell: bell.map_err(cannot)?,
+        })
+    }
+
+    /// One that is heard now.
+    pub fn call(&self, words: String) {
+        let at = clock::monotonic();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(Call { at, words });
+        drop(queue);
+        self.ring();
+    }
+
+    /// The same from a signal's handler: it takes no lock and no memory.
+    pub fn signal(&self) {
+        let at_ns = clock::monotonic().as_ns().max(1);
+        let order = Ordering::Relaxed;
+        let first = self.signalled_ns.compare_exchange(0, at_ns, order, order);
+        if first.is_ok() {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        // A counter that cannot take the 1 is above zero already, which wakes as well.
+        rustix::io::write(&self.bell, &1u64.to_ne_bytes()).ok();
+    }
+
+    /// How many wait to be heard.
+    pub fn waiting(&self) -> usize {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.len() + usize::from(self.signalled_ns.load(Ordering::Relaxed) > 0)
+    }
+
+    fn take(&self) -> Vec<Call> {
+        rustix::io::read(&self.bell, &mut [0; 8]).ok();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = std::mem::take(&mut *queue);
+        let signalled_ns = self.signalled_ns.swap(0, Ordering::Relaxed);
+        if signalled_ns > 0 {
+            calls.push(Call {
+                at: Instant::from_ns(signalled_ns),
+                words: "SIGUSR1".to_owned(),
+            });
+        }
+        calls
+    }
+}
+
+impl AsFd for Calls {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// A call, and who else was late then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// The call.
+    pub call: Call,
+    /// Others that came with it.
+    pub more: u64,
+    /// Other tasks' worst activations of that moment, the longest first.
+    pub beside: Vec<(TaskRef, Duration)>,
+    /// The one before had the place of its snapshot.
+    pub in_short: bool,
+}
+
+/// What is told of a hit in short.
+pub(super) fn in_short(hit: &Hit) -> LateOne {
+    let mut steps = hit.steps.iter().rev();
+    let began = steps.find(|step| step.kind == StepKind::SwitchIn);
+    LateOne {
+        end_kind: hit.end_kind,
+        origin: hit.origin,
+        began: began.map(|step| step.time),
+        end: hit.end,
+        task: hit.task.clone(),
+        culprit: hit.culprit.clone(),
+        preemptions: hit.preemptions,
+    }
+}
+
+/// What may be called for, and what is.
+#[derive(Debug)]
+pub(super) struct Listener {
+    calls: Arc<Calls>,
+    /// Those that ended, the oldest first.
+    hits: VecDeque<Hit>,
+    pending: Option<Pending>,
+    /// Until here everything was told.
+    told: Instant,
+    /// How many calls were answered.
+    answered: u64,
+    /// From one snapshot to the next.
+    interval: Duration,
+    /// When the next may be taken.
+    next_snapshot: Instant,
+}
+
+#[derive(Debug)]
+struct Pending {
+    call: Call,
+    more: u64,
+    /// When the last of them came.
+    last: Instant,
+}
+
+impl Listener {
+    /// Takes a snapshot for one call in each `interval`.
+    pub(super) fn new(calls: Arc<Calls>, interval: Duration) -> Listener {
+        Listener {
+            calls,
+            hits: VecDeque::new(),
+            pending: None,
+            told: Instant::MIN,
+            answered: 0,
+            interval,
+            next_snapshot: Instant::MIN,
+        }
+    }
+
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// These ended.
+    pub(super) fn ended(&mut self, hits: Vec<Hit>) {
+        self.hits.extend(hits);
+        while self.hits.len() > HITS_MAX {
+            self.hits.pop_front();
+        }
+    }
+
+    /// Takes the calls that came.
+    pub(super) fn listen(&mut self) {
+        for call in self.calls.take() {
+            match &mut self.pending {
+                Some(pending) => {
+                    pending.more += 1;
+                    pending.last = call.at;
+                }
+                None => {
+                    self.pending = Some(Pending {
+                        last: call.at,
+                        more: 0,
+                        call,
+                    });
+                }
+            }
+        }
+    }
+
+    /// After how long to look again.
+    pub(super) fn wait(&self, now: Instant) -> Duration {
+        let at = self.pending.as_ref().map(|pending| pending.call.at);
+        let settled = at.map(|at| at + SETTLE).filter(|settled| *settled > now);
+        settled.map_or(TAKE_INTERVAL, |settled| (settled - now).min(TAKE_INTERVAL))
+    }
+
+    /// The call that is to be answered now, with the worst activation that it is about: none where
+    /// nothing was late.
+    pub(super) fn answer(&mut self, now: Instant) -> Option<(Called, Option<Hit>)> {
+        let pending = self.pending.as_ref()?;
+        let at = pending.call.at;
+        let mut about = self.about(pending);
+        if now < at + SETTLE || (about.is_empty() && now < at + PATIENCE) {
+            return None;
+        }
+        let ends = about.iter().map(|hit| hit.end);
+        self.told = ends.chain([pending.last]).max()?;
+        let beside = about.iter().skip(1).take(BESIDE_MAX);
+        let beside = beside.map(|hit| (hit.task.clone(), hit.latency()));
+        let beside = beside.collect();
+        self.answered += 1;
+        let hit = (!about.is_empty()).then(|| Hit {
+            // The kernel numbers all that it sends.
+            id: self.answered,
+            ..about.swap_remove(0)
+        });
+        let told = self.told;
+        self.hits.retain(|hit| hit.end > told);
+        let in_short = at < self.next_snapshot;
+        if !in_short {
+            self.next_snapshot = at + self.interval;
+        }
+        let Pending { call, more, .. } = self.pending.take()?;
+        let called = Called {
+            call,
+            more,
+            beside,
+            in_short,
+        };
+        Some((called, hit))
+    }
+
+    /// The worst of each task in the moment before a call: real-time tasks first, then the longest.
+    fn about(&self, pending: &Pending) -> Vec<Hit> {
+        let from = (pending.call.at - LOOK_BACK).max(self.told);
+        let is_about = |hit: &&Hit| hit.end > from && hit.origin <= pending.last;
+        let mut worst: Vec<Hit> = Vec::new();
+        for hit in self.hits.iter().filter(is_about) {
+            match worst.iter_mut().find(|one| one.task.tid == hit.task.tid) {
+                Some(one) if one.latency() < hit.latency() => *one = hit.clone(),
+                Some(_) => {}
+                None => worst.push(hit.clone()),
+            }
+        }
+        worst.sort_by_key(|hit| {
+            (
+                !hit.task.prio.is_real_time(),
+                std::cmp::Reverse(hit.latency()),
+            )
+        });
+        worst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use event::evidence::{EndKind, Stack};
+    use event::{Prio, Tid};
+
+    use super::*;
+
+    fn ms(at: i64) -> Instant {
+        Instant::from_ns(at * 1_000_000)
+    }
+
+    /// One of `tid` (below 100: real-time) that ended at an instant, and how long it was.
+    fn hit(tid: i32, end_ms: i64, latency_ms: i64) -> Hit {
+        let prio = match tid {
+            ..100 => Prio::from_rt(50),
+            _ => Prio::from_lttng(20),
+        };
+        Hit {
+            id: 77,
+            end_kind: EndKind::Blocked,
+            origin: ms(end_ms - latency_ms),
+            end: ms(end_ms),
+            threshold: Duration::from_us(10),
+            task: TaskRef {
+                tid: Tid(tid),
+                comm: format!("task{tid}"),
+                prio,
+            },
+            preemptions: 0,
+            overflow: 0,
+            stale: false,
+            repaired: false,
+            culprit: None,
+            steps: vec![],
+            cost: Duration::ZERO,
+            waker_stack: Stack::new(),
+            wakee_stack: Stack::new(),
+            culprit_stack: Stack::new(),
+        }
+    }
+
+    fn listener() -> Listener {
+        let calls = Arc::new(Calls::new().expect("calls"));
+        Listener::new(calls, Duration::from_ms(1_000))
+    }
+
+    fn call(listener: &mut Listener, at_ms: i64) {
+        let (at, words) = (ms(at_ms), "late".to_owned());
+        let queue = &listener.calls.queue;
+        queue.lock().expect("ours").push(Call { at, words });
+        listener.listen();
+    }
+
+    /// Who is told, how late, and who beside it.
+    fn told(answer: Option<(Called, Option<Hit>)>) -> Option<(i32, i64, Vec<i32>)> {
+        let (called, hit) = answer?;
+        let hit = hit?;
+        let beside = called.beside.iter().map(|(task, _)| task.tid.0).collect();
+        Some((hit.task.tid.0, hit.latency().as_ns() / 1_000_000, beside))
+    }
+
+    #[test]
+    fn a_call_is_about_the_worst_of_the_second_before_and_of_what_was_open() {
+        let check = |hits: &[(i32, i64, i64)], expect: Option<(i32, i64, Vec<i32>)>| {
+            let mut listener = listener();
+            let hit = |(tid, end, latency): &(i32, i64, i64)| hit(*tid, *end, *latency);
+            listener.ended(hits.iter().map(hit).collect());
+            call(&mut listener, 5_000);
+            let answer = listener.answer(ms(6_001));
+            assert!(answer.is_some(), "in the end it is answered: {hits:?}");
+            assert_eq!(told(answer), expect, "{hits:?}");
+        };
+        check(&[], None);
+        check(&[(100, 4_990, 6), (100, 4_995, 2)], Some((100, 6, vec![])));
+        // Too long ago, or begun after the call.
+        check(&[(100, 3_900, 90), (100, 4_995, 2)], Some((100, 2, vec![])));
+        check(&[(100, 5_030, 20)], None);
+        // It called inside.
+        check(&[(100, 5_004, 8)], Some((100, 8, vec![])));
+        // Real-time tasks first, then the longest.
+        check(
+            &[(100, 4_990, 9), (7, 4_999, 3), (101, 4_980, 30)],
+            Some((7, 3, vec![101, 100])),
+        );
+    }
+
+    #[test]
+    fn the_next_call_is_about_what_came_after_the_last() {
+        let mut listener = listener();
+        listener.ended(vec![hit(100, 4_990, 6)]);
+        call(&mut listener, 5_000);
+        // Not before what it is inside of may have ended.
+        assert_eq!(told(listener.answer(ms(5_010))), None);
+        assert_eq!(listener.wait(ms(5_010)), Duration::from_ms(40));
+        let first = told(listener.answer(ms(5_060)));
+        assert_eq!(first, Some((100, 6, vec![])));
+        assert_eq!(listener.wait(ms(5_060)), TAKE_INTERVAL, "nobody waits");
+        listener.ended(vec![hit(100, 5_490, 5)]);
+        call(&mut listener, 5_500);
+        call(&mut listener, 5_501);
+        let (called, hit) = listener.answer(ms(5_560)).expect("an answer");
+        assert_eq!((called.more, called.in_short), (1, true));
+        assert_eq!(
+            hit.map(|hit| (hit.id, hit.latency())),
+            Some((2, Duration::from_ms(5)))
+        );
+    }
+}

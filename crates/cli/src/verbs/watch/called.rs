@@ -1,0 +1,123 @@
+//! What is said of a call: the application's own words, and who else was late then.
+
+use capture::watch::{CallReport, Called};
+use diagnosis::quoted;
+use serde_json::{Value, json};
+
+use crate::options::{Trigger, WatchOptions};
+
+/// A line that somebody prints is shown to so many letters.
+const WORDS_MAX: usize = 200;
+
+/// When a watch with triggers reports, in words.
+pub(super) fn when_called(options: &WatchOptions) -> String {
+    let way = |trigger: &Trigger| match trigger {
+        Trigger::Line(text) => format!("a line with {}", quoted(text)),
+        Trigger::Signal => format!("kill -USR1 {}", std::process::id()),
+    };
+    let ways: Vec<String> = options.triggers.iter().map(way).collect();
+    let over = options.over.map(|over| format!(" over {over:#}"));
+    format!(
+        "until the application says that it was late ({}): then its worst activation{}",
+        ways.join(", "),
+        over.unwrap_or_default()
+    )
+}
+
+/// The call that a hit is the answer to.
+pub(super) fn called_text(called: &Called) -> String {
+    let mut text = words(called);
+    let beside = called.beside.iter().map(|(task, latency)| {
+        let (comm, tid) = (&task.comm, task.tid);
+        format!("{comm} (tid {tid}) {latency}")
+    });
+    let beside: Vec<String> = beside.collect();
+    if !beside.is_empty() {
+        text += &format!("the worst of others then: {}\n", beside.join(", "));
+    }
+    text
+}
+
+/// A call at which nothing was late.
+pub(super) fn nothing_late_text(report: &CallReport, whom: &str) -> String {
+    let mut text = format!("\n{}", words(&report.called));
+    text += &format!(
+        "  nothing that ended in the second before is late among {whom}: was it another task, or \
+         was the line kept back in a buffer (stdbuf -oL)?\n"
+    );
+    match (&report.snapshot, &report.failure) {
+        (Some(snapshot), _) => {
+            let path = quoted(&snapshot.path.display().to_string());
+            text += &format!("  look: rtscope diagnose {path}\n");
+        }
+        (None, Some(failure)) => text += &format!("  no snapshot: {failure}\n"),
+        (None, None) => {}
+    }
+    text
+}
+
+fn words(called: &Called) -> String {
+    let said: String = called.call.words.chars().take(WORDS_MAX).collect();
+    let more = match called.more {
+        0 => String::new(),
+        more => format!(" (and {more} more times)"),
+    };
+    format!("the application said: {said}{more}\n")
+}
+
+/// The same for programs.
+pub(super) fn call_json(called: &Called) -> Value {
+    let beside = called.beside.iter().map(|(task, latency)| {
+        json!({ "tid": task.tid.0, "comm": task.comm, "latency_ns": latency.as_ns() })
+    });
+    json!({
+        "at_ns": called.call.at.as_ns(),
+        "words": called.call.words,
+        "more": called.more,
+        "beside": beside.collect::<Value>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use capture::watch::Call;
+    use event::evidence::TaskRef;
+    use event::{Duration, Instant, Prio, Tid};
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_in_the_applications_words_and_with_the_others_of_then() {
+        let task = TaskRef {
+            tid: Tid(7),
+            comm: "gui".to_owned(),
+            prio: Prio::from_lttng(20),
+        };
+        let call = Call {
+            at: Instant::from_ns(5),
+            words: "XRUN 3".to_owned(),
+        };
+        let mut called = Called {
+            call,
+            more: 0,
+            beside: vec![],
+            in_short: false,
+        };
+        assert_eq!(called_text(&called), "the application said: XRUN 3\n");
+        called.more = 2;
+        called.beside = vec![(task, Duration::from_ms(15))];
+        assert_eq!(
+            called_text(&called),
+            "the application said: XRUN 3 (and 2 more times)\n\
+             the worst of others then: gui (tid 7) 15.000 ms\n"
+        );
+        let report = CallReport {
+            called,
+            snapshot: None,
+            failure: None,
+        };
+        let text = nothing_late_text(&report, "tasks called synth");
+        assert!(text.contains("among tasks called synth"), "{text}");
+        assert!(!text.contains("look:"), "{text}");
+    }
+}
