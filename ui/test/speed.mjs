@@ -98,6 +98,12 @@ try {
   const [tiles, drawn] = await steps(kept.page, info.length_ns);
   say("a step from the whole to 1 µs and back: server", told(tiles));
   say("the same until it was drawn", told(drawn));
+  for (const part of [1, 100, 1000]) {
+    const tracks = Array.from({ length: Math.min(info.cpus, 8) }, (_, cpu) => `c${cpu}`).join(","), begin = Math.floor(info.length_ns / 2) * (part > 1);
+    const before = cpuSeconds(server.child.pid);
+    for (let turn = 0; turn < 30; turn++) await ask(server.url, `tile?tracks=${tracks}&begin=${begin}&end=${begin + Math.floor(info.length_ns / part)}&columns=1090`);
+    say(`a tile of up to 8 CPUs, 1/${part} of the trace`, `${ms(((cpuSeconds(server.child.pid) - before) / 30) * 1000)} of CPU`);
+  }
   const rows = [];
   for (let at = 0; at < 60; at++) rows.push((await ask(server.url, `events?first=${Math.floor((info.events * ((at * 37) % 60)) / 60)}&count=40`)).took);
   say("40 rows of the table of events, anywhere", told(rows));
