@@ -13,6 +13,8 @@ const ms = (number) => `${number.toFixed(1)} ms`;
 const sorted = (all) => [...all].sort((a, b) => a - b);
 const told = (all) => { const list = sorted(all), at = (share) => list[Math.min(Math.floor(list.length * share), list.length - 1)]; return `p50 ${ms(at(0.5))}, p95 ${ms(at(0.95))}, longest ${ms(list.at(-1))} (${list.length})`; };
 const resident = (pid) => `${(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024).toFixed(0)} MB`;
+/** Seconds of CPU that a process took so far. */
+const cpuSeconds = (pid) => { const parts = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1].split(" "); return (Number(parts[11]) + Number(parts[12])) / 100; };
 const peak = (pid) => `${(Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024).toFixed(0)} MB`;
 
 function serve() {
@@ -75,6 +77,8 @@ try {
   const begun = performance.now(), first = opened(browser, server.url);
   const { info, took } = await indexed(server.url, begun);
   say("events, activations, handlers, calls", [info.events, info.activations, info.handlers, info.calls].join(", "));
+  const cpu = cpuSeconds(server.child.pid);
+  say("CPU time for it, the page's questions among it", `${cpu.toFixed(2)} s, ${(info.events / cpu / 1e6).toFixed(2)} million events/s of CPU`);
   say("index from nothing, with a page that looks on", `${(took / 1000).toFixed(2)} s, ${(info.events / took / 1000).toFixed(2)} million events/s`);
   const { page, took: useful } = await first;
   say("until something was drawn meanwhile", ms(useful));
@@ -94,6 +98,12 @@ try {
   const [tiles, drawn] = await steps(kept.page, info.length_ns);
   say("a step from the whole to 1 µs and back: server", told(tiles));
   say("the same until it was drawn", told(drawn));
+  for (const part of [1, 100, 1000]) {
+    const tracks = Array.from({ length: Math.min(info.cpus, 8) }, (_, cpu) => `c${cpu}`).join(","), begin = Math.floor(info.length_ns / 2) * (part > 1);
+    const before = cpuSeconds(server.child.pid);
+    for (let turn = 0; turn < 30; turn++) await ask(server.url, `tile?tracks=${tracks}&begin=${begin}&end=${begin + Math.floor(info.length_ns / part)}&columns=1090`);
+    say(`a tile of up to 8 CPUs, 1/${part} of the trace`, `${ms(((cpuSeconds(server.child.pid) - before) / 30) * 1000)} of CPU`);
+  }
   const rows = [];
   for (let at = 0; at < 60; at++) rows.push((await ask(server.url, `events?first=${Math.floor((info.events * ((at * 37) % 60)) / 60)}&count=40`)).took);
   say("40 rows of the table of events, anywhere", told(rows));

@@ -8,7 +8,7 @@ use crate::track::Track;
 
 const MAGIC: &[u8; 8] = b"RTSCOPEI";
 /// Grows when the bytes, or what the numbers in them mean, change.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 impl Index {
     /// All of it; `key` is what it was made of, by the caller's own reckoning.
@@ -30,12 +30,15 @@ impl Index {
             out.text(task.comm.as_bytes());
         });
         for family in [&self.activations, &self.irqs, &self.softirqs, &self.calls] {
+            let mut before_ns = 0;
             out.list(family, |out, one| {
-                out.i64(one.end_ns);
-                out.i64(one.latency_ns);
-                for number in [one.task, one.cpu, one.what] {
-                    out.u32(number);
+                out.short(i128::from(one.end_ns) - i128::from(before_ns));
+                out.short(one.latency_ns.into());
+                // The one task that is none is as short as the others.
+                for number in [one.task.wrapping_add(1), one.cpu, one.what] {
+                    out.short(number.into());
                 }
+                before_ns = one.end_ns;
             });
         }
         out.i64(self.irq_names.len() as i64);
@@ -78,10 +81,10 @@ impl Index {
             cpus: from.list(Reader::track)?,
             threads: from.list(Reader::track)?,
             tasks: from.list(Reader::task)?,
-            activations: from.list(Reader::activation)?,
-            irqs: from.list(Reader::activation)?,
-            softirqs: from.list(Reader::activation)?,
-            calls: from.list(Reader::activation)?,
+            activations: from.family()?,
+            irqs: from.family()?,
+            softirqs: from.family()?,
+            calls: from.family()?,
             irq_names: from
                 .list(|from| Some((from.u32()?, from.string()?)))?
                 .into_iter()
@@ -115,6 +118,17 @@ impl Writer {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
+    /// A number in as few groups of seven bits as it needs, the lowest first; its sign is the
+    /// lowest bit. Most differences of times take two or three bytes.
+    fn short(&mut self, number: i128) {
+        let mut rest = ((number << 1) ^ (number >> 127)) as u128;
+        while rest >= 0x80 {
+            self.0.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.0.push(rest as u8);
+    }
+
     fn option(&mut self, number: Option<i64>) {
         self.u32(number.is_some().into());
         self.i64(number.unwrap_or(0));
@@ -132,8 +146,12 @@ impl Writer {
 
     fn track(&mut self, track: &Track) {
         let (begins_ns, states, end_ns) = track.parts();
-        self.list(begins_ns, |out, begin| out.i64(*begin));
-        self.list(states, |out, state| out.u32(state.0));
+        let mut before_ns = 0;
+        self.list(begins_ns, |out, begin| {
+            out.short(i128::from(*begin) - i128::from(before_ns));
+            before_ns = *begin;
+        });
+        self.list(states, |out, state| out.short(state.0.into()));
         self.i64(end_ns);
     }
 }
@@ -172,13 +190,41 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.text()?.to_vec()).ok()
     }
 
-    fn activation(&mut self) -> Option<Activation> {
-        Some(Activation {
-            end_ns: self.i64()?,
-            latency_ns: self.i64()?,
-            task: self.u32()?,
-            cpu: self.u32()?,
-            what: self.u32()?,
+    /// As [`Writer::short`] writes it.
+    fn short(&mut self) -> Option<i128> {
+        let mut number = 0u128;
+        for place in 0..10 {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u128::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                return Some((number >> 1) as i128 ^ -((number & 1) as i128));
+            }
+        }
+        None
+    }
+
+    fn short_u32(&mut self) -> Option<u32> {
+        u32::try_from(self.short()?).ok()
+    }
+
+    /// Instants, each as what it is later than the one before.
+    fn later(&mut self, before_ns: &mut i64) -> Option<i64> {
+        let at_ns = i64::try_from(i128::from(*before_ns) + self.short()?).ok()?;
+        *before_ns = at_ns;
+        Some(at_ns)
+    }
+
+    fn family(&mut self) -> Option<Vec<Activation>> {
+        let mut before_ns = 0;
+        self.list(|from| {
+            Some(Activation {
+                end_ns: from.later(&mut before_ns)?,
+                latency_ns: i64::try_from(from.short()?).ok()?,
+                task: from.short_u32()?.wrapping_sub(1),
+                cpu: from.short_u32()?,
+                what: from.short_u32()?,
+            })
         })
     }
 
@@ -193,8 +239,9 @@ impl<'a> Reader<'a> {
     }
 
     fn track(&mut self) -> Option<Track> {
-        let begins_ns = self.list(Reader::i64)?;
-        let states = self.list(|from| from.u32().map(State))?;
+        let mut before_ns = 0;
+        let begins_ns = self.list(|from| from.later(&mut before_ns))?;
+        let states = self.list(|from| from.short_u32().map(State))?;
         Track::of_parts(begins_ns, states, self.i64()?)
     }
 
@@ -219,5 +266,36 @@ impl<'a> Reader<'a> {
             count: self.option()?.map(|count| count as u64),
             cause: self.u32()? as u8,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_comes_back_however_long_it_is() {
+        let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
+        for number in [
+            0,
+            1,
+            -1,
+            63,
+            64,
+            -65,
+            300,
+            most,
+            least,
+            most - least,
+            least - most,
+        ] {
+            let mut out = Writer(Vec::new());
+            out.short(number);
+            let mut from = Reader(&out.0);
+            assert_eq!(from.short(), Some(number));
+            assert!(from.0.is_empty());
+        }
+        assert_eq!(Reader(&[0x80; 20]).short(), None);
+        assert_eq!(Reader(&[0x80]).short(), None);
     }
 }

@@ -168,7 +168,12 @@ pub struct Watch {
     )]
     pub html: Option<PathBuf>,
     /// A page of this machine that shows hits as they happen; its URL is printed
-    #[arg(long, hide_short_help = true, help_heading = "Output")]
+    #[arg(
+        long,
+        conflicts_with = "tracker",
+        hide_short_help = true,
+        help_heading = "Output"
+    )]
     pub view: bool,
     /// Snapshots that stay of each cause, the worst ones: N, SIZE or N/SIZE
     #[arg(

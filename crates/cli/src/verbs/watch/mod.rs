@@ -115,15 +115,25 @@ fn outcome(status: &Status, has_budget: bool, asks: bool) -> Outcome {
 mod tests {
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        watch: Watch,
+    }
+
+    #[test]
+    fn the_page_of_hits_is_of_late_tasks_and_not_of_trackers() {
+        use clap::Parser;
+
+        let parses = |words: &[&str]| Line::try_parse_from(words).is_ok();
+        assert!(parses(&["watch", "--view", "--task", "x"]));
+        assert!(parses(&["watch", "futex"]));
+        assert!(!parses(&["watch", "futex", "--view"]));
+    }
+
     #[test]
     fn who_asks_for_what_is_late_or_waits_has_a_budget_and_who_asks_for_the_worst_has_none() {
         use clap::Parser;
-
-        #[derive(Parser)]
-        struct Line {
-            #[command(flatten)]
-            watch: Watch,
-        }
 
         let check = |flags: &[&str], expect: bool| {
             let words = ["watch", "--task", "x"].iter().chain(flags);
