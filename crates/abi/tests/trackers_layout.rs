@@ -60,6 +60,11 @@ fn claims() -> Claims {
         ]
     );
     pair_claims(&mut claims);
+    constants(&mut claims);
+    claims
+}
+
+fn constants(claims: &mut Claims) {
     for (name, value) in [
         ("RTS_SERIES_MAX", SERIES_MAX),
         ("RTS_ONLY_MAX", ONLY_MAX),
@@ -76,7 +81,6 @@ fn claims() -> Claims {
     ] {
         claims.push((name.to_owned(), value));
     }
-    claims
 }
 
 fn pair_claims(claims: &mut Claims) {

@@ -1,4 +1,4 @@
-//! Which machine this is: what a certificate has to name, so that it is of one machine and no other.
+//! Which machine this is: what a certificate has to name.
 
 use std::path::Path;
 

@@ -280,17 +280,20 @@ fn what_makes_numbers_doubtful_is_said_with_the_remedy() {
     assert_eq!(found, expect);
 }
 
+/// The first doubt of a machine that was changed so: what was found, and its fix.
+fn doubted(change: fn(&mut Machine), expect: Option<(&str, &str)>) {
+    let mut capabilities = able();
+    change(&mut capabilities.machine);
+    let doubts = capabilities.doubts();
+    let parts = doubts
+        .first()
+        .map(|one| (one.found.as_str(), one.fix.as_str()));
+    assert_eq!(parts, expect);
+}
+
 #[test]
 fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
-    let check = |change: fn(&mut Machine), expect: Option<(&str, &str)>| {
-        let mut capabilities = able();
-        change(&mut capabilities.machine);
-        let doubts = capabilities.doubts();
-        let parts = doubts
-            .first()
-            .map(|one| (one.found.as_str(), one.fix.as_str()));
-        assert_eq!(parts, expect);
-    };
+    let check = doubted;
     check(|_| (), None);
     check(|machine| machine.smt_active = Some(false), None);
     check(
@@ -326,6 +329,11 @@ fn a_setting_that_makes_tasks_late_is_told_with_its_remedy() {
             "sudo rtscope shield --cpu 2,3 --apply",
         )),
     );
+}
+
+#[test]
+fn what_the_kernel_does_by_itself_is_told_with_its_remedy() {
+    let check = doubted;
     check(
         |machine| machine.background.irqbalance = true,
         Some(("irqbalance runs", "sudo systemctl stop irqbalance")),
