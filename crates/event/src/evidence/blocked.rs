@@ -105,7 +105,7 @@ mod tests {
         for (on, _) in BlockedOn::NAMES {
             assert_eq!(BlockedOn::from_value(on as u8), Some(on));
         }
-        assert_eq!(BlockedOn::from_value(5), None);
+        assert_eq!(BlockedOn::from_value(7), None);
     }
 
     #[test]
