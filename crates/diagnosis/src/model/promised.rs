@@ -10,6 +10,10 @@ use trace::{LossCause, Lost, LostFrom};
 /// Snapshots of older versions do not say it.
 const PROMISE: &str = "rtscope_evidence_events";
 
+/// Who wrote the snapshot, and who reads it.
+const VERSION: &str = "rtscope_version";
+const OWN: &str = env!("CARGO_PKG_VERSION");
+
 /// What a watch's snapshot must hold: something for each CPU that is named.
 fn promised(environment: &BTreeMap<String, String>) -> Option<BTreeMap<u32, Sum>> {
     let said = environment.get(PROMISE)?;
@@ -51,9 +55,12 @@ pub(super) fn missing(
         let is_bare = hits == 0 && !is_known(None);
         return is_bare.then(|| lost(None)).into_iter().collect();
     };
+    // Another version may give its records other fields: of them only the number is the same.
+    let is_ours = environment.get(VERSION).is_none_or(|by| by == OWN);
     let others = promised.into_iter().filter(|(cpu, sum)| {
         let found = read.get(cpu).copied().unwrap_or_default();
-        found != *sum && !is_known(Some(*cpu))
+        let is_same = found.events == sum.events && (found == *sum || !is_ours);
+        !is_same && !is_known(Some(*cpu))
     });
     others.map(|(cpu, _)| lost(Some(cpu))).collect()
 }
@@ -89,6 +96,23 @@ mod tests {
         check(said, &[], 0, &[Some(0), Some(1)]);
         // A tracker's snapshot has none.
         check(Some(""), &[], 0, &[]);
+    }
+
+    #[test]
+    fn of_another_version_only_the_number_of_records_is_compared() {
+        let check = |by: &str, read: Sum, expect: usize| {
+            let said = [
+                (PROMISE, format!("0:{}", sum(0, 2))),
+                (VERSION, by.to_owned()),
+            ];
+            let environment = said.map(|(key, value)| (key.to_owned(), value)).into();
+            let found = missing(&environment, &[(0, read)].into(), 1, &[]);
+            assert_eq!(found.len(), expect, "{by}: {read}");
+        };
+        check(OWN, sum(0, 2), 0);
+        check(OWN, sum(1, 2), 1);
+        check("0.0.1", sum(1, 2), 0);
+        check("0.0.1", sum(1, 1), 1);
     }
 
     #[test]
