@@ -589,9 +589,13 @@ mod tests {
             trace = trace.after(9_000).block(HOG, VICTIM);
             trace = trace.after(20).block(VICTIM, FAIR);
             for turn in 0..unseen {
-                // It comes on its CPU, and no event says when.
+                // It sleeps, and no event says since when: neither when its work ended is known,
+                // nor when it was scheduled in behind the wake-up that ends its sleep.
                 trace = trace.at(50_000 * (1 + turn as i64)).wake(VICTIM);
-                trace = trace.after(5_000).block(VICTIM, FAIR);
+                trace = trace.after(20).preempt(FAIR, VICTIM);
+                trace = trace.after(10_000).wake(VICTIM);
+                trace = trace.after(5_000).preempt(FAIR, VICTIM);
+                trace = trace.after(20).block(VICTIM, FAIR);
             }
             let query = Query {
                 tasks: TaskFilter::from(Tid(100)),
@@ -612,11 +616,11 @@ mod tests {
         check(0, None);
         check(
             1,
-            Some("how long 1 more activation lasted is not known: switches are missing"),
+            Some("how long 2 more activations lasted is not known: switches are missing"),
         );
         check(
             2,
-            Some("how long 2 more activations lasted is not known: switches are missing"),
+            Some("how long 4 more activations lasted is not known: switches are missing"),
         );
     }
 
