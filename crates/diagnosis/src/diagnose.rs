@@ -6,16 +6,15 @@ use event::{Cpu, Duration, Error, ErrorKind, Instant, Prio, Result, TimeRange};
 use trace::{Trace, TraceInfo};
 
 use crate::crosscheck::align;
-use crate::finding::{Diagnosis, Grade, Group, LateActivation, Warning};
+use crate::finding::{Diagnosis, Grade, Group, LateActivation};
 use crate::ledger::{Account, ledger};
 use crate::model::{Candidate, End, Model, Version, What, begin_at};
 use crate::query::Query;
 use crate::verdict;
 use crate::waits::waited_since;
+use crate::warnings::{record_command, warnings};
 use event::evidence::PreemptionModel;
 use event::evidence::{EndKind, Hit, Step, StepKind, TaskRef};
-use kernel_state::bind::Families;
-use kernel_state::places;
 
 /// Finds the late activations that `query` asks for, and says who made them late.
 ///
@@ -30,7 +29,7 @@ pub fn diagnose(trace: &Trace, query: &Query) -> Result<Diagnosis> {
     answer(Model::read(trace, query)?, trace, query)
 }
 
-fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
+fn answer(mut model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
     if !model.families.switch && !model.families.hit {
         return Err(
             Error::new(ErrorKind::Unsupported, "this trace cannot be diagnosed")
@@ -39,7 +38,14 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         );
     }
     let preemption = preemption_model(trace.info());
-    let hits = wanted_hits(&model, query);
+    let mut hits = wanted_hits(&model, query);
+    let left_out = match hits.len() {
+        0 => model.basis.left_out,
+        all => all.saturating_sub(query.worst) as u64,
+    };
+    if query.worst > 0 {
+        hits.truncate(query.worst);
+    }
     let mut activations: Vec<LateActivation> = if hits.is_empty() {
         model
             .candidates
@@ -57,6 +63,10 @@ fn answer(model: Model, trace: &Trace, query: &Query) -> Result<Diagnosis> {
         late.unseen_max = verdict::unseen_max(&model, late);
     }
     activations.sort_by_key(|late| (-late.latency().as_ns(), late.end));
+    model.basis.left_out = match query.worst {
+        0 => 0,
+        _ => left_out,
+    };
     let groups = group(&model, trace.info(), &activations, query);
     let warnings = warnings(&model, trace.info(), &activations);
     Ok(Diagnosis {
@@ -108,9 +118,6 @@ fn wanted_hits<'a>(model: &'a Model, query: &Query) -> Vec<&'a Hit> {
         .filter(fresh)
         .collect();
     hits.sort_by_key(|hit| (-hit.latency().as_ns(), hit.id));
-    if query.worst > 0 {
-        hits.truncate(query.worst);
-    }
     hits
 }
 
@@ -307,110 +314,6 @@ fn group(
     causes.into_iter().filter_map(group).collect()
 }
 
-fn warnings(model: &Model, info: &TraceInfo, activations: &[LateActivation]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
-    let basis = &model.basis;
-    if basis.holes > 0 {
-        warn(
-            format!(
-                "events were lost in {} ({} counted)",
-                places(basis.holes),
-                basis.lost
-            ),
-            "record with larger buffers (--buffer) or fewer events (--events)",
-        );
-    }
-    if basis.damaged > 0 {
-        warn(
-            format!("{} stretches of the trace could not be read", basis.damaged),
-            "rtscope info TRACE names the files and offsets",
-        );
-    }
-    if model.lacks_evidence(TimeRange::ALL, None) {
-        warn(
-            "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),
-            "rtscope info SNAPSHOT names the files; copy them again from where it was taken",
-        );
-    }
-    if basis.inferred > 0 {
-        warn(
-            format!(
-                "this kernel did not record {} switches; they were inferred",
-                basis.inferred
-            ),
-            "an inferred run begins at its wake-up, a few microseconds early",
-        );
-    }
-    // Where nothing is late, the answer itself says so.
-    if basis.doubted > 0 && !activations.is_empty() {
-        warn(
-            format!(
-                "how long {} lasted is not known: switches are missing",
-                match basis.doubted {
-                    1 => "1 more activation".to_owned(),
-                    more => format!("{more} more activations"),
-                }
-            ),
-            "rtscope watch sees each",
-        );
-    }
-    let censored = activations
-        .iter()
-        .filter(|late| late.ledger.grade == Grade::Censored)
-        .count();
-    if censored > 0 {
-        warn(
-            format!(
-                "{censored} of {} begin or end outside the window",
-                activations.len()
-            ),
-            "record a longer window, with larger buffers (--buffer)",
-        );
-    }
-    warnings.extend(hypervisor_warning(info, activations));
-    if let Some(missing) = missing_families(&model.families) {
-        warnings.push(warning(
-            format!("the trace has no {missing} events: such causes cannot be named"),
-            record_command(info),
-        ));
-    }
-    warnings
-}
-
-/// The command of the tracer that wrote the trace which records all that a diagnosis can use.
-fn record_command(info: &TraceInfo) -> &'static str {
-    let tracer = info.environment.get("tracer_name").map(String::as_str);
-    match tracer {
-        Some("perfetto") => {
-            "tracebox -t 10s -o NEW sched irq/irq_handler_entry irq/irq_handler_exit \
-             irq/softirq_entry irq/softirq_exit irq/softirq_raise; or: rtscope record"
-        }
-        Some("lttng-modules") => {
-            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*'; \
-             or: rtscope record"
-        }
-        Some("lttng-ust") => {
-            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*' in the same \
-             session; its own time alone: rtscope report flamegraph, periodtop"
-        }
-        Some("perf") => {
-            "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
-        }
-        Some("ftrace") => {
-            "trace-cmd record -C mono -e sched -e irq -e timer -e irq_vectors; or: rtscope record"
-        }
-        _ => "rtscope record --events sched,irq,softirq,timer",
-    }
-}
-
-fn warning(what: String, remedy: &str) -> Warning {
-    Warning {
-        what,
-        remedy: remedy.to_owned(),
-    }
-}
-
 /// Whether the machine of the trace was virtual, as far as the trace says.
 pub(crate) fn is_virtual(info: &TraceInfo) -> bool {
     match info.environment.get("rtscope_virtualised") {
@@ -463,29 +366,6 @@ pub(crate) fn steal_is_unreported(info: &TraceInfo) -> bool {
     said.is_some_and(|value| value == "not reported" || value == "unknown")
 }
 
-/// What a hypervisor took, or may have taken unseen.
-fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
-    let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
-    if let Some(late) = worst_steal(activations) {
-        let (stolen, latency, cpu) = (late.stolen_max, late.latency(), late.cpu);
-        let what = format!(
-            "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
-        );
-        return Some(warning(what, remedy));
-    }
-    let what = "the machine is virtual: the hypervisor may have run others unseen";
-    is_virtual(info).then(|| warning(what.to_owned(), remedy))
-}
-
-/// The activation of which the hypervisor may have taken most. Less than what a good ledger may
-/// leave unexplained is not worth a warning.
-fn worst_steal(activations: &[LateActivation]) -> Option<&LateActivation> {
-    let much = activations
-        .iter()
-        .filter(|late| late.ledger.is_much(late.stolen_max));
-    much.max_by_key(|late| late.stolen_max)
-}
-
 /// What the hypervisor may have taken between two instants from the CPUs of a chain, at most.
 fn stolen_max(model: &Model, range: TimeRange, cpu: Cpu, steps: &[Step]) -> Duration {
     let cpus: BTreeSet<Cpu> = steps.iter().map(|step| step.cpu).chain([cpu]).collect();
@@ -529,100 +409,14 @@ fn free_meanwhile(model: &Model, range: TimeRange, here: Cpu, prio: Prio) -> Vec
     cpus.filter(|cpu| *cpu != here).filter(is_free).collect()
 }
 
-fn missing_families(families: &Families) -> Option<String> {
-    let needed = [
-        ("sched_waking", families.waking || families.wakeup),
-        ("irq_handler", families.irq),
-        ("interrupt vector", families.vector),
-        ("softirq", families.softirq),
-        ("sched_migrate_task", families.migrate),
-    ];
-    let missing: Vec<_> = needed
-        .iter()
-        .filter(|(_, has)| !has)
-        .map(|(name, _)| *name)
-        .collect();
-    (!missing.is_empty()).then(|| missing.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::Until;
-    use event::{Tid, Value};
-    use kernel_state::TaskFilter;
     use testkit::{SyntheticTrace, Task};
 
     const VICTIM: Task = Task::rt(100, "victim", 50);
     const HOG: Task = Task::rt(200, "hog", 60);
     const FAIR: Task = Task::fair(300, "fair");
-
-    #[test]
-    fn what_our_own_recording_declares_was_recorded_also_where_nothing_of_it_came() {
-        let check = |environment: &[(&str, &str)], expect: bool| {
-            let trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
-            let trace = trace.at(1_000).wake(VICTIM).after(500);
-            let trace = trace.block(FAIR, VICTIM).after(20).block(VICTIM, FAIR);
-            let fields = [
-                ("irq", Value::Signed(9)),
-                ("name", Value::Text("eth0".into())),
-            ];
-            let mut trace = trace.declare("irq_handler_entry", &fields);
-            for (key, value) in environment {
-                trace = trace.environment(key, value);
-            }
-            let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
-            let mut warnings = diagnosis.warnings.iter();
-            let warns = warnings.any(|warning| warning.what.contains("irq_handler"));
-            assert_eq!(warns, expect, "{environment:?}");
-        };
-        check(&[], true);
-        check(&[("rtscope_version", "0.1.0")], false);
-    }
-
-    #[test]
-    fn beside_what_is_late_it_is_said_of_how_many_nobody_knows_how_long_they_lasted() {
-        let check = |unseen: usize, expect: Option<&str>| {
-            let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
-            // One that is late behind the hog.
-            trace = trace.at(1_000).preempt(FAIR, HOG).after(10).wake(VICTIM);
-            trace = trace.after(9_000).block(HOG, VICTIM);
-            trace = trace.after(20).block(VICTIM, FAIR);
-            for turn in 0..unseen {
-                // It sleeps, and no event says since when: neither when its work ended is known,
-                // nor when it was scheduled in behind the wake-up that ends its sleep.
-                trace = trace.at(50_000 * (1 + turn as i64)).wake(VICTIM);
-                trace = trace.after(20).preempt(FAIR, VICTIM);
-                trace = trace.after(10_000).wake(VICTIM);
-                trace = trace.after(5_000).preempt(FAIR, VICTIM);
-                trace = trace.after(20).block(VICTIM, FAIR);
-            }
-            let query = Query {
-                tasks: TaskFilter::from(Tid(100)),
-                until: Until::Block,
-                threshold: Some(Duration::from_ms(2)),
-                ..Query::default()
-            };
-            let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
-            assert_eq!(diagnosis.activations.len(), 1, "{unseen}");
-            let mut warnings = diagnosis.warnings.iter();
-            let said = warnings.find(|warning| warning.what.contains("switches are missing"));
-            assert_eq!(
-                said.map(|warning| warning.what.as_str()),
-                expect,
-                "{unseen}"
-            );
-        };
-        check(0, None);
-        check(
-            1,
-            Some("how long 2 more activations lasted is not known: switches are missing"),
-        );
-        check(
-            2,
-            Some("how long 4 more activations lasted is not known: switches are missing"),
-        );
-    }
 
     /// Every 50 ms an interrupt wakes the victim, now and then behind a hog.
     fn many() -> Trace {

@@ -307,6 +307,8 @@ pub struct Basis {
     /// Activations of the tasks asked for whose begin was not seen; where they are judged to the
     /// end of the work.
     pub unjudged: u64,
+    /// Activations that are late, too, and shorter than all that were looked at.
+    pub left_out: u64,
     /// First and last event; none in an empty trace.
     pub window: Option<TimeRange>,
 }

@@ -34,6 +34,7 @@ mod stacks;
 mod term;
 mod verdict;
 mod waits;
+mod warnings;
 
 pub use advice::{check_threshold, quoted};
 pub use compare::{CauseChange, CauseSide, ComparedCause, Comparison, compare};

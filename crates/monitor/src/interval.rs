@@ -1,7 +1,7 @@
 //! A closed interval: what was counted, with names instead of numbers and addresses.
 
 use abi::monitor::{GROUP_NAMED, GROUP_REAL_TIME, Mode, Phase, PhaseSeries, PhaseWorst};
-use event::evidence::TaskRef;
+use event::evidence::{TaskRef, named};
 use event::{Cpu, Duration};
 
 use crate::buckets::{Histogram, Linear};
@@ -254,16 +254,19 @@ fn name_worst(
             .filter(|_| worst.mode != Mode::User)
             .map(name),
         mode: worst.mode,
-        stack: worst
-            .stack
-            .iter()
-            .map(|frame| name(frame.address))
+        stack: named(&worst.stack, |at| names.function(at).unwrap_or_default())
+            .into_iter()
+            .map(|frame| match frame.symbol.is_empty() {
+                true => format!("{:#x}", frame.address),
+                false => frame.symbol,
+            })
             .collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use event::evidence::unnamed;
     use event::{Instant, Prio, Tid};
 
     use super::*;
@@ -272,7 +275,8 @@ mod tests {
 
     impl Names for Nobody {
         fn function(&self, address: u64) -> Option<String> {
-            (address == 7).then(|| "f+0x1".to_owned())
+            let known = ["rtscope_program+0x1", "bpf_trace_run4+0x2", "f+0x1"];
+            Some((*known.get(address as usize)?).to_owned())
         }
         fn call(&self, number: u32) -> Option<String> {
             (number == 230).then(|| "clock_nanosleep".to_owned())
@@ -303,8 +307,8 @@ mod tests {
                 cpu: Cpu(cpu),
                 call: Some(230),
                 mode: Mode::Kernel,
-                instruction: Some(7),
-                stack: Vec::new(),
+                instruction: Some(2),
+                stack: unnamed(&[0, 1, 2, 8]),
             }),
         }
     }
@@ -329,6 +333,8 @@ mod tests {
             assert_eq!((worst.value.as_ns(), worst.at_ns), (worst_ns, 105));
             assert_eq!(worst.call.as_deref(), Some("clock_nanosleep"));
             assert_eq!(worst.function.as_deref(), Some("f+0x1"));
+            // Not the program that took it.
+            assert_eq!(worst.stack, ["f+0x1", "0x8"]);
         };
         check(Scope::RealTime, &[(0, 2, 9)], 5);
         check(Scope::Named, &[(0, 2, 14)], 9);

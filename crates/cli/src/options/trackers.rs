@@ -104,6 +104,11 @@ fn refuse_flags_of_the_chain(typed: &flags::Watch) -> Result<()> {
         ),
         (!typed.user.is_empty(), "--user", "leave it away"),
         (
+            typed.html.is_some(),
+            "--html",
+            "give -o DIR, for a snapshot of each report, and then: rtscope view SNAPSHOT",
+        ),
+        (
             recorder && typed.buffer.is_some(),
             "--buffer",
             "give -o DIR, too, for snapshots",
@@ -247,6 +252,7 @@ mod tests {
             "irq --irq 24",
             "softirq --softirq 3",
             "syscall --user app:*",
+            "syscall --html page.html",
             "syscall --buffer 1M",
             "block --events sched",
             "syscall --cpu 1",

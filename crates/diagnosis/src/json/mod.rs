@@ -42,6 +42,7 @@ fn basis_json(basis: &Basis) -> Value {
         "hits": basis.hits,
         "activations": basis.activations,
         "unjudged": basis.unjudged,
+        "left_out": basis.left_out,
         "until": basis.until.name(),
         "judged": basis.judged.iter().map(judged_json).collect::<Vec<_>>(),
         "window": basis.window.map(range_json),

@@ -575,6 +575,9 @@ impl Builder {
         self.basis.activations = self.candidates.seen;
         self.basis.judged = self.candidates.judged(&self.tasks);
         self.basis.hits = self.evidence.hits.len() as u64;
+        let late = self.candidates.late;
+        let candidates = self.candidates.into_worst_first();
+        self.basis.left_out = late.saturating_sub(candidates.len() as u64);
         let cpus = self.cpus.iter().enumerate();
         let doubted = cpus.filter(|(_, state)| state.doubted);
         Model {
@@ -591,7 +594,7 @@ impl Builder {
             system_calls: self.system_calls,
             contended: self.contended,
             clock_sets: self.clock_sets,
-            candidates: self.candidates.into_worst_first(),
+            candidates,
             families: self.families,
             basis: self.basis,
             late_timer_floor: None,

@@ -83,7 +83,9 @@ pub(super) struct Candidates {
     of_kernel: Option<Ranking>,
     /// Activations that the query asks for, late or not.
     pub seen: u64,
-    /// The same, by the number of the task's version.
+    /// Those of them that are late, kept or not.
+    pub late: u64,
+    /// The same as `seen`, by the number of the task's version.
     judged: Vec<u64>,
 }
 
@@ -97,6 +99,7 @@ impl Candidates {
             of_kernel: is_open.then(Ranking::default),
             query,
             seen: 0,
+            late: 0,
             judged: Vec::new(),
         }
     }
@@ -122,6 +125,7 @@ impl Candidates {
         {
             return;
         }
+        self.late += 1;
         if let Some(ranking) = self.of_kernel.as_mut().filter(|_| is_kernels) {
             return ranking.offer(latency_ns, candidate, query.worst);
         }

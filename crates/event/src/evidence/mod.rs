@@ -40,7 +40,7 @@ pub use preemption_model::PreemptionModel;
 pub use preemption_off::PreemptionOff;
 pub use record::{Place, Source};
 pub use released::{ReleaseKind, Released};
-pub use stack::{Frame, Stack, unnamed};
+pub use stack::{Frame, Stack, named, unnamed};
 pub use steal::Steal;
 pub use stopped::{Asleep, StopKind, Stopped};
 pub use sum::Sum;

@@ -45,6 +45,13 @@ pub(super) fn symbolise(stack: &mut Stack, name: &impl Fn(u64) -> String) {
     }
 }
 
+/// A stack with its functions named, without the frames of the probe that took it.
+pub fn named(stack: &Stack, name: impl Fn(u64) -> String) -> Stack {
+    let mut stack = stack.clone();
+    symbolise(&mut stack, &name);
+    stack
+}
+
 /// Names the function of each frame of a stack that begins with what was interrupted.
 pub(super) fn name_frames(stack: &mut Stack, name: &impl Fn(u64) -> String) {
     for frame in stack.iter_mut() {

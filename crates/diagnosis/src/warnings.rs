@@ -1,0 +1,281 @@
+//! What to say beside an answer: what it rests on, and what nobody could see.
+
+use event::TimeRange;
+use kernel_state::bind::Families;
+use kernel_state::places;
+use trace::TraceInfo;
+
+use crate::diagnose::is_virtual;
+use crate::finding::{Basis, Grade, LateActivation, Warning};
+use crate::model::Model;
+
+/// What the answer about `activations` rests on, and what it lacks.
+pub(crate) fn warnings(
+    model: &Model,
+    info: &TraceInfo,
+    activations: &[LateActivation],
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
+    let basis = &model.basis;
+    if basis.holes > 0 {
+        warn(
+            format!(
+                "events were lost in {} ({} counted)",
+                places(basis.holes),
+                basis.lost
+            ),
+            "record with larger buffers (--buffer) or fewer events (--events)",
+        );
+    }
+    if basis.damaged > 0 {
+        warn(
+            format!("{} stretches of the trace could not be read", basis.damaged),
+            "rtscope info TRACE names the files and offsets",
+        );
+    }
+    if model.lacks_evidence(TimeRange::ALL, None) {
+        warn(
+            "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),
+            "rtscope info SNAPSHOT names the files; copy them again from where it was taken",
+        );
+    }
+    if basis.inferred > 0 {
+        warn(
+            format!(
+                "this kernel did not record {} switches; they were inferred",
+                basis.inferred
+            ),
+            "an inferred run begins at its wake-up, a few microseconds early",
+        );
+    }
+    // Where nothing is late, the answer itself says so.
+    if !activations.is_empty() {
+        warnings.extend(of_others(basis));
+    }
+    let censored = activations
+        .iter()
+        .filter(|late| late.ledger.grade == Grade::Censored)
+        .count();
+    if censored > 0 {
+        warnings.push(warning(
+            format!(
+                "{censored} of {} begin or end outside the window",
+                activations.len()
+            ),
+            "record a longer window, with larger buffers (--buffer)",
+        ));
+    }
+    warnings.extend(hypervisor_warning(info, activations));
+    if let Some(missing) = missing_families(&model.families) {
+        warnings.push(warning(
+            format!("the trace has no {missing} events: such causes cannot be named"),
+            record_command(info),
+        ));
+    }
+    warnings
+}
+
+/// What nobody looked at beside the activations of the answer.
+fn of_others(basis: &Basis) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if basis.doubted > 0 {
+        let more = counted(basis.doubted, "more activation", "more activations");
+        warnings.push(warning(
+            format!("how long {more} lasted is not known: switches are missing"),
+            "rtscope watch sees each",
+        ));
+    }
+    // Without a threshold nothing says which of the others are late.
+    if basis.left_out > 0 && basis.threshold.is_some() {
+        let more = counted(basis.left_out, "more was", "more were");
+        warnings.push(warning(
+            format!("{more} late: these are the longest"),
+            "--worst 100 looks at more of them",
+        ));
+    }
+    warnings
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The command of the tracer that wrote the trace which records all that a diagnosis can use.
+pub(crate) fn record_command(info: &TraceInfo) -> &'static str {
+    let tracer = info.environment.get("tracer_name").map(String::as_str);
+    match tracer {
+        Some("perfetto") => {
+            "tracebox -t 10s -o NEW sched irq/irq_handler_entry irq/irq_handler_exit \
+             irq/softirq_entry irq/softirq_exit irq/softirq_raise; or: rtscope record"
+        }
+        Some("lttng-modules") => {
+            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*'; \
+             or: rtscope record"
+        }
+        Some("lttng-ust") => {
+            "lttng enable-event --kernel 'sched_*,irq_*,timer_*,x86_irq_vectors_*' in the same \
+             session; its own time alone: rtscope report flamegraph, periodtop"
+        }
+        Some("perf") => {
+            "perf record -a -k mono -e 'sched:*,irq:*,timer:*,irq_vectors:*'; or: rtscope record"
+        }
+        Some("ftrace") => {
+            "trace-cmd record -C mono -e sched -e irq -e timer -e irq_vectors; or: rtscope record"
+        }
+        _ => "rtscope record --events sched,irq,softirq,timer",
+    }
+}
+
+fn warning(what: String, remedy: &str) -> Warning {
+    Warning {
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// What a hypervisor took, or may have taken unseen.
+fn hypervisor_warning(info: &TraceInfo, activations: &[LateActivation]) -> Option<Warning> {
+    let remedy = "measure on bare metal, or pin the virtual CPUs on the host";
+    if let Some(late) = worst_steal(activations) {
+        let (stolen, latency, cpu) = (late.stolen_max, late.latency(), late.cpu);
+        let what = format!(
+            "up to {stolen} of the {latency} on {cpu} went to the hypervisor, nothing says when"
+        );
+        return Some(warning(what, remedy));
+    }
+    let what = "the machine is virtual: the hypervisor may have run others unseen";
+    is_virtual(info).then(|| warning(what.to_owned(), remedy))
+}
+
+/// The activation of which the hypervisor may have taken most. Less than what a good ledger may
+/// leave unexplained is not worth a warning.
+fn worst_steal(activations: &[LateActivation]) -> Option<&LateActivation> {
+    let much = activations
+        .iter()
+        .filter(|late| late.ledger.is_much(late.stolen_max));
+    much.max_by_key(|late| late.stolen_max)
+}
+
+fn missing_families(families: &Families) -> Option<String> {
+    let needed = [
+        ("sched_waking", families.waking || families.wakeup),
+        ("irq_handler", families.irq),
+        ("interrupt vector", families.vector),
+        ("softirq", families.softirq),
+        ("sched_migrate_task", families.migrate),
+    ];
+    let missing: Vec<_> = needed
+        .iter()
+        .filter(|(_, has)| !has)
+        .map(|(name, _)| *name)
+        .collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use event::{Duration, Tid, Value};
+    use kernel_state::TaskFilter;
+    use testkit::{SyntheticTrace, Task};
+
+    use crate::diagnose::diagnose;
+    use crate::query::{Query, Until};
+
+    const VICTIM: Task = Task::rt(100, "victim", 50);
+    const HOG: Task = Task::rt(200, "hog", 60);
+    const FAIR: Task = Task::fair(300, "fair");
+
+    #[test]
+    fn what_our_own_recording_declares_was_recorded_also_where_nothing_of_it_came() {
+        let check = |environment: &[(&str, &str)], expect: bool| {
+            let trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            let trace = trace.at(1_000).wake(VICTIM).after(500);
+            let trace = trace.block(FAIR, VICTIM).after(20).block(VICTIM, FAIR);
+            let fields = [
+                ("irq", Value::Signed(9)),
+                ("name", Value::Text("eth0".into())),
+            ];
+            let mut trace = trace.declare("irq_handler_entry", &fields);
+            for (key, value) in environment {
+                trace = trace.environment(key, value);
+            }
+            let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+            let mut warnings = diagnosis.warnings.iter();
+            let warns = warnings.any(|warning| warning.what.contains("irq_handler"));
+            assert_eq!(warns, expect, "{environment:?}");
+        };
+        check(&[], true);
+        check(&[("rtscope_version", "0.1.0")], false);
+    }
+
+    #[test]
+    fn beside_what_is_late_it_is_said_of_how_many_nobody_knows_how_long_they_lasted() {
+        let check = |unseen: usize, expect: Option<&str>| {
+            let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            // One that is late behind the hog.
+            trace = trace.at(1_000).preempt(FAIR, HOG).after(10).wake(VICTIM);
+            trace = trace.after(9_000).block(HOG, VICTIM);
+            trace = trace.after(20).block(VICTIM, FAIR);
+            for turn in 0..unseen {
+                // It sleeps, and no event says since when: neither when its work ended is known,
+                // nor when it was scheduled in behind the wake-up that ends its sleep.
+                trace = trace.at(50_000 * (1 + turn as i64)).wake(VICTIM);
+                trace = trace.after(20).preempt(FAIR, VICTIM);
+                trace = trace.after(10_000).wake(VICTIM);
+                trace = trace.after(5_000).preempt(FAIR, VICTIM);
+                trace = trace.after(20).block(VICTIM, FAIR);
+            }
+            let query = Query {
+                tasks: TaskFilter::from(Tid(100)),
+                until: Until::Block,
+                threshold: Some(Duration::from_ms(2)),
+                ..Query::default()
+            };
+            let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
+            assert_eq!(diagnosis.activations.len(), 1, "{unseen}");
+            let mut warnings = diagnosis.warnings.iter();
+            let said = warnings.find(|warning| warning.what.contains("switches are missing"));
+            assert_eq!(
+                said.map(|warning| warning.what.as_str()),
+                expect,
+                "{unseen}"
+            );
+        };
+        check(0, None);
+        check(
+            1,
+            Some("how long 2 more activations lasted is not known: switches are missing"),
+        );
+        check(
+            2,
+            Some("how long 4 more activations lasted is not known: switches are missing"),
+        );
+    }
+
+    #[test]
+    fn what_is_late_and_not_looked_at_is_counted() {
+        let check = |worst: usize, expect: Option<&str>| {
+            let mut trace = SyntheticTrace::new().at(10).block(VICTIM, FAIR);
+            for turn in 1..=5 {
+                trace = trace.at(50_000 * turn).preempt(FAIR, HOG).after(10);
+                trace = trace.wake(VICTIM).after(3_000).block(HOG, VICTIM);
+                trace = trace.after(20).block(VICTIM, FAIR);
+            }
+            let query = Query {
+                tasks: TaskFilter::from(Tid(100)),
+                threshold: Some(Duration::from_ms(2)),
+                worst,
+                ..Query::default()
+            };
+            let diagnosis = diagnose(&trace.build(), &query).expect("diagnosed");
+            let mut warnings = diagnosis.warnings.iter();
+            let said = warnings.find(|warning| warning.what.contains("these are the longest"));
+            assert_eq!(said.map(|warning| warning.what.as_str()), expect, "{worst}");
+        };
+        check(0, None);
+        check(5, None);
+        check(4, Some("1 more was late: these are the longest"));
+        check(2, Some("3 more were late: these are the longest"));
+    }
+}
