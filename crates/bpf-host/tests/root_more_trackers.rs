@@ -241,7 +241,7 @@ fn barrier(command: libc::c_int) {
 fn a_call_to_another_cpu_is_measured_from_its_request_to_its_end() {
     const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
     const REGISTER: libc::c_int = 1 << 4;
-    const BARRIERS: usize = 200;
+    const BARRIERS: usize = 100; // two reports each fit into the ring
     let _privileged = testkit::privileged();
     if !testkit::two_cpus("a_call_to_another_cpu_is_measured_from_its_request_to_its_end") {
         return;

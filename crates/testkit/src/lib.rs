@@ -12,7 +12,7 @@ pub mod waiting;
 
 pub use corpus::Corpus;
 pub use leftovers::{Leftovers, tracefs_instances};
-pub use privileged::{Privileged, core_of, long, privileged, runs, skip, two_cpus};
+pub use privileged::{Privileged, core_of, is_all, long, privileged, runs, skip, two_cpus};
 pub use probe::{Traced, build_traced};
 pub use sample::{SAMPLE_EVENTS, write_sample};
 pub use small_trace::{event_class, one_stream_class};

@@ -84,10 +84,15 @@ pub fn runs(default: u32) -> u32 {
         .unwrap_or(default)
 }
 
-/// Those of `cases` that the run has time for: all of them in `make test-all`, where repeated
-/// tests run at least [`RUNS_OF_ALL`] times, and the first `core` of them else.
+/// Whether this is the long run, `make test-all`.
+pub fn is_all() -> bool {
+    runs(0) >= RUNS_OF_ALL
+}
+
+/// Those of `cases` that the run has time for: all of them in `make test-all`, and the first `core`
+/// of them else.
 pub fn core_of<T>(cases: &[T], core: usize) -> &[T] {
-    match runs(0) >= RUNS_OF_ALL {
+    match is_all() {
         true => cases,
         false => &cases[..core.min(cases.len())],
     }
@@ -96,9 +101,8 @@ pub fn core_of<T>(cases: &[T], core: usize) -> &[T] {
 /// Whether there is time for a test of many seconds that is no part of `make test`; where not,
 /// `test` is listed as skipped.
 pub fn long(test: &str) -> bool {
-    let all = runs(0) >= RUNS_OF_ALL;
-    if !all {
+    if !is_all() {
         skip(test, "it takes long: make test-all runs it");
     }
-    all
+    is_all()
 }

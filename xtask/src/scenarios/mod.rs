@@ -26,7 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 
 use crate::vm::kernel::{self, Kernel};
-use crate::vm::suite::Suite;
+use crate::vm::suite::{self, Suite};
 use crate::vm::{cache, host as emulator};
 use host::Host;
 use language::Scenario;
@@ -195,6 +195,7 @@ pub fn test(repository: &Path, core: bool) -> Result<Outcome> {
     asked.fixed = true;
     asked.count = if core { CORE_HOST } else { LONG };
     let mut suite = Suite::new(repository)?;
+    suite.program = suite::tested(repository);
     let (mut score, mut again) = (Score::default(), Score::default());
     let mut scenarios = asked.scenarios(repository, place::HOST)?;
     play_here(repository, &mut suite, &scenarios, &mut score)?;

@@ -163,6 +163,7 @@ pub fn test(repository: &Path, core: bool) -> Result<Matrix> {
         cases: case::table(repository)?,
         kernels: kernel::table(repository)?,
         core,
+        program: suite::tested(repository),
         ..Plan::default()
     };
     plan.run(repository)

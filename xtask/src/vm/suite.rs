@@ -308,9 +308,7 @@ impl Suite {
     pub fn rtscope(&mut self) -> Result<PathBuf> {
         if self.program.is_none() {
             let mut build = run::cargo(&self.repository);
-            // With the workspace's features, as the tests have it: a package alone may have fewer
-            // and would be built anew.
-            build.args(["build", "--release", "--workspace", "--bin", "rtscope"]);
+            build.args(["build", "--release", "--package", "cli"]);
             run::must_succeed(&mut build)?;
             self.program = Some(target_folder(&self.repository).join("release/rtscope"));
         }
@@ -370,8 +368,15 @@ fn tail(guest: &Guest) -> String {
     format!("  | {last}\n  all of it: {}", path.display())
 }
 
+/// The program that `make test` has just tested on this machine, where there is one: with all that
+/// its packages ask of their libraries, and so not the one that cargo would build of it alone.
+pub fn tested(repository: &Path) -> Option<PathBuf> {
+    let program = target_folder(repository).join("release/rtscope");
+    program.exists().then_some(program)
+}
+
 /// Where cargo builds.
-fn target_folder(repository: &Path) -> PathBuf {
+pub fn target_folder(repository: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repository.join("target"), |path| repository.join(path))
 }

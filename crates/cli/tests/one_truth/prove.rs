@@ -11,15 +11,16 @@ use crate::recording::{Fault, Recording};
 pub type Claim = Result<(), String>;
 
 /// So many recordings for each claim and fault, unless the variable says otherwise.
-const RECORDINGS: u32 = 100;
+const RECORDINGS: u32 = 40;
 /// The same where each has to be written to disk.
-const RECORDINGS_ON_DISK: u32 = 25;
+const RECORDINGS_ON_DISK: u32 = 10;
+/// `make test-all` has so many times more.
+const TIMES_IN_ALL: u32 = 5;
 /// With it, the recordings are others each time.
 const RECORDINGS_VARIABLE: &str = "RTSCOPE_RECORDINGS";
 
 /// Claims of which the recordings hold a counter-example that is known. Each is a defect that is
 /// open; a claim that comes to hold fails until it is taken out of here.
-///
 const NOT_YET: &[&str] = &[];
 
 /// Claims something of recordings with this fault; `name` is the test's.
@@ -37,7 +38,10 @@ pub fn holds(name: &str, fault: Fault, claim: fn(&Recording) -> Claim) {
         _ => (RECORDINGS, 2_000),
     };
     let config = ProptestConfig {
-        cases: asked.unwrap_or(cases),
+        cases: asked.unwrap_or(match testkit::is_all() {
+            true => cases * TIMES_IN_ALL,
+            false => cases,
+        }),
         failure_persistence: None,
         max_shrink_iters: if is_open { 0 } else { max_shrink_iters },
         ..ProptestConfig::default()
