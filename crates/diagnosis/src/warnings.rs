@@ -79,7 +79,8 @@ pub(crate) fn warnings(
 /// What nobody looked at beside the activations of the answer.
 fn of_others(basis: &Basis) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if basis.doubted > 0 {
+    // A watch has judged each, whatever its snapshot holds of it.
+    if basis.doubted > 0 && basis.hits == 0 {
         let more = counted(basis.doubted, "more activation", "more activations");
         warnings.push(warning(
             format!("how long {more} lasted is not known: switches are missing"),
