@@ -4,7 +4,7 @@
 // completion. Key is the device and the operation, detail the first sector. The task is the one
 // that submitted it.
 
-#include "tasks.h"
+#include "stages.h"
 
 enum { QUEUE = 0, DEVICE = 1 };
 
@@ -31,7 +31,6 @@ static __always_inline int begins(struct request *request)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct rts_tracker_open open = {};
-	rts_u64 address = (rts_u64)request;
 	struct gendisk *disk = request->q->disk;
 
 	if (!disk || !tracker_wants_task(current))
@@ -46,23 +45,8 @@ static __always_inline int begins(struct request *request)
 	open.tracked.other.tid = -1;
 	task_describe(&open.tracked.task, current);
 	bpf_probe_read_kernel_str(open.tracked.label, RTS_COMM_LENGTH, disk->disk_name);
-	if (bpf_map_update_elem(&tracker_open, &address, &open, BPF_ANY))
-		TRACKER_LOSS(full);
+	stage_opens((rts_u64)request, &open);
 	return 0;
-}
-
-static __always_inline void measured(struct rts_tracked *tracked, rts_u64 begin_ns, rts_u64 now_ns,
-		rts_u8 series)
-{
-	struct rts_tracker_hit *hit;
-
-	tracked->begin_ns = begin_ns;
-	tracked->end_ns = now_ns;
-	tracked->series = series;
-	tracked->cpu = bpf_get_smp_processor_id();
-	hit = tracker_measured(tracked);
-	if (hit)
-		tracker_send(hit);
 }
 
 // Where it is counted as I/O; requests that the block layer makes by itself are not.
@@ -117,7 +101,7 @@ int BPF_PROG(block_rq_complete, struct request *request, rts_u8 error, unsigned 
 		TRACKER_LOSS(unpaired);
 		return 0;
 	}
-	measured(&tracked, tracked.begin_ns, issued_ns, QUEUE);
-	measured(&tracked, issued_ns, now_ns, DEVICE);
+	stage_ends(&tracked, tracked.begin_ns, issued_ns, QUEUE);
+	stage_ends(&tracked, issued_ns, now_ns, DEVICE);
 	return 0;
 }

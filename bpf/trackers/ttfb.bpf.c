@@ -4,7 +4,7 @@
 // first byte of the answer. Key and detail are the peer's address as IPv6 has it, lower and upper
 // half; `more` is its port. The task is the one that accepts.
 
-#include "tasks.h"
+#include "stages.h"
 
 enum { UNACCEPTED = 0, TO_FIRST_BYTE = 1 };
 
@@ -74,20 +74,6 @@ static __always_inline void peer_of(struct rts_tracked *tracked, const struct so
 	tracked->more = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
 }
 
-static __always_inline void measured(struct rts_tracked *tracked, rts_u64 begin_ns, rts_u64 now_ns,
-		rts_u8 series)
-{
-	struct rts_tracker_hit *hit;
-
-	tracked->begin_ns = begin_ns;
-	tracked->end_ns = now_ns;
-	tracked->series = series;
-	tracked->cpu = bpf_get_smp_processor_id();
-	hit = tracker_measured(tracked);
-	if (hit)
-		tracker_send(hit);
-}
-
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, const struct sock *sk, const int before, const int now)
 {
@@ -105,8 +91,7 @@ int BPF_PROG(inet_sock_set_state, const struct sock *sk, const int before, const
 	tracker_nobody(&open.tracked.other);
 	peer_of(&open.tracked, sk);
 	open.tracked.begin_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&tracker_open, &address, &open, BPF_ANY))
-		TRACKER_LOSS(full);
+	stage_opens(address, &open);
 	return 0;
 }
 
@@ -151,12 +136,11 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long result)
 	tracker_nobody(&new.tracked.other);
 	// Without one it was connected before the tracker began.
 	if (established_ns)
-		measured(&new.tracked, established_ns, now_ns, UNACCEPTED);
+		stage_ends(&new.tracked, established_ns, now_ns, UNACCEPTED);
 	new.tracked.begin_ns = now_ns;
 	new.tracked.end_ns = 0;
 	new.tracked.series = TO_FIRST_BYTE;
-	if (bpf_map_update_elem(&tracker_open, &address, &new, BPF_ANY))
-		TRACKER_LOSS(full);
+	stage_opens(address, &new);
 	return 0;
 }
 
@@ -174,6 +158,6 @@ int BPF_PROG(sock_send_length, struct sock *sk, int sent)
 	tracked = open->tracked;
 	bpf_map_delete_elem(&tracker_open, &address);
 	task_describe(&tracked.other, bpf_get_current_task_btf());
-	measured(&tracked, tracked.begin_ns, now_ns, TO_FIRST_BYTE);
+	stage_ends(&tracked, tracked.begin_ns, now_ns, TO_FIRST_BYTE);
 	return 0;
 }

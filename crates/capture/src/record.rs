@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,16 +129,8 @@ pub fn fly(config: &RecordConfig, capabilities: &Capabilities) -> Result<()> {
         );
     };
     let failed = Arc::new(AtomicBool::new(false));
-    let target = UserTarget {
-        failed: Arc::clone(&failed),
-        progress: None,
-        root: PathBuf::new(),
-        trace_name: String::new(),
-        wall_offset_ns: 0,
-        begin: clock::monotonic(),
-        cpus: housekeeping::cpus(&capabilities.machine, config.cpus.as_deref()),
-        in_flight: true,
-    };
+    let cpus = housekeeping::cpus(&capabilities.machine, config.cpus.as_deref());
+    let target = UserTarget::in_flight(cpus, Arc::clone(&failed));
     let recorder = UserRecorder::start(user, target)?;
     let waited = wait(config, &failed);
     recorder.finish()?;

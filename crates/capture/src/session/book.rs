@@ -9,26 +9,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::status::ArchiveFacts;
+use crate::keep::Keep;
 
 /// No more archives are told of one by one.
 const TOLD_MAX: usize = 1000;
-
-/// Which archives stay. The newest always does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
-    /// At most so many.
-    pub count: usize,
-    /// In so much room; none: only the count decides.
-    pub bytes: Option<u64>,
-}
-
-impl Keep {
-    /// All of them.
-    pub const ALL: Keep = Keep {
-        count: usize::MAX,
-        bytes: None,
-    };
-}
 
 /// The archives in a folder.
 #[derive(Debug)]

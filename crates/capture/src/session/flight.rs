@@ -29,16 +29,8 @@ use crate::{clock, housekeeping};
 pub(super) fn run(desk: &mut Desk<'_>, capabilities: &Capabilities) -> Result<()> {
     let record = &desk.config.record;
     let failed = Arc::new(AtomicBool::new(false));
-    let target = UserTarget {
-        failed: Arc::clone(&failed),
-        progress: None,
-        root: PathBuf::new(),
-        trace_name: String::new(),
-        wall_offset_ns: 0,
-        begin: clock::monotonic(),
-        cpus: housekeeping::cpus(&capabilities.machine, record.cpus.as_deref()),
-        in_flight: true,
-    };
+    let cpus = housekeeping::cpus(&capabilities.machine, record.cpus.as_deref());
+    let target = UserTarget::in_flight(cpus, Arc::clone(&failed));
     let user = record.user.as_ref();
     let user = user.map(|user| UserRecorder::start(user, target));
     let user = user.transpose()?;

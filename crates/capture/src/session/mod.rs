@@ -21,9 +21,8 @@ use std::path::PathBuf;
 
 use event::Duration;
 
-use crate::RecordConfig;
+use crate::{Keep, RecordConfig};
 
-pub use book::Keep;
 pub use dead::{DeadSession, all_dead, bury};
 pub use name::SessionName;
 pub use place::Sessions;

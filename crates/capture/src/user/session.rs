@@ -167,6 +167,22 @@ pub(crate) struct UserTarget {
     pub failed: Arc<AtomicBool>,
 }
 
+impl UserTarget {
+    /// Of a flight: nothing is written until somebody asks.
+    pub fn in_flight(cpus: Vec<Cpu>, failed: Arc<AtomicBool>) -> UserTarget {
+        UserTarget {
+            progress: None,
+            root: PathBuf::new(),
+            trace_name: String::new(),
+            wall_offset_ns: 0,
+            begin: clock::monotonic(),
+            cpus,
+            in_flight: true,
+            failed,
+        }
+    }
+}
+
 impl UserRecorder {
     /// Starts; when this returns, processes that start are traced from their first event.
     ///

@@ -12,6 +12,7 @@ use std::time::Duration as StdDuration;
 use std::time::Instant as StdInstant;
 
 use bpf_host::Members;
+use capture::Keep;
 use capture::capabilities;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Cpu, Duration, Error, ErrorKind, Instant, Result, TaskPattern, Tid};
@@ -23,7 +24,7 @@ use super::hog::{HogExperiment, HogOptions, HogTruth};
 use super::jack::{JackExperiment, JackOptions, JackTruth};
 use crate::exit::{Outcome, stdout_error};
 use crate::flags::{Demo, DemoKind, Until};
-use crate::options::{Keep, Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
+use crate::options::{Rate, SnapshotOptions, Target, WatchOptions, known_cpus};
 use crate::paint::Paint;
 use crate::signals;
 use crate::verbs::watch::{Observer, hit_value, session};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use capture::{Probe, ProbeKind};
-use event::{Error, ErrorKind, Result};
+use event::{Error, Result};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
+use super::settings;
 use crate::flags::RecordWhat;
 
 /// Event files that are always there.
@@ -90,7 +90,8 @@ impl Wanted {
     fn add_file(&mut self, name: &str) -> Result<()> {
         let text = text_of(name)?;
         let subject = format!("the event file {name} makes");
-        let file: EventFile = parse_toml(&text, &subject, "docs/probes.md lists what it may have")?;
+        let file: EventFile =
+            settings::parse(&text, &subject, "docs/probes.md lists what it may have")?;
         // Not every kernel has each of them.
         let events = file.events.iter().map(|event| format!("?{event}"));
         self.events.extend(events);
@@ -136,29 +137,6 @@ fn text_of(name: &str) -> Result<String> {
             Err(Error::io(what, cause).fix(format!("give a file, or one of: {}", names.join(", "))))
         }
     }
-}
-
-/// Reads TOML; what makes no sense is told with its line and column.
-pub(super) fn parse_toml<T: DeserializeOwned>(text: &str, subject: &str, fix: &str) -> Result<T> {
-    toml::from_str(text).map_err(|error| {
-        let (line, column) = place(text, error.span().map_or(0, |span| span.start));
-        let what = format!("{subject} no sense in line {line}, column {column}");
-        Error::new(ErrorKind::InvalidInput, what)
-            .found(error.message().to_owned())
-            .fix(fix)
-    })
-}
-
-/// The line and the column of a byte, both from 1 on.
-fn place(text: &str, byte: usize) -> (usize, usize) {
-    let mut byte = byte.min(text.len());
-    while !text.is_char_boundary(byte) {
-        byte -= 1;
-    }
-    let before = &text[..byte];
-    let line = before.matches('\n').count() + 1;
-    let begin = before.rfind('\n').map_or(0, |at| at + 1);
-    (line, before[begin..].chars().count() + 1)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use event::{Duration, Error, ErrorKind, Result, TaskPattern};
 use monitor::{Limits, Scope};
 use serde::Deserialize;
 
+use super::settings::settings;
 use super::words::{parse_size, positive_duration};
 use crate::flags::{self, ScopeName};
 
@@ -64,7 +65,7 @@ impl MonitorOptions {
     /// [`ErrorKind::NotFound`] when there is no such file.
     pub fn new(typed: &flags::Monitor) -> Result<Self> {
         let file = match &typed.config {
-            Some(path) => settings(path)?,
+            Some(path) => settings(path, "docs/monitor.md")?,
             None => Settings::default(),
         };
         let duration = |flag: &str, typed: &Option<String>, file: &Option<String>| {
@@ -131,20 +132,6 @@ pub fn scope(name: ScopeName) -> Scope {
         ScopeName::Named => Scope::Named,
         ScopeName::All => Scope::All,
     }
-}
-
-fn settings(path: &Path) -> Result<Settings> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Error::io(format!("cannot read the settings {name}"), cause))?;
-    toml::from_str(&text).map_err(|error| {
-        let place = error.span().map_or(0, |span| span.start);
-        let line = text[..place.min(text.len())].matches('\n').count() + 1;
-        let what = format!("the settings {name} make no sense in line {line}");
-        Error::new(ErrorKind::InvalidInput, what)
-            .found(error.message().to_owned())
-            .fix("docs/monitor.md lists what can be set")
-    })
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! What a session was asked to do: what was typed, and behind it what a file says.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use capture::session::{Keep, SessionName};
+use capture::Keep;
+use capture::session::SessionName;
 use event::{Duration, Error, ErrorKind, Result};
 use serde::Deserialize;
 
-use super::events::parse_toml;
+use super::keep::keep;
 use super::record::RecordOptions;
+use super::settings::settings;
 use super::words::{parse_size, positive_duration};
 use crate::flags::{RecordStart, RecordWhat};
 
@@ -15,6 +17,8 @@ use crate::flags::{RecordStart, RecordWhat};
 const EVERY_MIN: Duration = Duration::from_ms(100);
 /// The same of its size.
 const SIZE_MIN_BYTES: u64 = 1 << 20;
+/// What `--keep` takes.
+const KEEP_FIX: &str = "give archives, room or both, as in 20, 10G or 20/10G";
 
 /// The settings of a file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -68,7 +72,7 @@ impl SessionOptions {
     pub fn new(typed: &RecordStart) -> Result<Self> {
         let name = SessionName::parse(&typed.name)?;
         let file = match &typed.config {
-            Some(path) => settings(path)?,
+            Some(path) => settings(path, "docs/sessions.md")?,
             None => Settings::default(),
         };
         let either = |typed: &Option<String>, file: &Option<String>| {
@@ -89,14 +93,14 @@ impl SessionOptions {
         let duration = either(&typed.duration, &file.duration);
         let duration = duration.map(|text| positive_duration("--duration", &text));
         record.duration = duration.transpose()?;
-        let keep = either(&typed.keep, &file.keep);
+        let kept = either(&typed.keep, &file.keep);
         Ok(SessionOptions {
             name,
             record,
             flight,
             rotate_every: every.map(|text| rotate_every(&text)).transpose()?,
             rotate_size_bytes: size.map(|text| rotate_size(&text)).transpose()?,
-            keep: keep.map_or(Ok(Keep::ALL), |text| parse_keep(&text))?,
+            keep: kept.map_or(Ok(Keep::ALL), |text| keep(&text, "archives", KEEP_FIX))?,
         })
     }
 }
@@ -148,41 +152,10 @@ fn rotate_size(text: &str) -> Result<u64> {
     }
 }
 
-/// Reads `20`, `10G` or `20/10G`.
-fn parse_keep(text: &str) -> Result<Keep> {
-    let refuse = || {
-        Error::new(ErrorKind::InvalidInput, "--keep is no number of archives")
-            .found(format!("'{text}'"))
-            .fix("give archives, room or both, as in 20, 10G or 20/10G")
-    };
-    let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
-    let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
-    let (archives, room) = match text.split_once('/') {
-        Some((archives, room)) => (Some(count(archives).ok_or_else(refuse)?), Some(room)),
-        None => match count(text) {
-            Some(count) => (Some(count), None),
-            None => (None, Some(text)),
-        },
-    };
-    Ok(Keep {
-        count: archives.unwrap_or(usize::MAX),
-        bytes: room.map(bytes).transpose()?,
-    })
-}
-
-fn settings(path: &Path) -> Result<Settings> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| Error::io(format!("cannot read the settings {name}"), cause))?;
-    parse_toml(
-        &text,
-        &format!("the settings {name} make"),
-        "docs/sessions.md lists what can be set",
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::Parser;
 
     use super::*;

@@ -4,13 +4,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bpf_host::Members;
-use capture::UserConfig;
+use capture::{Keep, UserConfig};
 use event::{Cpu, Duration, Error, ErrorKind, Prio, Result, TaskPattern};
 use host::groups::Asked;
 
+use super::keep::keep;
 use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, known_cpus, parse_size, positive_duration};
 use crate::flags::{self, Until};
+
+/// What `--keep` takes.
+const KEEP_FIX: &str = "give snapshots, room or both for each cause, as in 20, 200M or 20/200M";
 
 /// Whom to watch.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,25 +73,8 @@ pub struct SnapshotOptions {
     pub events: Vec<String>,
     /// Events of applications.
     pub user: Option<UserConfig>,
-    /// How many stay.
+    /// How many stay of each cause.
     pub keep: Keep,
-}
-
-/// How many snapshots of each cause stay, and in how much room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
-    /// At most so many.
-    pub count: usize,
-    /// In so much room; none: only the count decides.
-    pub bytes: Option<u64>,
-}
-
-impl Keep {
-    /// All of them.
-    pub const ALL: Keep = Keep {
-        count: usize::MAX,
-        bytes: None,
-    };
 }
 
 /// A watch, decided.
@@ -231,35 +218,11 @@ fn snapshot(typed: &flags::Watch) -> Result<Option<SnapshotOptions>> {
             .as_ref()
             .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
         events: typed.events.clone(),
-        keep: keep(&typed.keep)?,
+        keep: keep(&typed.keep, "snapshots", KEEP_FIX)?,
         user: (!typed.user.is_empty())
             .then(|| UserConfig::new(&typed.user))
             .transpose()?,
     }))
-}
-
-/// Reads `50`, `200M` or `50/200M`.
-fn keep(text: &str) -> Result<Keep> {
-    let refuse = || {
-        Error::new(ErrorKind::InvalidInput, "--keep is no number of snapshots")
-            .found(format!("'{text}'"))
-            .fix("give snapshots, room or both for each cause, as in 20, 200M or 20/200M")
-    };
-    let count = |text: &str| text.parse().ok().filter(|count| *count > 0);
-    let bytes = |text: &str| parse_size("--keep", text).map_err(|_| refuse());
-    match text.split_once('/') {
-        Some((snapshots, room)) => Ok(Keep {
-            count: count(snapshots).ok_or_else(refuse)?,
-            bytes: Some(bytes(room)?),
-        }),
-        None => match count(text) {
-            Some(count) => Ok(Keep { count, bytes: None }),
-            None => Ok(Keep {
-                count: usize::MAX,
-                bytes: Some(bytes(text)?),
-            }),
-        },
-    }
 }
 
 fn real_time_prio(prio: u32) -> Result<Prio> {
@@ -377,16 +340,6 @@ mod tests {
         );
         assert_eq!((options.hits_max, options.until), (Some(3), Until::Block));
         assert!(options.snapshot.is_none() && !options.new_worst);
-    }
-
-    #[test]
-    fn what_is_kept_is_a_number_or_a_room_or_both() {
-        let check = |text: &str, count: usize, bytes: Option<u64>| {
-            assert_eq!(keep(text).ok(), Some(Keep { count, bytes }), "{text}");
-        };
-        check("20", 20, None);
-        check("200M", usize::MAX, Some(200 << 20));
-        check("20/1G", 20, Some(1 << 30));
     }
 
     #[test]

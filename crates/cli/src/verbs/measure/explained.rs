@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bpf_host::Members;
+use capture::Keep;
 use capture::watch::{HitReport, Status, WatchObserver};
 use event::{Duration, Result, TaskPattern};
 use host::capabilities::Capabilities;
@@ -10,7 +11,7 @@ use report::Late;
 
 use super::session::Session;
 use crate::flags::Until;
-use crate::options::{BUFFER_DEFAULT_BYTES, Keep, Rate, SnapshotOptions, Target, WatchOptions};
+use crate::options::{BUFFER_DEFAULT_BYTES, Rate, SnapshotOptions, Target, WatchOptions};
 use crate::paint::Paint;
 use crate::verbs::watch::{self, Observer};
 

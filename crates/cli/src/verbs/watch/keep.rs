@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use capture::Keep;
 use event::Duration;
-
-use crate::options::Keep;
 
 /// A snapshot on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
