@@ -2,7 +2,7 @@
 //! they end with it, however it ends.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -20,7 +20,26 @@ fn eval(folder: &Path, words: &str) -> Command {
     command.args(words.split_whitespace()).current_dir(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::piped());
+    // SAFETY: a call of the system, which touches no memory.
+    unsafe { command.pre_exec(heed_hangups) };
     command
+}
+
+/// Who runs the tests may ignore SIGHUP, as under nohup(1), and children inherit that.
+fn heed_hangups() -> std::io::Result<()> {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    Ok(())
+}
+
+/// A process that is not left behind by a test that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 /// Waits until it is so.
@@ -265,11 +284,12 @@ fn loads_end_with_the_evaluation_however_it_ends() {
     for end in ends {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = eval(folder.path(), "--for 1000s --load hackbench,compile");
-        let (mut child, mut terminal) = match end {
+        let (child, mut terminal) = match end {
             End::Signal(_) => (command.spawn().expect("starts"), None),
             End::Shell => in_a_terminal(folder.path()),
         };
-        let owner = until("the evaluation", || evaluation(&child));
+        let mut child = Running(child);
+        let owner = until("the evaluation", || evaluation(&child.0));
         until("all loads", || (of(owner).len() > 6).then_some(()));
         match end {
             End::Signal(signal) => {
@@ -277,8 +297,8 @@ fn loads_end_with_the_evaluation_however_it_ends() {
                     // Again: the handler that every Rust program has for SIGSEGV takes the first
                     // one for a fault, which would come again by itself.
                     // SAFETY: a signal to a child of ours that is not yet reaped.
-                    unsafe { libc::kill(child.id().cast_signed(), signal) };
-                    child.try_wait().expect("a child")
+                    unsafe { libc::kill(child.0.id().cast_signed(), signal) };
+                    child.0.try_wait().expect("a child")
                 });
                 if signal != libc::SIGINT && signal != libc::SIGTERM {
                     assert_eq!(status.signal(), Some(signal), "{status}");
@@ -287,7 +307,7 @@ fn loads_end_with_the_evaluation_however_it_ends() {
             End::Shell => {
                 // Its window is closed.
                 drop(terminal.take());
-                child.wait().expect("it ends");
+                child.0.wait().expect("it ends");
             }
         }
         until("no load is left", || of(owner).is_empty().then_some(()));
@@ -323,7 +343,6 @@ fn evaluation(child: &Child) -> Option<u32> {
 /// A shell in a terminal of its own that runs an evaluation in the foreground, and the terminal.
 fn in_a_terminal(folder: &Path) -> (Child, Option<std::fs::File>) {
     use std::os::fd::FromRawFd;
-    use std::os::unix::process::CommandExt;
     let (mut master, mut slave) = (0, 0);
     let null = std::ptr::null_mut();
     // SAFETY: it writes two descriptors; names and settings are not asked for.
@@ -357,7 +376,7 @@ fn in_a_terminal(folder: &Path) -> (Child, Option<std::fs::File>) {
         shell.pre_exec(|| {
             libc::setsid();
             libc::ioctl(0, libc::TIOCSCTTY, 0);
-            Ok(())
+            heed_hangups()
         });
     }
     (shell.spawn().expect("a shell"), Some(master))

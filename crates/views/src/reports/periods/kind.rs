@@ -1,6 +1,6 @@
 //! The reports on periods.
 
-use super::tables::CLASSES;
+use super::classes::CLASSES;
 use crate::reports::kind::{Answers, Lami, PLAIN, ReportKind, Subject};
 use crate::reports::options::Views;
 

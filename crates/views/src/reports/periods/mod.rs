@@ -1,5 +1,7 @@
 //! Periods that were defined: all of them, the longest, how long and how many in each parent.
 
+mod classes;
+mod distributions;
 mod groups;
 mod kind;
 mod nesting;

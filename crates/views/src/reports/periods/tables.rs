@@ -1,151 +1,19 @@
 //! The tables of periods.
 
 use super::PeriodLog;
+use super::classes::{
+    AGGREGATED, FREQ_DURATION, LOG, PARENT_COUNT, PARENT_RATIO, PARENT_STATS, PER_PERIOD, TOP, TREE,
+};
 use super::groups::{Group, Groups};
 use super::nesting::{Nesting, Shares};
 use super::period::Period;
 use super::plain::{Plain, PlainLog};
 use crate::periods::Captured;
-use crate::reports::columns::{AVG_DURATION, MAX_DURATION, MIN_DURATION};
-use crate::reports::histogram::Edges;
 use crate::reports::options::Views;
 use crate::reports::sched::summary;
 use crate::reports::statistics::{Summary, deviation};
-use crate::reports::table::{Cell, Column, Kind, Span, Table, TableClass};
+use crate::reports::table::{Cell, Span, Table};
 use crate::reports::top::Top;
-
-const PERIODS: &[Column] = &[
-    Column::new("begin_ts", "Period begin timestamp", Kind::Time),
-    Column::new("end_ts", "Period end timestamp", Kind::Time),
-    Column::new("duration", "Period duration", Kind::Duration),
-    Column::new("name", "Period name", Kind::Text),
-    Column::new("begin_captures", "Begin captures", Kind::Text),
-    Column::new("end_captures", "End captures", Kind::Text),
-];
-const LOG: TableClass = TableClass {
-    name: "log",
-    title: "Period log",
-    columns: PERIODS,
-};
-const TOP: TableClass = TableClass {
-    name: "top",
-    title: "Period top",
-    columns: PERIODS,
-};
-const NAME: Column = Column::new("name", "Period name", Kind::Text);
-const PARENT: Column = Column::new("parent", "Parent", Kind::Text);
-const STDEV: Column = Column::new(
-    "stdev_duration",
-    "Period duration standard deviation",
-    Kind::Duration,
-);
-const COUNT: Column = Column::count("count", "Period count", "occurences");
-const RUNTIME: Column = Column::new("runtime", "Total runtime", Kind::Duration);
-const PER_PERIOD: TableClass = TableClass {
-    name: "per_period_stats",
-    title: "Period statistics",
-    columns: &[
-        NAME,
-        COUNT,
-        MIN_DURATION,
-        AVG_DURATION,
-        MAX_DURATION,
-        STDEV,
-        RUNTIME,
-    ],
-};
-const PARENT_STATS: TableClass = TableClass {
-    name: "per_parent_stats",
-    title: "Per-parent period duration statistics",
-    columns: &[
-        NAME,
-        PARENT,
-        MIN_DURATION,
-        AVG_DURATION,
-        MAX_DURATION,
-        STDEV,
-    ],
-};
-const NUMBERS: &[Column] = &[
-    NAME,
-    PARENT,
-    Column::count("min", "Minimum", "occurences"),
-    Column::count("avg", "Average", "occurences"),
-    Column::count("max", "Maximum", "occurences"),
-    Column::new("stdev", "Standard deviation", Kind::Duration),
-];
-const PARENT_COUNT: TableClass = TableClass {
-    name: "per_parent_count",
-    title: "Per-parent period count statistics",
-    columns: NUMBERS,
-};
-const PARENT_RATIO: TableClass = TableClass {
-    name: "per_parent_percentage",
-    title: "Per-parent duration ratio",
-    columns: NUMBERS,
-};
-const FREQ_DURATION: TableClass = TableClass {
-    name: "freq_duration",
-    title: "Period duration frequency distribution",
-    columns: &[
-        Column::new("lower", "Duration (lower bound)", Kind::Duration),
-        Column::new("upper", "Duration (upper bound)", Kind::Duration),
-        Column::count("count", "Period duration", "us"),
-    ],
-};
-const FREQ_COUNT: TableClass = TableClass {
-    name: "freq_count",
-    title: "Period count frequency distribution",
-    columns: &[
-        Column::new("lower", "Count (lower bound)", Kind::Number),
-        Column::new("upper", "Count (upper bound)", Kind::Number),
-        Column::count("count", "Period count", "count"),
-    ],
-};
-const FREQ_RATIO: TableClass = TableClass {
-    name: "freq_ratio",
-    title: "Period usage ratio frequency distribution",
-    columns: &[
-        Column::new("lower", "Ratio (lower bound)", Kind::Number),
-        Column::new("upper", "Ratio (upper bound)", Kind::Number),
-        Column::count("count", "Period usage ratio", "%"),
-    ],
-};
-const AGGREGATED: TableClass = TableClass {
-    name: "aggregated_stats",
-    title: "Aggregated log",
-    columns: &[
-        Column::new("parent_name", "Parent period name", Kind::Text),
-        Column::new("parent_begin_ts", "Parent begin timestamp", Kind::Time),
-        Column::new("parent_end_ts", "Parent end timestamp", Kind::Time),
-        Column::new("child_name", "Child period name", Kind::Text),
-        COUNT,
-        MIN_DURATION,
-        AVG_DURATION,
-        MAX_DURATION,
-        STDEV,
-        RUNTIME,
-        Column::new("parent_captures", "Parent captures", Kind::Text),
-    ],
-};
-const TREE: TableClass = TableClass {
-    name: "tree",
-    title: "Period tree",
-    columns: &[NAME, Column::new("level", "Level", Kind::Number)],
-};
-
-pub(super) const CLASSES: &[&TableClass] = &[
-    &LOG,
-    &TOP,
-    &PER_PERIOD,
-    &FREQ_DURATION,
-    &FREQ_COUNT,
-    &FREQ_RATIO,
-    &PARENT_STATS,
-    &PARENT_COUNT,
-    &PARENT_RATIO,
-    &AGGREGATED,
-];
 
 /// Two values deviate too, but lttng-analyses does not say by how much.
 const DEVIATION_COUNT_MIN: usize = 3;
@@ -254,7 +122,7 @@ impl PeriodLog {
         }
     }
 
-    fn path(&self, def: usize) -> String {
+    pub(super) fn path(&self, def: usize) -> String {
         self.options.periods.path(def)
     }
 
@@ -311,7 +179,7 @@ impl PeriodLog {
 
     /// Parents and their children of which there are any, with the number of all parents, also of
     /// those that are in other groups.
-    fn nested<'n>(
+    pub(super) fn nested<'n>(
         &'n self,
         (nesting, whole): (&'n Nesting, &'n Nesting),
     ) -> impl Iterator<Item = (usize, usize, &'n Shares, u64)> {
@@ -388,24 +256,6 @@ impl PeriodLog {
         table
     }
 
-    fn group_freqs(&self, span: Span, group: &Group, groups: &Groups) -> Vec<Table> {
-        let all = groups.all.iter().flat_map(|group| &group.durations_ns);
-        let shared = self.options.edges_of_all(all.map(|(_, ns)| summary_of(ns)));
-        let selected = group
-            .durations_ns
-            .iter()
-            .filter(|(def, _)| self.selects(*def));
-        let table = |(def, durations_ns): &(usize, Vec<i64>)| {
-            let of = format!("'{}' - Duration of period: {}", group.name, self.name(*def));
-            let mut table = span.subtable(&FREQ_DURATION, of);
-            let edges = shared.unwrap_or_else(|| self.options.edges(&summary_of(durations_ns)));
-            let us = durations_ns.iter().map(|ns| *ns as f64 / 1000.0);
-            edges.fill(us, scaled, &mut table);
-            table
-        };
-        selected.map(table).collect()
-    }
-
     /// What is in each period of one name, a row for each kind.
     fn aggregated(&self, span: Span, tables: &mut Vec<Table>) {
         let by = self.options.aggregate_by.as_deref().unwrap_or_default();
@@ -444,83 +294,6 @@ impl PeriodLog {
             tables.push(table);
         }
     }
-
-    fn period_freqs(&self, span: Span) -> Vec<Table> {
-        let mut defs: Vec<usize> = self.inside(None);
-        defs.sort_by_key(|def| self.name(*def));
-        let durations = |def: usize| {
-            let of_def = self.wanted().filter(move |period| period.def == def);
-            of_def.map(Period::duration_ns).collect::<Vec<i64>>()
-        };
-        let all: Vec<(usize, Vec<i64>)> = defs
-            .into_iter()
-            .map(|def| (def, durations(def)))
-            .filter(|(_, durations)| !durations.is_empty())
-            .collect();
-        let summaries = all.iter().map(|(_, durations)| summary_of(durations));
-        let shared = self.options.edges_of_all(summaries);
-        let selected = all.iter().filter(|(def, _)| self.selects(*def));
-        let table = |(def, durations): &(usize, Vec<i64>)| {
-            let of = format!("Duration of period: {}", self.name(*def));
-            let mut table = span.subtable(&FREQ_DURATION, of);
-            let edges = shared.unwrap_or_else(|| self.options.edges(&summary_of(durations)));
-            let us = durations.iter().map(|ns| *ns as f64 / 1000.0);
-            edges.fill(us, scaled, &mut table);
-            table
-        };
-        selected.map(table).collect()
-    }
-
-    fn parent_freqs(
-        &self,
-        span: Span,
-        nesting: (&Nesting, &Nesting),
-        prefix: &str,
-        tables: &mut Vec<Table>,
-    ) {
-        let mut nested: Vec<_> = self.nested(nesting).collect();
-        nested.sort_by_key(|(parent, ..)| self.name(*parent));
-        // Each kind of distribution stands together, as lttng-analyses has them.
-        for global in [false, true] {
-            for kind in [
-                Distribution::Duration,
-                Distribution::Count,
-                Distribution::Ratio,
-            ] {
-                let all: Vec<(String, Vec<f64>)> = nested
-                    .iter()
-                    .map(|(parent, child, shares, parents)| {
-                        let zeros = (*parents as usize).saturating_sub(shares.counts.len());
-                        let mut values = kind.values(shares);
-                        values.extend(std::iter::repeat_n(0.0, if global { zeros } else { 0 }));
-                        (
-                            kind.title(global, &self.path(*child), &self.path(*parent)),
-                            values,
-                        )
-                    })
-                    .collect();
-                let shared = (self.options.bins.uniform || self.options.bins.series)
-                    .then(|| self.edges_of(all.iter().flat_map(|(_, values)| values)));
-                for (title, values) in &all {
-                    let mut table = span.subtable(kind.class(), format!("{prefix}{title}"));
-                    let edges = shared.unwrap_or_else(|| self.edges_of(values.iter()));
-                    edges.fill(values.iter().copied(), scaled, &mut table);
-                    tables.push(table);
-                }
-            }
-        }
-    }
-
-    fn edges_of<'v>(&self, values: impl Iterator<Item = &'v f64>) -> Edges {
-        let (min, max) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
-            (min.min(*value), max.max(*value))
-        });
-        Edges {
-            min,
-            max,
-            count: self.options.bins.count,
-        }
-    }
 }
 
 /// Tables that speak of one group.
@@ -530,57 +303,11 @@ fn belong(tables: &mut [Table], group: &Group) {
     }
 }
 
-fn summary_of(durations_ns: &[i64]) -> Summary {
+/// Of these durations.
+pub(super) fn summary_of(durations_ns: &[i64]) -> Summary {
     let mut summary = Summary::default();
     durations_ns.iter().for_each(|ns| summary.add(*ns));
     summary
-}
-
-/// What a distribution over parents is of.
-#[derive(Clone, Copy)]
-enum Distribution {
-    Duration,
-    Count,
-    Ratio,
-}
-
-impl Distribution {
-    fn class(self) -> &'static TableClass {
-        match self {
-            Distribution::Duration => &FREQ_DURATION,
-            Distribution::Count => &FREQ_COUNT,
-            Distribution::Ratio => &FREQ_RATIO,
-        }
-    }
-
-    fn title(self, global: bool, child: &str, parent: &str) -> String {
-        let what = match self {
-            Distribution::Duration => "Duration",
-            Distribution::Count => "Number",
-            Distribution::Ratio => "Usage ratio",
-        };
-        match global {
-            true => format!("Global {} of {child} per {parent}", what.to_lowercase()),
-            false => format!("{what} of {child} per {parent}"),
-        }
-    }
-
-    /// Durations are in microseconds.
-    fn values(self, shares: &Shares) -> Vec<f64> {
-        match self {
-            Distribution::Duration => {
-                let ns = shares.durations_ns.iter();
-                ns.map(|ns| *ns as f64 / 1000.0).collect()
-            }
-            Distribution::Count => shares.counts.iter().map(|count| *count as f64).collect(),
-            Distribution::Ratio => shares.percents.clone(),
-        }
-    }
-}
-
-/// A bound as lttng-analyses writes it, whatever it is of: times a thousand.
-fn scaled(bound: f64) -> Cell {
-    Cell::DurationFloat(bound * 1000.0)
 }
 
 /// Least, mean, greatest and deviation of durations, `zeros` of them being zero besides.
