@@ -16,24 +16,9 @@ pub(crate) fn warnings(
     activations: &[LateActivation],
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
     let basis = &model.basis;
-    if basis.holes > 0 {
-        warn(
-            format!(
-                "events were lost in {} ({} counted)",
-                places(basis.holes),
-                basis.lost
-            ),
-            "record with larger buffers (--buffer) or fewer events (--events)",
-        );
-    }
-    if basis.damaged > 0 {
-        warn(
-            format!("{} stretches of the trace could not be read", basis.damaged),
-            "rtscope info TRACE names the files and offsets",
-        );
-    }
+    warnings.extend(of_losses(basis));
+    let mut warn = |what: String, remedy: &str| warnings.push(warning(what, remedy));
     if model.lacks_evidence(TimeRange::ALL, None) {
         warn(
             "a part of what the watch saw is missing: the hit that it told of may be".to_owned(),
@@ -71,6 +56,31 @@ pub(crate) fn warnings(
         warnings.push(warning(
             format!("the trace has no {missing} events: such causes cannot be named"),
             record_command(info),
+        ));
+    }
+    warnings
+}
+
+/// What happened and is not in the trace, or cannot be read.
+fn of_losses(basis: &Basis) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    // No buffer would have kept what is written and cannot be read.
+    let lost = basis.holes.saturating_sub(basis.damaged);
+    if lost > 0 {
+        warnings.push(warning(
+            format!(
+                "events were lost in {} ({} counted)",
+                places(lost),
+                basis.lost
+            ),
+            "record with larger buffers (--buffer) or fewer events (--events)",
+        ));
+    }
+    if basis.damaged > 0 {
+        let stretches = counted(basis.damaged, "stretch", "stretches");
+        warnings.push(warning(
+            format!("{stretches} of the trace could not be read"),
+            "rtscope info TRACE names the files and offsets",
         ));
     }
     warnings
@@ -180,6 +190,7 @@ mod tests {
     use kernel_state::TaskFilter;
     use testkit::{SyntheticTrace, Task};
 
+    use super::{Basis, of_losses};
     use crate::diagnose::diagnose;
     use crate::query::{Query, Until};
 
@@ -278,5 +289,30 @@ mod tests {
         check(5, None);
         check(4, Some("1 more was late: these are the longest"));
         check(2, Some("3 more were late: these are the longest"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_was_not_lost_for_want_of_room() {
+        let check = |holes: u64, damaged: u64, expect: &[&str]| {
+            let basis = Basis {
+                holes,
+                damaged,
+                lost: 7,
+                ..Basis::default()
+            };
+            let said: Vec<_> = of_losses(&basis).into_iter().map(|one| one.what).collect();
+            assert_eq!(said, expect, "{holes} {damaged}");
+        };
+        check(0, 0, &[]);
+        check(1, 1, &["1 stretch of the trace could not be read"]);
+        check(2, 0, &["events were lost in 2 places (7 counted)"]);
+        check(
+            3,
+            2,
+            &[
+                "events were lost in 1 place (7 counted)",
+                "2 stretches of the trace could not be read",
+            ],
+        );
     }
 }

@@ -191,11 +191,11 @@ fn basis(incident: &Incident<'_>) -> String {
     let length = length.unwrap_or_else(|| "no time".to_owned());
     let _ = writeln!(
         text,
-        "<li>{} events in {length}; {} lost, in {}; {} stretches of bytes not understood</li>",
+        "<li>{} events in {length}; {} lost, in {}; {} not understood</li>",
         basis.events,
         basis.lost,
         kernel_state::places(basis.holes),
-        basis.damaged
+        crate::count::counted_with(basis.damaged, "stretch of bytes", "stretches of bytes")
     );
     let judged = crate::judged_text(&basis.judged);
     if !judged.is_empty() {
