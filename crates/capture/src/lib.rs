@@ -22,6 +22,7 @@ mod lanes;
 pub mod leftovers;
 mod pages;
 mod probes;
+mod programs;
 mod progress;
 mod record;
 mod record_config;

@@ -144,8 +144,13 @@ fn a_probe_that_cannot_be_is_refused_before_anything_is_recorded() {
         format!("{file}:step n=arg1:nit"),
         &["at column", "did you mean int"],
     );
-    check("--uprobe", "/no/such:f".to_owned(), &["no such file"]);
-    check("--uprobe", "/bin/sh/..:f".to_owned(), &["no such file"]);
+    check("--uprobe", "/no/such:f".to_owned(), &["no such program"]);
+    check("--uprobe", "/bin/sh/..:f".to_owned(), &["no such program"]);
+    check(
+        "--uprobe",
+        "libc.so.6:strlen".to_owned(),
+        &["strlen", "IFUNC"],
+    );
     check(
         "--usdt",
         format!("{file}:robot:tikc"),

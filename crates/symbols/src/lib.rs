@@ -12,14 +12,13 @@
 //!   ([`UserSymbols::problems`]).
 //! - Of several objects that lay at an address one after the other, the one of that time counts.
 
+mod demangle;
 mod elf;
-mod functions;
 mod maps;
 mod places;
 mod resolver;
 
 pub use elf::{build_id, build_id_of};
-pub use functions::functions;
 pub use maps::{Binary, Mapped, ProcessMaps};
 pub use places::{Function, Marker, Places};
 pub use resolver::{CodePlace, UserSymbols};

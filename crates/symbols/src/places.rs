@@ -7,6 +7,8 @@ use std::path::Path;
 
 use event::{Error, ErrorKind, Result};
 
+use crate::demangle::is_called;
+
 /// Sizes of a 64-bit file's headers, symbols and so on; how many sections a sound file may have.
 const SECTION_BYTES: usize = 64;
 const SEGMENT_BYTES: usize = 56;
@@ -33,6 +35,9 @@ pub struct Function {
     pub offset: u64,
     /// How long it is; zero when nobody says.
     pub size_bytes: u64,
+    /// Its code chooses another function when the program is linked, and that one is called
+    /// (`STT_GNU_IFUNC`).
+    pub is_indirect: bool,
 }
 
 /// A marker (USDT) of a program.
@@ -108,6 +113,22 @@ impl Places {
         places.functions.sort();
         places.functions.dedup();
         Ok(places)
+    }
+}
+
+impl Places {
+    /// The functions that `typed` names, each place once: by the linker's names or, where it knows
+    /// none, by those that C++ and Rust have.
+    pub fn named(&self, typed: &str) -> Vec<&Function> {
+        let all = self.functions.iter();
+        let mut named: Vec<_> = all.filter(|function| function.name == typed).collect();
+        if named.is_empty() {
+            let all = self.functions.iter();
+            named.extend(all.filter(|function| is_called(&function.name, typed)));
+        }
+        named.sort_by_key(|function| function.offset);
+        named.dedup_by_key(|function| function.offset);
+        named
     }
 }
 
@@ -201,7 +222,8 @@ impl Elf {
         let names = self.sections.get(section.link as usize);
         let names = names.map(|section| self.bytes(section)).unwrap_or_default();
         for symbol in self.bytes(section).chunks_exact(SYMBOL_BYTES) {
-            let is_function = matches!(symbol[4] & 15, FUNCTION | INDIRECT_FUNCTION);
+            let kind = symbol[4] & 15;
+            let is_function = matches!(kind, FUNCTION | INDIRECT_FUNCTION);
             let is_here = short(symbol, 6) != 0;
             let name = text_at(&names, word(symbol, 0) as usize);
             // Of a library, `read@@GLIBC_2.2.5` in the larger table.
@@ -214,6 +236,7 @@ impl Elf {
                     name: name.to_owned(),
                     offset,
                     size_bytes: long(symbol, 16),
+                    is_indirect: kind == INDIRECT_FUNCTION,
                 });
             }
         }

@@ -28,8 +28,8 @@ pub enum PairPlace {
     Function {
         /// The file.
         file: PathBuf,
-        /// Where in the file its code begins.
-        offset: u64,
+        /// Where in the file its code begins: in several places where several have its name.
+        offsets: Vec<u64>,
         /// Its returns are meant, not its calls.
         returns: bool,
     },
@@ -182,8 +182,9 @@ impl Pair {
 
     /// Attaches the end first: an event that is both ends what is open before it begins anew.
     pub(super) fn attach(&self, object: &Object) -> Result<Vec<Link>> {
-        let to = self.to.place.attach(object, true)?;
-        Ok(vec![to, self.from.place.attach(object, false)?])
+        let mut links = self.to.place.attach(object, true)?;
+        links.extend(self.from.place.attach(object, false)?);
+        Ok(links)
     }
 }
 
@@ -199,7 +200,7 @@ impl PairPlace {
         }
     }
 
-    fn attach(&self, object: &Object, is_end: bool) -> Result<Link> {
+    fn attach(&self, object: &Object, is_end: bool) -> Result<Vec<Link>> {
         const EVERY_PROCESS: i32 = -1;
         let name = self.program(is_end);
         let mut programs = object.progs_mut();
@@ -207,29 +208,38 @@ impl PairPlace {
         let program = program.ok_or_else(|| {
             Error::new(ErrorKind::Corrupt, "the BPF object has no such program").found(name)
         })?;
-        let link = match self {
+        let links = match self {
             PairPlace::Tracepoint { system, name } => {
                 let system = libbpf_rs::TracepointCategory::Custom(system.clone());
-                program.attach_tracepoint(system, name)
+                program
+                    .attach_tracepoint(system, name)
+                    .map(|link| vec![link])
             }
             PairPlace::Function {
                 file,
-                offset,
+                offsets,
                 returns,
             } => {
-                let options = UprobeOpts {
-                    retprobe: *returns,
-                    ..UprobeOpts::default()
+                let attach = |offset: &u64| {
+                    let options = UprobeOpts {
+                        retprobe: *returns,
+                        ..UprobeOpts::default()
+                    };
+                    let offset = *offset as usize;
+                    program.attach_uprobe_with_opts(EVERY_PROCESS, file, offset, options)
                 };
-                program.attach_uprobe_with_opts(EVERY_PROCESS, file, *offset as usize, options)
+                offsets.iter().map(attach).collect()
             }
             PairPlace::Mark {
                 file,
                 provider,
                 name,
-            } => program.attach_usdt(EVERY_PROCESS, file, provider, name),
+            } => {
+                let link = program.attach_usdt(EVERY_PROCESS, file, provider, name);
+                link.map(|link| vec![link])
+            }
         };
-        link.map_err(|error| self.refused(&error))
+        links.map_err(|error| self.refused(&error))
     }
 
     fn refused(&self, error: &libbpf_rs::Error) -> Error {

@@ -62,7 +62,16 @@ impl Probes {
 
     fn install_one(&mut self, tracefs: &Tracefs, probe: &Probe) -> Result<()> {
         require(tracefs, probe)?;
-        for (place, target) in target::find(probe)?.into_iter().enumerate() {
+        let targets = target::find(probe)?;
+        if targets.len() > 1 && probe.kind != ProbeKind::Usdt {
+            let (count, symbol, file) = (targets.len(), &probe.symbol, &probe.file);
+            let note = format!(
+                "{}: {count} functions of {file} are called {symbol}",
+                probe.name
+            );
+            self.notes.push(note);
+        }
+        for (place, target) in targets.into_iter().enumerate() {
             let (fields, left_out) = fetch::fields(probe, &target)?;
             self.notes.extend(left_out);
             let definition = format!("{} {}", target.place(), fields.join(" "));

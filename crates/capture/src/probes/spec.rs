@@ -3,6 +3,8 @@
 
 use event::{Error, ErrorKind};
 
+use crate::programs;
+
 /// The kernel takes no longer names, and no more fields.
 const NAME_BYTES_MAX: usize = 60;
 const FIELDS_MAX: usize = 64;
@@ -185,21 +187,19 @@ fn at(kind: ProbeKind, place: &str, column: usize) -> Result<Probe, Fault> {
     };
     let mut place = place;
     if !kind.is_of_kernel() {
-        // The file's name may have colons itself; what is behind it has one at most.
-        let parts = match kind {
-            ProbeKind::Usdt => 2,
-            _ => 1,
-        };
-        let cut = place.rmatch_indices(':').nth(parts - 1);
-        let Some((at, _)) = cut.filter(|(at, _)| *at > 0) else {
+        let Some((file, behind)) = programs::split(place).or_else(|| last_parts(kind, place))
+        else {
             let form = match kind {
                 ProbeKind::Usdt => "FILE:PROVIDER:NAME",
                 _ => "FILE:FUNCTION",
             };
-            return Err(Fault::new(column, format!("a place is {form}")));
+            return Err(Fault::new(
+                column,
+                format!("a place is {form}, without a blank"),
+            ));
         };
-        probe.file = place[..at].to_owned();
-        place = &place[at + 1..];
+        probe.file = file.to_owned();
+        place = behind;
     }
     let column = column + probe.file.chars().count() + usize::from(!kind.is_of_kernel());
     if kind == ProbeKind::Usdt {
@@ -238,6 +238,16 @@ fn at(kind: ProbeKind, place: &str, column: usize) -> Result<Probe, Fault> {
         }
     }
     Ok(probe)
+}
+
+/// A file that is not there may have colons in its name; what is behind it has one at most.
+fn last_parts(kind: ProbeKind, place: &str) -> Option<(&str, &str)> {
+    let parts = match kind {
+        ProbeKind::Usdt => 2,
+        _ => 1,
+    };
+    let (at, _) = place.rmatch_indices(':').nth(parts - 1)?;
+    (at > 0).then(|| (&place[..at], &place[at + 1..]))
 }
 
 fn field(word: &str, column: usize) -> Result<FieldSpec, Fault> {

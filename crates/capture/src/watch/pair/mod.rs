@@ -166,6 +166,6 @@ mod tests {
         check("/comm", "tid", "no event");
         check("uprobe:/bin/sh", "tid", "no function");
         check("usdt:/bin/sh:x", "tid", "no mark");
-        check("uprobe:/no/such:f", "tid", "no such program");
+        check("uprobe:/no/such:f", "tid", "no such program or library");
     }
 }

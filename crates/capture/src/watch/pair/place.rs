@@ -1,7 +1,7 @@
 //! Events of this machine: where a program is attached to them, and where their fields are.
 
 use std::mem::offset_of;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abi::trackers::{PAIR_ARGUMENTS, RawPairFrame};
 use bpf_host::trackers::PairPlace;
@@ -10,8 +10,10 @@ use expr::kernel::{Layout, Place};
 use expr::nearest;
 use ftrace::lttng::{self, Plan, Source};
 use ftrace::{EventName, Tracefs};
+use symbols::Places;
 
 use super::spec::{Spec, What};
+use crate::programs;
 
 /// Arguments that are passed in registers.
 const REGISTERS: usize = 6;
@@ -37,15 +39,7 @@ impl Event {
                 file,
                 provider,
                 name,
-            } => {
-                let place = PairPlace::Mark {
-                    file: file.clone(),
-                    provider: (*provider).to_owned(),
-                    name: (*name).to_owned(),
-                };
-                let arguments = (0..PAIR_ARGUMENTS).map(|place| (format!("arg{place}"), place));
-                Ok(of_program(format!("{provider}:{name}"), place, arguments))
-            }
+            } => mark_of(file, provider, name),
         }
     }
 }
@@ -139,42 +133,58 @@ fn place(ty: &FieldType, source: Source) -> Place {
     }
 }
 
-fn function_of(file: &Path, function: &str, returns: bool) -> Result<Event> {
-    let functions = symbols::functions(file)?;
-    let Some(offset) = functions.get(function).copied() else {
-        return Err(no_function(file, function, &functions));
-    };
-    let place = PairPlace::Function {
-        file: file.to_owned(),
-        offset,
-        returns,
-    };
-    let short = file.file_name().unwrap_or_default().to_string_lossy();
-    let result = [("ret".to_owned(), PAIR_ARGUMENTS - 1)];
-    let arguments = (0..REGISTERS).map(|place| (format!("arg{place}"), place));
-    Ok(match returns {
-        true => of_program(format!("{short}:{function} (return)"), place, result),
-        false => of_program(format!("{short}:{function}"), place, arguments),
-    })
+/// The first of the files that are meant in which there is what is looked for.
+fn function_of(file: &str, function: &str, returns: bool) -> Result<Event> {
+    let files = programs::files(file)?;
+    let mut met = Vec::new();
+    for path in &files {
+        let places = match Places::read(path) {
+            Ok(places) => places,
+            // Of a process's files some are no programs.
+            Err(_) if files.len() > 1 => continue,
+            Err(error) => return Err(error),
+        };
+        let offsets = programs::offsets(path, &places, function)?;
+        if !offsets.is_empty() {
+            return Ok(of_function(path, offsets, function, returns));
+        }
+        met.push(places);
+    }
+    Err(programs::no_function(file, function, &met))
 }
 
-fn no_function(
-    file: &Path,
-    function: &str,
-    functions: &std::collections::BTreeMap<String, u64>,
-) -> Error {
-    let shown = file.display();
-    if functions.is_empty() {
-        let what = format!("{shown} is stripped: its functions have no names");
-        let error = Error::new(ErrorKind::NotFound, what).found(format!("'{function}'"));
-        return error.fix("build it without strip, or take a mark of it with usdt:");
-    }
-    let fix = match nearest(function, functions.keys().map(String::as_str)) {
-        Some(near) => format!("perhaps '{near}' is meant"),
-        None => format!("'nm -D --defined-only {shown}' and 'nm {shown}' list its functions"),
+fn of_function(path: &Path, offsets: Vec<u64>, function: &str, returns: bool) -> Event {
+    let place = PairPlace::Function {
+        file: path.to_owned(),
+        offsets,
+        returns,
     };
-    let error = Error::new(ErrorKind::NotFound, format!("{shown} has no such function"));
-    error.found(format!("'{function}'")).fix(fix)
+    let short = path.file_name().unwrap_or_default().to_string_lossy();
+    let result = [("ret".to_owned(), PAIR_ARGUMENTS - 1)];
+    let arguments = (0..REGISTERS).map(|place| (format!("arg{place}"), place));
+    match returns {
+        true => of_program(format!("{short}:{function} (return)"), place, result),
+        false => of_program(format!("{short}:{function}"), place, arguments),
+    }
+}
+
+/// The file that has the mark, or the first one: libbpf says that it is not there.
+fn mark_of(file: &str, provider: &str, name: &str) -> Result<Event> {
+    let mut files = programs::files(file)?;
+    let has_it = |path: &PathBuf| {
+        Places::read(path).is_ok_and(|places| {
+            let mut markers = places.markers.iter();
+            markers.any(|marker| marker.provider == provider && marker.name == name)
+        })
+    };
+    let at = files.iter().position(has_it).unwrap_or_default();
+    let place = PairPlace::Mark {
+        file: files.swap_remove(at),
+        provider: provider.to_owned(),
+        name: name.to_owned(),
+    };
+    let arguments = (0..PAIR_ARGUMENTS).map(|place| (format!("arg{place}"), place));
+    Ok(of_program(format!("{provider}:{name}"), place, arguments))
 }
 
 /// An event of a program: its fields are what the kernel's program reads of its registers.
@@ -255,12 +265,10 @@ mod tests {
     #[test]
     fn a_function_is_found_in_its_file_or_refused_with_the_reason() {
         let own = std::env::current_exe().expect("this program");
-        let found = function_of(&own, "main", false).expect("it has one");
+        let own = own.to_str().expect("a name");
+        let found = function_of(own, "main", false).expect("it has one");
         assert_eq!(found.layout.class.fields.len(), REGISTERS);
-        let refused = function_of(&own, "mainn", false).err().expect("none");
-        assert!(refused.fixed_by().is_some_and(|fix| fix.contains("'main'")));
-        let none = std::collections::BTreeMap::new();
-        let refused = no_function(&own, "main", &none);
-        assert!(refused.what().contains("stripped"));
+        let refused = function_of(own, "mainn", false).err().expect("none");
+        assert!(refused.fixed_by().is_some_and(|fix| fix.contains("main")));
     }
 }

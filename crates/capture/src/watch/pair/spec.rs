@@ -1,8 +1,8 @@
 //! `EVENT[/FILTER]`: which event, and where its filter begins.
 
-use std::path::{Path, PathBuf};
-
 use event::{Error, ErrorKind, Result};
+
+use crate::programs;
 
 /// An event as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub(super) enum What<'t> {
     Tracepoint(&'t str),
     /// `uprobe:FILE:FUNCTION`, `uretprobe:FILE:FUNCTION`
     Function {
-        file: PathBuf,
+        file: &'t str,
         function: &'t str,
         returns: bool,
     },
     /// `usdt:FILE:PROVIDER:NAME`
     Mark {
-        file: PathBuf,
+        file: &'t str,
         provider: &'t str,
         name: &'t str,
     },
@@ -36,6 +36,16 @@ pub(super) enum What<'t> {
 
 const FIX: &str = "give a tracepoint as in sched_switch, uprobe:FILE:FUNCTION, \
                    uretprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME; a filter follows a slash";
+
+/// There is no file, or nothing behind it.
+fn nothing_of(kind: &str, rest: &str) -> Error {
+    let typed = rest.split(':').next().unwrap_or_default();
+    match (programs::files(typed), kind) {
+        (Err(error), _) => error,
+        (Ok(_), "usdt") => invalid("no mark is named", rest),
+        (Ok(_), _) => invalid("no function is named", rest),
+    }
+}
 
 fn invalid(what: &str, text: &str) -> Error {
     let error = Error::new(ErrorKind::InvalidInput, what);
@@ -48,11 +58,7 @@ impl Spec<'_> {
             Some((kind @ ("uprobe" | "uretprobe" | "usdt"), rest)) => (kind, rest),
             _ => return Spec::tracepoint(text),
         };
-        let (file, behind) = file(rest).ok_or_else(|| {
-            let typed = rest.split(':').next().unwrap_or_default();
-            let error = Error::new(ErrorKind::NotFound, "no such program or library");
-            error.found(format!("'{typed}'")).fix(FIX)
-        })?;
+        let (file, behind) = programs::split(rest).ok_or_else(|| nothing_of(kind, rest))?;
         let (name, filter_at) = filter(text, behind);
         let what = match kind {
             "usdt" => match name.split_once(':') {
@@ -99,34 +105,6 @@ fn filter<'t>(text: &str, rest: &'t str) -> (&'t str, Option<usize>) {
     }
 }
 
-/// The file that `rest` begins with, up to the first colon that makes it one, and what is behind.
-fn file(rest: &str) -> Option<(PathBuf, &str)> {
-    let ends = rest.char_indices().filter(|(_, c)| *c == ':');
-    let ends = ends.map(|(at, _)| at).chain([rest.len()]);
-    ends.into_iter().find_map(|end| {
-        let behind = rest.get(end + 1..).unwrap_or_default();
-        find_file(&rest[..end]).map(|file| (file, behind))
-    })
-}
-
-/// A name without a slash is a program of the path.
-fn find_file(name: &str) -> Option<PathBuf> {
-    if name.is_empty() {
-        return None;
-    }
-    let here = || PathBuf::from(name);
-    let found = match name.contains('/') {
-        true => Some(here()),
-        false => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let folders: Vec<_> = std::env::split_paths(&path).collect();
-            let mut found = folders.iter().map(|folder| folder.join(name));
-            found.find(|file| file.is_file()).or_else(|| Some(here()))
-        }
-    };
-    found.filter(|file| Path::is_file(file))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +128,7 @@ mod tests {
         std::fs::write(&file, "").expect("a file");
         let typed = file.display();
         let function = |returns| What::Function {
-            file: file.clone(),
+            file: file.to_str().expect("a name"),
             function: "main",
             returns,
         };
@@ -161,7 +139,7 @@ mod tests {
             Some("ret < 0"),
         );
         let mark = What::Mark {
-            file: file.clone(),
+            file: file.to_str().expect("a name"),
             provider: "app",
             name: "begin",
         };
