@@ -172,9 +172,9 @@ fn a_recording_of_the_same_time_has_the_same_intervals() {
             count => assert_eq!(count, 1, "{tracked:?}"),
         }
     }
-    // Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). On a busy virtual
-    // machine it was seen to leave others out, too, of a recording or of what programs see, for some
-    // milliseconds on a CPU and without a count: up to 4 of 76 intervals in one of twenty runs.
+    // Linux 6.18 leaves switches out of idle out of recordings (docs/one-truth.md). On a busy
+    // virtual machine it was seen to leave out others, too, of a recording or of what programs see,
+    // for some milliseconds on a CPU and without a count: up to 4 of 76 in one of twenty runs.
     let few = |left_out: usize, of: usize| left_out * 10 <= of;
     let hits = running.hits.len();
     assert!(few(unrecorded.len(), hits), "{hits} hits: {unrecorded:?}");
