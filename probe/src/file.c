@@ -111,42 +111,65 @@ static void lay_out(struct rtscope_header *header, const struct rtscope_settings
 
 /* One CPU's ring: memory first, then it is no longer marked as absent. The memory is the file's:
  * this process has none of it before it records. */
-struct making {
+struct giving {
     struct rtscope_file *file;
+    /* Open, or -1 where its name leads nowhere any more: the mapping then has to do. */
     int fd;
 };
 
-static void make_ring(uint32_t cpu, void *context)
+static struct rtscope_ring *rings_of(const struct rtscope_header *header)
 {
-    const struct making *const making = context;
-    struct rtscope_header *const header = making->file->header;
-    if (cpu >= header->rings_length)
+    return (struct rtscope_ring *)(void *)((char *)header + header->controls_offset);
+}
+
+static int give_memory(const struct giving *giving, uint64_t offset, uint64_t bytes)
+{
+    if (giving->fd >= 0)
+        return posix_fallocate(giving->fd, (off_t)offset, (off_t)bytes);
+    char *const at = (char *)giving->file->header + offset;
+    return madvise(at, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+}
+
+static void give_ring(uint32_t cpu, void *context)
+{
+    const struct giving *const giving = context;
+    const struct rtscope_header *const header = giving->file->header;
+    struct rtscope_ring *const ring = rings_of(header) + cpu;
+    if (cpu >= header->rings_length || !ring->absent)
         return;
-    struct rtscope_ring *const ring =
-        (struct rtscope_ring *)(void *)((char *)header + header->controls_offset) + cpu;
     const uint64_t offset = header->data_offset + cpu * header->ring_bytes;
-    const int refused =
-        posix_fallocate(making->fd, (off_t)offset, (off_t)header->ring_bytes);
+    const int refused = give_memory(giving, offset, header->ring_bytes);
     if (refused != 0) {
-        making->file->missing_rings = refused;
+        giving->file->missing_rings = refused;
         return;
     }
-    ring->owner = 0;
-    ring->tail = 0;
+    /* A recorder may do the same at the same time, and be further already. */
+    uint64_t full = ring->head - header->ring_bytes;
+    __atomic_store_n(&ring->absent, 0, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&ring->tail, &full, ring->head, 0, __ATOMIC_RELEASE,
+                                __ATOMIC_RELAXED);
+}
+
+void rtscope_file_give(struct rtscope_file *file)
+{
+    const struct giving giving = {file, open(file->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)};
+    rtscope_cpus_online(give_ring, (void *)&giving);
+    if (giving.fd >= 0)
+        close(giving.fd);
 }
 
 /* Every ring is absent until it has memory; `tail` sends the inline path to where this is seen. */
-static void make_rings(struct rtscope_file *file, int fd)
+static void make_rings(struct rtscope_file *file, int fd, int is_wanted)
 {
-    struct rtscope_header *const header = file->header;
-    struct rtscope_ring *const rings =
-        (struct rtscope_ring *)(void *)((char *)header + header->controls_offset);
-    struct making making = {file, fd};
+    const struct rtscope_header *const header = file->header;
+    struct rtscope_ring *const rings = rings_of(header);
+    struct giving giving = {file, fd};
     for (uint32_t cpu = 0; cpu < header->rings_length; cpu++) {
-        rings[cpu].owner = RTSCOPE_OWNER_NO_RING;
+        rings[cpu].absent = 1;
         rings[cpu].tail = (uint64_t)0 - header->ring_bytes;
     }
-    rtscope_cpus_online(make_ring, &making);
+    if (is_wanted)
+        rtscope_cpus_online(give_ring, &giving);
 }
 
 /* Whole pages around a part of the file, open for reading and writing. */
@@ -166,16 +189,15 @@ int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint
     return at && (madvise(at, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL) ? 0 : -1;
 }
 
-void rtscope_file_warm(const struct rtscope_file *file)
+void rtscope_file_warm(const struct rtscope_file *file, uint64_t bytes)
 {
     const struct rtscope_header *const header = file->header;
-    const struct rtscope_ring *const rings =
-        (const struct rtscope_ring *)(const void *)((const char *)header +
-                                                    header->controls_offset);
+    const struct rtscope_ring *const rings = rings_of(header);
+    const uint64_t most = bytes < header->ring_bytes ? bytes : header->ring_bytes;
     for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
-        if (rings[cpu].owner != RTSCOPE_OWNER_NO_RING)
+        if (!rings[cpu].absent)
             (void)madvise((char *)file->header + header->data_offset + cpu * header->ring_bytes,
-                          header->ring_bytes, MADV_POPULATE_WRITE);
+                          most, MADV_POPULATE_WRITE);
 }
 
 /* A file beyond the process's limit is not even tried: that would be a signal, SIGXFSZ. */
@@ -206,7 +228,7 @@ static void *map_closed(int fd, const struct rtscope_header *plan)
 }
 
 static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *plan,
-                int huge_pages)
+                const struct rtscope_settings *settings)
 {
     const uint64_t front = end_of_controls(plan);
     if (is_beyond_limit(plan->file_bytes) || ftruncate(fd, (off_t)plan->file_bytes) != 0)
@@ -222,7 +244,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
     file->header = map;
     file->missing_rings = 0;
     /* Where the machine gives shared memory no huge pages, small ones do. */
-    if (huge_pages)
+    if (settings->huge_pages)
         (void)madvise((char *)map + plan->data_offset, plan->file_bytes - plan->data_offset,
                       MADV_HUGEPAGE);
     /* The mapping keeps the lock when the descriptor is closed: it ends with the process. */
@@ -232,7 +254,7 @@ static int fill(struct rtscope_file *file, int fd, const struct rtscope_header *
         return -1;
     }
     memcpy(file->header, plan, sizeof *plan);
-    make_rings(file, fd);
+    make_rings(file, fd, settings->is_wanted || rtscope_settings_are_large(settings));
     __atomic_store_n(&file->header->magic, RTSCOPE_MAGIC, __ATOMIC_RELEASE);
     return 0;
 }
@@ -252,40 +274,61 @@ static void leave_refusal(struct rtscope_file *file, int folder, const char *dir
                             : 0;
 }
 
-int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
+/* Where the process's files are. */
+struct place {
+    int folder;
+    char directory[RTSCOPE_PATH_MAX];
+};
+
+/* Makes the file of `plan`; -1, with the reason in errno. */
+static int create_planned(struct rtscope_file *file, const struct rtscope_settings *settings,
+                          const struct rtscope_header *plan, const struct place *place)
+{
+    const int length = snprintf(file->path, sizeof file->path, "%s/rings-%d-%llx",
+                                place->directory, (int)plan->pid,
+                                (unsigned long long)plan->begin_ns);
+    errno = ENAMETOOLONG;
+    if (length <= 0 || (size_t)length >= sizeof file->path)
+        return -1;
+    const char *const name = strrchr(file->path, '/') + 1;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = openat(place->folder, name, flags, 0600);
+    if (fd < 0)
+        return -1;
+    const int result = fill(file, fd, plan, settings);
+    const int reason = errno;
+    if (result != 0)
+        unlinkat(place->folder, name, 0);
+    close(fd);
+    errno = reason;
+    return result;
+}
+
+int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
                         uint32_t rseq)
 {
     struct rtscope_header plan;
-    char directory[RTSCOPE_PATH_MAX];
-    memset(&plan, 0, sizeof plan);
-    lay_out(&plan, settings, rtscope_cpus_possible(), rseq);
-    if (rtscope_directory_path(settings->directory, geteuid(), directory, sizeof directory) != 0)
+    struct place place;
+    char *const directory = place.directory;
+    if (rtscope_directory_path(settings->directory, geteuid(), directory, RTSCOPE_PATH_MAX) != 0)
         return -1;
-    const int folder = rtscope_directory_open(directory, 1);
-    if (folder < 0)
+    place.folder = rtscope_directory_open(directory, 1);
+    if (place.folder < 0)
         return -1;
-    const int length = snprintf(file->path, sizeof file->path, "%s/rings-%d-%llx", directory,
-                                (int)plan.pid, (unsigned long long)plan.begin_ns);
-    int result = -1;
+    const uint32_t cpus = rtscope_cpus_possible();
+    int result;
     file->refused_pid = 0;
     /* Before our own, which may need their room. */
-    rtscope_sweep(folder);
-    if (length > 0 && (size_t)length < sizeof file->path) {
-        const char *const name = strrchr(file->path, '/') + 1;
-        const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-        const int fd = openat(folder, name, flags, 0600);
-        int reason = errno;
-        if (fd >= 0) {
-            result = fill(file, fd, &plan, settings->huge_pages);
-            reason = errno;
-            if (result != 0)
-                unlinkat(folder, name, 0);
-            close(fd);
-        }
-        if (result != 0)
-            leave_refusal(file, folder, directory, &plan, reason);
-    }
-    close(folder);
+    rtscope_sweep(place.folder);
+    do {
+        memset(&plan, 0, sizeof plan);
+        rtscope_settings_size(settings, place.folder);
+        lay_out(&plan, settings, cpus, rseq);
+        result = create_planned(file, settings, &plan, &place);
+    } while (result != 0 && rtscope_settings_ask_less(settings));
+    if (result != 0)
+        leave_refusal(file, place.folder, directory, &plan, errno);
+    close(place.folder);
     return result;
 }
 

@@ -15,14 +15,28 @@
 #define RTSCOPE_TABLE_BYTES ((size_t)1 << 20)
 #define RTSCOPE_PATH_MAX 256
 
-/* How the process wants its rings, from the environment. */
+/* What recorders ask of rings, in bytes for each CPU; 0: nothing. */
+struct rtscope_ring_rules {
+    /* So many, whatever it costs. */
+    uint64_t exactly;
+    /* So many where there is room. */
+    uint64_t at_most;
+};
+
+/* How the process wants its rings, from the environment, and what recorders ask for. */
 struct rtscope_settings {
     /* Patterns that are enabled at the start, or NULL. */
     const char *events;
     /* The directory, or NULL for the usual one. */
     const char *directory;
+    /* Of the environment; 0 where it says nothing. */
+    uint64_t ring_bytes_asked;
+    uint64_t subbuffers;
+    struct rtscope_ring_rules rings;
     uint64_t ring_bytes;
     uint64_t subbuffer_bytes;
+    /* Whether somebody wants an event that is there when the file is made. */
+    int is_wanted;
     uint32_t mode;
     uint32_t clock;
     uint32_t block_ns;
@@ -46,15 +60,25 @@ struct rtscope_file {
 
 /* settings.c */
 void rtscope_settings_read(struct rtscope_settings *settings);
+/* Decides how large the rings are in `folder`. */
+void rtscope_settings_size(struct rtscope_settings *settings, int folder);
+/* Where nobody asked for rings of that size, and smaller ones may do: asks for those (1). */
+int rtscope_settings_ask_less(struct rtscope_settings *settings);
+/* Whether its rings are larger than those that nobody asked for: no recorder gives those memory. */
+int rtscope_settings_are_large(const struct rtscope_settings *settings);
+/* A number with K, M or G; `otherwise` when it is none. */
+uint64_t rtscope_size(const char *text, uint64_t otherwise);
 uint32_t rtscope_cpus_possible(void);
 /* Calls `each` for every online CPU. */
 void rtscope_cpus_online(void (*each)(uint32_t cpu, void *context), void *context);
 
 /* file.c; functions return 0, or -1 when it cannot be done. */
-int rtscope_file_create(struct rtscope_file *file, const struct rtscope_settings *settings,
+int rtscope_file_create(struct rtscope_file *file, struct rtscope_settings *settings,
                         uint32_t rseq);
-/* Makes the rings' pages this process's, so that no event has to wait for them. */
-void rtscope_file_warm(const struct rtscope_file *file);
+/* Gives the rings of CPUs that are online their memory in the file, where they have none. */
+void rtscope_file_give(struct rtscope_file *file);
+/* Makes pages of the rings this process's, so much of each, so that no event waits for them. */
+void rtscope_file_warm(const struct rtscope_file *file, uint64_t bytes);
 /* Gives pages of the file memory now, so that no store can fail later. */
 int rtscope_file_populate(const struct rtscope_file *file, uint64_t offset, uint64_t bytes);
 /* Maps a part of the file at `where`, over what is there. */
@@ -148,6 +172,11 @@ int rtscope_sessions_any(const struct rtscope_settings *settings);
 int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules);
 int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
                               const char *provider, const char *name);
+/* The same also of rules whose filter the recorder still has to give. */
+int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
+                             const char *provider, const char *name);
+/* What the sessions ask of rings: lines `!ring SIZE` and `!ring-at-most SIZE`. */
+struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules);
 
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);

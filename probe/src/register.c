@@ -21,6 +21,9 @@ extern const unsigned int __rseq_size __attribute__((weak));
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* So much of a ring has no event to wait for where nobody chose its size. */
+#define WARM_BYTES (UINT64_C(256) << 10)
+
 /* The switch of late events where nothing is traced: always off. */
 static struct rtscope_switch off;
 
@@ -37,7 +40,7 @@ static struct {
     uint32_t next_id;
     /* Whether the table tells a recorder why events are missing. */
     int has_notes;
-    /* Whether the rings' pages are this process's already. */
+    /* Whether the rings have memory, with pages of this process. */
     int is_warm;
     /* Whether the file was looked at for the last time. */
     int has_ended;
@@ -102,6 +105,46 @@ static void count_needs(void)
     }
 }
 
+struct wanting {
+    const struct rtscope_event_rules *rules;
+    int is_wanted;
+};
+
+static void want(struct rtscope_description *event, struct wanting *wanting)
+{
+    struct rtscope_refusal why;
+    if (!wanting->is_wanted && rtscope_description_check(event, &why) == 0)
+        wanting->is_wanted = rtscope_event_rules_name(
+            wanting->rules, (uint8_t)event->text[0], event->provider, event->name);
+}
+
+static void want_site(const struct rtscope_site *site, void *context)
+{
+    struct rtscope_description event = {site->text, site->text_bytes, 1, NULL, NULL, 0};
+    want(&event, context);
+}
+
+/* What recorders ask of the rings, and whether somebody wants an event that is there already: only
+ * then is memory given at once. */
+static void ask_recorders(void)
+{
+    struct rtscope_event_rules rules;
+    struct wanting wanting = {&rules, 0};
+    rtscope_event_rules_read(&rules, &process.settings);
+    process.settings.rings = rtscope_event_rules_rings(&rules);
+    if (rules.length) {
+        for (const struct rtscope_object *object = process.objects; object; object = object->next)
+            if (rtscope_sections_fit(object->sections))
+                rtscope_sections_each(object->sections, want_site, &wanting);
+        for (const struct rtscope_late *late = process.late; late; late = late->next) {
+            struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
+            if (late->kind == RTSCOPE_ENTRY_EVENT)
+                want(&event, &wanting);
+        }
+    }
+    process.settings.is_wanted = wanting.is_wanted;
+}
+
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */
 static int begin_process(void)
 {
@@ -111,8 +154,10 @@ static int begin_process(void)
     process.file.header = NULL;
     count_needs();
     rtscope_closed_forget();
-    if (process.settings.disabled ||
-        rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
+    if (process.settings.disabled)
+        return -1;
+    ask_recorders();
+    if (rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
     const struct rtscope_header *const header = process.file.header;
     rtscope_write_clock = process.settings.clock;
@@ -188,12 +233,20 @@ static void append_enumeration(const struct rtscope_enumeration_ *enumeration, u
     }
 }
 
-static const struct rtscope_switch *switch_on(uint64_t offset)
+/* Memory first, or the first events would find none. Rings of a size that somebody chose are this
+ * process's pages from then on; of others only so much as all had that nobody chose. */
+static void switch_on(uint64_t offset)
 {
+    const struct rtscope_settings *const settings = &process.settings;
     struct rtscope_switch *const own =
         (struct rtscope_switch *)(void *)((char *)process.file.header + offset);
+    if (!process.is_warm) {
+        const int is_chosen = settings->ring_bytes_asked || settings->rings.exactly;
+        process.is_warm = 1;
+        rtscope_file_give(&process.file);
+        rtscope_file_warm(&process.file, is_chosen ? settings->ring_bytes : WARM_BYTES);
+    }
     own->enabled = RTSCOPE_ENABLED;
-    return own;
 }
 
 /* Makes the entries up to `used` known, and enables those that are wanted already. */
@@ -210,7 +263,6 @@ static void publish(uint64_t used)
     if (rtscope_event_rules_overwrite(&rules))
         header->mode = RTSCOPE_MODE_OVERWRITE;
     const char *const table = (const char *)header + header->table_offset;
-    const struct rtscope_switch *wanted = NULL;
     for (uint64_t place = begin; place < used;) {
         struct rtscope_entry entry;
         memcpy(&entry, table + place, sizeof entry);
@@ -219,12 +271,8 @@ static void publish(uint64_t used)
         if (entry.kind == RTSCOPE_ENTRY_EVENT &&
             rtscope_event_rules_match(&rules, (uint8_t)text[0], provider,
                                  provider + strlen(provider) + 1))
-            wanted = switch_on(entry.switch_offset);
+            switch_on(entry.switch_offset);
         place += entry.entry_bytes;
-    }
-    if (wanted && !process.is_warm) {
-        process.is_warm = 1;
-        rtscope_file_warm(&process.file);
     }
 }
 
@@ -507,10 +555,10 @@ void rtscope_add(struct rtscope_late *entry)
 {
     const int error = errno;
     pthread_mutex_lock(&lock);
-    begin();
-    describe_late(entry);
     entry->next = process.late;
     process.late = entry;
+    begin();
+    describe_late(entry);
     pthread_mutex_unlock(&lock);
     errno = error;
 }

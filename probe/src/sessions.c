@@ -111,16 +111,28 @@ void rtscope_event_rules_read(struct rtscope_event_rules *rules,
         add_sessions(rules, path);
 }
 
-/* A pattern is `provider:name`, or a provider alone; a third part is the gravest level that is not
- * wanted any more, as a number. A filter that follows (behind a space) is the recorder's to give:
- * until it has done so, the event is off. */
-static int matches(const char *pattern, unsigned level, const char *provider, const char *full)
+/* Whether `pattern` names an event: `provider:name`, or a provider alone. */
+static int is_named(const char *pattern, const char *provider, const char *full)
 {
-    char own[256];
-    const size_t length = strlen(pattern);
-    if (length >= sizeof own || strchr(pattern, ' '))
+    return fnmatch(pattern, strchr(pattern, ':') ? full : provider, 0) == 0;
+}
+
+/* A rule is a pattern; a third part is the gravest level that is not wanted any more, as a number.
+ * Patterns that follow, each behind a `-`, are left out. A filter that follows (behind a space) is
+ * the recorder's to give: until it has done so, the event is off. */
+static int matches(const char *rule, unsigned level, const char *provider, const char *full)
+{
+    char own[1024];
+    const size_t length = strcspn(rule, " ");
+    if (length >= sizeof own)
         return 0;
-    memcpy(own, pattern, length + 1);
+    memcpy(own, rule, length);
+    own[length] = '\0';
+    for (char *left_out = strrchr(own, '-'); left_out; left_out = strrchr(own, '-')) {
+        if (is_named(left_out + 1, provider, full))
+            return 0;
+        *left_out = '\0';
+    }
     char *const name = strchr(own, ':');
     char *const wanted = name ? strchr(name + 1, ':') : NULL;
     if (wanted) {
@@ -128,20 +140,55 @@ static int matches(const char *pattern, unsigned level, const char *provider, co
         if (level > strtoul(wanted + 1, NULL, 10))
             return 0;
     }
-    return fnmatch(own, name ? full : provider, 0) == 0;
+    return is_named(own, provider, full);
 }
 
-int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
-                              const char *provider, const char *name)
+static int match_any(const struct rtscope_event_rules *rules, unsigned level,
+                     const char *provider, const char *name, int with_filters)
 {
     char full[512];
     const int length = snprintf(full, sizeof full, "%s:%s", provider, name);
     if (length < 0 || (size_t)length >= sizeof full)
         return 0;
-    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1)
-        if (matches(rules->patterns + at, level, provider, full))
+    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1) {
+        const char *const rule = rules->patterns + at;
+        if ((with_filters || !strchr(rule, ' ')) && matches(rule, level, provider, full))
             return 1;
+    }
     return 0;
+}
+
+int rtscope_event_rules_match(const struct rtscope_event_rules *rules, unsigned level,
+                              const char *provider, const char *name)
+{
+    return match_any(rules, level, provider, name, 0);
+}
+
+int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned level,
+                             const char *provider, const char *name)
+{
+    return match_any(rules, level, provider, name, 1);
+}
+
+/* The most that the lines which begin with `word` ask for. */
+static uint64_t largest(const struct rtscope_event_rules *rules, const char *word)
+{
+    const size_t length = strlen(word);
+    uint64_t most = 0;
+    for (size_t at = 0; at < rules->length; at += strlen(rules->patterns + at) + 1) {
+        const char *const line = rules->patterns + at;
+        const uint64_t bytes =
+            strncmp(line, word, length) == 0 ? rtscope_size(line + length, 0) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules)
+{
+    const struct rtscope_ring_rules rings = {largest(rules, "!ring "),
+                                             largest(rules, "!ring-at-most ")};
+    return rings;
 }
 
 int rtscope_event_rules_overwrite(const struct rtscope_event_rules *rules)

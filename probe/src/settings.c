@@ -7,9 +7,14 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT (UINT64_C(256) << 10)
+/* Of the room in shared memory, rings that nobody asked for take one part in so many. */
+#define ROOM_PARTS 16u
+/* Rings that have to be small have at least so many bytes. */
+#define RING_BYTES_SMALL (UINT64_C(64) << 10)
 #define SUBBUFFERS_DEFAULT 8u
 #define BLOCK_US_DEFAULT 100u
 #define BLOCK_US_MAX 1000000u
@@ -27,7 +32,7 @@ static long read_small(const char *path, char *text, size_t size)
 }
 
 /* `64K`, `4M` or bytes; `otherwise` when it is no number. */
-static uint64_t parse_size(const char *text, uint64_t otherwise)
+uint64_t rtscope_size(const char *text, uint64_t otherwise)
 {
     char *end;
     if (!text || *text < '0' || *text > '9')
@@ -70,15 +75,11 @@ void rtscope_settings_read(struct rtscope_settings *settings)
     /* secure_getenv: who runs a set-uid program must not choose where it writes. */
     const char *const clock = secure_getenv("RTSCOPE_CLOCK");
     const char *const mode = secure_getenv("RTSCOPE_MODE");
-    const uint64_t block_us = parse_size(secure_getenv("RTSCOPE_BLOCK_US"), BLOCK_US_DEFAULT);
-    const uint64_t wanted = parse_size(secure_getenv("RTSCOPE_RING_SIZE"), RING_BYTES_DEFAULT);
-    uint64_t count = parse_size(secure_getenv("RTSCOPE_SUBBUFFERS"), SUBBUFFERS_DEFAULT);
+    const uint64_t block_us = rtscope_size(secure_getenv("RTSCOPE_BLOCK_US"), BLOCK_US_DEFAULT);
+    uint64_t count = rtscope_size(secure_getenv("RTSCOPE_SUBBUFFERS"), SUBBUFFERS_DEFAULT);
     count = power_of_two(count < 2 ? 2 : count);
-    count = count > RTSCOPE_SUBBUFFERS_MAX ? RTSCOPE_SUBBUFFERS_MAX : count;
-    settings->ring_bytes = power_of_two(wanted);
-    if (settings->ring_bytes < count * RTSCOPE_SUBBUFFER_BYTES_MIN)
-        settings->ring_bytes = count * RTSCOPE_SUBBUFFER_BYTES_MIN;
-    settings->subbuffer_bytes = settings->ring_bytes / count;
+    settings->subbuffers = count > RTSCOPE_SUBBUFFERS_MAX ? RTSCOPE_SUBBUFFERS_MAX : count;
+    settings->ring_bytes_asked = rtscope_size(secure_getenv("RTSCOPE_RING_SIZE"), 0);
     settings->events = secure_getenv("RTSCOPE_EVENTS");
     settings->directory = secure_getenv("RTSCOPE_DIR");
     settings->mode = equals(mode, "overwrite") ? RTSCOPE_MODE_OVERWRITE
@@ -89,6 +90,50 @@ void rtscope_settings_read(struct rtscope_settings *settings)
     settings->clock = equals(clock, "monotonic") ? RTSCOPE_CLOCK_MONOTONIC : best_clock();
     settings->rseq = !equals(secure_getenv("RTSCOPE_RSEQ"), "off");
     settings->disabled = secure_getenv("RTSCOPE_DISABLE") != NULL;
+}
+
+/* What rings may take in `folder` that nobody asked to be so large, each of `cpus`. */
+static uint64_t room(int folder, uint32_t cpus)
+{
+    struct statfs facts;
+    if (fstatfs(folder, &facts) != 0)
+        return RING_BYTES_SMALL;
+    const uint64_t free_bytes = (uint64_t)facts.f_bavail * (uint64_t)facts.f_bsize;
+    return free_bytes / ROOM_PARTS / cpus;
+}
+
+/* The environment first: whoever starts a program knows best. Then what a recorder asks for, where
+ * it wants an event of this process; a program that is not recorded when it starts has small
+ * rings, for whom comes later. */
+void rtscope_settings_size(struct rtscope_settings *settings, int folder)
+{
+    const struct rtscope_ring_rules *const rules = &settings->rings;
+    uint64_t bytes = settings->ring_bytes_asked;
+    if (!bytes && settings->is_wanted)
+        bytes = rules->exactly;
+    if (!bytes && settings->is_wanted && rules->at_most) {
+        const uint64_t most = room(folder, rtscope_cpus_possible());
+        bytes = power_of_two(rules->at_most);
+        while (bytes > most && bytes > RING_BYTES_SMALL)
+            bytes /= 2;
+    }
+    settings->ring_bytes = power_of_two(bytes ? bytes : RING_BYTES_DEFAULT);
+    if (settings->ring_bytes < settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN)
+        settings->ring_bytes = settings->subbuffers * RTSCOPE_SUBBUFFER_BYTES_MIN;
+    settings->subbuffer_bytes = settings->ring_bytes / settings->subbuffers;
+}
+
+int rtscope_settings_ask_less(struct rtscope_settings *settings)
+{
+    const int can = settings->is_wanted && settings->rings.at_most &&
+                    !settings->ring_bytes_asked && !settings->rings.exactly;
+    settings->rings.at_most = 0;
+    return can;
+}
+
+int rtscope_settings_are_large(const struct rtscope_settings *settings)
+{
+    return settings->ring_bytes > RING_BYTES_DEFAULT;
 }
 
 /* Calls `each` with both ends of every range of a list such as `0-3,8`. */

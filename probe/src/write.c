@@ -107,7 +107,7 @@ static int make_room(const struct rtscope_object *object, void *area, struct tri
     const uint64_t tail = *(volatile uint64_t *)&ring->tail;
     const int crosses = (head ^ (head + words * 8 - 1)) > mask;
     const uint64_t end = crosses ? (head | mask) + 1 : head + words * 8;
-    if (ring->owner == RTSCOPE_OWNER_NO_RING) {
+    if (*(const volatile uint64_t *)&ring->absent) {
         count(object, area, RTSCOPE_LOSS_NO_RING);
         return 0;
     }
@@ -187,10 +187,14 @@ static void write_by_turns(const struct rtscope_object *object, uint64_t first,
     /* The vDSO answers; no system call. */
     const int here = sched_getcpu();
     const uint32_t begin = here >= 0 ? (uint32_t)here % object->rings_length : 0;
+    int cause = RTSCOPE_LOSS_NO_RING;
     for (uint32_t step = 0; step < object->rings_length; step++) {
         const uint32_t index = (begin + step) % object->rings_length;
         struct rtscope_ring *const ring = rtscope_ring_(object, index);
         uint64_t nobody = 0;
+        if (*(const volatile uint64_t *)&ring->absent)
+            continue;
+        cause = RTSCOPE_LOSS_BUSY;
         if (!__atomic_compare_exchange_n(&ring->owner, &nobody, 1, 0, __ATOMIC_ACQUIRE,
                                          __ATOMIC_RELAXED))
             continue;
@@ -200,7 +204,7 @@ static void write_by_turns(const struct rtscope_object *object, uint64_t first,
             count_atomically(object, index, loss);
         return;
     }
-    count_atomically(object, begin, RTSCOPE_LOSS_BUSY);
+    count_atomically(object, begin, cause);
 }
 
 void rtscope_write_(const struct rtscope_object *object, uint32_t id, uint64_t *payload,

@@ -7,9 +7,8 @@
 #![allow(missing_docs, reason = "layout.h documents every field once")]
 
 pub const MAGIC: u64 = 0x0065_706f_6373_7472;
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;
 pub const ID_PADDING: u16 = 0;
-pub const OWNER_NO_RING: u64 = u64::MAX;
 pub const SUBBUFFERS_MAX: u64 = 64;
 pub const SUBBUFFER_BYTES_MIN: u64 = 4096;
 pub const RING_BYTES_MAX: u64 = 1 << 32;
@@ -89,7 +88,7 @@ pub struct Ring {
     pub lost: [u64; LOSSES],
     pub tail: u64,
     pub lost_stated: [u64; LOSSES],
-    pub padding_reader: [u64; 1],
+    pub absent: u64,
 }
 
 #[repr(C)]

@@ -59,7 +59,7 @@ fn parts() -> Claims {
         claims,
         Ring,
         "rtscope_ring",
-        [head, owner, lost, tail, lost_stated, padding_reader]
+        [head, owner, lost, tail, lost_stated, absent]
     );
     claim!(
         claims,
@@ -104,7 +104,6 @@ fn values() -> Claims {
         ("RTSCOPE_MAGIC", MAGIC as usize),
         ("RTSCOPE_LAYOUT_VERSION", LAYOUT_VERSION as usize),
         ("RTSCOPE_ID_PADDING", usize::from(ID_PADDING)),
-        ("RTSCOPE_OWNER_NO_RING", OWNER_NO_RING as usize),
         ("RTSCOPE_SUBBUFFERS_MAX", SUBBUFFERS_MAX as usize),
         ("RTSCOPE_SUBBUFFER_BYTES_MIN", SUBBUFFER_BYTES_MIN as usize),
         ("RTSCOPE_RING_BYTES_MAX", RING_BYTES_MAX as usize),

@@ -62,5 +62,6 @@ pub use statedump::{
 pub use syscalls::{CallsSummary, system_call_classes};
 pub use unfinished::{Unfinished, unfinished};
 pub use user::{
-    LookSummary, UserConfig, UserProcess, UserSummary, Whose, left_by_killed_recorders, look,
+    LOG_LEVELS, Listed, LookSummary, UserConfig, UserProcess, UserSummary, Whose,
+    left_by_killed_recorders, list, look,
 };

@@ -20,13 +20,18 @@ int main(void)
 #[test]
 fn rings_that_were_full_are_to_be_four_times_as_large() {
     let program = compile_with_probe("lossy", PROGRAM, &[]);
-    let scene = Scene::new();
-    let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
-    rtscope.args(["record", "--user", "robot:*", "-o"]);
-    rtscope.arg(scene.trace()).arg("--").arg(&program);
-    rtscope.env("RTSCOPE_DIR", scene.shared());
-    rtscope.env("RTSCOPE_RING_SIZE", "32K");
-    let said = run(&mut rtscope);
-    let advice = "start them with RTSCOPE_RING_SIZE=128K\n";
-    assert!(said.contains(advice), "{said}");
+    let check = |option: &[&str], variable: Option<&str>, advice: &str| {
+        let scene = Scene::new();
+        let mut rtscope = Command::new(env!("CARGO_BIN_EXE_rtscope"));
+        rtscope.args(["record", "--user", "robot:*"]).args(option);
+        rtscope.arg("-o").arg(scene.trace()).arg("--").arg(&program);
+        rtscope.env("RTSCOPE_DIR", scene.shared());
+        rtscope.envs(variable.map(|size| ("RTSCOPE_RING_SIZE", size)));
+        let said = run(&mut rtscope);
+        assert!(said.contains(advice), "{said}");
+    };
+    let of_program = "start them with RTSCOPE_RING_SIZE=128K\n";
+    check(&[], Some("32K"), of_program);
+    check(&["--ring", "1M"], Some("32K"), of_program);
+    check(&["--ring", "32K"], None, "repeat with --ring 128K\n");
 }

@@ -16,9 +16,10 @@ use std::sync::atomic::{Ordering, fence};
 use abi::rings::{self, Header, Plain, Ring};
 use event::{Error, ErrorKind, Result};
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::mapping::Mapping;
-use crate::{EventDescription, Layout, LoadedObject, Losses, Mode, Table, Window, objects};
+use crate::{EventDescription, Layout, LoadedObject, Losses, Mode, Table, Window, memory, objects};
 
 /// Whether somebody can still write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,9 @@ pub struct RingFile {
     objects_read: u64,
     /// Whether it could not be read or written to.
     is_broken: Cell<bool>,
+    /// Whether its rings were given memory, and why some have none.
+    was_given: Cell<bool>,
+    without_memory: Cell<Option<Errno>>,
 }
 
 /// What is wrong with the file `name`.
@@ -95,6 +99,8 @@ impl RingFile {
             table: Table::default(),
             objects_read: 0,
             is_broken: Cell::new(false),
+            was_given: Cell::new(false),
+            without_memory: Cell::new(None),
         }))
     }
 
@@ -196,7 +202,7 @@ impl RingFile {
     /// What the operating system says.
     pub fn control(&self, ring: u32) -> Result<Option<(Window, Losses)>> {
         let first = self.ring(ring)?;
-        if first.owner == rings::OWNER_NO_RING {
+        if first.absent != 0 {
             return Ok((first.lost != Losses::default())
                 .then_some((Window { head: 0, tail: 0 }, first.lost)));
         }
@@ -313,8 +319,36 @@ impl RingFile {
         self.write(&value.to_le_bytes(), offset_of!(Header, mode) as u64)
     }
 
-    /// Sets the switch of an event of the table. A description that names a place outside of the
-    /// switches is ignored.
+    /// Gives rings their memory, where they have none, once. That some could not get any is known
+    /// from [`RingFile::without_memory`].
+    fn give_memory(&self) -> Result<()> {
+        if self.was_given.replace(true) || !memory::is_given_by_recorders(&self.layout) {
+            return Ok(());
+        }
+        for ring in memory::online(self.layout.rings) {
+            let control = self.ring(ring)?;
+            if control.absent == 0 {
+                continue;
+            }
+            if let Err(errno) = memory::give(&self.file, &self.layout, ring) {
+                self.without_memory.set(Some(errno));
+                continue;
+            }
+            // Writers go by the tail: it comes last. What was lost until now stays lost.
+            let at = self.layout.control_offset(ring);
+            self.write(&0u64.to_le_bytes(), at + offset_of!(Ring, absent) as u64)?;
+            self.consumed(ring, control.head)?;
+        }
+        Ok(())
+    }
+
+    /// Why CPUs that are online have no ring, after an event was switched on.
+    pub fn without_memory(&self) -> Option<Errno> {
+        self.without_memory.get()
+    }
+
+    /// Sets the switch of an event of the table; before the first that is switched on, rings get
+    /// their memory. A description that names a place outside of the switches is ignored.
     ///
     /// # Errors
     /// What the operating system says.
@@ -327,6 +361,9 @@ impl RingFile {
             Switch::On => rings::ENABLED,
             Switch::Filtered => rings::ENABLED | rings::FILTERED,
         };
+        if enabled != 0 {
+            self.give_memory()?;
+        }
         // What the switch leads to is there before the switch leads to it.
         fence(Ordering::Release);
         self.write(&[enabled], event.switch_offset)

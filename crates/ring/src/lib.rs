@@ -16,6 +16,7 @@ mod directory;
 mod file;
 mod layout;
 mod mapping;
+mod memory;
 mod objects;
 mod records;
 mod table;

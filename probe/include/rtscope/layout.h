@@ -25,12 +25,11 @@ extern "C" {
 /* "rtscope", then a zero byte. Stored last, with release: before it nothing else is to be read. */
 #define RTSCOPE_MAGIC UINT64_C(0x0065706f63737472)
 /* Raised with every change of what stands below; a reader refuses the versions it does not know. */
-#define RTSCOPE_LAYOUT_VERSION 4u
+#define RTSCOPE_LAYOUT_VERSION 5u
 
 /* Ids of events begin here; a record with the id 0 pads to the end of its sub-buffer. */
 #define RTSCOPE_ID_FIRST 1u
 #define RTSCOPE_ID_PADDING 0u
-#define RTSCOPE_OWNER_NO_RING UINT64_MAX
 /* Rings have at most this many sub-buffers and bytes, sub-buffers at least so many bytes. */
 #define RTSCOPE_SUBBUFFERS_MAX 64u
 #define RTSCOPE_SUBBUFFER_BYTES_MIN 4096u
@@ -83,7 +82,7 @@ enum rtscope_loss {
     RTSCOPE_LOSS_BUSY = 3,
     /* The record is larger than a sub-buffer. */
     RTSCOPE_LOSS_TOO_LARGE = 4,
-    /* The CPU has no ring: it was offline, or there was no memory, when the rings were made. */
+    /* The ring of the CPU has no memory: it was offline, or there was none, when some was given. */
     RTSCOPE_LOSS_NO_RING = 5,
     RTSCOPE_LOSSES = 6,
 };
@@ -197,14 +196,18 @@ struct rtscope_header {
 struct rtscope_ring {
     /* Bytes ever written. Moving it is the last store of a record, and what makes it exist. */
     uint64_t head;
-    /* Without rseq: 1 while a thread writes. All ones: there is no ring. */
+    /* Without rseq: 1 while a thread writes. */
     uint64_t owner;
     uint64_t lost[RTSCOPE_LOSSES];
     /* discard: bytes ever read, moved by the reader. overwrite: what the writer gave up. */
     uint64_t tail;
     /* Of `lost`, what a reader has put where it put the records before `tail`. */
     uint64_t lost_stated[RTSCOPE_LOSSES];
-    uint64_t padding_reader[1];
+    /*
+     * Not 0: it has no memory, and `tail` says so to writers, who find no room. Memory is given
+     * before the first event is switched on: by the process or by a recorder, whoever switches.
+     */
+    uint64_t absent;
 };
 
 /* The state of one event at one place in the code. A page of them is mapped over the section

@@ -112,6 +112,7 @@ pub(crate) fn write(
             rules: Vec::new(),
             contexts: announced_contexts(&opened)?,
             begin_ns: since.as_ns().max(0) as u64,
+            ring_bytes: None,
         };
         let common = Common {
             folder: &folder,

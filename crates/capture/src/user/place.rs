@@ -316,7 +316,7 @@ impl Place {
         let mut process = self.processes.swap_remove(index);
         self.names.remove(process.name());
         self.identities.retain(|_, name| name != process.name());
-        for error in process.stop(clock::monotonic()) {
+        for error in process.stop(clock::monotonic(), &shared.common()) {
             outcome.refusals.add_at(process.path(), &error);
         }
         outcome.take(self.path(), process.finish(clock, &shared.common()))
@@ -357,6 +357,12 @@ impl Place {
         self.directory.remove(&before)
     }
 
+    /// What the rings of one CPU take, of all processes here.
+    pub fn ring_bytes(&self) -> u64 {
+        let each = self.processes.iter().map(Process::ring_bytes);
+        each.fold(0, u64::saturating_add)
+    }
+
     /// So many processes are recorded, with their events and losses in the present traces.
     pub fn counts(&self) -> (u64, u64, u64) {
         let counts = self.processes.iter().map(Process::counts);
@@ -373,9 +379,9 @@ impl Place {
 
     /// Switches all processes off, and notes what they hold: nothing that comes later is waited
     /// for.
-    pub fn stop(&mut self, outcome: &mut Outcome) {
+    pub fn stop(&mut self, shared: &Shared, outcome: &mut Outcome) {
         for process in &mut self.processes {
-            for error in process.stop(clock::monotonic()) {
+            for error in process.stop(clock::monotonic(), &shared.common()) {
                 outcome.refusals.add_at(process.path(), &error);
             }
         }

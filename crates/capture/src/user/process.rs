@@ -52,6 +52,8 @@ pub struct UserProcess {
     pub unregistered: u64,
     /// Bytes of its streams.
     pub size_bytes: u64,
+    /// Bytes of each of its rings.
+    pub ring_bytes: u64,
 }
 
 impl UserProcess {
@@ -106,6 +108,10 @@ pub(super) struct Process {
     problems: Vec<String>,
     /// So many of its notes were looked at.
     notes_read: usize,
+    /// That its rings are of another size than was asked for, until an event of it is wanted.
+    undersized: Option<String>,
+    /// Whether it was said that rings found no memory.
+    lacks_memory: bool,
     trace: Option<(TraceWriter, TraceMeta)>,
     map: ProcessMap,
     /// The mode that the rings get when the recording ends.
@@ -148,8 +154,28 @@ impl Process {
         if !common.in_flight {
             file.map_data();
         }
-        let mut lanes = Vec::new();
+        let mode_behind = forgotten.mode_behind(mode_before);
+        let mut process = Process::new(directory, file, Vec::new(), mode_behind);
+        process.add_lanes(mode_before, common)?;
+        process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
+        process.say_size(common);
+        process.take_new_events(common)?;
+        for event in &process.file.table().events {
+            let is_wanted = wanted::verdict(&common.wanted.rules, event) != Verdict::Unwanted;
+            if !is_wanted && forgotten.names(event) {
+                process.file.switch(event, Switch::Off)?;
+            }
+        }
+        Ok(process)
+    }
+
+    /// Lanes for the rings that have none yet, and have memory or losses.
+    fn add_lanes(&mut self, mode_before: Mode, common: &Common) -> Result<()> {
+        let file = &self.file;
         for ring in 0..file.layout().rings {
+            if self.lanes.iter().any(|lane| lane.ring == ring) {
+                continue;
+            }
             let Some((window, losses)) = file.control(ring)? else {
                 continue;
             };
@@ -165,19 +191,19 @@ impl Process {
                 // Also what was lost while nobody recorded: it lies behind what is left.
                 _ => file.losses_stated(ring)?,
             };
-            lanes.push(lane);
+            self.lanes.push(lane);
         }
-        let mode_behind = forgotten.mode_behind(mode_before);
-        let mut process = Process::new(directory, file, lanes, mode_behind);
-        process.contexts = Contexts::new(&process.file, &common.wanted.contexts);
-        process.take_new_events(common)?;
-        for event in &process.file.table().events {
-            let is_wanted = wanted::verdict(&common.wanted.rules, event) != Verdict::Unwanted;
-            if !is_wanted && forgotten.names(event) {
-                process.file.switch(event, Switch::Off)?;
-            }
+        Ok(())
+    }
+
+    /// Says where rings are not as large as was asked for.
+    fn say_size(&mut self, common: &Common) {
+        let layout = self.file.layout();
+        if let Some(asked) = common.wanted.ring_bytes
+            && layout.ring_bytes != asked
+        {
+            self.undersized = Some(refusals::of_another_size(layout, asked));
         }
-        Ok(process)
     }
 
     fn new(directory: Rc<Directory>, file: RingFile, lanes: Vec<Lane>, mode_behind: Mode) -> Self {
@@ -190,6 +216,8 @@ impl Process {
             switched: Vec::new(),
             problems: Vec::new(),
             notes_read: 0,
+            undersized: None,
+            lacks_memory: false,
             trace: None,
             map: ProcessMap::default(),
             mode_behind,
@@ -269,6 +297,11 @@ impl Process {
         let lost = self.lanes.iter().map(|lane| total(&lane.losses));
         let lost = lost.fold(0, u64::saturating_add);
         (self.written.events, lost)
+    }
+
+    /// How large each of its rings is.
+    pub fn ring_bytes(&self) -> u64 {
+        self.file.layout().ring_bytes
     }
 
     /// The name of its file.
@@ -424,11 +457,7 @@ impl Process {
                 },
             }
         }
-        // In one go, behind what takes time: who sees one of them recorded takes all for recorded.
-        for (place, switch) in ready {
-            self.switched.push(place);
-            self.file.switch(&self.file.table().events[place], switch)?;
-        }
+        self.switch_on(ready, common)?;
         let (classes, log_levels) = metadata::described(self.file.table());
         if let Some((writer, meta)) = &mut self.trace {
             meta.streams[0].classes = classes;
@@ -443,6 +472,27 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// In one go, behind what takes time: who sees one of them recorded takes all for recorded.
+    fn switch_on(&mut self, ready: Vec<(usize, Switch)>, common: &Common) -> Result<()> {
+        if ready.is_empty() {
+            return Ok(());
+        }
+        self.problems.extend(self.undersized.take());
+        for (place, switch) in ready {
+            self.switched.push(place);
+            self.file.switch(&self.file.table().events[place], switch)?;
+        }
+        if let (Some(errno), false) = (self.file.without_memory(), self.lacks_memory) {
+            self.lacks_memory = true;
+            let folder = self.directory.path();
+            let problem = refusals::without_memory(self.file.layout(), errno, folder);
+            self.problems.push(problem);
+        }
+        // The first that is switched on gives rings their memory.
+        let mode = self.file.mode()?;
+        self.add_lanes(mode, common)
     }
 
     /// Prepares the event at `place` for being recorded where `expr` holds; gives how it is to be

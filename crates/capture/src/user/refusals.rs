@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind};
-use ring::{Directory, EventDescription, Note, WithoutRings};
+use ring::{Directory, EventDescription, Layout, Note, WithoutRings};
 use rustix::io::Errno;
 
 use super::wanted::{self, EventRule, Verdict};
@@ -100,6 +100,31 @@ fn explained(process: &WithoutRings, directory: &Directory) -> Error {
     Error::new(ErrorKind::Unsupported, who)
         .found(format!("{errno} in {folder}"))
         .fix(fix)
+}
+
+/// Of a process whose rings have not the size that was asked for.
+pub(super) fn of_another_size(layout: &Layout, asked_bytes: u64) -> String {
+    let what = format!(
+        "{} ({}) has other rings than --ring asks for",
+        layout.name, layout.pid
+    );
+    let found = format!(
+        "{} bytes for each CPU, not {asked_bytes}",
+        layout.ring_bytes
+    );
+    let fix = "start it while the recording runs, without RTSCOPE_RING_SIZE: \
+               rings are made when a program starts";
+    let error = Error::new(ErrorKind::Unsupported, what);
+    format!("{:#}", error.found(found).fix(fix))
+}
+
+/// Of a process whose rings found no memory when its first event was switched on.
+pub(super) fn without_memory(layout: &Layout, errno: Errno, folder: &Path) -> String {
+    let what = format!("{} ({}) has no ring on some CPUs", layout.name, layout.pid);
+    let folder = folder.display();
+    let error = Error::new(ErrorKind::Unsupported, what);
+    let error = error.found(format!("{errno} in {folder}"));
+    format!("{:#}", error.fix(format!("make room there (df {folder})")))
 }
 
 /// What a process says of an event that it cannot have, for people, where they want the event.

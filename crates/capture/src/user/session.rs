@@ -23,6 +23,7 @@ use super::metadata::Folders;
 use super::place::{Outcome, Place, Read, TURN_MAX};
 use super::places::{self, SHARED_MEMORY};
 use super::process::{Common, UserProcess};
+use super::room::RingRoom;
 use super::wanted::{self, EventRule};
 use crate::progress::{FLUSH_PERIOD, Progress, Source};
 use crate::{clock, housekeeping};
@@ -54,6 +55,7 @@ pub struct UserConfig {
     rules: Vec<EventRule>,
     contexts: Vec<Context>,
     directory: Option<PathBuf>,
+    ring_bytes: Option<u64>,
 }
 
 impl UserConfig {
@@ -72,7 +74,31 @@ impl UserConfig {
             rules,
             contexts: Vec::new(),
             directory: None,
+            ring_bytes: None,
         })
+    }
+
+    /// Leaves out the events that match one of these patterns, whatever else they match.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for what can be none.
+    pub fn without(mut self, words: &[String]) -> Result<Self> {
+        let left_out = wanted::left_out(words)?;
+        for rule in &mut self.rules {
+            rule.leave_out(&left_out);
+        }
+        Ok(self)
+    }
+
+    /// Programs that start during the recording make rings of so many bytes for each CPU.
+    pub fn with_rings(mut self, bytes: Option<u64>) -> Self {
+        self.ring_bytes = bytes;
+        self
+    }
+
+    /// The bytes of rings that were asked for.
+    pub fn ring_bytes(&self) -> Option<u64> {
+        self.ring_bytes
     }
 
     /// Events carry these contexts too, by LTTng's names: `procname`, `prio`, `pid_ns`…
@@ -94,6 +120,10 @@ impl UserConfig {
     /// The directory that was asked for.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
+    }
+
+    pub(super) fn rules(&self) -> &[EventRule] {
+        &self.rules
     }
 
     /// As it was written.
@@ -140,6 +170,8 @@ pub(super) struct Wanted {
     /// Beside those that every event has.
     pub contexts: Vec<Context>,
     pub begin_ns: u64,
+    /// How large rings were asked to be.
+    pub ring_bytes: Option<u64>,
 }
 
 /// A recording of applications that runs in a thread of its own.
@@ -275,6 +307,7 @@ struct Session {
     asked: Option<PathBuf>,
     /// What is announced in each.
     lines: Vec<String>,
+    room: RingRoom,
     places: Vec<Place>,
     /// Directories that were refused, which is said once, and when they were last looked for.
     refused: HashSet<(u64, u64)>,
@@ -293,9 +326,13 @@ struct Session {
 
 impl Session {
     fn start(config: &UserConfig, target: &UserTarget) -> Result<Session> {
+        let folder = config.directory.as_deref();
+        let folder = folder.unwrap_or(Path::new(SHARED_MEMORY));
+        let room = RingRoom::new(config.ring_bytes, folder, housekeeping::cpus_possible());
         let mut session = Session {
             asked: config.directory.clone(),
-            lines: session_lines(config, target),
+            lines: session_lines(config, target, &room),
+            room,
             places: Vec::new(),
             refused: HashSet::new(),
             places_found: StdInstant::now(),
@@ -308,6 +345,7 @@ impl Session {
                     rules: config.rules.clone(),
                     contexts: config.contexts.clone(),
                     begin_ns: target.begin.as_ns().max(0) as u64,
+                    ring_bytes: config.ring_bytes,
                 },
                 in_flight: target.in_flight,
                 is_over: false,
@@ -379,6 +417,7 @@ impl Session {
                 self.find_places(false)?;
             }
             self.find();
+            self.tell_room();
             let read = self.turn()?;
             self.show(read, figures);
             let behind_since = match read.is_behind {
@@ -456,6 +495,23 @@ impl Session {
         self.places.retain(|place| !place.is_over());
     }
 
+    /// Tells who starts from now on how large its rings may be, by what others have.
+    fn tell_room(&mut self) {
+        let used_bytes = self.places.iter().map(Place::ring_bytes);
+        if !self.room.note(used_bytes.fold(0, u64::saturating_add)) {
+            return;
+        }
+        for line in &mut self.lines {
+            if RingRoom::is_line(line) {
+                *line = self.room.line();
+            }
+        }
+        for place in &mut self.places {
+            // Where it is no more, nobody starts; others go by what they were told before.
+            let _ = place.announce(&self.lines);
+        }
+    }
+
     /// The same of all that are there now, within reason.
     fn find_all(&mut self) {
         let begin = StdInstant::now();
@@ -477,7 +533,7 @@ impl Session {
         self.find_all();
         // All of them, before what they hold is read: that takes time, in which no ring fills up.
         for place in &mut self.places {
-            place.stop(&mut self.outcome);
+            place.stop(&self.shared, &mut self.outcome);
         }
         self.clock.update();
         self.shared.is_over = true;
@@ -490,13 +546,13 @@ impl Session {
 }
 
 /// What a process that starts is told: its mode comes before its first event.
-fn session_lines(config: &UserConfig, target: &UserTarget) -> Vec<String> {
+fn session_lines(config: &UserConfig, target: &UserTarget, room: &RingRoom) -> Vec<String> {
     let mode = target.in_flight.then(|| forgotten::OVERWRITE.to_owned());
     // For whoever looks into the rings: nothing that a process can read.
     let contexts = contexts::announced(&config.contexts);
     let patterns = config.rules.iter().map(EventRule::announced);
     // In flight nothing is written. It comes last: programs read the begin of a long file.
     let output = (!target.in_flight).then(|| forgotten::announced_output(&target.root));
-    let lines = mode.into_iter().chain(contexts);
+    let lines = mode.into_iter().chain([room.line()]).chain(contexts);
     lines.chain(patterns).chain(output).collect()
 }

@@ -7,7 +7,7 @@ use ring::EventDescription;
 use crate::select::glob;
 
 /// LTTng's log levels, the gravest first: their numbers are their places.
-const LEVELS: [&str; 15] = [
+pub const LOG_LEVELS: [&str; 15] = [
     "emerg",
     "alert",
     "crit",
@@ -32,6 +32,8 @@ pub(super) struct EventRule {
     pattern: String,
     /// Events that are less grave are not meant.
     level_max: Option<u8>,
+    /// Nor those that match one of these patterns.
+    left_out: Vec<String>,
     filter: Option<Expr>,
 }
 
@@ -63,31 +65,56 @@ pub(super) fn parse(text: &str) -> Result<Vec<EventRule>> {
     }
 }
 
-fn rule(text: &str) -> Result<EventRule> {
+/// The patterns in words such as `a:b,c:*`: of events that are left out.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for what can be none.
+pub(super) fn left_out(words: &[String]) -> Result<Vec<String>> {
+    let all = words.iter().flat_map(|word| word.split(','));
+    let checked = all.map(|text| match text.split(':').count() {
+        0..=2 => pattern(text, "--exclude 'npt:noise'").map(str::to_owned),
+        _ => Err(
+            Error::new(ErrorKind::InvalidInput, "a level cannot be left out")
+                .found(format!("'{text}'"))
+                .fix("the level of --user leaves out what is less grave, as in 'npt:*:info'"),
+        ),
+    });
+    checked.collect()
+}
+
+fn pattern<'a>(text: &'a str, example: &str) -> Result<&'a str> {
     let text = text.trim();
     let known = |c: char| c.is_ascii_alphanumeric() || "_:*?".contains(c);
-    if text.is_empty() || !text.chars().all(known) {
-        return Err(
+    match !text.is_empty() && text.chars().all(known) {
+        true => Ok(text),
+        false => Err(
             Error::new(ErrorKind::InvalidInput, "not a pattern of events")
                 .found(format!("'{text}'"))
-                .fix("as in --user 'npt:*': letters, digits, '_', ':', '*' and '?'"),
-        );
+                .fix(format!(
+                    "as in {example}: letters, digits, '_', ':', '*' and '?'"
+                )),
+        ),
     }
+}
+
+fn rule(text: &str) -> Result<EventRule> {
+    let text = pattern(text, "--user 'npt:*'")?;
     let mut parts = text.splitn(3, ':');
     let pattern: Vec<_> = parts.by_ref().take(2).collect();
     let level_max = parts.next().map(level).transpose()?;
     Ok(EventRule {
         pattern: pattern.join(":"),
         level_max,
+        left_out: Vec::new(),
         filter: None,
     })
 }
 
 fn level(text: &str) -> Result<u8> {
-    let number = text.parse().ok().filter(|level| *level < LEVELS.len());
+    let number = text.parse().ok().filter(|level| *level < LOG_LEVELS.len());
     let place = || {
         let name = text.to_ascii_lowercase();
-        LEVELS.iter().position(|level| *level == name)
+        LOG_LEVELS.iter().position(|level| *level == name)
     };
     number
         .or_else(place)
@@ -104,20 +131,32 @@ impl EventRule {
     pub fn announced(&self) -> String {
         let level = self.level_max.map(|level| format!(":{level}"));
         let filter = self.filter.as_ref().map_or("", |_| " filtered");
-        format!("{}{}{filter}", self.pattern, level.unwrap_or_default())
+        let left_out: String = self.left_out.iter().map(|out| format!("-{out}")).collect();
+        let level = level.unwrap_or_default();
+        format!("{}{level}{left_out}{filter}", self.pattern)
+    }
+
+    /// Events that match one of `patterns` are not meant.
+    pub fn leave_out(&mut self, patterns: &[String]) {
+        self.left_out.extend_from_slice(patterns);
     }
 
     /// From such a line; none when it is no pattern. Its filter is not told there.
     pub fn from_announced(line: &str) -> Option<EventRule> {
-        rule(line.split(' ').next()?).ok()
+        let mut patterns = line.split(' ').next()?.split('-');
+        let mut rule = rule(patterns.next()?).ok()?;
+        rule.left_out = patterns.map(str::to_owned).collect();
+        Some(rule)
     }
 
     pub fn names(&self, event: &EventDescription) -> bool {
-        let named = match self.pattern.contains(':') {
-            true => glob(&self.pattern, &event.full_name()),
-            false => glob(&self.pattern, &event.provider),
+        let names = |pattern: &String| match pattern.contains(':') {
+            true => glob(pattern, &event.full_name()),
+            false => glob(pattern, &event.provider),
         };
-        named && self.level_max.is_none_or(|max| event.level <= max)
+        names(&self.pattern)
+            && !self.left_out.iter().any(names)
+            && self.level_max.is_none_or(|max| event.level <= max)
     }
 }
 
@@ -185,5 +224,32 @@ mod tests {
         check("npt:*", "npt:*");
         check("npt:*:err", "npt:*:3");
         check("npt:*:err i > 5", "npt:*:3 filtered");
+    }
+
+    #[test]
+    fn what_is_left_out_is_unwanted_by_each_rule_and_is_announced() {
+        let check = |word: &str, out: &[&str], expect: Verdict, line: &str| {
+            let out: Vec<_> = out.iter().map(|out| (*out).to_owned()).collect();
+            let mut rules = parse(word).expect("rules");
+            let out = left_out(&out).expect("patterns");
+            rules.iter_mut().for_each(|rule| rule.leave_out(&out));
+            assert_eq!(verdict(&rules, &described(14)), expect, "{word} {out:?}");
+            assert_eq!(rules[0].announced(), line);
+            let told = EventRule::from_announced(line).expect("a rule");
+            let unfiltered = EventRule {
+                filter: None,
+                ..rules.remove(0)
+            };
+            assert_eq!(told, unfiltered);
+        };
+        let (on, off) = (Verdict::Wanted, Verdict::Unwanted);
+        check("npt:*", &["npt:loop"], off.clone(), "npt:*-npt:loop");
+        check("npt:*", &["npt:stop,web"], on, "npt:*-npt:stop-web");
+        check("*", &["npt"], off.clone(), "*-npt");
+        check("n*:*:14", &["a", "*:l?op"], off.clone(), "n*:*:14-a-*:l?op");
+        check("npt i > 5", &["npt:loop"], off, "npt-npt:loop filtered");
+        for word in ["", "a:b:info", "a-b", "a b"] {
+            assert!(left_out(&[word.to_owned()]).is_err(), "{word}");
+        }
     }
 }

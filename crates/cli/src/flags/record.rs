@@ -17,8 +17,22 @@ pub struct RecordWhat {
     ///
     /// Of those that are linked with librtscope-probe, as in 'npt:*:info i > 5'; alone, or beside
     /// the kernel's with --events. Repeatable.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*")]
     pub user: Vec<String>,
+    /// Without these of --user, as in 'npt:noise'; repeatable
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        requires = "user",
+        hide_short_help = true
+    )]
+    pub exclude: Vec<String>,
+    /// Applications' buffer per CPU (default: 8M, less of many)
+    ///
+    /// Of programs that start while they are recorded: buffers are made when a program starts. A
+    /// program's own RTSCOPE_RING_SIZE goes before it.
+    #[arg(long, value_name = "SIZE", requires = "user", hide_short_help = true)]
+    pub ring: Option<String>,
     /// What these carry too, as in procname,prio
     ///
     /// procname, prio, policy, cpu_id, ip, vuid, pid_ns and more: docs/contexts.md has them.
@@ -93,8 +107,8 @@ pub struct Record {
     /// ones left.
     #[arg(long, requires = "user", conflicts_with_all = ["events", "filter", "output"])]
     pub flight: bool,
-    /// Only say which events --events means here
-    #[arg(long)]
+    /// Only list the events; of --user, who has them now
+    #[arg(long, alias = "list")]
     pub list_events: bool,
     /// Whose worst delay is told at the end (default: rt)
     ///

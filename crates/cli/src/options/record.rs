@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use abi::rings::{RING_BYTES_MAX, SUBBUFFER_BYTES_MIN};
 use capture::{Probe, UserConfig};
 use diagnosis::{TaskFilter, Until};
 use event::{Duration, Error, ErrorKind, Result};
@@ -12,6 +13,9 @@ use super::events::Wanted;
 use super::tasks::{groups, processes, tasks};
 use super::{BUFFER_DEFAULT_BYTES, parse_size, positive_duration};
 use crate::flags;
+
+/// Eight sub-buffers of the smallest size, as the probe makes them.
+const RING_BYTES_MIN: u64 = 8 * SUBBUFFER_BYTES_MIN;
 
 /// A recording, decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +87,7 @@ impl RecordOptions {
             events: wanted.events,
             probes: wanted.probes,
             user: (!what.user.is_empty())
-                .then(|| UserConfig::new(&what.user)?.with_contexts(&what.context))
+                .then(|| applications(what))
                 .transpose()?,
             filters: filters?,
             maps: what.maps,
@@ -97,6 +101,24 @@ impl RecordOptions {
                 .map_or(Ok(BUFFER_DEFAULT_BYTES), size)?,
             command: Vec::new(),
         })
+    }
+}
+
+/// Which events of applications, and how.
+fn applications(what: &flags::RecordWhat) -> Result<UserConfig> {
+    let ring = what.ring.as_deref().map(ring_bytes).transpose()?;
+    let user = UserConfig::new(&what.user)?.without(&what.exclude)?;
+    Ok(user.with_contexts(&what.context)?.with_rings(ring))
+}
+
+/// Rings are powers of two, of some sub-buffers at least.
+fn ring_bytes(text: &str) -> Result<u64> {
+    let bytes = parse_size("--ring", text)?;
+    match bytes > RING_BYTES_MAX {
+        true => Err(Error::new(ErrorKind::InvalidInput, "--ring is too large")
+            .found(format!("'{text}'"))
+            .fix("give 4G or less")),
+        false => Ok(bytes.next_power_of_two().max(RING_BYTES_MIN)),
     }
 }
 
@@ -118,6 +140,20 @@ fn filter(text: &str) -> Result<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rings_are_powers_of_two_within_their_bounds() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(ring_bytes(text).ok(), expect, "{text}");
+        };
+        check("4M", Some(4 << 20));
+        check("3M", Some(4 << 20));
+        check("1", Some(32 << 10));
+        check("4G", Some(4 << 30));
+        check("5G", None);
+        check("0", None);
+        check("big", None);
+    }
 
     #[test]
     fn a_filter_names_its_event_and_its_expression() {

@@ -27,6 +27,8 @@ struct Settings {
     output: Option<PathBuf>,
     events: Vec<String>,
     user: Vec<String>,
+    exclude: Vec<String>,
+    ring: Option<String>,
     context: Vec<String>,
     filter: Vec<String>,
     uprobe: Vec<String>,
@@ -114,6 +116,8 @@ fn what(typed: &RecordWhat, file: &Settings) -> RecordWhat {
     RecordWhat {
         events: list(&typed.events, &file.events),
         user: list(&typed.user, &file.user),
+        exclude: list(&typed.exclude, &file.exclude),
+        ring: typed.ring.clone().or_else(|| file.ring.clone()),
         context: list(&typed.context, &file.context),
         filter: list(&typed.filter, &file.filter),
         uprobe: list(&typed.uprobe, &file.uprobe),

@@ -12,8 +12,6 @@ const GROWTH: u64 = 4;
 const MEMORY_PARTS: u64 = 4;
 /// What sets the size of an application's rings.
 pub const RING_SIZE: &str = "RTSCOPE_RING_SIZE";
-/// Without it (`RING_BYTES_DEFAULT` in `probe/src/settings.c`).
-const RING_DEFAULT_BYTES: u64 = 256 << 10;
 /// The one cause of losses that larger rings fix, in [`ring::LOSS_NAMES`].
 const RING_FULL: &str = "ring full";
 
@@ -42,7 +40,7 @@ pub fn memory_bytes() -> u64 {
 
 /// After losses in the rings of applications, when larger ones would have kept the events.
 /// `ring_size` is what [`RING_SIZE`] says in our own environment, which the command that we ran
-/// has too (`is_ours`); those that others started may have been told something else.
+/// has too (`is_ours`), and goes before what a recorder asks for.
 pub fn of_applications(
     user: &UserSummary,
     ring_size: Option<&str>,
@@ -51,15 +49,15 @@ pub fn of_applications(
     let cause = ring::LOSS_NAMES
         .iter()
         .position(|name| *name == RING_FULL)?;
-    let was_full = user.processes.iter().any(|one| one.losses[cause] > 0);
-    was_full.then(|| of_rings(ring_size, is_ours))
+    let full = user.processes.iter().filter(|one| one.losses[cause] > 0);
+    let largest_bytes = full.map(|one| one.ring_bytes).max()?;
+    let is_set = ring_size.is_some_and(|text| parse_size(RING_SIZE, text).is_ok());
+    Some(of_rings(largest_bytes, is_ours && is_set, is_ours))
 }
 
-fn of_rings(ring_size: Option<&str>, is_ours: bool) -> String {
-    let had = ring_size.and_then(|text| parse_size(RING_SIZE, text).ok());
-    let had = had.unwrap_or(RING_DEFAULT_BYTES).min(RING_BYTES_MAX);
-    // Rings are powers of two.
-    let more = had.next_power_of_two().saturating_mul(GROWTH);
+/// `had_bytes` were too little; `is_set`: our environment said how much that is.
+fn of_rings(had_bytes: u64, is_set: bool, is_ours: bool) -> String {
+    let more = had_bytes.saturating_mul(GROWTH);
     if more > RING_BYTES_MAX {
         return format!(
             "events of applications were lost: record fewer with --user, or start them with \
@@ -68,11 +66,14 @@ fn of_rings(ring_size: Option<&str>, is_ours: bool) -> String {
         );
     }
     let more = size(more);
-    let or = match is_ours {
-        true => "",
-        false => ", or four times what they had",
+    let fix = match (is_set, is_ours) {
+        (true, _) => format!("start them with {RING_SIZE}={more}"),
+        (false, true) => format!("repeat with --ring {more}"),
+        (false, false) => {
+            format!("repeat with --ring {more}, and start them while the recording runs")
+        }
     };
-    format!("events of applications were lost: start them with {RING_SIZE}={more}{or}")
+    format!("events of applications were lost: {fix}")
 }
 
 /// As `--buffer` and [`RING_SIZE`] take it, in the largest unit that says it whole.
@@ -109,19 +110,27 @@ mod tests {
 
     #[test]
     fn rings_are_to_be_four_times_as_large_up_to_the_largest() {
-        let check = |ring_size: Option<&str>, expect: &str| {
-            let said = of_rings(ring_size, true);
-            assert!(said.contains(expect), "{ring_size:?}: {said}");
+        let check = |had_bytes: u64, is_set: bool, is_ours: bool, expect: &str| {
+            let said = of_rings(had_bytes, is_set, is_ours);
+            assert!(said.ends_with(expect), "{had_bytes}: {said}");
         };
-        check(None, "RTSCOPE_RING_SIZE=1M");
-        check(Some("rubbish"), "RTSCOPE_RING_SIZE=1M");
-        check(Some("64K"), "RTSCOPE_RING_SIZE=256K");
-        check(Some("3M"), "RTSCOPE_RING_SIZE=16M");
-        check(Some("4M"), "RTSCOPE_RING_SIZE=16M");
-        check(Some("1G"), "RTSCOPE_RING_SIZE=4G");
-        check(Some("2G"), "RTSCOPE_MODE=block; rings are 4G at most");
-        check(Some("900G"), "RTSCOPE_MODE=block; rings are 4G at most");
-        assert!(of_rings(None, false).ends_with("=1M, or four times what they had"));
+        check(64 << 10, false, true, "repeat with --ring 256K");
+        check(8 << 20, false, true, "repeat with --ring 32M");
+        check(
+            64 << 10,
+            true,
+            true,
+            "start them with RTSCOPE_RING_SIZE=256K",
+        );
+        check(1 << 30, true, true, "start them with RTSCOPE_RING_SIZE=4G");
+        let others = "--ring 1M, and start them while the recording runs";
+        check(256 << 10, false, false, others);
+        check(
+            2 << 30,
+            false,
+            true,
+            "RTSCOPE_MODE=block; rings are 4G at most",
+        );
     }
 
     #[test]
@@ -138,6 +147,7 @@ mod tests {
                 malformed: 0,
                 unregistered: 0,
                 size_bytes: 0,
+                ring_bytes: 256 << 10,
             }
         };
         let advice = |cause| {
@@ -149,12 +159,5 @@ mod tests {
         };
         assert!(advice(RING_FULL).is_some());
         assert_eq!(advice("aborted too often"), None);
-    }
-
-    #[test]
-    fn the_default_size_of_rings_is_the_one_of_applications() {
-        let settings = include_str!("../../../../probe/src/settings.c");
-        let define = "#define RING_BYTES_DEFAULT (UINT64_C(256) << 10)";
-        assert!(settings.contains(define), "no longer {RING_DEFAULT_BYTES}");
     }
 }

@@ -19,7 +19,7 @@ const TURN_PASSES_MAX: u32 = 16;
 impl Process {
     /// Switches it off, and notes what its rings hold: nothing that it writes behind that is waited
     /// for. Gives what could not be done.
-    pub fn stop(&mut self, now: Instant) -> Vec<Error> {
+    pub fn stop(&mut self, now: Instant, common: &Common) -> Vec<Error> {
         let mut problems = Vec::new();
         for place in &self.switched {
             let event = &self.file.table().events[*place];
@@ -28,6 +28,14 @@ impl Process {
                 problems.push(error);
                 break;
             }
+        }
+        // Also of CPUs that came since: what happened there is lost, and to be said.
+        if let Err(error) = self
+            .file
+            .mode()
+            .and_then(|mode| self.add_lanes(mode, common))
+        {
+            problems.push(error);
         }
         for lane in &mut self.lanes {
             lane.end_at_head(&self.file);
@@ -216,6 +224,7 @@ impl Process {
             malformed: self.written.malformed,
             unregistered: self.file.unregistered().unwrap_or_default(),
             size_bytes: self.size_bytes,
+            ring_bytes: self.file.layout().ring_bytes,
         };
         Ended {
             process,

@@ -2,6 +2,7 @@
 //! show; sessions that do so in the background.
 
 mod config;
+mod list;
 mod sessions;
 mod start;
 
@@ -12,10 +13,9 @@ use std::time::{Duration, Instant};
 
 use capture::capabilities;
 use capture::session;
-use capture::{CallsSummary, EventSelection, RecordConfig, RecordSummary, Unfinished, UserSummary};
+use capture::{CallsSummary, RecordConfig, RecordSummary, Unfinished, UserSummary};
 use diagnosis::{Query, Until, diagnose};
 use event::{Error, Result, TaskPattern, Tid};
-use ftrace::{EventName, Tracefs};
 use host::capabilities::Verb;
 use report::judged_text;
 use trace::Trace;
@@ -45,7 +45,7 @@ pub fn run(typed: &Record) -> Result<Outcome> {
         capabilities.require(Verb::Record)?;
     }
     if typed.list_events {
-        return list_events(&options);
+        return list::list(&options);
     }
     let whom = Whom {
         target: Target::Tasks(Vec::new()),
@@ -155,23 +155,6 @@ fn with_progress<T>(wanted: bool, record: impl FnOnce() -> T) -> T {
         drop(over);
         result
     })
-}
-
-fn list_events(options: &RecordOptions) -> Result<Outcome> {
-    let available = Tracefs::find()?.available_events()?;
-    let selected = EventSelection::new(&options.events).resolve(&available)?;
-    let mut text = String::new();
-    for EventName { system, name } in &selected.events {
-        let _ = writeln!(text, "{system}:{name}");
-    }
-    std::io::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .map_err(stdout_error)?;
-    for absent in &selected.absent {
-        eprintln!("this kernel has no {absent}");
-    }
-    Ok(Outcome::Fine)
 }
 
 fn until(config: &RecordConfig) -> String {

@@ -1,0 +1,90 @@
+//! Which events the programs have that run now.
+
+use event::{ErrorKind, Result};
+use ring::{Directory, EventDescription, Liveness};
+
+use super::UserConfig;
+use super::places;
+use super::wanted::{self, EventRule, Verdict};
+
+/// A process that runs, and those of its events that were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id, as it sees itself.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// In the order of its code; one of several places is there once.
+    pub events: Vec<EventDescription>,
+}
+
+/// The processes that run with events that `config` means, by name and id, and who could not be
+/// read, with the reason. Changes nothing in them.
+///
+/// # Errors
+/// Where our own directory cannot be read.
+pub fn list(config: &UserConfig) -> Result<(Vec<Listed>, Vec<String>)> {
+    let (mut listed, mut refused) = (Vec::new(), Vec::new());
+    for (path, owner, ours) in places::directories(config.directory()) {
+        match Directory::open(&path, owner) {
+            Ok(directory) => list_in(&directory, config.rules(), &mut listed, &mut refused)?,
+            // Nobody of this user runs, or ran, with events.
+            Err(error) if error.kind() == ErrorKind::NotFound => (),
+            Err(error) if ours => return Err(error),
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
+    for found in places::elsewhere(config.directory()) {
+        match found.open() {
+            Ok(directory) => list_in(&directory, config.rules(), &mut listed, &mut refused)?,
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
+    listed.sort_by(|one, other| (&one.name, one.pid).cmp(&(&other.name, other.pid)));
+    Ok((listed, refused))
+}
+
+fn list_in(
+    directory: &Directory,
+    rules: &[EventRule],
+    listed: &mut Vec<Listed>,
+    refused: &mut Vec<String>,
+) -> Result<()> {
+    for name in directory.names()? {
+        match events_of(directory, &name, rules) {
+            Ok(found) => listed.extend(found),
+            Err(error) => refused.push(format!("{error:#}")),
+        }
+    }
+    Ok(())
+}
+
+fn events_of(directory: &Directory, name: &str, rules: &[EventRule]) -> Result<Option<Listed>> {
+    let Some(mut file) = directory.rings(name)? else {
+        return Ok(None);
+    };
+    if file.liveness() == Liveness::Dead {
+        return Ok(None);
+    }
+    file.read_table()?;
+    let mut events: Vec<EventDescription> = Vec::new();
+    for event in &file.table().events {
+        let is_wanted = wanted::verdict(rules, event) != Verdict::Unwanted;
+        let is_new = events.iter().all(|other| !is_same(other, event));
+        if is_wanted && is_new {
+            events.push(event.clone());
+        }
+    }
+    let layout = file.layout();
+    Ok((!events.is_empty()).then(|| Listed {
+        pid: layout.pid,
+        name: layout.name.clone(),
+        events,
+    }))
+}
+
+/// Whether two places have the same event.
+fn is_same(one: &EventDescription, other: &EventDescription) -> bool {
+    (one.level, &one.provider, &one.name) == (other.level, &other.provider, &other.name)
+        && one.fields == other.fields
+}

@@ -1,0 +1,132 @@
+//! How large the rings of programs are to be that start while they are recorded.
+
+use std::path::Path;
+
+/// One burst of 200,000 events with two numbers fits in.
+const RING_BYTES: u64 = 8 << 20;
+/// Of many processes at once each has less, but no less than this.
+const RING_BYTES_MIN: u64 = 64 << 10;
+/// So much the rings of one CPU take together, of all processes, and a part of the free memory.
+const ALL_BYTES_MAX: u64 = 256 << 20;
+const FREE_PARTS: u64 = 8;
+/// Of what is left of that, the next process takes one part in so many.
+const LEFT_PARTS: u64 = 16;
+/// Who starts meanwhile is told of more room only when it is so many times as much.
+const GROWTH: u64 = 4;
+/// How the lines of a session's file begin that say it.
+const EXACTLY: &str = "!ring ";
+const AT_MOST: &str = "!ring-at-most ";
+
+/// What programs are told of their rings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RingRoom {
+    /// What somebody asked for: told as it is.
+    asked_bytes: Option<u64>,
+    /// What the rings of one CPU may take together.
+    all_bytes: u64,
+    /// What was told last.
+    told_bytes: u64,
+}
+
+impl RingRoom {
+    /// Of a machine whose shared memory at `folder` is that of so many CPUs.
+    pub fn new(asked_bytes: Option<u64>, folder: &Path, cpus: u32) -> RingRoom {
+        let facts = rustix::fs::statvfs(folder).ok();
+        let free_bytes = facts.map_or(0, |facts| facts.f_bavail.saturating_mul(facts.f_frsize));
+        RingRoom::of(asked_bytes, free_bytes, cpus)
+    }
+
+    fn of(asked_bytes: Option<u64>, free_bytes: u64, cpus: u32) -> RingRoom {
+        let all_bytes = (free_bytes / FREE_PARTS / u64::from(cpus.max(1))).min(ALL_BYTES_MAX);
+        RingRoom {
+            asked_bytes,
+            all_bytes,
+            told_bytes: share(all_bytes, 0),
+        }
+    }
+
+    /// The line of a session's file.
+    pub fn line(&self) -> String {
+        match self.asked_bytes {
+            Some(bytes) => format!("{EXACTLY}{bytes}"),
+            None => format!("{AT_MOST}{}", self.told_bytes),
+        }
+    }
+
+    /// Whether that is such a line.
+    pub fn is_line(line: &str) -> bool {
+        line.starts_with(EXACTLY) || line.starts_with(AT_MOST)
+    }
+
+    /// Takes note that the rings of one CPU take so much; whether programs must be told anew.
+    pub fn note(&mut self, used_bytes: u64) -> bool {
+        let bytes = share(self.all_bytes, used_bytes);
+        let is_news = bytes < self.told_bytes || bytes / GROWTH >= self.told_bytes;
+        if self.asked_bytes.is_some() || !is_news {
+            return false;
+        }
+        self.told_bytes = bytes;
+        true
+    }
+}
+
+/// What the next process may take for a ring. Rings are powers of two.
+fn share(all_bytes: u64, used_bytes: u64) -> u64 {
+    let share = all_bytes.saturating_sub(used_bytes) / LEFT_PARTS;
+    let power = 1 << share.max(1).ilog2();
+    u64::clamp(power, RING_BYTES_MIN, RING_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn rings_are_smaller_where_there_is_less_room_or_more_processes() {
+        let check = |free_mib: u64, cpus: u32, used_mib: u64, expect: u64| {
+            let mut room = RingRoom::of(None, free_mib * MIB, cpus);
+            room.note(used_mib * MIB);
+            let line = format!("!ring-at-most {expect}");
+            assert_eq!(room.line(), line, "{free_mib} {cpus} {used_mib}");
+            assert!(RingRoom::is_line(&room.line()));
+        };
+        check(24_000, 2, 0, 8 * MIB);
+        check(24_000, 2, 128, 8 * MIB);
+        check(24_000, 2, 136, 4 * MIB);
+        check(24_000, 2, 255, 64 << 10);
+        check(24_000, 2, 10_000, 64 << 10);
+        check(128_000, 64, 0, 8 * MIB);
+        check(1_000, 2, 0, 2 * MIB);
+        check(64, 2, 0, 256 << 10);
+        check(0, 0, 0, 64 << 10);
+    }
+
+    #[test]
+    fn all_rings_together_have_a_bound_and_what_was_asked_for_has_none() {
+        let mut room = RingRoom::of(None, 24_000 * MIB, 2);
+        let mut used_bytes = 0;
+        for _ in 0..200 {
+            used_bytes += room.told_bytes;
+            room.note(used_bytes);
+        }
+        assert!(
+            used_bytes < ALL_BYTES_MAX + 100 * RING_BYTES_MIN,
+            "{used_bytes}"
+        );
+        let mut asked = RingRoom::of(Some(64 * MIB), 0, 2);
+        assert!(!asked.note(1 << 40));
+        assert_eq!(asked.line(), format!("!ring {}", 64 * MIB));
+    }
+
+    #[test]
+    fn more_room_is_told_only_when_it_is_much_more() {
+        let mut room = RingRoom::of(None, 24_000 * MIB, 2);
+        assert!(!room.note(0));
+        assert!(room.note(200 * MIB));
+        assert!(!room.note(190 * MIB) && !room.note(150 * MIB));
+        assert!(room.note(0));
+        assert_eq!(room.told_bytes, RING_BYTES);
+    }
+}

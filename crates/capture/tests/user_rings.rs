@@ -1,0 +1,184 @@
+//! Check that a recorder sets the rings of programs that start meanwhile, and says of others that
+//! they have their own. Needs no privilege.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use capture::{RecordConfig, RecordSummary, UserConfig, list, record};
+use host::capabilities::Capabilities;
+use testkit::{Traced, build_traced};
+
+/// Waits for its input, where it is told to, and writes.
+const PROGRAM: &str = r#"
+#include <rtscope/event.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    char byte;
+    (void)words;
+    if (count > 1 && read(0, &byte, 1) < 0)
+        return 1;
+    for (unsigned i = 0; i < 20; i++) {
+        RTSCOPE_EVENT(app, tick, u32("i", i));
+        RTSCOPE_EVENT(app, noise, text("what", "noise"));
+    }
+    return 0;
+}
+"#;
+
+struct Scene {
+    folder: tempfile::TempDir,
+    shared: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let build = || build_traced(scratch, "user_rings", Traced::c(PROGRAM));
+        Scene {
+            folder: tempfile::tempdir().expect("a folder"),
+            shared: tempfile::tempdir_in("/dev/shm").expect("a folder"),
+            program: BUILT.get_or_init(build).clone(),
+        }
+    }
+
+    fn user(&self, words: &[&str]) -> UserConfig {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        let user = UserConfig::new(&words).expect("patterns");
+        user.in_directory(self.shared.path())
+    }
+
+    fn config(&self, user: UserConfig) -> RecordConfig {
+        RecordConfig {
+            kernel: false,
+            user: Some(user),
+            ..RecordConfig::new(self.folder.path().join("trace"))
+        }
+    }
+
+    /// Records the program as a command; none where that gave nothing.
+    fn record(&self, user: UserConfig) -> Option<RecordSummary> {
+        let directory = format!("RTSCOPE_DIR={}", self.shared.path().display());
+        let program = self.program.clone().into();
+        let config = RecordConfig {
+            command: Some(vec!["env".into(), directory.into(), program]),
+            ..self.config(user)
+        };
+        let summary = record(&config, &Capabilities::default(), "test").ok()?;
+        std::fs::remove_dir_all(&summary.path).expect("the trace");
+        Some(summary)
+    }
+
+    /// Starts the program, which waits; returns when its rings are there.
+    fn wait(&self) -> Child {
+        let mut command = Command::new(&self.program);
+        command.arg("wait").env("RTSCOPE_DIR", self.shared.path());
+        let child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        while list(&self.user(&["*"])).expect("a folder").0.is_empty() {
+            std::thread::yield_now();
+        }
+        child
+    }
+}
+
+fn end(mut child: Child) {
+    child
+        .stdin
+        .take()
+        .expect("an input")
+        .write_all(b"x")
+        .expect("it reads");
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_recorder_sets_the_rings_of_a_program_that_starts() {
+    let scene = Scene::new();
+    let check = |asked: Option<u64>, expect_bytes: u64| {
+        let summary = scene.record(scene.user(&["app"]).with_rings(asked));
+        let summary = summary.expect("it records");
+        assert_eq!(summary.user.refused, Vec::<String>::new(), "{asked:?}");
+        let process = &summary.user.processes[0];
+        assert_eq!(
+            (process.ring_bytes, process.events),
+            (expect_bytes, 40),
+            "{asked:?}"
+        );
+    };
+    check(Some(32 << 10), 32 << 10);
+    check(Some(4 << 20), 4 << 20);
+    let facts = rustix::fs::statvfs("/dev/shm").expect("shared memory");
+    if facts.f_bavail * facts.f_frsize < 64 << 30 {
+        testkit::skip("user_rings", "too little shared memory for the default");
+        return;
+    }
+    check(None, 8 << 20);
+}
+
+#[test]
+fn a_program_that_ran_before_keeps_its_rings_and_is_named_when_others_were_asked_for() {
+    let scene = Scene::new();
+    let check = |asked: Option<u64>, words: &[&str], is_named: bool, expect: u64| {
+        let child = scene.wait();
+        let stop = Arc::new(AtomicBool::new(false));
+        let recording = Arc::new(AtomicBool::new(false));
+        let config = RecordConfig {
+            stop: Arc::clone(&stop),
+            recording: Arc::clone(&recording),
+            begun: |config| config.recording.store(true, Ordering::Release),
+            ..scene.config(scene.user(words).with_rings(asked))
+        };
+        let thread = std::thread::spawn(move || record(&config, &Capabilities::default(), "test"));
+        while !recording.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        end(child);
+        stop.store(true, Ordering::Release);
+        let recorded = thread.join().expect("no panic");
+        let Ok(summary) = recorded else {
+            assert_eq!((expect, is_named), (0, false), "{recorded:?}");
+            return;
+        };
+        let said = summary.user.refused.join("\n");
+        let named = said.contains("other rings than --ring asks for");
+        assert_eq!(named, is_named, "{asked:?}: {said}");
+        assert_eq!(
+            (summary.user.events(), summary.user.lost()),
+            (expect, 0),
+            "{said}"
+        );
+        let _ = std::fs::remove_dir_all(&summary.path);
+    };
+    check(Some(1 << 20), &["app"], true, 40);
+    check(Some(256 << 10), &["app"], false, 40);
+    check(None, &["app:tick"], false, 20);
+    check(Some(1 << 20), &["other"], false, 0);
+}
+
+#[test]
+fn what_is_left_out_is_in_no_trace_and_in_no_list() {
+    let scene = Scene::new();
+    let check = |words: &[&str], out: &[&str], events: u64, names: &[&str]| {
+        let out: Vec<_> = out.iter().map(|out| (*out).to_owned()).collect();
+        let user = scene.user(words).without(&out).expect("patterns");
+        let summary = scene.record(user.clone());
+        let recorded = summary.map_or(0, |summary| summary.user.events());
+        assert_eq!(recorded, events, "{words:?} without {out:?}");
+        let child = scene.wait();
+        let (listed, refused) = list(&user).expect("a folder");
+        let found = listed.iter().flat_map(|process| &process.events);
+        let found: Vec<_> = found.map(|event| event.full_name()).collect();
+        assert_eq!(found, names, "{words:?} without {out:?}");
+        assert_eq!(refused, Vec::<String>::new());
+        end(child);
+    };
+    check(&["app"], &[], 40, &["app:tick", "app:noise"]);
+    check(&["app:*"], &["app:noise"], 20, &["app:tick"]);
+    check(&["app:*:14"], &["app:n*"], 20, &["app:tick"]);
+    check(&["*"], &["app"], 0, &[]);
+}

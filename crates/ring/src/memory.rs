@@ -1,0 +1,75 @@
+//! The memory of rings that were made without: their process was not recorded when it started.
+
+use std::fs::File;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use crate::Layout;
+
+/// Rings that nobody asked for are not larger (`RING_BYTES_DEFAULT` in `probe/src/settings.c`).
+/// Larger ones have their memory from their own process: nobody can say of a file of holes that it
+/// is all rings, and let the recorder fill the machine's memory.
+const GIVEN_BYTES_MAX: u64 = 256 << 10;
+
+/// Whether these rings are to get their memory from a recorder.
+pub(crate) fn is_given_by_recorders(layout: &Layout) -> bool {
+    layout.ring_bytes <= GIVEN_BYTES_MAX
+}
+
+/// Gives the data of `ring` memory, so that no store into it can fail.
+pub(crate) fn give(file: &File, layout: &Layout, ring: u32) -> Result<(), Errno> {
+    let offset = layout.data_offset_of(ring);
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), offset, layout.ring_bytes) {
+        // No shared memory: who put it there has chosen so.
+        Err(Errno::OPNOTSUPP) => Ok(()),
+        done => done,
+    }
+}
+
+/// The CPUs of `rings` that are online; all where nobody knows.
+pub(crate) fn online(rings: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    online_of(&list, rings)
+}
+
+fn online_of(list: &str, rings: u32) -> Vec<u32> {
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        Some((first.parse::<u32>().ok()?, last.parse::<u32>().ok()?))
+    };
+    let ranges: Option<Vec<_>> = list.trim_end().split(',').map(range).collect();
+    let Some(ranges) = ranges else {
+        return (0..rings).collect();
+    };
+    let is_online = |cpu: &u32| {
+        ranges
+            .iter()
+            .any(|(first, last)| (first..=last).contains(&cpu))
+    };
+    (0..rings).filter(is_online).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_that_are_online_are_those_of_the_list() {
+        let check = |list: &str, rings: u32, expect: &[u32]| {
+            assert_eq!(online_of(list, rings), expect, "{list:?} of {rings}");
+        };
+        check("0-1\n", 4, &[0, 1]);
+        check("0,2-3\n", 8, &[0, 2, 3]);
+        check("0-7\n", 2, &[0, 1]);
+        check("", 3, &[0, 1, 2]);
+        check("none", 2, &[0, 1]);
+    }
+
+    #[test]
+    fn the_largest_ring_that_is_given_memory_is_the_one_that_nobody_asked_for() {
+        let settings = include_str!("../../../probe/src/settings.c");
+        let define = "#define RING_BYTES_DEFAULT (UINT64_C(256) << 10)";
+        assert!(settings.contains(define), "no longer {GIVEN_BYTES_MAX}");
+    }
+}
