@@ -20,23 +20,29 @@ struct blocked {
 	rts_u32 value; // of a futex that may be a lock's, as its word shows at the wake-up; else 0
 };
 
+// Who has the lock with priority inheritance for which `task` waits; 0: nobody.
+static __always_inline rts_u64 lock_owner(struct task_struct *task)
+{
+	struct rt_mutex_waiter *waiter = BPF_CORE_READ(task, pi_blocked_on);
+	struct rt_mutex_base *lock = waiter ? BPF_CORE_READ(waiter, lock) : 0;
+
+	return lock ? (rts_u64)BPF_CORE_READ(lock, owner) & ~1ull : 0;
+}
+
 // A lock of the kernel's with priority inheritance: mutexes of user space that asked for it, and on
 // PREEMPT_RT nearly all locks.
 static __always_inline bool blocked_on_lock(struct blocked *blocked, struct task_struct *task)
 {
 	struct rt_mutex_waiter *waiter = task->pi_blocked_on;
-	struct rt_mutex_base *lock;
 	struct task_struct *owner;
 
 	if (!waiter)
 		return false;
 	blocked->what = RTS_BLOCKED_LOCK;
-	lock = BPF_CORE_READ(waiter, lock);
-	blocked->lock = (rts_u64)lock;
-	owner = (struct task_struct *)((rts_u64)BPF_CORE_READ(lock, owner) & ~1ull);
-	if (!owner)
-		return true;
-	task_read(&blocked->owner, owner);
+	blocked->lock = (rts_u64)BPF_CORE_READ(waiter, lock);
+	owner = (struct task_struct *)lock_owner(task);
+	if (owner)
+		task_read(&blocked->owner, owner);
 	return true;
 }
 

@@ -55,8 +55,7 @@ static __always_inline void evidence_waker(const struct task_state *state)
 }
 
 // Who wakes, and as what; nobody, where an interrupt does.
-static __always_inline void waker_note(struct task_state *state, const struct cpu_state *cpu,
-		rts_u64 now_ns)
+static __always_inline void waker_note(struct task_state *state, const struct cpu_state *cpu)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	const struct task_state *of_waker = waker->pid ? task_state(waker) : 0;
@@ -67,7 +66,6 @@ static __always_inline void waker_note(struct task_state *state, const struct cp
 	task_describe(&state->waker, waker);
 	state->waker_policy = waker->policy;
 	state->waker_flags = moment_flags(waker);
-	state->woken_ns = now_ns;
 }
 
 static __always_inline void evidence_of_hit(struct task_state *state, struct task_struct *task,
@@ -79,8 +77,8 @@ static __always_inline void evidence_of_hit(struct task_state *state, struct tas
 }
 
 // `task` leaves this CPU: as what it came on it.
-static __always_inline void evidence_running(const struct cpu_state *cpu, struct task_struct *task,
-		rts_u64 now_ns)
+static __always_inline void evidence_leaving(const struct cpu_state *cpu, struct task_struct *task,
+		rts_u8 role, rts_u64 now_ns)
 {
 	rts_s32 came_prio = task->prio - PRIO_LTTNG_OFFSET;
 	rts_u32 came_policy = task->policy;
@@ -94,7 +92,20 @@ static __always_inline void evidence_running(const struct cpu_state *cpu, struct
 		came_policy = cpu->came_policy;
 		flags = cpu->served ? RTS_MOMENT_SERVED : 0;
 	}
-	evidence_moment(task, RTS_ROLE_RUNNING, now_ns, came_prio, came_policy, flags);
+	evidence_moment(task, role, now_ns, came_prio, came_policy, flags);
+}
+
+// Whether `task`, which leaves this CPU for another one, does so in the call by which it lowered
+// itself: until then it went first.
+static __always_inline bool lowers_itself(const struct cpu_state *cpu, struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	if (cpu->came_tid != task->pid || task->prio - PRIO_LTTNG_OFFSET <= cpu->came_prio ||
+	    (task->flags & PF_KTHREAD))
+		return false;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	return regs && regs_in_set_priority(regs);
 }
 
 // `task` is scheduled in and `culprit`, still current, leaves it.
@@ -102,16 +113,17 @@ static __always_inline void hit_switch_in(void *ctx, struct task_state *state,
 		const struct cpu_state *cpu, struct task_struct *task,
 		struct task_struct *culprit, rts_u64 now_ns)
 {
+	struct ending ending;
 	struct rts_hit *hit;
 
-	if (!sample_over_threshold(state, now_ns))
+	if (!ends_late(&ending, state, now_ns))
 		return;
-	hit = hit_reserve(state, task, now_ns, RTS_END_SWITCH_IN);
+	hit = hit_reserve(state, task, &ending, RTS_END_SWITCH_IN);
 	if (!hit)
 		return;
 	if (config.evidence_floor_ns) {
 		evidence_of_hit(state, task, now_ns);
-		evidence_running(cpu, culprit, now_ns);
+		evidence_leaving(cpu, culprit, RTS_ROLE_RUNNING, now_ns);
 	}
 	task_describe(&hit->culprit, culprit);
 	stack_of(&hit->wakee_stack, task);
@@ -131,11 +143,12 @@ enum own_end {
 static __always_inline void hit_own_end(void *ctx, struct task_state *state,
 		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind, enum own_end how)
 {
+	struct ending ending;
 	struct rts_hit *hit;
 
-	if (!sample_over_threshold(state, now_ns))
+	if (!ends_late(&ending, state, now_ns))
 		return;
-	hit = hit_reserve(state, task, now_ns, end_kind);
+	hit = hit_reserve(state, task, &ending, end_kind);
 	if (!hit)
 		return;
 	if (config.evidence_floor_ns)

@@ -135,6 +135,7 @@ enum rts_role {
 	RTS_ROLE_TARGET = 0,
 	RTS_ROLE_RUNNING = 1, // had the CPU before the target came on it, or has it while that waits
 	RTS_ROLE_WAKER = 2,
+	RTS_ROLE_LOWERED = 3, // leaves the CPU in the call by which it lowered itself
 };
 
 enum rts_moment_flag {

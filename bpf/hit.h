@@ -136,9 +136,14 @@ static __always_inline void hit_fill_steps(struct rts_hit *hit, const struct cha
 	}
 }
 
+static __always_inline bool is_over(const struct task_state *state, const struct ending *ending)
+{
+	return *(volatile rts_u64 *)&state->activation != ending->activation;
+}
+
 // Of one that is scheduled in now, `current` leaves it.
 static __always_inline void hit_held_back(struct task_state *state, struct task_struct *task,
-		rts_u64 now_ns, rts_u32 end_kind)
+		const struct ending *ending, rts_u32 end_kind)
 {
 	struct rts_task target, culprit;
 
@@ -149,12 +154,13 @@ static __always_inline void hit_held_back(struct task_state *state, struct task_
 		task_describe(&culprit, bpf_get_current_task_btf());
 	else
 		culprit = state->culprit;
-	late_note(&state->chain, &target, &culprit, now_ns, end_kind);
+	late_note(&state->chain, ending, &target, &culprit, end_kind);
 }
 
 static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
-		struct task_struct *task, rts_u64 now_ns, rts_u32 end_kind)
+		struct task_struct *task, const struct ending *ending, rts_u32 end_kind)
 {
+	rts_u64 now_ns = ending->now_ns, latency_ns = now_ns - ending->origin_ns;
 	struct chain *chain = &state->chain;
 	struct totals *totals = LOOKUP(watch_totals, 0);
 	struct rts_hit *hit;
@@ -164,12 +170,12 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	// What was reported while it waited has its end told too, whatever the limits, and may be the
 	// worst since the start with that.
 	if (state->waiting_reported) {
-		is_new_worst(totals, now_ns - chain->origin_ns);
-	} else if (!hit_allowed(totals, state, now_ns - chain->origin_ns, now_ns)) {
+		is_new_worst(totals, latency_ns);
+	} else if (!hit_allowed(totals, state, latency_ns, now_ns)) {
 		if (config.window_ns)
 			return 0;
 		COUNT(suppressed);
-		hit_held_back(state, task, now_ns, end_kind);
+		hit_held_back(state, task, ending, end_kind);
 		return 0;
 	}
 	hit = bpf_ringbuf_reserve(&hits, sizeof(*hit), 0);
@@ -181,7 +187,7 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 		state->reported_id = __sync_fetch_and_add(&totals->hits, 1) + 1;
 	state->waiting_reported = end_kind == RTS_END_WAITING;
 	hit->id = state->reported_id;
-	hit->origin_ns = chain->origin_ns;
+	hit->origin_ns = ending->origin_ns;
 	hit->end_ns = now_ns;
 	task_describe(&hit->target, task);
 	hit->end_kind = end_kind;
@@ -189,6 +195,9 @@ static __always_inline struct rts_hit *hit_reserve(struct task_state *state,
 	hit->flags = chain->flags;
 	hit->cost_ns = 0;
 	hit_fill_steps(hit, chain);
+	// Its task was woken while we copied: the steps are of two activations.
+	if (is_over(state, ending))
+		hit->steps_length = 0;
 	hit->culprit.tid = -1;
 	hit->waker_stack.length = 0;
 	hit->wakee_stack.length = 0;
@@ -235,16 +244,37 @@ static __always_inline void hit_send(struct rts_hit *hit, rts_u64 now_ns, bool g
 	}
 }
 
-// Counts the end of a target's chain; whether it is over the threshold.
-static __always_inline bool sample_over_threshold(const struct task_state *state, rts_u64 now_ns)
+// False where the next activation begins just now: whoever begins that has told the end of this.
+// The phase is read between, as it is written by that one: none, number, chain, phase.
+static __always_inline bool ending_of(struct ending *ending, const struct task_state *state,
+		rts_u64 now_ns)
 {
-	rts_u64 latency_ns = now_ns - state->chain.origin_ns;
+	ending->activation = *(volatile rts_u64 *)&state->activation;
+	if (*(volatile rts_u8 *)&state->phase == PHASE_NONE)
+		return false;
+	ending->origin_ns = *(volatile rts_u64 *)&state->chain.origin_ns;
+	ending->now_ns = now_ns;
+	return !is_over(state, ending);
+}
 
+// Counts the end of a target's chain; whether it is over the threshold, and ours to tell: a task
+// that blocks and is woken as it does ends its activation on two CPUs at once.
+static __always_inline bool ends_late(struct ending *ending, struct task_state *state,
+		rts_u64 now_ns)
+{
+	rts_u64 told = *(volatile rts_u64 *)&state->told, latency_ns;
+
+	if (!ending_of(ending, state, now_ns))
+		return false;
+	latency_ns = now_ns - ending->origin_ns;
 	// Not a latency: the clocks of two CPUs differ by more than the chain is long.
 	if ((rts_s64)latency_ns < 0)
 		return false;
 	sample_count(latency_ns);
-	return latency_ns >= config.threshold_ns || state->waiting_reported;
+	if (latency_ns < config.threshold_ns && !state->waiting_reported)
+		return false;
+	return told != ending->activation &&
+	       __sync_val_compare_and_swap(&state->told, told, ending->activation) == told;
 }
 
 #endif

@@ -149,6 +149,7 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_dl_entity dl;
 	struct sched_dl_entity *dl_server; // runs it in place of its own class, since 6.8
+	struct task_struct *pi_top_task; // who waits for a lock of its with the highest priority
 	struct rt_mutex_waiter *pi_blocked_on;
 	struct restart_block restart_block;
 } RELOCATED;
@@ -249,6 +250,10 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_in_write(regs)                                                                        \
 	((regs)->orig_ax == 1 || (regs)->orig_ax == 20 || (regs)->orig_ax == 44 ||                 \
 	 (regs)->orig_ax == 46 || (regs)->orig_ax == 307)
+// setpriority, sched_setparam, sched_setscheduler, sched_setattr
+#define regs_in_set_priority(regs)                                                                 \
+	((regs)->orig_ax == 141 || (regs)->orig_ax == 142 || (regs)->orig_ax == 144 ||             \
+	 (regs)->orig_ax == 314)
 #define regs_sleep_clock(regs) ((regs)->di)
 #define regs_sleep_flags(regs) ((regs)->si)
 #define regs_sleep_time(regs) ((regs)->dx)
@@ -293,6 +298,9 @@ static __always_inline bool interrupts_came_on(rts_u64 instruction)
 #define regs_in_write(regs)                                                                        \
 	((regs)->syscallno == 64 || (regs)->syscallno == 66 || (regs)->syscallno == 206 ||         \
 	 (regs)->syscallno == 211 || (regs)->syscallno == 269)
+#define regs_in_set_priority(regs)                                                                 \
+	((regs)->syscallno == 140 || (regs)->syscallno == 118 || (regs)->syscallno == 119 ||       \
+	 (regs)->syscallno == 274)
 #define regs_sleep_clock(regs) ((regs)->orig_x0)
 #define regs_sleep_flags(regs) ((regs)->regs[1])
 #define regs_sleep_time(regs) ((regs)->regs[2])

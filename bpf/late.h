@@ -21,9 +21,17 @@ static __always_inline rts_u64 late_began(const struct chain *chain)
 	return 0;
 }
 
+// An activation that ends, as it was when that was seen: another CPU may wake its task at the same
+// time, and begin the next one in its place.
+struct ending {
+	rts_u64 activation;
+	rts_u64 origin_ns;
+	rts_u64 now_ns;
+};
+
 // `culprit`: who left the CPU for it.
-static __always_inline void late_note(const struct chain *chain, const struct rts_task *target,
-		const struct rts_task *culprit, rts_u64 now_ns, rts_u32 end_kind)
+static __always_inline void late_note(const struct chain *chain, const struct ending *ending,
+		const struct rts_task *target, const struct rts_task *culprit, rts_u32 end_kind)
 {
 	struct rts_late *late;
 
@@ -34,9 +42,9 @@ static __always_inline void late_note(const struct chain *chain, const struct rt
 		COUNT(lost);
 		return;
 	}
-	late->origin_ns = chain->origin_ns;
+	late->origin_ns = ending->origin_ns;
 	late->began_ns = late_began(chain);
-	late->end_ns = now_ns;
+	late->end_ns = ending->now_ns;
 	late->target = *target;
 	late->culprit = *culprit;
 	late->end_kind = end_kind;

@@ -115,6 +115,8 @@ struct task_state {
 	rts_u8 resumed; // its activation goes on behind a sleep
 	rts_u8 unsure;  // it may have been due already, or not yet: it was stopped in its sleep
 	rts_u8 padding[5];
+	rts_u64 activation; // counts them; whoever begins one writes it before the chain
+	rts_u64 told; // the last one whose end somebody told
 	rts_u64 reported_id; // of the hit that said that it still waits
 	rts_u64 window_ns; // with a window: when its own began, and its worst since then
 	rts_u64 window_worst_ns;
@@ -273,6 +275,13 @@ const volatile struct rts_config config;
 		rts_u32 key = (key_value);                       \
 		bpf_map_lookup_elem(&(map), &key);               \
 	})
+
+// The next activation of a task begins, in the place of the one before.
+static __always_inline void activation_begin(struct task_state *state)
+{
+	*(volatile rts_u64 *)&state->activation += 1;
+	state->waiting_reported = 0;
+}
 
 static __always_inline struct task_state *task_state(struct task_struct *task)
 {

@@ -138,9 +138,9 @@ static __always_inline void sleep_of(struct task_state *state, struct task_struc
 static __always_inline void stop_chain(struct task_state *state, struct task_struct *task,
 		rts_u64 since_ns)
 {
+	activation_begin(state);
 	chain_begin(&state->chain, since_ns, 0);
 	chain_append_task(&state->chain, RTS_STEP_BLOCKED, since_ns, task);
-	state->waiting_reported = 0;
 	state->phase = PHASE_STOPPED;
 }
 
@@ -193,7 +193,8 @@ static __always_inline void stop_end(struct task_state *state, const struct cpu_
 		return;
 	}
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, task);
-	waker_note(state, cpu, now_ns);
+	state->woken_ns = now_ns;
+	waker_note(state, cpu);
 	state->phase = PHASE_WOKEN;
 }
 
@@ -268,10 +269,10 @@ static __always_inline bool throttle_begin(struct task_state *state, struct task
 	state->throttled_ns = now_ns;
 	if (config.end_kind != RTS_END_SWITCH_IN)
 		return false;
+	activation_begin(state);
 	chain_begin(&state->chain, now_ns, 0);
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, task);
 	state->waker.tid = -1;
-	state->waiting_reported = 0;
 	state->was_target = 1;
 	state->phase = PHASE_WOKEN;
 	return true;

@@ -92,12 +92,12 @@ static __always_inline void open_begin(struct task_struct *task)
 	if (!task->on_rq || (runs && config.end_kind != RTS_END_BLOCKED))
 		return;
 	now_ns = bpf_ktime_get_ns();
+	activation_begin(state);
 	chain_begin(&state->chain, now_ns, RTS_CHAIN_STALE);
 	chain_append_task(&state->chain, runs ? RTS_STEP_SWITCH_IN : RTS_STEP_WAKING, now_ns, task);
 	state->chain.steps[0].cpu = TASK_CPU(task);
 	state->waker.tid = -1;
 	state->woken_ns = now_ns;
-	state->waiting_reported = 0;
 	state->was_target = 1;
 	state->phase = runs ? PHASE_ACTIVE : PHASE_WOKEN;
 	// It moved while we wrote.
@@ -165,7 +165,8 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 {
 	struct task_state *state;
 	struct rts_hit *hit;
-	rts_u64 now_ns, origin_ns;
+	struct ending ending;
+	rts_u64 now_ns;
 	rts_u8 phase;
 
 	if (!task || !task->pid || !(state = task_state(task)))
@@ -184,14 +185,14 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 	if (!filter_target(state, task) && !state->was_target)
 		return;
 	now_ns = bpf_ktime_get_ns();
-	origin_ns = state->chain.origin_ns;
-	if ((rts_s64)(now_ns - origin_ns) < (rts_s64)limit_ns)
+	if (!ending_of(&ending, state, now_ns) ||
+	    (rts_s64)(now_ns - ending.origin_ns) < (rts_s64)limit_ns)
 		return;
-	hit = hit_reserve(state, task, now_ns, RTS_END_WAITING);
+	hit = hit_reserve(state, task, &ending, RTS_END_WAITING);
 	if (!hit)
 		return;
 	// It was scheduled in while we copied: the copy may be of two activations.
-	if (state->phase != phase || state->chain.origin_ns != origin_ns) {
+	if (state->phase != phase || is_over(state, &ending)) {
 		state->waiting_reported = 0;
 		bpf_ringbuf_discard(hit, 0);
 		return;

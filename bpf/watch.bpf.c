@@ -6,6 +6,7 @@
 
 #include "interrupt.h"
 #include "profile.h"
+#include "rank.h"
 #include "release.h"
 #include "steal.h"
 #include "stopped.h"
@@ -154,22 +155,23 @@ static __always_inline bool wake(void *ctx, struct cpu_state *cpu, struct task_s
 	if (target && state->phase != PHASE_NONE && !open_ends(ctx, state, wakee, runs))
 		return false;
 	if (state->phase != PHASE_NONE)
-		state->phase = PHASE_NONE;
+		*(volatile rts_u8 *)&state->phase = PHASE_NONE;
 	// A task that is no target and hands nothing on needs no chain.
 	if (!target && !filter_hands_on(state, wakee))
 		return false;
+	activation_begin(state);
 	if (!chain_for(state, cpu, wakee, target, &now_ns))
 		return false;
 	chain_append_task(&state->chain, RTS_STEP_WAKING, now_ns, wakee);
-	state->phase = PHASE_WOKEN;
-	state->waiting_reported = 0;
+	state->woken_ns = now_ns;
+	*(volatile rts_u8 *)&state->phase = PHASE_WOKEN;
 	state->was_target = target;
 	state->resumed = 0;
 	state->unsure = 0;
 	if (!target)
 		return true;
 	state->throttled_ns = 0;
-	waker_note(state, cpu, now_ns);
+	waker_note(state, cpu);
 	if (config.evidence_floor_ns && quota_used_up(wakee))
 		evidence_throttled(wakee, now_ns, now_ns);
 	state->has_waker_stack = 0;
@@ -233,10 +235,18 @@ static __always_inline void preempted(void *ctx, struct task_state *state,
 		evidence_throttled(prev, now_ns, now_ns);
 }
 
+// The phase of a task that has left the CPU, unless another CPU has woken it meanwhile.
+static __always_inline void leaves_in(struct task_state *state, rts_u64 activation, rts_u8 phase)
+{
+	if (*(volatile rts_u64 *)&state->activation == activation)
+		state->phase = phase;
+}
+
 // A task that leaves the CPU: preempted, it keeps its chain; blocked, it ends it.
 static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		struct task_struct *prev, unsigned int prev_state, rts_u64 now_ns)
 {
+	rts_u64 activation = *(volatile rts_u64 *)&state->activation;
 	bool target = filter_target(state, prev);
 	rts_s32 stop;
 
@@ -249,7 +259,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 		stop_begin(state, prev, stop, now_ns);
 		return true;
 	}
-	if (state->phase == PHASE_NONE)
+	if (*(volatile rts_u8 *)&state->phase == PHASE_NONE)
 		return false;
 	// The next sleep has a timer of its own, or none.
 	state->slept_ns = now_ns;
@@ -262,7 +272,7 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 	}
 	// Woken while it was on its way out: the wake-up is for the next activation.
 	if (state->phase == PHASE_WOKEN &&
-	    (!target || now_ns - state->woken_ns < CROSSING_NS_MAX))
+	    (!target || (rts_s64)(now_ns - state->woken_ns) < CROSSING_NS_MAX))
 		return false;
 	if (config.end_kind == RTS_END_BLOCKED && target) {
 		struct blocked blocked;
@@ -275,15 +285,20 @@ static __always_inline bool switch_out(void *ctx, struct task_state *state,
 			state->word_owned = blocked.owner.tid > 0;
 			if (!blocked.value || blocked.owner.tid > 0)
 				evidence_blocked(ctx, prev, &blocked, now_ns);
-			state->phase = PHASE_INSIDE;
+			if (blocked.what == RTS_BLOCKED_LOCK && config.evidence_floor_ns)
+				evidence_owners(lock_owner(prev), now_ns);
+			leaves_in(state, activation, PHASE_INSIDE);
 			return true;
 		}
+		// Whoever woke it meanwhile has told this end.
+		if (*(volatile rts_u64 *)&state->activation != activation)
+			return true;
 		chain_append_task(&state->chain, RTS_STEP_BLOCKED, now_ns, prev);
 		hit_own_end(ctx, state, prev, now_ns, RTS_END_BLOCKED, ENDS_AND_LEAVES);
 	} else if (config.end_kind == RTS_END_USER_RETURN && target) {
 		drop_open(state, now_ns);
 	}
-	state->phase = PHASE_NONE;
+	leaves_in(state, activation, PHASE_NONE);
 	return true;
 }
 
@@ -327,6 +342,7 @@ static __always_inline bool come_on(void *ctx, struct cpu_state *cpu, struct tas
 	if (!now_ns)
 		now_ns = bpf_ktime_get_ns();
 	if (state->phase == PHASE_YIELDED) {
+		activation_begin(state);
 		chain_begin(&state->chain, now_ns, 0);
 		chain_append_task(&state->chain, RTS_STEP_SWITCH_IN, now_ns, next);
 		state->phase = PHASE_ACTIVE;
@@ -400,6 +416,8 @@ static __always_inline bool on_switch(void *ctx, bool preempt, struct task_struc
 			now_ns = bpf_ktime_get_ns();
 		changed = switch_out(ctx, state, prev, left_in, now_ns) || changed;
 	}
+	if (config.evidence_floor_ns && prev->pid)
+		evidence_of_rank(cpu, prev, left_in, now_ns);
 	if (next_state)
 		changed = come_on(ctx, cpu, next_state, next, prev, now_ns) || changed;
 	cpu->came_tid = next->pid;

@@ -2,6 +2,7 @@
 
 mod scene;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration as Time;
 
 use bpf_host::{HitRing, Targets, Watch, WatchConfig};
@@ -101,6 +102,67 @@ fn a_hog_makes_one_hit_with_the_timers_chain_and_the_hogs_name() {
     let statistics = watch.statistics().unwrap();
     assert!(statistics.samples > 10 && statistics.histogram.samples() == statistics.samples);
     assert!(statistics.worst >= hit.latency());
+}
+
+/// A task that works for longer than `work` at each wake-up, and is woken from another CPU just as
+/// it goes to sleep again: sooner or later, by some nanoseconds.
+fn woken_as_it_sleeps(name: &str, work: Time, times: u64) {
+    let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            scene::become_task(name, STAGE, 10);
+            for number in 1..=times {
+                rustix::io::read(&bell, &mut [0; 8]).expect("rung");
+                scene::spin(work);
+                done.store(number, Ordering::Release);
+            }
+        });
+        scope.spawn(|| {
+            scene::become_task("scene-bell", scene::ASIDE, 0);
+            for number in 0..times {
+                while done.load(Ordering::Acquire) < number {
+                    std::hint::spin_loop();
+                }
+                (0..number % 64).for_each(|_| std::hint::spin_loop());
+                rustix::io::write(&bell, &1u64.to_ne_bytes()).expect("it rings");
+            }
+        });
+    });
+}
+
+#[test]
+fn an_activation_that_ends_on_two_cpus_at_once_is_told_once_and_as_long_as_it_was() {
+    const NAME: &str =
+        "an_activation_that_ends_on_two_cpus_at_once_is_told_once_and_as_long_as_it_was";
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus(NAME) {
+        return;
+    }
+    let threshold = Duration::from_us(20);
+    let (watch, mut ring) = Watch::start(&WatchConfig {
+        threshold,
+        end: EndKind::Blocked,
+        rate_limit_interval: Duration::from_ms(100_000),
+        notes_late: true,
+        ..config(named("scene-woken"))
+    })
+    .unwrap();
+    let mut late = watch.late_ones().unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        woken_as_it_sleeps("scene-woken", Time::from_micros(25), 1_500);
+        let hits = ring.take().unwrap().into_iter();
+        told.extend(hits.map(|hit| (hit.origin, hit.latency())));
+        let short = late.take().unwrap().into_iter();
+        told.extend(short.map(|late| (late.origin, late.latency())));
+    }
+    assert!(told.len() > 1_000, "{}", told.len());
+    told.sort();
+    let brief = told.iter().filter(|(_, latency)| *latency < threshold);
+    assert_eq!(brief.count(), 0, "of {}", told.len());
+    let twice = told.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    assert_eq!(twice.count(), 0, "of {}", told.len());
 }
 
 #[test]

@@ -190,7 +190,8 @@ fn wait(model: &Model, record: &Blocked, since_ns: i64, waking: &Moment, phases:
             let owner = record.owner.as_ref().map(|owner| owner.tid.0);
             match waker {
                 Some((_, tid)) if owner == Some(tid) => {
-                    return owner_of_lock(model, tid, since_ns, waking.time_ns, phases);
+                    let first = Owner { tid, number: 0 };
+                    return owner_of_lock(model, first, (since_ns, waking.time_ns), phases);
                 }
                 _ => Doing::Missing(Reason::LockOwnerUnknown),
             }
@@ -220,9 +221,56 @@ fn released(
         Some(woken_ns) if woken_ns > since_ns => {
             let unknown = Doing::Missing(Reason::LockOwnerUnknown);
             phases.then(woken_ns, None, unknown);
-            owner_of_lock(model, tid, woken_ns, until_ns, phases);
+            owner_of_lock(
+                model,
+                Owner { tid, number: 0 },
+                (woken_ns, until_ns),
+                phases,
+            );
         }
-        _ => owner_of_lock(model, tid, since_ns, until_ns, phases),
+        _ => owner_of_lock(
+            model,
+            Owner { tid, number: 0 },
+            (since_ns, until_ns),
+            phases,
+        ),
+    }
+}
+
+/// The owner of a lock, and how many owners wait for it, each for the next one.
+#[derive(Clone, Copy)]
+struct Owner {
+    tid: i32,
+    number: usize,
+}
+
+/// So many owners are followed.
+const OWNERS_MAX: usize = 8;
+
+impl Owner {
+    /// Who has the lock for which this one sleeps from the first of `moments` on, and until when:
+    /// by the record of that sleep, and by who lets go of the lock.
+    fn waits_for(self, model: &Model, moments: &[Moment]) -> Option<(Owner, i64)> {
+        let slept = moments.first()?;
+        let waking = moments
+            .iter()
+            .skip(1)
+            .find(|moment| moment.kind == MomentKind::Waking)?;
+        let (what, waker) = who(model, waking)?;
+        // Of one that slept before it was waited for, the record is of when it was.
+        let span_ns = slept.time_ns - SKEW_MAX_NS..waking.time_ns;
+        let mut records = model.evidence.blocked.iter();
+        let is_his = records.any(|record| {
+            let of_sleep = record.task.tid.0 == self.tid && span_ns.contains(&record.time.as_ns());
+            let owner = record.owner.as_ref().map(|owner| owner.tid.0);
+            of_sleep && record.on == BlockedOn::Lock && owner == Some(waker)
+        });
+        let next = Owner {
+            tid: waker,
+            number: self.number + 1,
+        };
+        let is_followed = what == What::Task && waker != self.tid && next.number < OWNERS_MAX;
+        (is_his && is_followed).then_some((next, waking.time_ns))
     }
 }
 
@@ -243,8 +291,14 @@ fn waits_for_another(model: &Model, tid: i32, moments: &[Moment]) -> bool {
     })
 }
 
-/// What the owner of a lock did while it was waited for.
-fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: &mut Phases) {
+/// What the owner of a lock did while it was waited for, or whoever it waited for itself.
+fn owner_of_lock(
+    model: &Model,
+    owner: Owner,
+    (since_ns, until_ns): (i64, i64),
+    phases: &mut Phases,
+) {
+    let tid = owner.tid;
     let log = model.tasks.log(tid, 0);
     let now = log.partition_point(|moment| moment.time_ns <= since_ns);
     let state = |place: usize| -> (Option<Cpu>, Doing) {
@@ -269,10 +323,18 @@ fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: 
         };
         (cpu, doing)
     };
-    (phases.cpu, phases.doing) = match now.checked_sub(1) {
-        Some(place) => state(place),
-        None => (None, Doing::Missing(Reason::LockOwnerUnknown)),
+    let enter = |place: usize, from_ns: i64, phases: &mut Phases| {
+        (phases.cpu, phases.doing) = state(place);
+        let sleeps = log[place].kind == MomentKind::OutBlocked;
+        let next = sleeps.then(|| owner.waits_for(model, &log[place..]));
+        if let Some((next, end_ns)) = next.flatten() {
+            owner_of_lock(model, next, (from_ns, end_ns.min(until_ns)), phases);
+        }
     };
+    match now.checked_sub(1) {
+        Some(place) => enter(place, since_ns, phases),
+        None => (phases.cpu, phases.doing) = (None, Doing::Missing(Reason::LockOwnerUnknown)),
+    }
     for (place, moment) in log.iter().enumerate().skip(now) {
         if moment.time_ns > until_ns {
             break;
@@ -282,8 +344,12 @@ fn owner_of_lock(model: &Model, tid: i32, since_ns: i64, until_ns: i64, phases: 
         if woken && matches!(phases.doing, Doing::OwnerRuns { .. }) {
             continue;
         }
-        let (cpu, doing) = state(place);
-        phases.then(moment.time_ns, cpu, doing);
+        phases.then(
+            moment.time_ns,
+            None,
+            Doing::Missing(Reason::LockOwnerUnknown),
+        );
+        enter(place, moment.time_ns, phases);
     }
 }
 

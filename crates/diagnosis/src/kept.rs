@@ -20,6 +20,8 @@ pub(crate) enum Shown {
     LeftThere(i64),
     /// A deadline server ran it.
     Served,
+    /// It had come with a higher priority, and left in the call by which it lowered itself.
+    Lowered,
 }
 
 /// The limit on real-time tasks, and the server of fair tasks, keep so much of a second for those.
@@ -62,6 +64,20 @@ fn is_served(model: &Model, phase: &Phase, tid: Tid) -> bool {
     by_moment || records_of(model, phase, tid).any(PreemptionOff::is_served)
 }
 
+/// Whether `task`, as which its run in `phase` ended, left the CPU in the call by which it lowered
+/// itself. It was in its own code before that call, and the scheduler had left it the CPU.
+fn has_lowered_itself(model: &Model, phase: &Phase, task: VersionId) -> bool {
+    let Some(version) = model.tasks.version(task).filter(|one| one.came.is_some()) else {
+        return false;
+    };
+    let (begin_ns, end_ns) = (phase.begin_ns - SKEW_MAX_NS, phase.end_ns + SKEW_MAX_NS);
+    model.evidence.moments.iter().any(|moment| {
+        let in_phase = (begin_ns..end_ns).contains(&moment.time.as_ns());
+        let is_it = moment.role == Role::Lowered && moment.task.tid == version.tid;
+        is_it && in_phase && Some(moment.cpu) == phase.cpu && moment.task.prio == version.prio
+    })
+}
+
 /// The records of the time for which `tid` did not leave the CPU to whoever waits in `phase`.
 fn records_of<'a>(
     model: &'a Model,
@@ -82,6 +98,9 @@ pub(crate) fn shown(model: &Model, phase: &Phase, task: VersionId) -> Shown {
     };
     if is_served(model, phase, tid) {
         return Shown::Served;
+    }
+    if has_lowered_itself(model, phase, task) {
+        return Shown::Lowered;
     }
     let here = is_woken_here(model, phase);
     if here && was_found_in_user_code(model, phase, tid) {

@@ -350,6 +350,74 @@ fn an_owner_that_waits_for_another_task_itself_is_not_the_cause() {
     check(MIDDLE, waits);
 }
 
+const LAST: Task = Task::rt(400, "last", 20);
+
+/// The victim's lock is that of the owner, who waits for one of the last from 1200 µs on, or did so
+/// at 900 µs already; `recorded`: as the watch saw it. The last runs until 7000 µs, but for what
+/// `goes_on` lets run ahead of it.
+fn chained(
+    before: bool,
+    recorded: Option<Task>,
+    goes_on: impl Fn(SyntheticTrace) -> SyntheticTrace,
+) -> (String, i64) {
+    let waits = |trace: SyntheticTrace| match recorded {
+        Some(owner) => trace.blocked(OWNER, LOCK, Some(owner), &[]),
+        None => trace,
+    };
+    let trace = match before {
+        false => waits(waits_for(LOCK, OWNER).at(1200)).block(OWNER, LAST),
+        true => {
+            let trace = SyntheticTrace::new().at(10).block(VICTIM, Task::IDLE);
+            let trace = trace.at(20).wake(OWNER).after(10).run(OWNER);
+            let trace = trace.at(900).block(OWNER, LAST).at(1000).timer_irq();
+            let trace = trace.wake(VICTIM).after(1).timer_irq_end();
+            let trace = trace.at(1010).preempt(LAST, VICTIM).at(1100);
+            let trace = trace.blocked(VICTIM, LOCK, Some(OWNER), &[]);
+            waits(trace).block(VICTIM, LAST)
+        }
+    };
+    let trace = goes_on(trace).at(7000).wake(OWNER).preempt(LAST, OWNER);
+    let trace = ends(released(trace.at(7100)), VICTIM, 7152);
+    let diagnosis = diagnose(&trace.build(), &Query::default()).expect("diagnosed");
+    let longest = &diagnosis.activations[0].ledger.terms[0];
+    (longest.kind.to_string(), longest.duration.as_ns() / 1000)
+}
+
+#[test]
+fn the_owners_of_locks_that_wait_for_each_other_are_followed_to_the_last() {
+    let preempted = |trace: SyntheticTrace| {
+        let trace = trace.at(1500).wake(MIDDLE).after(1).preempt(LAST, MIDDLE);
+        trace.at(6502).block(MIDDLE, LAST)
+    };
+    let works = |trace: SyntheticTrace| trace;
+    let inversion = "lock held by last (tid 400, rt 20), preempted for middle (tid 300, rt 40)";
+    let last = "lock held by last (tid 400, rt 20)";
+    let unknown = "unexplained: the owner of its lock waited for another task itself";
+    for (before, since_us) in [(false, 1200), (true, 1100)] {
+        let found = chained(before, Some(LAST), preempted);
+        assert_eq!(found, (inversion.to_owned(), 5000), "{before}");
+        let found = chained(before, Some(LAST), works);
+        assert_eq!(found, (last.to_owned(), 7001 - since_us), "{before}");
+        // Nothing says for what it slept, or another one had that lock.
+        for recorded in [None, Some(MIDDLE)] {
+            let found = chained(before, recorded, works);
+            assert_eq!(found, (unknown.to_owned(), 7000 - since_us), "{before}");
+        }
+    }
+    // It sleeps with its lock.
+    let sleeps = |trace: SyntheticTrace| {
+        let trace = trace.at(1500).block(LAST, Task::IDLE);
+        trace
+            .at(6500)
+            .timer_irq()
+            .wake(LAST)
+            .timer_irq_end()
+            .run(LAST)
+    };
+    let found = chained(false, Some(LAST), sleeps);
+    assert_eq!(found.0, last);
+}
+
 #[test]
 fn what_a_task_spun_for_a_lock_is_not_its_own_work() {
     // Nothing tells the spinning from the work before it.

@@ -200,6 +200,49 @@ fn a_task_that_lowers_itself_as_it_ends_ran_ahead_with_the_priority_that_it_had(
 }
 
 #[test]
+fn who_leaves_the_cpu_in_the_call_that_lowers_it_ran_ahead_until_then() {
+    const LOWERED: i64 = 3;
+    let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));
+    let with = |came: Task, told: Task, at_us: i64| {
+        let trace = match at_us {
+            ..1_000 => woken(idle_machine().at(at_us).moment(told, LOWERED, 0), came),
+            _ => woken(idle_machine(), came)
+                .at(at_us)
+                .moment(told, LOWERED, 0),
+        };
+        leaves(trace, left)
+    };
+    let ahead = "sly (tid 300, rt 60) ran ahead of it";
+    let unknown = "the priority of the task that ran was not seen";
+    check(with(came, left, 40_999), true, ahead);
+    // Another task's, of another time, of another change of its.
+    check(with(came, Task::fair(301, "other"), 40_999), false, unknown);
+    check(with(came, left, 700), false, unknown);
+    check(
+        with(came, Task::nice(300, "sly", 19), 40_999),
+        false,
+        unknown,
+    );
+    // It never went first.
+    let below = Task::rt(300, "sly", 40);
+    check(
+        with(below, left, 40_999),
+        true,
+        "of a lower priority, kept CPU 0",
+    );
+    // A deadline server ran it after that.
+    let served = woken(idle_machine(), came)
+        .at(41_000)
+        .moment(left, LOWERED, 0);
+    let served = served.moment(left, 1, 2);
+    check(
+        leaves(served, left),
+        true,
+        "the deadline server of fair tasks ran sly",
+    );
+}
+
+#[test]
 fn a_task_that_comes_with_a_priority_that_goes_first_is_not_let_in_by_a_limit() {
     let (came, left) = (Task::rt(300, "sly", 60), Task::fair(300, "sly"));
     let unknown = "the priority of the task that ran was not seen";

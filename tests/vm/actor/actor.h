@@ -101,7 +101,8 @@ struct player {
 	const struct task *task;
 	struct shared *shared;
 	int index;
-	int timer;       /* a timerfd, or -1 */
+	int timer;       /* a timerfd, or 0 for one that signals; -1: none yet */
+	int epoll;
 	uint64_t due_ns; /* of the activation under way; 0: none is */
 	uint64_t begin_ns;
 	uint64_t next_ns; /* multiples of the period from the start on */
@@ -122,6 +123,10 @@ void policy_set(pid_t tid, const struct policy *policy);
 
 /* waits.c: logs the activation that ends here, if one does. */
 void activation_end(struct player *player);
+
+/* timers.c: wait for the next expiry; when that was. */
+uint64_t wait_timerfd(struct player *player, uint64_t period_ns, bool epoll);
+uint64_t wait_signal(struct player *player, uint64_t period_ns);
 
 /* machine.c: control groups of either version, below the root. */
 void group_make(const struct scenario *scenario, const struct thing *thing);

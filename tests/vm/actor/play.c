@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,9 @@ static void things_make(const struct scenario *scenario, struct shared *shared)
 		pthread_mutex_init(&shared->mutexes[i], &attributes);
 		if (!strcmp(thing->kind, "pipe") && pipe(shared->files[i]))
 			fail("no pipe", thing->name, errno);
+		if (!strcmp(thing->kind, "socket") &&
+		    socketpair(AF_UNIX, SOCK_STREAM, 0, shared->files[i]))
+			fail("no sockets", thing->name, errno);
 		if (!strcmp(thing->kind, "eventfd"))
 			shared->files[i][0] = shared->files[i][1] = eventfd(0, 0);
 		if (!strcmp(thing->kind, "group"))
@@ -198,7 +202,8 @@ void scenario_play(const struct scenario *scenario)
 	for (int i = 0; i < scenario->things_count; i++) {
 		if (!strcmp(scenario->things[i].kind, "group"))
 			group_remove(scenario, &scenario->things[i]);
-		if (!strcmp(scenario->things[i].kind, "pipe"))
+		if (!strcmp(scenario->things[i].kind, "pipe") ||
+		    !strcmp(scenario->things[i].kind, "socket"))
 			close(shared->files[i][1]);
 		if (shared->files[i][0])
 			close(shared->files[i][0]);

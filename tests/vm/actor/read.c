@@ -10,7 +10,7 @@
 
 #define LINE_MAX_BYTES 2048
 
-static const char *const for_the_judge[] = { "fault",   "over",  "accuse",
+static const char *const for_the_judge[] = { "fault",   "over",  "accuse", "advice",
 					     "silence", "known", NULL };
 static const char *const things[] = { "mutex", "channel", "group", NULL };
 static const char *const roles[] = { "victim", "culprit", "innocent", "helper", NULL };

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,22 +66,6 @@ static void wait_wall(uint64_t until_ns)
 	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &wall, NULL);
 }
 
-static uint64_t wait_timerfd(struct player *player, uint64_t period_ns)
-{
-	uint64_t count = 1, due_ns = player->next_ns;
-
-	if (player->timer < 0) {
-		struct itimerspec times = { timespec_of(period_ns), timespec_of(due_ns) };
-
-		player->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-		timerfd_settime(player->timer, TFD_TIMER_ABSTIME, &times, NULL);
-	}
-	if (read(player->timer, &count, sizeof(count)) != (ssize_t)sizeof(count))
-		fail("cannot read the timer", player->task->name, errno);
-	player->next_ns += count * period_ns;
-	return due_ns;
-}
-
 static void every(struct player *player, const struct step *step)
 {
 	uint64_t period_ns = step->duration_ns, due_ns;
@@ -92,8 +75,10 @@ static void every(struct player *player, const struct step *step)
 	if (!player->next_ns)
 		player->next_ns = player->shared->start_ns + 2 * period_ns;
 	due_ns = player->next_ns;
-	if (!strcmp(kind, "timerfd")) {
-		due_ns = wait_timerfd(player, period_ns);
+	if (!strcmp(kind, "timerfd") || !strcmp(kind, "epoll")) {
+		due_ns = wait_timerfd(player, period_ns, *kind == 'e');
+	} else if (!strcmp(kind, "signal")) {
+		due_ns = wait_signal(player, period_ns);
 	} else if (!strcmp(kind, "rel")) {
 		due_ns = sleep_for(period_ns);
 	} else if (!strcmp(kind, "poll")) {

@@ -123,13 +123,29 @@ static void rename_to(struct player *player, const struct step *step)
 	log_add(player, "name", step->word[0], begin_ns, begin_ns);
 }
 
-static void move(struct player *player, const struct step *step)
+/* Another task may use this CPU alone from now on. */
+static void send_to(struct player *player, const struct step *step)
 {
 	uint64_t begin_ns = now_ns();
 	cpu_set_t cpus;
 
 	CPU_ZERO(&cpus);
 	CPU_SET(step->number, &cpus);
+	for (int i = 0; i < player->scenario->tasks_count; i++)
+		if (!strcmp(player->scenario->tasks[i].name, step->word[0]))
+			sched_setaffinity(player->shared->tids[i], sizeof(cpus), &cpus);
+	log_add(player, "send", step->word[0], begin_ns, begin_ns);
+}
+
+static void move(struct player *player, const struct step *step)
+{
+	uint64_t begin_ns = now_ns();
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (step->number < 0 || cpu == step->number)
+			CPU_SET(cpu, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		fail("cannot move", player->task->name, errno);
 	log_add(player, "move", "", begin_ns, begin_ns);
@@ -159,6 +175,44 @@ static void fork_wait(struct player *player, const struct step *step)
 	/* To make one is work of its own; to wait for its end is none. */
 	activation_end(player);
 	waitpid(child, NULL, 0);
+}
+
+/* A child has its parent's memory and sleeps; until it ends the parent sleeps too, in the midst of
+ * its work. */
+static void vfork_wait(struct player *player, const struct step *step)
+{
+	uint64_t begin_ns = now_ns();
+	pid_t child = vfork();
+
+	if (child == 0) {
+		sleep_until_ns(begin_ns + step->duration_ns);
+		_exit(0);
+	}
+	log_add(player, "vfork", "", begin_ns, begin_ns);
+	waitpid(child, NULL, 0);
+}
+
+/* Writes so many pages into a channel, in which there may be no room. */
+static void put_pages(struct player *player, const struct step *step)
+{
+	static const char page[4096];
+	int place = thing_find(player->scenario, step->word[0]);
+	uint64_t begin_ns = now_ns();
+
+	for (int i = 0; i < step->number; i++)
+		if (write(player->shared->files[place][1], page, sizeof(page)) < 0)
+			fail("cannot write to", step->word[0], errno);
+	log_add(player, "put", step->word[0], begin_ns, begin_ns);
+}
+
+/* Reads what there is of a page; waits where there is nothing. */
+static void get_page(struct player *player, const struct step *step)
+{
+	int place = thing_find(player->scenario, step->word[0]);
+	char page[4096];
+
+	if (read(player->shared->files[place][0], page, sizeof(page)) < 0)
+		fail("cannot read from", step->word[0], errno);
 }
 
 static void end(struct player *player, const struct step *step)
@@ -210,5 +264,7 @@ const struct verb work_verbs[] = {
 	{ "unlock", "w", unlock },   { "policy", "p", become },     { "force", "wp", force },
 	{ "name", "w", rename_to },  { "move", "n", move },         { "fork", "d", fork_burn },
 	{ "child", "d", fork_wait }, { "exit", "", end },           { "touch", "n", touch },
-	{ "spin", "w", spin },       { "set", "w", set },           { NULL, NULL, NULL },
+	{ "spin", "w", spin },       { "set", "w", set },           { "send", "wn", send_to },
+	{ "vfork", "d", vfork_wait }, { "put", "wn", put_pages },   { "get", "w", get_page },
+	{ NULL, NULL, NULL },
 };

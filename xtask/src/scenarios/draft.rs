@@ -108,7 +108,9 @@ impl Draw {
 
     /// How the victim waits for its next activation.
     pub fn every(&mut self) -> String {
-        let kinds = ["abs", "abs", "skip", "rel", "timerfd", "futex", "poll"];
+        let kinds = [
+            "abs", "abs", "skip", "rel", "timerfd", "futex", "poll", "epoll", "signal",
+        ];
         let kind = self.random.of(&kinds);
         self.every_by(kind)
     }

@@ -2,7 +2,7 @@
 
 use super::draft::Draw;
 use super::place::Place;
-use super::{kinds_machine as machine, kinds_waits as waits};
+use super::{kinds_machine as machine, kinds_more as more, kinds_waits as waits};
 
 /// Where a kind can be played.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +70,23 @@ pub const ALL: &[Kind] = &[
     kind("frozen", Where::All, machine::frozen),
     kind("quota", Where::All, machine::quota),
     kind("timer-slack", Where::All, machine::slack),
+    kind(
+        "hog-lowered-by-another",
+        Where::All,
+        more::lowered_by_another,
+    ),
+    kind("hog-raised-by-another", Where::All, more::raised_by_another),
+    kind("two-hogs", Where::All, more::two_hogs),
+    kind("hog-comes", Where::TwoCpus, more::hog_comes),
+    kind("sent-to-a-hog", Where::TwoCpus, more::sent_to_a_hog),
+    kind("stop-storm", Where::TwoCpus, more::stop_storm),
+    kind("lock-chain", Where::All, more::lock_chain),
+    kind("relay", Where::All, more::relay),
+    kind("deadline-victim", Where::All, more::deadline_victim),
+    kind("out-of-budget", Where::All, more::out_of_budget),
+    kind("vfork", Where::All, more::vfork),
+    kind("no-room", Where::TwoCpus, more::no_room),
+    kind("changes-itself", Where::All, more::changes_itself),
     kind("interrupts-off", Where::Guests, machine::interrupts_off),
     kind("preemption-off", Where::Guests, machine::preemption_off),
     kind("hardirq", Where::Guests, machine::hardirq),

@@ -90,7 +90,9 @@ pub fn short_mutex(draw: &mut Draw) {
 
 /// One that wakes the victim, at multiples of a period.
 fn fed(draw: &mut Draw, feeder_policy: &str) {
-    let kind = draw.random.of(&["pipe", "eventfd", "futex", "signal"]);
+    let kind = draw
+        .random
+        .of(&["pipe", "eventfd", "futex", "signal", "socket"]);
     draw.thing(&format!("channel c {kind}"));
     let policy = draw.own();
     let work = draw.work();

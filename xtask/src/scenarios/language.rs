@@ -29,6 +29,8 @@ pub struct Scenario {
     pub silence: Option<String>,
     /// It is answered wrongly, which is known: what is said.
     pub known: Option<String>,
+    /// The rule whose advice is to be given, and to help.
+    pub advice: Option<String>,
 }
 
 /// A task: a thread, or a process of its own.
@@ -124,6 +126,7 @@ impl Scenario {
             "accuse" => self.accuse.push(Accuse::parse(rest)?),
             "silence" => self.silence = Some(rest.to_owned()),
             "known" => self.known = Some(rest.to_owned()),
+            "advice" => self.advice = Some(rest.to_owned()),
             "victim" | "culprit" | "innocent" | "helper" => self.tasks.push(Task::parse(line)?),
             _ => anyhow::bail!("no such line"),
         }
@@ -192,6 +195,9 @@ impl Display for Scenario {
         if let Some(what) = &self.known {
             writeln!(to, "known {what}")?;
         }
+        if let Some(rule) = &self.advice {
+            writeln!(to, "advice {rule}")?;
+        }
         Ok(())
     }
 }
@@ -222,6 +228,7 @@ accuse run_queue_wait|upstream kworker/u9:1
 accuse quota -
 silence why not
 known so it is
+advice move-task
 ";
 
     #[test]

@@ -1,6 +1,7 @@
 //! Adversaries: scenarios that are drawn by a seed, played by an actor that writes down what it
 //! did, and judged by what a watch said of them. docs/scenarios.md has the language.
 
+mod advice;
 mod draft;
 mod draw;
 mod evidence;
@@ -11,6 +12,7 @@ mod host;
 mod judge;
 mod kinds;
 mod kinds_machine;
+mod kinds_more;
 mod kinds_waits;
 mod language;
 mod log;
@@ -45,6 +47,8 @@ pub const USAGE: &str = "\
                     the same on other kernels under the emulator
   scenarios judge [--place P] FOLDER…
                     what sessions left, judged again
+  scenarios advice [--kind PART] [--program RTSCOPE]
+                    the advice on faults that come again, applied as it is printed: are they gone?
   scenarios healthy [--minutes N] [--program RTSCOPE]
                     a busy machine without a fault: whom does a watch accuse?";
 
@@ -90,6 +94,7 @@ pub fn run(repository: &Path, words: &[&str]) -> Result<ExitCode> {
         }
         "guests" => in_guests(repository, &mut suite, &asked, &mut score)?,
         "judge" => judge_again(&mut suite, &asked, &mut score)?,
+        "advice" => return advice::run(repository, &mut suite, &asked.kind),
         "healthy" => return healthy::run(repository, &mut suite, asked.minutes),
         _ => anyhow::bail!("no such chore\nusage: cargo xtask CHORE\n{USAGE}"),
     }
@@ -218,11 +223,18 @@ pub fn test(repository: &Path, core: bool) -> Result<Outcome> {
     }
     text += &score.text();
     text += &guests.text();
-    Ok(Outcome {
+    let mut outcome = Outcome {
         text,
         cells: score.len() + guests.len(),
         wrong: again.wrong().len().min(1) + guests.wrong().len(),
-    })
+    };
+    if !core {
+        let advised = advice::table(repository, &mut suite, "")?;
+        outcome.text += &advised.text();
+        outcome.cells += advised.len();
+        outcome.wrong += advised.bad();
+    }
+    Ok(outcome)
 }
 
 /// Days since 1970: another seed each day.

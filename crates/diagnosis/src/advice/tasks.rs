@@ -13,11 +13,20 @@ const RAISE_MAX: u32 = 98;
 const NICE_STEP: i32 = 10;
 const NICE_MIN: i32 = -20;
 
+/// Who ran ahead of one that waited, or of the owner of its lock where that inherits already: then
+/// that one goes before both.
 fn behind<'a>(case: &'a Case<'_>) -> Option<&'a TaskRef> {
     match &case.culprit.kind {
         TermKind::RunQueueWait { behind } => Some(behind),
+        TermKind::PriorityInversion { behind, .. } if inherits(case) => Some(behind),
         _ => None,
     }
+}
+
+/// Whether the lock of the cause is one of those whose owner has the priority of who waits.
+fn inherits(case: &Case<'_>) -> bool {
+    let is_such = |block: &Blocked| block.on == BlockedOn::Lock && block.owner.is_some();
+    block_of(case).is_some_and(is_such)
 }
 
 /// Threads that the kernel binds to their CPU: moving them is refused. A program's may have such a
@@ -216,7 +225,7 @@ pub(super) fn inherit_priority(case: &Case<'_>) -> Option<(String, String)> {
     };
     let block = block_of(case);
     // The kernel's own lock: no program chooses its kind.
-    if block.is_some_and(|block| block.on == BlockedOn::Kernel) {
+    if block.is_some_and(|block| block.on == BlockedOn::Kernel) || inherits(case) {
         return None;
     }
     let is_without_owner = block.is_some_and(|block| block.owner.is_none());

@@ -16,14 +16,17 @@ pub enum Role {
     Running = 1,
     /// Who woke the target, at the wake-up.
     Waker = 2,
+    /// Who left the CPU in the call by which it lowered itself; with no hit of its own.
+    Lowered = 3,
 }
 
 impl Role {
     /// All roles, with the names that traces use, in the order of the values.
-    pub const NAMES: [(Role, &'static str); 3] = [
+    pub const NAMES: [(Role, &'static str); 4] = [
         (Role::Target, "target"),
         (Role::Running, "running"),
         (Role::Waker, "waker"),
+        (Role::Lowered, "lowered"),
     ];
 
     /// From its value in a record.
