@@ -26,11 +26,11 @@ pub use histogram::{Histogram, bucket_begin_ns};
 pub use hit::decode_hit;
 pub use late::decode_late;
 
-/// The text before the first zero byte, with bytes that are not UTF-8 replaced.
+/// The text before the first zero byte, fit to show.
 fn text(bytes: &[u8]) -> String {
     let length = bytes
         .iter()
         .position(|byte| *byte == 0)
         .unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..length]).into_owned()
+    event::plain_text(&bytes[..length])
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use capture::watch::Calls;
 use event::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
@@ -82,6 +82,7 @@ impl Requests {
 static ASKED: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 
 /// Takes SIGINT and SIGTERM over for the rest of the process; the flag is raised by the first.
+/// SIGUSR1 does nothing from here on but what [`on_usr1`] adds.
 /// Called again, by a verb that is made of others, it gives the same flag.
 ///
 /// # Errors
@@ -108,6 +109,9 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
         unsafe { low_level::register(signal, handler) }.map_err(refused)?;
         signal_hook::flag::register(signal, asked.clone()).map_err(refused)?;
     }
+    // `pkill -USR1 rtscope` is for a watch that heeds it; no other one shall die of it.
+    // SAFETY: the handler does nothing. Programs that we start do not inherit it.
+    unsafe { low_level::register(SIGUSR1, || ()) }.map_err(refused)?;
     *taken = Some(asked.clone());
     Ok(asked)
 }
@@ -119,6 +123,16 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
 pub fn on_usr1(calls: Arc<Calls>) -> Result<()> {
     // SAFETY: the handler touches an atomic, reads a clock and writes to a file descriptor.
     let registered = unsafe { low_level::register(SIGUSR1, move || calls.signal()) };
+    registered.map(drop).map_err(refused)
+}
+
+/// A terminal that is closed ends this process no more.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn outlive_terminal() -> Result<()> {
+    // SAFETY: the handler does nothing.
+    let registered = unsafe { low_level::register(SIGHUP, || ()) };
     registered.map(drop).map_err(refused)
 }
 

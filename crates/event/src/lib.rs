@@ -15,6 +15,7 @@ pub mod json;
 pub mod kernel_threads;
 mod name;
 mod name_pattern;
+mod plain;
 mod record;
 mod schema;
 mod task_pattern;
@@ -28,6 +29,7 @@ pub use group::{GroupId, GroupName};
 pub use ids::{Cpu, Prio, Tid};
 pub use name::Name;
 pub use name_pattern::{COMM_BYTES_MAX, Element, NamePattern};
+pub use plain::plain_text;
 pub use record::Record;
 pub use schema::{
     Base, ClassId, EventClass, Field, FieldId, FieldType, Integer, IntegerMapping, Length, Scope,

@@ -57,7 +57,7 @@ impl Kernel {
                 let name = name.map_or(&b""[..], |name| event.text(name));
                 self.irq_names
                     .entry(irq)
-                    .or_insert_with(|| String::from_utf8_lossy(name).into_owned());
+                    .or_insert_with(|| event::plain_text(name));
                 sink.change(self, &Change::IrqEntry { irq, name });
             }
             Handler::IrqExit { irq } => {

@@ -51,9 +51,9 @@ impl Comm {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The name as text; bytes that are not UTF-8 are replaced.
+    /// The name as text that is fit to show.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(self.bytes()).into_owned()
+        event::plain_text(self.bytes())
     }
 }
 

@@ -13,7 +13,7 @@ impl Kernel {
     pub(super) fn state_dump<S: Sink>(&mut self, event: &EventView<'_>, dump: Dump, sink: &mut S) {
         match dump {
             Dump::Disk { dev, name } => {
-                let name = String::from_utf8_lossy(event.text(name));
+                let name = event::plain_text(event.text(name));
                 let dev = event.u64(dev);
                 self.disks.name(dev, &name);
                 sink.change(self, &Change::DiskNamed { dev, name: &name });
@@ -47,7 +47,7 @@ impl Kernel {
                 };
                 let Some(owner) = owner else { return };
                 let file = File {
-                    name: String::from_utf8_lossy(event.text(filename)).into(),
+                    name: event::plain_text(event.text(filename)).into(),
                     kind: FileKind::Unknown,
                     cloexec: event.i64(flags) & O_CLOEXEC != 0,
                 };

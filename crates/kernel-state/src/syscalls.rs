@@ -278,7 +278,7 @@ impl Kernel {
 }
 
 fn text(bytes: &[u8]) -> Arc<str> {
-    String::from_utf8_lossy(bytes).into()
+    event::plain_text(bytes).into()
 }
 
 /// An address as LTTng writes it: four bytes, or before 2.6 one integer.

@@ -22,7 +22,10 @@ impl Owner {
     pub(crate) fn take(path: &Path) -> Result<Owner> {
         let mut name = path.as_os_str().to_owned();
         name.push("-owner");
-        let failed = |cause| Error::io(format!("cannot lock the store {}", path.display()), cause);
+        let failed = |cause| {
+            Error::io(format!("cannot lock the store {}", path.display()), cause)
+                .fix("make its folder, or name another store with --store FILE")
+        };
         let mut file = File::options()
             .read(true)
             .write(true)

@@ -1,5 +1,6 @@
 //! The store: a database of SQLite in one file, that one process writes and any may read.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration as Time;
 
@@ -63,10 +64,18 @@ impl Range {
 pub enum Appended {
     /// It is in the store, and so is every one that waited.
     Stored,
+    /// As before, in a new store: somebody removed or moved the one before.
+    StoredAnew,
     /// The store takes none now, for this reason; so many closed intervals wait in memory.
     Waits(Error, usize),
     /// As before, and the oldest that waited is lost.
     Lost(Error),
+}
+
+/// Which file is at `path`; none when there is none.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let facts = std::fs::metadata(path).ok()?;
+    Some((facts.dev(), facts.ino()))
 }
 
 /// A store.
@@ -74,7 +83,11 @@ pub enum Appended {
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Which file that is: device and inode.
+    file: Option<(u64, u64)>,
     run: i64,
+    /// Who writes, for a store that takes this one's place.
+    facts: Run,
     limits: Limits,
     waiting: Vec<Interval>,
     unsaved: u64,
@@ -125,6 +138,8 @@ impl Store {
         );
         inserted.map_err(refused)?;
         store.run = store.connection.last_insert_rowid();
+        store.facts = run.clone();
+        store.file = identity(path);
         store._owner = Some(owner);
         Ok(store)
     }
@@ -153,7 +168,9 @@ impl Store {
         Ok(Store {
             connection,
             path: path.to_owned(),
+            file: None,
             run: 0,
+            facts: Run::default(),
             limits,
             waiting: Vec::new(),
             unsaved: 0,
@@ -170,9 +187,17 @@ impl Store {
     /// Puts a closed interval into the store, and those that waited before it; removes what is too
     /// old or too much. What the store does not take waits for the next call.
     pub fn append(&mut self, interval: Interval) -> Appended {
+        let begin_ns = interval.head.begin_ns;
         self.waiting.push(interval);
-        let Err(error) = self.flush() else {
-            return Appended::Stored;
+        let is_gone = identity(&self.path) != self.file;
+        let renewed = match is_gone {
+            true => self.renew(begin_ns),
+            false => Ok(()),
+        };
+        let error = match renewed.and_then(|()| self.flush()) {
+            Ok(()) if is_gone => return Appended::StoredAnew,
+            Ok(()) => return Appended::Stored,
+            Err(error) => error,
         };
         if self.waiting.len() <= WAITING_MAX {
             return Appended::Waits(error, self.waiting.len());
@@ -180,6 +205,32 @@ impl Store {
         let lost = self.waiting.remove(0);
         self.unsaved += 1 + lost.head.unsaved;
         Appended::Lost(error)
+    }
+
+    /// Closed intervals that no store has.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Begins a store in the place of one that is no longer there: nobody would find what is
+    /// written into that.
+    fn renew(&mut self, began_ns: i64) -> Result<()> {
+        // What the old file lacks goes into it, wherever it is; the new one shall not take it.
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        self.connection.execute_batch(checkpoint).ok();
+        if !self.path.exists() {
+            for suffix in ["-wal", "-shm"] {
+                let mut name = self.path.clone().into_os_string();
+                name.push(suffix);
+                std::fs::remove_file(name).ok();
+            }
+        }
+        // A process cannot take twice what it has.
+        self._owner = None;
+        let new = Store::create(&self.path, &self.facts, began_ns, self.limits)?;
+        let old = std::mem::replace(self, new);
+        (self.waiting, self.unsaved) = (old.waiting, old.unsaved);
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {

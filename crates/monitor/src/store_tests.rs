@@ -199,3 +199,30 @@ fn the_oldest_go_first_by_age_and_by_size() {
     assert!(kept.len() > 100);
     assert_eq!(kept.last(), Some(&sample(2999)));
 }
+
+#[test]
+fn a_store_that_is_removed_or_moved_is_begun_anew_and_nothing_is_lost() {
+    let place = place();
+    let moved = place.path.with_extension("moved");
+    let check = |away: &dyn Fn()| {
+        let mut store = create(&place.path, Limits::default()).expect("a store");
+        let before = all(&store, Range::ALL).len();
+        stored(store.append(sample(0)));
+        away();
+        let appended = store.append(sample(1));
+        assert!(matches!(appended, Appended::StoredAnew), "{appended:?}");
+        stored(store.append(sample(2)));
+        assert_eq!(all(&store, Range::ALL), [sample(1), sample(2)]);
+        before
+    };
+    assert_eq!(
+        check(&|| std::fs::rename(&place.path, &moved).expect("moved")),
+        0
+    );
+    let old = Store::open(&moved).expect("a store");
+    assert_eq!(all(&old, Range::ALL), [sample(0)]);
+    assert_eq!(
+        check(&|| std::fs::remove_file(&place.path).expect("removed")),
+        2
+    );
+}

@@ -192,7 +192,7 @@ impl Collect {
         match *change {
             Change::IrqEntry { irq, name } => {
                 if let (Ok(irq), false) = (u32::try_from(irq), name.is_empty()) {
-                    let name = || String::from_utf8_lossy(name).into_owned();
+                    let name = || event::plain_text(name);
                     index.irq_names.entry(irq).or_insert_with(name);
                 }
             }

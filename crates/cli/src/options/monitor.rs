@@ -13,6 +13,8 @@ use crate::flags::{self, ScopeName};
 const EVERY: Duration = Duration::from_ms(5 * 60 * 1000);
 /// What is shorter costs more than it tells.
 const EVERY_MIN: Duration = Duration::from_ms(1000);
+/// A smaller store would lose each interval as the next one comes.
+const SIZE_MIN_BYTES: u64 = 1 << 20;
 const STORE: &str = "/var/lib/rtscope/monitor.db";
 
 /// The settings of a file.
@@ -85,6 +87,11 @@ impl MonitorOptions {
         }
         if let Some(size) = typed.keep_size.as_ref().or(file.keep_size.as_ref()) {
             limits.bytes = parse_size("--keep-size", size)?;
+            if limits.bytes < SIZE_MIN_BYTES {
+                let what = "--keep-size has no room for a day";
+                let error = Error::new(ErrorKind::InvalidInput, what).found(size.clone());
+                return Err(error.fix("give --keep-size 1M or more"));
+            }
         }
         let tasks = if typed.task.is_empty() {
             &file.task

@@ -177,10 +177,8 @@ impl Arena {
                 cpu: Cpu(u32::from(node.cpu)),
                 id: node.id,
                 prio: version.map_or(Prio(0), |version| version.prio),
-                comm: version.map_or_else(
-                    || name(node),
-                    |version| String::from_utf8_lossy(version.comm()).into_owned(),
-                ),
+                comm: version
+                    .map_or_else(|| name(node), |version| event::plain_text(version.comm())),
             }
         };
         let mut steps: Vec<Step> = self.path(id).into_iter().map(step).collect();

@@ -57,7 +57,7 @@ impl Builder {
                 if let Some(name) = name
                     && !self.irq_names.contains_key(&irq)
                 {
-                    let name = String::from_utf8_lossy(event.text(name)).into_owned();
+                    let name = event::plain_text(event.text(name));
                     self.irq_names.insert(irq, name);
                 }
                 self.hard_entry(cpu, now_ns, irq);

@@ -43,7 +43,7 @@ impl Version {
     }
 
     pub fn task_ref(&self) -> TaskRef {
-        let comm = String::from_utf8_lossy(self.comm()).into_owned();
+        let comm = event::plain_text(self.comm());
         TaskRef {
             tid: self.tid,
             comm,

@@ -5,7 +5,7 @@
 
 use super::stack::{Stack as Frames, unnamed};
 use super::task::TaskRef;
-use crate::{Prio, Tid};
+use crate::{Prio, Tid, plain_text};
 
 /// `RTS_COMM_LENGTH`.
 pub const COMM_LENGTH: usize = 16;
@@ -100,7 +100,7 @@ impl Task {
         let comm = &self.comm[..length.unwrap_or(COMM_LENGTH)];
         let named = TaskRef {
             tid: Tid(self.tid),
-            comm: String::from_utf8_lossy(comm).into_owned(),
+            comm: plain_text(comm),
             prio: Prio::from_lttng(self.prio),
         };
         (self.tid >= 0).then_some(named)

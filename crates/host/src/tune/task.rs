@@ -28,10 +28,10 @@ impl TaskId {
     /// The task of this id; none when there is none.
     pub fn find(tid: i32) -> Option<TaskId> {
         let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
-        let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
+        let comm = std::fs::read(format!("/proc/{tid}/comm")).ok()?;
         Some(TaskId {
             tid,
-            comm: comm.trim_end().to_owned(),
+            comm: event::plain_text(comm.trim_ascii_end()),
             start: start_of(&stat)?,
         })
     }

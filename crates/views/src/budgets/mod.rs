@@ -286,7 +286,7 @@ impl<'a> Checker<'a> {
     fn seen(&mut self, is_it: impl Fn(&Subject) -> bool, task: &NamedTask<'_>) {
         for (budget, tally) in self.rules.budgets.iter().zip(&mut self.tallies) {
             if is_it(&budget.subject) {
-                let name = || String::from_utf8_lossy(task.comm).into_owned();
+                let name = || event::plain_text(task.comm);
                 tally.threads.entry(task.tid.0).or_insert_with(name);
             }
         }

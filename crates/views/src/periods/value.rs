@@ -44,7 +44,7 @@ impl fmt::Display for Kept {
         match self {
             Kept::Integer(value) => value.fmt(f),
             Kept::Float(value) => write!(f, "{value:?}"),
-            Kept::Text(bytes) => String::from_utf8_lossy(bytes).fmt(f),
+            Kept::Text(bytes) => event::plain_text(bytes).fmt(f),
         }
     }
 }

@@ -326,7 +326,7 @@ impl Question for Irq {
                 if names.iter().any(|known| known.as_bytes() == name) {
                     return;
                 }
-                let name = String::from_utf8_lossy(name).into_owned();
+                let name = event::plain_text(name);
                 if !names.contains(&name) {
                     names.push(name);
                 }

@@ -43,8 +43,7 @@ pub(super) fn run(typed: &Monitor) -> Result<Outcome> {
         daemon.count(&reload, begun)?;
         daemon.close()?;
         if !reload.swap(false, Ordering::Relaxed) {
-            daemon.say_end()?;
-            return Ok(Outcome::Fine);
+            return daemon.say_end();
         }
         notifier.say("RELOADING=1");
         drop(daemon);
@@ -193,6 +192,10 @@ impl<'n> Daemon<'n> {
         self.closed += 1;
         match self.store.append(interval.clone()) {
             Appended::Stored => {}
+            Appended::StoredAnew => {
+                let path = self.store.path().display();
+                eprintln!("{path} was removed or moved: begun anew, with this interval");
+            }
             Appended::Waits(error, waiting) => {
                 eprintln!("{waiting} closed intervals wait for the store\n{error:#}");
             }
@@ -206,7 +209,7 @@ impl<'n> Daemon<'n> {
         Ok(())
     }
 
-    fn say_end(&self) -> Result<()> {
+    fn say_end(&self) -> Result<Outcome> {
         let range = monitor::Range {
             begin_ns: self.began_ns.0.saturating_sub(self.options.every.as_ns()),
             ..monitor::Range::ALL
@@ -217,11 +220,19 @@ impl<'n> Daemon<'n> {
             .last()
             .unwrap_or(&monitor::Scope::RealTime);
         print(&report(&self.store, range, scope, 1)?)?;
-        eprintln!(
-            "{} intervals closed; rtscope monitor report has them all",
-            self.closed
-        );
-        Ok(())
+        let what = if self.closed == 1 {
+            "interval"
+        } else {
+            "intervals"
+        };
+        let closed = format!("{} {what}", self.closed);
+        let missing = self.lost + self.store.waiting() as u64;
+        if missing > 0 {
+            eprintln!("{closed} closed; {missing} are lost: the store took none");
+            return Ok(Outcome::Inconclusive);
+        }
+        eprintln!("{closed} closed; rtscope monitor report has them all");
+        Ok(Outcome::Fine)
     }
 
     fn cost_now(&self) -> Cost {

@@ -16,6 +16,7 @@ use super::sessions::text;
 use crate::exit::{Outcome, print};
 use crate::flags::RecordStart;
 use crate::options::SessionOptions;
+use crate::signals;
 
 /// What the session's process says to the one that started it: a line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,6 +98,7 @@ fn spawn(sessions: &Sessions) -> Result<Child> {
 
 /// The session's process.
 pub(super) fn serve(typed: &RecordStart) -> Result<Outcome> {
+    signals::outlive_terminal()?;
     let say = |began: &Began| {
         let mut stdout = std::io::stdout().lock();
         let line = serde_json::to_string(began).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `watch -- COMMAND`: held until the watch is armed, so that its first activation is seen.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::{Child, Command as Process};
 use std::time::Instant;
 
@@ -29,6 +30,11 @@ impl Command {
             .map(|word| word.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         let cannot = |error| Error::io(format!("cannot start {name}"), error);
+        // The shell would be watched in its place, until it says so.
+        if !is_program(&name) {
+            return Err(cannot(std::io::ErrorKind::NotFound.into())
+                .fix("check the command's name and its path, and that it may be run"));
+        }
         let mut shell = Process::new("sh");
         // The process keeps its id when it becomes the command.
         shell
@@ -94,11 +100,44 @@ impl Command {
     }
 }
 
+/// Whether a shell would find a program of this name that it may run.
+fn is_program(name: &str) -> bool {
+    let may_run = |path: &Path| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    if name.contains('/') {
+        return may_run(Path::new(name));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    !name.is_empty() && std::env::split_paths(&folders).any(|folder| may_run(&folder.join(name)))
+}
+
 impl Drop for Command {
     fn drop(&mut self) {
         if !self.runs {
             self.child.kill().ok();
             self.child.wait().ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_run_is_refused_before_a_shell_is_watched_in_its_place() {
+        let check = |name: &str, expect: bool| assert_eq!(is_program(name), expect, "{name}");
+        check("sh", true);
+        check("/bin/sh", true);
+        check("/etc", false);
+        check("/etc/passwd", false);
+        check("/nonexistent/prog", false);
+        check("no-such-program", false);
+        check("", false);
+        let refused = Command::hold(&["/nonexistent/prog".into()], None)
+            .err()
+            .expect("refused");
+        assert!(refused.fixed_by().is_some());
     }
 }

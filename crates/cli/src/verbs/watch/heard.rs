@@ -121,7 +121,7 @@ fn judge(line: &mut Vec<u8>, texts: &[String], calls: &Calls) {
     let text = String::from_utf8_lossy(line);
     let text = text.trim();
     if texts.iter().any(|wanted| text.contains(wanted)) {
-        calls.call(text.to_owned());
+        calls.call(event::plain_text(text.as_bytes()));
     }
     line.clear();
 }

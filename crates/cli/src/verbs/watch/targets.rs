@@ -351,7 +351,7 @@ fn id_of(path: &Path) -> Option<Tid> {
 fn comm_of(path: &Path) -> Option<String> {
     let bytes = std::fs::read(path.join("comm")).ok()?;
     let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-    Some(String::from_utf8_lossy(name).into_owned())
+    Some(event::plain_text(name))
 }
 
 /// The program's file, what it was called by, and the script that it runs, if it does: another
@@ -359,7 +359,7 @@ fn comm_of(path: &Path) -> Option<String> {
 fn programs_of(process: &Path) -> Vec<String> {
     let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
     let words = line.split(|byte| *byte == 0).take(2);
-    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    let words = words.map(event::plain_text);
     // An absolute path takes the place of the folder.
     let is_file = |word: &str| process.join("cwd").join(word).is_file();
     let words = words

@@ -399,7 +399,7 @@ impl Io {
         interfaces.sort_by_key(|(_, interface)| Reverse(bytes(interface)));
         let table = span.subtable(&PER_NETIF, name);
         let rows = interfaces.into_iter().map(|(name, interface)| {
-            let name = String::from_utf8_lossy(name).into_owned();
+            let name = event::plain_text(name);
             vec![Cell::NetIf(name), Cell::Size(bytes(interface))]
         });
         self.limited(table, rows)
