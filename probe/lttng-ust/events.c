@@ -171,7 +171,7 @@ static void add_note(const struct described *described, const char *provider, co
     struct rtscope_late *const late = calloc(1, sizeof *late);
     char *text = NULL;
     const int length =
-        asprintf(&text, "%s%c%s%cno events of %s:%s%c%s %s%cbuild its provider with rtscope/event.h",
+        asprintf(&text, "%s%c%s%cno events of %s:%s%c%s %s%cbuild its provider with our headers",
                  provider, 0, name, 0, provider, name, 0, described->refused,
                  described->refused_field, 0);
     if (!late || length < 0) {

@@ -43,6 +43,14 @@ fn compile(name: &str, compiler: &str, flags: &[&str], sources: &[PathBuf]) -> P
     program
 }
 
+/// A source of a program of this test's own.
+fn source(name: &str, text: &str) -> PathBuf {
+    std::fs::create_dir_all(scratch()).expect("a folder");
+    let source = scratch().join(name);
+    std::fs::write(&source, text).expect("a source");
+    source
+}
+
 /// The ways in which a program finds our libraries.
 fn ways() -> [String; 2] {
     let ours = libraries().join("lttng-ust");
@@ -70,9 +78,9 @@ fn every_field_of_a_program_built_with_lttngs_headers_is_recorded() {
         let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
         scene.record(&["--user", patterns], &["env", way, program]);
         scene.check_babeltrace("lttng_drop_in");
-        let source = folder().join("words.c");
-        let source = source.to_str().expect("UTF-8");
-        let found = scene.events().join("\n").replace(source, "words.c");
+        let words = folder().join("words.c");
+        let words = words.to_str().expect("UTF-8");
+        let found = scene.events().join("\n").replace(words, "words.c");
         assert_eq!(found.trim_end(), EXPECT.trim_end(), "{compiler} {way}");
     };
     for way in ways() {
@@ -106,16 +114,11 @@ fn a_provider_that_is_opened_and_closed_records_while_it_is_there() {
     if !has_headers() {
         return;
     }
-    let write = |name: &str, text: &str| {
-        let source = scratch().join(name);
-        std::fs::write(&source, text).expect("a source");
-        source
-    };
     let provider = "#define LTTNG_UST_TRACEPOINT_CREATE_PROBES\n#include \"every.h\"\n";
     let shared = ["-shared", "-fPIC"];
-    let provider = [write("drop_in_provider.c", provider)];
+    let provider = [source("drop_in_provider.c", provider)];
     let provider = compile("provider.so", "cc", &shared, &provider);
-    let program = compile("opens", "cc", &[], &[write("drop_in_opens.c", OPENS)]);
+    let program = compile("opens", "cc", &[], &[source("drop_in_opens.c", OPENS)]);
     let (program, provider) = (program.to_str(), provider.to_str());
     let (program, provider) = (program.expect("UTF-8"), provider.expect("UTF-8"));
     for way in ways() {
@@ -167,9 +170,8 @@ fn threads_children_and_texts_that_are_too_long_are_recorded() {
     if !has_headers() {
         return;
     }
-    let source = scratch().join("drop_in_much.c");
-    std::fs::write(&source, MUCH).expect("a source");
-    let program = compile("much", "cc", &["-pthread"], &[source]);
+    let much = source("drop_in_much.c", MUCH);
+    let program = compile("much", "cc", &["-pthread"], &[much]);
     let program = program.to_str().expect("UTF-8");
     let scene = Scene::new();
     let [way, _] = ways();
