@@ -129,6 +129,33 @@ fn a_provider_that_is_opened_and_closed_records_while_it_is_there() {
     }
 }
 
+#[test]
+fn a_build_that_asks_pkg_config_for_lttng_gets_the_probe() {
+    if !recorded::exists("pkg-config") {
+        testkit::skip("lttng_drop_in", "pkg-config is not installed");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let mut install = Command::new("make");
+    install.args(["-s", "-C"]).arg(probe()).arg("install");
+    install.arg(format!("OUT={}", libraries().display()));
+    run(install.arg(format!("PREFIX={}", place.path().display())));
+    let libraries = place.path().join("lib");
+    let known = libraries.join("rtscope/lttng/pkgconfig");
+    let program = place.path().join("every");
+    let script = "cd \"$1\" && cc -O2 -I. -o \"$2\" main.c words.c \
+                  $(pkg-config --cflags --libs 'lttng-ust >= 2.13')";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(folder()).arg(&program);
+    run(shell.env("PKG_CONFIG_PATH", known));
+    let scene = Scene::new();
+    let found = format!("LD_LIBRARY_PATH={}", libraries.display());
+    let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
+    let program = program.to_str().expect("UTF-8");
+    scene.record(&["--user", patterns], &["env", &found, program]);
+    assert_eq!(scene.events().join("\n").trim_end(), EXPECT.trim_end());
+}
+
 /// A text that is too long, a child, and threads.
 const MUCH: &str = r#"
 #define LTTNG_UST_TRACEPOINT_DEFINE
