@@ -56,7 +56,7 @@ fn an_event_of_an_application_is_measured() {
     if !testkit::two_cpus("an_event_of_an_application_is_measured") {
         return;
     }
-    check("probe", &[7, 2, 2, 2, 4]);
+    check("probe", &[7, 2, 2, 2, 4, 1]);
 }
 
 #[test]

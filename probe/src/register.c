@@ -452,17 +452,15 @@ static void detach(const struct rtscope_object *object)
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* A child has rings of its own, also where its parent found none: it tries, and says who has none.
- * Its switches are still the parent's pages until they are mapped anew; where that fails they are
- * replaced by private zeros, and it is not traced. */
-static void fork_in_child(void)
+/* All that is there goes into a new file. A child has rings of its own, also where its parent found
+ * none: it tries, and says who has none. Its switches are still the parent's pages until they are
+ * mapped anew; where that fails they are replaced by private zeros, and it is not traced. */
+static void begin_anew(void)
 {
-    if (!process.begun)
-        return;
-    struct rtscope_file parent = process.file;
+    const int had_file = process.file.header != NULL;
     const int failed = begin_process();
     for (struct rtscope_object *object = process.objects; object; object = object->next) {
-        if (parent.header)
+        if (had_file)
             detach(object);
         if (!failed)
             attach(object);
@@ -481,7 +479,48 @@ static void fork_in_child(void)
         late->next = process.late;
         process.late = late;
     }
+}
+
+static void fork_in_child(void)
+{
+    if (!process.begun)
+        return;
+    struct rtscope_file parent = process.file;
+    begin_anew();
     rtscope_file_unmap(&parent);
+}
+
+/* Whether somebody gave the rings memory: from then on they are written to. */
+static int has_memory(void)
+{
+    const struct rtscope_header *const header = process.file.header;
+    const struct rtscope_ring *const rings =
+        (const struct rtscope_ring *)(const void *)((const char *)header +
+                                                    header->controls_offset);
+    for (uint32_t cpu = 0; cpu < header->rings_length; cpu++)
+        if (!*(const volatile uint64_t *)&rings[cpu].absent)
+            return 1;
+    return 0;
+}
+
+/* Libraries come before the program: nobody may have wanted an event when the file was made. When
+ * the first comes that a recorder wants, the file is made anew, with rings as it asks. Gives
+ * whether it was: what came is then attached already. */
+static int was_made_larger(void)
+{
+    if (!process.file.header || process.settings.is_wanted || has_memory())
+        return 0;
+    ask_recorders();
+    if (!process.settings.is_wanted ||
+        (!process.settings.rings.exactly && !process.settings.rings.at_most))
+        return 0;
+    struct rtscope_file before = process.file;
+    begin_anew();
+    unlink(before.path);
+    /* Other threads may be looking at its switches. */
+    const struct rtscope_header *const header = before.header;
+    munmap((char *)before.header + header->data_offset, header->file_bytes - header->data_offset);
+    return 1;
 }
 
 static void before_fork(void)
@@ -546,7 +585,8 @@ void rtscope_register_object_(struct rtscope_object *object,
     object->next = process.objects;
     process.objects = object;
     begin();
-    attach(object);
+    if (!was_made_larger())
+        attach(object);
     pthread_mutex_unlock(&lock);
     errno = error;
 }
@@ -558,7 +598,8 @@ void rtscope_add(struct rtscope_late *entry)
     entry->next = process.late;
     process.late = entry;
     begin();
-    describe_late(entry);
+    if (!was_made_larger())
+        describe_late(entry);
     pthread_mutex_unlock(&lock);
     errno = error;
 }

@@ -63,6 +63,7 @@ pub(super) fn measure(scene: &Scene<'_>, starts: usize, rates: bool) -> Result<L
     add(scaling(scene)?);
     add(recorders(scene)?);
     add(starting(scene, starts)?);
+    add(super::crowd::crowds(scene, rates)?);
     if rates {
         add(super::paper::rates(scene)?);
     }
@@ -212,7 +213,13 @@ impl Cost {
 }
 
 /// Ends what it holds.
-struct Running(Child);
+pub(super) struct Running(Child);
+
+impl Running {
+    pub(super) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -222,8 +229,8 @@ impl Drop for Running {
     }
 }
 
-/// `rtscope record` beside a program that knows nothing of it; its CPU time in nanoseconds.
-fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
+/// `rtscope record` of what starts from now on, and where its trace is.
+pub(super) fn begin_recorder(scene: &Scene<'_>) -> Result<(Running, PathBuf)> {
     let trace = scene.folder.join("recorded");
     let mut command = Command::new(scene.rtscope);
     command.args(["record", "--user", "npt", "-o"]).arg(&trace);
@@ -244,6 +251,12 @@ fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    Ok((recorder, trace))
+}
+
+/// A recorder beside a program that knows nothing of it; its CPU time in nanoseconds.
+fn our_recorder(scene: &Scene<'_>, loops: u64) -> Result<f64> {
+    let (recorder, trace) = begin_recorder(scene)?;
     let before = cpu_ns(recorder.0.id())?;
     let mut traced = Command::new(scene.rtscope);
     let long = Scene {
@@ -298,7 +311,7 @@ fn in_turn(
 }
 
 /// CPU time of all threads of a process, in nanoseconds.
-fn cpu_ns(pid: u32) -> Result<f64> {
+pub(super) fn cpu_ns(pid: u32) -> Result<f64> {
     let mut sum = 0.0;
     for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let said = std::fs::read_to_string(entry?.path().join("schedstat"))?;
@@ -309,7 +322,7 @@ fn cpu_ns(pid: u32) -> Result<f64> {
 }
 
 /// Waits until the process has read all that there is: it uses a small part of a CPU then.
-fn until_idle(pid: u32) -> Result<f64> {
+pub(super) fn until_idle(pid: u32) -> Result<f64> {
     let mut before = cpu_ns(pid)?;
     loop {
         std::thread::sleep(IDLE);
@@ -373,7 +386,7 @@ fn starting(scene: &Scene<'_>, starts: usize) -> Result<(Table, Vec<Bar>)> {
 }
 
 /// Compiles a program of `bench/probe` together with the probe.
-fn program(folder: &Path, name: &str) -> Result<PathBuf> {
+pub(super) fn program(folder: &Path, name: &str) -> Result<PathBuf> {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = folder.join(name);
     let mut command = Command::new("cc");

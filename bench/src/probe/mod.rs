@@ -1,6 +1,7 @@
 //! What an event of an application costs its thread, beside LTTng-UST: npt's method, all ways in
 //! turn.
 
+mod crowd;
 mod figures;
 mod limits;
 mod paper;

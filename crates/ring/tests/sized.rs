@@ -138,6 +138,52 @@ fn a_program_that_starts_has_the_rings_that_recorders_ask_for() {
     check(other, &[("RTSCOPE_EVENTS", "app:t*")], 1024);
 }
 
+/// Has an event from the start, and gets another later.
+const LATER: &str = r#"
+#include <rtscope/event.h>
+static const char text[] = "\016late\0one\0\004i\0";
+static struct rtscope_late late = {0, text, sizeof text, RTSCOPE_ENTRY_EVENT, 0};
+int main(void)
+{
+    uint64_t payload[RTSCOPE_PAYLOAD_BYTES_MAX / 8];
+    RTSCOPE_EVENT(app, tick, u32("i", 0));
+    rtscope_add(&late);
+    RTSCOPE_EVENT(app, tick, u32("i", 1));
+    for (payload[0] = 0; payload[0] < 20000 && late.state->enabled; payload[0]++)
+        rtscope_write_late(&late, payload, sizeof payload[0]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_whose_wanted_event_comes_later_has_the_rings_that_recorders_ask_for() {
+    let scene = Scene::new();
+    let program = build("later", LATER);
+    let check = |lines: &[&str], expect_kib: u64, late: usize, ticks: usize| {
+        let session = scene.announce(lines);
+        let mut command = Command::new(&program);
+        let status = command.env("RTSCOPE_DIR", scene.shared.path()).status();
+        assert!(status.expect("it runs").success());
+        scene.directory.remove(&session).expect("removed");
+        let mut found = files(scene.shared.path());
+        assert_eq!(found.len(), 1, "{lines:?}");
+        let mut file = found.remove(0);
+        scene.directory.remove(file.name()).expect("removed");
+        assert_eq!(file.layout().ring_bytes, expect_kib << 10, "{lines:?}");
+        let all = events(&mut file);
+        let count = |name: &str| all.iter().filter(|event| event.0 == name).count();
+        assert_eq!(
+            (count("late:one"), count("app:tick")),
+            (late, ticks),
+            "{lines:?}"
+        );
+        assert_eq!(file.table().events.len(), 3, "{lines:?}");
+    };
+    check(&["late", "!ring 2M"], 2048, 20_000, 0);
+    check(&["late", "!ring-at-most 1M"], 1024, 20_000, 0);
+    check(&["*", "!ring 2M"], 2048, 20_000, 2);
+}
+
 #[test]
 fn a_burst_of_200_000_events_finds_room_in_the_rings_of_a_recorded_program() {
     let scene = Scene::new();

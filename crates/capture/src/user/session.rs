@@ -525,8 +525,9 @@ impl Session {
     }
 
     fn finish(mut self) -> Result<UserSummary> {
+        // Also users whose first traced process came since the last look.
+        let mut finished = self.find_places(false);
         // First: who starts from now on is not traced.
-        let mut finished = Ok(());
         for place in &self.places {
             finished = finished.and(place.conclude());
         }

@@ -1,0 +1,211 @@
+//! Check that programs that were built with LTTng-UST's own headers are recorded as they are, with
+//! our libraries in the place of LTTng's. Needs no privilege.
+
+mod recorded;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recorded::{Scene, libraries, probe, run, scratch};
+
+const EXPECT: &str = include_str!("lttng_source/expect.txt");
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lttng_source")
+}
+
+/// Whether LTTng's headers are there, and lay out what ours say.
+fn has_headers() -> bool {
+    let header = "#include <lttng/ust-events.h>";
+    let mut shell = Command::new("sh");
+    let script = format!("echo '{header}' | cc -fsyntax-only -x c -");
+    let found = shell.args(["-c", &script]).output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        testkit::skip("lttng_drop_in", "LTTng-UST's headers are not installed");
+        return false;
+    }
+    let mut check = Command::new("cc");
+    check.args(["-c", "-o", "/dev/null"]);
+    run(check.arg(probe().join("lttng-ust/abi_check.c")));
+    true
+}
+
+/// Compiles sources against LTTng's headers.
+fn compile(name: &str, compiler: &str, flags: &[&str], sources: &[PathBuf]) -> PathBuf {
+    let place = scratch().join("drop-in");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let program = place.join(format!("{name}-{compiler}"));
+    let mut command = Command::new(compiler);
+    command.args(["-O2", "-I"]).arg(folder()).args(flags);
+    // What would be found in our place, were it not for the environment, is LTTng's own.
+    command.args(sources).arg("-o").arg(&program);
+    run(command.args(["-x", "none", "-llttng-ust", "-ldl"]));
+    program
+}
+
+/// A source of a program of this test's own.
+fn source(name: &str, text: &str) -> PathBuf {
+    std::fs::create_dir_all(scratch()).expect("a folder");
+    let source = scratch().join(name);
+    std::fs::write(&source, text).expect("a source");
+    source
+}
+
+/// The ways in which a program finds our libraries.
+fn ways() -> [String; 2] {
+    let ours = libraries().join("lttng-ust");
+    let (folder, library) = (ours.display(), ours.join("liblttng-ust.so.1"));
+    [
+        format!("LD_LIBRARY_PATH={folder}"),
+        format!("LD_PRELOAD={}", library.display()),
+    ]
+}
+
+#[test]
+fn every_field_of_a_program_built_with_lttngs_headers_is_recorded() {
+    if !has_headers() {
+        return;
+    }
+    let sources = ["main.c", "words.c"].map(|name| folder().join(name));
+    let check = |compiler: &str, language: &[&str], way: &str| {
+        if !recorded::exists(compiler) {
+            testkit::skip("lttng_drop_in", &format!("{compiler} is not installed"));
+            return;
+        }
+        let program = compile("every", compiler, language, &sources);
+        let program = program.to_str().expect("UTF-8");
+        let scene = Scene::new();
+        let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
+        scene.record(&["--user", patterns], &["env", way, program]);
+        scene.check_babeltrace("lttng_drop_in");
+        let words = folder().join("words.c");
+        let words = words.to_str().expect("UTF-8");
+        let found = scene.events().join("\n").replace(words, "words.c");
+        assert_eq!(found.trim_end(), EXPECT.trim_end(), "{compiler} {way}");
+    };
+    for way in ways() {
+        check("gcc", &["-std=gnu11"], &way);
+        check("clang++", &["-x", "c++", "-std=gnu++17"], &way);
+    }
+}
+
+/// Opens a provider and closes it, some times, and writes with it and without.
+const OPENS: &str = r#"
+#include <dlfcn.h>
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#define LTTNG_UST_TRACEPOINT_PROBE_DYNAMIC_LINKAGE
+#include "every.h"
+int main(int count, char **words)
+{
+    for (int turn = 0; turn < 3; turn++) {
+        void *const provider = count > 1 ? dlopen(words[1], RTLD_NOW) : 0;
+        if (!provider)
+            return 1;
+        lttng_ust_tracepoint(every, begin, turn);
+        dlclose(provider);
+        lttng_ust_tracepoint(every, begin, -turn);
+    }
+    return lttng_ust_tracepoint_enabled(every, begin);
+}
+"#;
+
+#[test]
+fn a_provider_that_is_opened_and_closed_records_while_it_is_there() {
+    if !has_headers() {
+        return;
+    }
+    let provider = "#define LTTNG_UST_TRACEPOINT_CREATE_PROBES\n#include \"every.h\"\n";
+    let shared = ["-shared", "-fPIC"];
+    let provider = [source("drop_in_provider.c", provider)];
+    let provider = compile("provider.so", "cc", &shared, &provider);
+    let program = compile("opens", "cc", &[], &[source("drop_in_opens.c", OPENS)]);
+    let (program, provider) = (program.to_str(), provider.to_str());
+    let (program, provider) = (program.expect("UTF-8"), provider.expect("UTF-8"));
+    for way in ways() {
+        let scene = Scene::new();
+        scene.record(&["--user", "every"], &["env", &way, program, provider]);
+        let expect = [0, 1, 2].map(|turn| format!("every:begin: {{ id = {turn} }}"));
+        assert_eq!(scene.events(), expect, "{way}");
+    }
+}
+
+#[test]
+fn a_build_that_asks_pkg_config_for_lttng_gets_the_probe() {
+    if !recorded::exists("pkg-config") {
+        testkit::skip("lttng_drop_in", "pkg-config is not installed");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let mut install = Command::new("make");
+    install.args(["-s", "-C"]).arg(probe()).arg("install");
+    install.arg(format!("OUT={}", libraries().display()));
+    run(install.arg(format!("PREFIX={}", place.path().display())));
+    let libraries = place.path().join("lib");
+    let known = libraries.join("rtscope/lttng/pkgconfig");
+    let program = place.path().join("every");
+    let script = "cd \"$1\" && cc -O2 -I. -o \"$2\" main.c words.c \
+                  $(pkg-config --cflags --libs 'lttng-ust >= 2.13')";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(folder()).arg(&program);
+    run(shell.env("PKG_CONFIG_PATH", known));
+    let scene = Scene::new();
+    let found = format!("LD_LIBRARY_PATH={}", libraries.display());
+    let patterns = "every,robot,lttng_ust_tracef,lttng_ust_tracelog";
+    let program = program.to_str().expect("UTF-8");
+    scene.record(&["--user", patterns], &["env", &found, program]);
+    assert_eq!(scene.events().join("\n").trim_end(), EXPECT.trim_end());
+}
+
+/// A text that is too long, a child, and threads.
+const MUCH: &str = r#"
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#include "robot.h"
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *write_some(void *from)
+{
+    for (int i = 0; i < 1000; i++)
+        lttng_ust_tracepoint(robot, node_init, from, "thread", "");
+    return 0;
+}
+int main(void)
+{
+    static char text[2000];
+    pthread_t threads[3];
+    memset(text, 'x', sizeof text - 1);
+    lttng_ust_tracepoint(robot, node_init, text, text, "behind");
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], 0, write_some, text);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], 0);
+    const pid_t child = fork();
+    if (!child) {
+        lttng_ust_tracepoint(robot, node_init, text, "child", "");
+        _exit(0);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    return status;
+}
+"#;
+
+#[test]
+fn threads_children_and_texts_that_are_too_long_are_recorded() {
+    if !has_headers() {
+        return;
+    }
+    let much = source("drop_in_much.c", MUCH);
+    let program = compile("much", "cc", &["-pthread"], &[much]);
+    let program = program.to_str().expect("UTF-8");
+    let scene = Scene::new();
+    let [way, _] = ways();
+    scene.record(&["--user", "robot"], &["env", &way, program]);
+    let events = scene.events();
+    let count = |what: &str| events.iter().filter(|event| event.contains(what)).count();
+    assert_eq!((events.len(), count("\"thread\"")), (3002, 3000));
+    assert_eq!(count("\"child\""), 1);
+    assert_eq!(count("xxx...\""), 1, "{}", events[0]);
+}
