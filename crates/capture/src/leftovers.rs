@@ -2,13 +2,14 @@
 //! living recorder still reads.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use event::{Error, ErrorKind, Result};
 use ftrace::Tracefs;
 use ring::{Directory, Liveness};
 use serde::Serialize;
 
+use crate::Unfinished;
 use crate::progress::{half_written, is_alive};
 use crate::session::{DeadSession, Sessions, all_dead, bury};
 use crate::user::{directories, switch_off};
@@ -27,7 +28,7 @@ pub enum Kind {
     Session,
     /// A recording session whose process is gone: its archive is to be finished.
     RecordSession,
-    /// A trace that was never finished.
+    /// A trace that was never finished. One with events is not removed: it gets its name.
     HalfWrittenTrace,
     /// A process or a folder of a load, beside which somebody measured. `measure` finds them.
     Load,
@@ -54,8 +55,11 @@ const SHARED_MEMORY: &str = "/dev/shm";
 pub struct Cleaned {
     /// What is gone.
     pub removed: Vec<Leftover>,
-    /// What dead processes left among their rings where a living recorder still reads them.
+    /// What dead processes left, as it seems, and somebody has open: a living recorder reads
+    /// their rings, or it is one of another namespace, where their number means something else.
     pub in_use: Vec<Leftover>,
+    /// Traces that a killed recorder was writing, with the names that they were to have.
+    pub finished: Vec<PathBuf>,
 }
 
 /// Removes everything that dead processes of ours left in tracefs, in shared memory and in
@@ -73,9 +77,16 @@ pub fn clean(output: &Path) -> Result<Cleaned> {
             cleaned.removed.push(dead_session(&dead));
         }
     }
+    for unfinished in Unfinished::all_in(output) {
+        if unfinished.holds_events() {
+            cleaned.finished.push(unfinished.finish(None)?);
+        }
+    }
     for leftover in find(output)? {
-        leftover.remove()?;
-        cleaned.removed.push(leftover);
+        match leftover.remove()? {
+            true => cleaned.removed.push(leftover),
+            false => cleaned.in_use.push(leftover),
+        }
     }
     for (path, owner, _) in directories(None) {
         // Nobody's folder, or one that is not to be trusted, has nothing of ours.
@@ -166,8 +177,10 @@ fn clean_rings(folder: &Directory, owner: u32, cleaned: &mut Cleaned) -> Result<
         return Ok(());
     };
     for leftover in left {
-        leftover.remove()?;
-        cleaned.removed.push(leftover);
+        match leftover.remove()? {
+            true => cleaned.removed.push(leftover),
+            false => cleaned.in_use.push(leftover),
+        }
     }
     Ok(())
 }
@@ -182,15 +195,16 @@ fn unless_recorded<T>(taken: Result<T>) -> Result<Option<T>> {
 }
 
 impl Leftover {
-    /// Removes it; a session goes another way ([`switch_off`]).
+    /// Removes it, and says whether it is gone: not where somebody has it open. A session goes
+    /// another way ([`switch_off`]).
     ///
     /// # Errors
     /// When the operating system refuses.
-    fn remove(&self) -> Result<()> {
+    fn remove(&self) -> Result<bool> {
         let path = Path::new(&self.path);
         let removed = match self.kind {
             Kind::TracefsInstance => return self.remove_instance(),
-            Kind::DynamicEvent => return self.remove_dynamic_event(),
+            Kind::DynamicEvent => return self.remove_dynamic_event().map(|()| true),
             Kind::HalfWrittenTrace | Kind::Load if path.is_dir() => fs::remove_dir_all(path),
             // Whoever knows the changes takes them back.
             Kind::Trial | Kind::RecordSession => Ok(()),
@@ -198,16 +212,16 @@ impl Leftover {
                 fs::remove_file(path)
             }
         };
-        self.unless_gone(removed)
+        self.unless_gone(removed).map(|()| true)
     }
 
-    fn remove_instance(&self) -> Result<()> {
+    fn remove_instance(&self) -> Result<bool> {
         let tracefs = Tracefs::find()?;
         let left = ftrace::Leftover::list(&tracefs)?;
         let instance = left.iter().find(|instance| {
             tracefs.root().join("instances").join(&instance.name) == Path::new(&self.path)
         });
-        instance.map_or(Ok(()), ftrace::Leftover::remove)
+        instance.map_or(Ok(true), ftrace::Leftover::remove)
     }
 
     fn remove_dynamic_event(&self) -> Result<()> {

@@ -9,6 +9,7 @@ use event::{Error, ErrorKind, Instant, Result};
 
 use crate::progress;
 use crate::progress::half_written;
+use crate::user::PARTS;
 
 /// A trace whose recorder is gone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,11 @@ impl Unfinished {
             .collect();
         found.sort();
         found
+    }
+
+    /// Whether any event was written.
+    pub fn holds_events(&self) -> bool {
+        holds_packets(&self.path)
     }
 
     /// What the trace was to be called.
@@ -89,6 +95,20 @@ pub fn unfinished(path: &Path) -> Result<Unfinished> {
         )
         .found(path.display().to_string())
         .fix(fix)
+    })
+}
+
+/// Whether a trace below `root` has a packet of events.
+pub(crate) fn holds_packets(root: &Path) -> bool {
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let of_processes = entries(&root.join(PARTS)).map(|entry| entry.path());
+    let traces = of_processes.chain([root.join("kernel")]);
+    traces.flat_map(|trace| entries(&trace)).any(|file| {
+        let name = file.file_name();
+        let is_stream = ["channel", "syscalls"]
+            .iter()
+            .any(|kind| name.as_encoded_bytes().starts_with(kind.as_bytes()));
+        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
     })
 }
 

@@ -13,7 +13,7 @@ use crate::kernel_ctf::{KernelClasses, ThreadGroups};
 use crate::kernel_trace::KernelTrace;
 use crate::progress::{Progress, Source};
 use crate::statedump::StateDump;
-use crate::user::PARTS;
+use crate::unfinished::holds_packets;
 use crate::{clock, environment};
 
 /// What all archives of a session say of the kernel.
@@ -196,18 +196,4 @@ impl Archive {
         self.progress.stay();
         self.staged.commit().map(Some)
     }
-}
-
-/// Whether a trace below `root` has a packet of events.
-fn holds_packets(root: &Path) -> bool {
-    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
-    let of_processes = entries(&root.join(PARTS)).map(|entry| entry.path());
-    let traces = of_processes.chain([root.join("kernel")]);
-    traces.flat_map(|trace| entries(&trace)).any(|file| {
-        let name = file.file_name();
-        let is_stream = ["channel", "syscalls"]
-            .iter()
-            .any(|kind| name.as_encoded_bytes().starts_with(kind.as_bytes()));
-        is_stream && file.metadata().is_ok_and(|facts| facts.len() > 0)
-    })
 }

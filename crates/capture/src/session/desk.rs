@@ -9,7 +9,9 @@ use event::{Error, ErrorKind, Result};
 
 use super::SessionConfig;
 use super::book::Book;
-use super::status::{ArchiveFacts, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus};
+use super::status::{
+    ArchiveFacts, CallsStatus, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus,
+};
 use super::talk::{Asked, Reply, Request};
 use crate::clock;
 use crate::turn::Fills;
@@ -22,6 +24,7 @@ const TICK: StdDuration = StdDuration::from_millis(50);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     pub cpus: Vec<CpuStatus>,
+    pub calls: Option<CallsStatus>,
     pub user: Option<UserStatus>,
     /// Events and losses of what is no archive yet.
     pub events: u64,
@@ -196,6 +199,7 @@ impl<'c> Desk<'c> {
                 false => 0,
             },
             cpus: figures.cpus.clone(),
+            system_calls: figures.calls,
             user: figures.user,
             events: figures.events,
             lost: figures.lost,
@@ -241,8 +245,11 @@ impl<'c> Desk<'c> {
     /// Tells all who wait that it has ended.
     pub fn answer_all(&mut self, state: SessionState) {
         self.figures.writing = None;
-        self.figures.events = self.book.events;
-        self.figures.lost = self.book.lost;
+        // The last archive of one that failed is in no book: what was seen last is all there is.
+        if state != SessionState::Failed {
+            self.figures.events = self.book.events;
+            self.figures.lost = self.book.lost;
+        }
         let status = self.status(state);
         let late = self.asked.try_iter().map(|asked| {
             let is_stop = matches!(asked.request, Request::Stop | Request::Status);

@@ -27,7 +27,9 @@ pub use dead::{DeadSession, all_dead, bury};
 pub use name::SessionName;
 pub use place::Sessions;
 pub use run::serve;
-pub use status::{ArchiveFacts, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus};
+pub use status::{
+    ArchiveFacts, CallsStatus, CpuStatus, Refusal, SessionState, SessionStatus, UserStatus,
+};
 pub use talk::{Reply, Request, ask};
 
 /// What a session records, and how.

@@ -15,7 +15,7 @@ use super::SessionConfig;
 use super::archive::{Archive, Functions, Got, OfKernel};
 use super::book::stream_bytes;
 use super::desk::{Desk, Engine, Figures, Trouble, cpu_status, user_status};
-use super::status::ArchiveFacts;
+use super::status::{ArchiveFacts, CallsStatus};
 use super::talk::Request;
 use super::threads::{Readers, Written};
 use crate::kernel_ctf::{KernelClasses, ThreadGroups};
@@ -263,6 +263,11 @@ impl Engine for Session<'_, '_> {
             let (calls, lost) = fills.calls();
             figures.events += calls;
             figures.lost += lost;
+            let has_calls = kernel.is_some_and(|(of, _)| !of.calls.is_empty());
+            figures.calls = has_calls.then_some(CallsStatus {
+                events: calls,
+                lost,
+            });
         }
         if let Some(user) = self.user {
             let of_user = user_status(&user.figures());

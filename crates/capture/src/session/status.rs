@@ -96,6 +96,15 @@ pub struct CpuStatus {
     pub lost: u64,
 }
 
+/// The rings of system calls with their contents, of all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallsStatus {
+    /// Events so far.
+    pub events: u64,
+    /// Those that were lost.
+    pub lost: u64,
+}
+
 /// The rings of applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UserStatus {
@@ -130,6 +139,9 @@ pub struct SessionStatus {
     pub buffer_bytes_per_cpu: u64,
     /// The rings of the kernel's events.
     pub cpus: Vec<CpuStatus>,
+    /// The rings of system calls, where they are recorded.
+    #[serde(default)]
+    pub system_calls: Option<CallsStatus>,
     /// The rings of applications, where they are recorded.
     pub user: Option<UserStatus>,
     /// Events so far, of the kernel and of applications.

@@ -137,6 +137,7 @@ impl Report<'_> {
         if let Some(cleaned) = &self.cleaned {
             report["removed"] = json!(cleaned.removed);
             report["in_use"] = json!(cleaned.in_use);
+            report["finished"] = json!(cleaned.finished);
         }
         if let Some(costs) = &self.costs {
             report["cost"] = costs.json();
@@ -259,8 +260,12 @@ fn left_lines(left: &[Leftover]) -> String {
 }
 
 fn cleaned_lines(cleaned: &Cleaned) -> String {
-    let Cleaned { removed, in_use } = cleaned;
-    if removed.is_empty() && in_use.is_empty() {
+    let Cleaned {
+        removed,
+        in_use,
+        finished,
+    } = cleaned;
+    if removed.is_empty() && in_use.is_empty() && finished.is_empty() {
         return "\nnothing was left by killed runs\n".into();
     }
     let mut text = String::new();
@@ -275,9 +280,16 @@ fn cleaned_lines(cleaned: &Cleaned) -> String {
     };
     list("removed what killed runs left", removed);
     list(
-        "left to the living recorder that still reads it; clean again when that has ended",
+        "left to the living recorder that has it open, perhaps in a container; clean again when \
+         that has ended",
         in_use,
     );
+    if !finished.is_empty() {
+        text.push_str("\nwhat killed recorders wrote has its name now\n");
+    }
+    for path in finished {
+        let _ = writeln!(text, "  rtscope info {}", path.display());
+    }
     text
 }
 

@@ -127,6 +127,7 @@ pub(super) fn list(typed: &SessionList) -> Result<Outcome> {
     let sessions = Sessions::of_this_user();
     let dead = session::all_dead(&sessions);
     let mut all: Vec<SessionStatus> = dead.iter().map(dead_status).collect();
+    let mut silent = 0;
     for name in sessions.names() {
         if dead.iter().any(|dead| dead.name == name) {
             continue;
@@ -135,23 +136,35 @@ pub(super) fn list(typed: &SessionList) -> Result<Outcome> {
             Ok(reply) => all.push(reply.status),
             // It was stopped meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => (),
-            Err(error) => eprintln!("{error:#}"),
+            Err(error) => {
+                silent += 1;
+                eprintln!("{error:#}");
+            }
         }
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
     if typed.json {
-        return print_json(&ToldAll {
+        print_json(&ToldAll {
             schema: SCHEMA,
             version: VERSION,
             sessions: &all,
-        });
+        })?;
+        return Ok(ended(silent));
     }
     let text: String = all.iter().map(line).collect();
-    match all.is_empty() {
+    match all.is_empty() && silent == 0 {
         true => print("no session is running\n")?,
         false => print(&text)?,
     }
-    Ok(Outcome::Fine)
+    Ok(ended(silent))
+}
+
+/// How a list ends in which some did not answer.
+fn ended(silent: usize) -> Outcome {
+    match silent {
+        0 => Outcome::Fine,
+        _ => Outcome::Inconclusive,
+    }
 }
 
 fn print_json(told: &impl Serialize) -> Result<Outcome> {
@@ -184,6 +197,7 @@ fn dead_status(dead: &DeadSession) -> SessionStatus {
         output: dead.output.clone(),
         buffer_bytes_per_cpu: 0,
         cpus: Vec::new(),
+        system_calls: None,
         user: None,
         events: 0,
         lost: 0,
@@ -275,6 +289,13 @@ fn rings(text: &mut String, status: &SessionStatus) {
             text,
             "  CPU {}:    {:.0} % full, {:.0} % at most; {} events, {} {fate}",
             ring.cpu, ring.filled_percent, ring.fullest_percent, ring.events, ring.lost
+        );
+    }
+    if let Some(calls) = &status.system_calls {
+        let _ = writeln!(
+            text,
+            "  system calls: {} events, {} lost (in rings of their own)",
+            calls.events, calls.lost
         );
     }
     if let Some(user) = &status.user {
