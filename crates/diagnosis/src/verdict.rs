@@ -65,7 +65,7 @@ fn culprits(late: &LateActivation) -> Vec<Culprit> {
 }
 
 /// Why what the trace shows of the kernel's own work may be the work of the hypervisor. A task that
-/// had the CPU had it, whoever slowed it down.
+/// had the CPU had it, whoever slowed it down; one that was stopped wanted none.
 fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Option<String> {
     let (duration, stolen) = (first.duration, late.stolen_max);
     if late.unseen_max.share_of(duration) >= CARRYING_SHARE {
@@ -74,16 +74,18 @@ fn hypervisor(info: &TraceInfo, late: &LateActivation, first: &Culprit) -> Optio
             "for {unseen} of it no CPU shows that the machine did not stand still"
         ));
     }
-    let had_cpu = matches!(
+    let cannot_be = matches!(
         first.kind,
         TermKind::RunQueueWait { .. }
             | TermKind::Upstream { .. }
             | TermKind::LockWait { .. }
             | TermKind::PriorityInversion { .. }
             | TermKind::ClockSet { .. }
+            | TermKind::Stopped { .. }
+            | TermKind::TimerSlack
             | TermKind::Steal
     );
-    if had_cpu {
+    if cannot_be {
         return None;
     }
     if stolen.share_of(duration) >= CARRYING_SHARE {

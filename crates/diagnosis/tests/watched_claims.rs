@@ -71,6 +71,9 @@ fn who_stopped_the_task_is_named_with_what_stopped_it() {
     let frozen = format!("frozen with its control group {shell}");
     check(stopped(2, Some(SHELL)), true, &frozen);
     check(stopped(0, None), true, "it was stopped (SIGSTOP) for 40");
+    // Whatever the host took from its CPU meanwhile.
+    let stolen = stopped(0, Some(SHELL)).cpu(0).at(41_010).steal(500, 38_000);
+    check(stolen, true, &format!("stopped (SIGSTOP) {shell}"));
     ledger(
         stopped(0, Some(SHELL)),
         &[

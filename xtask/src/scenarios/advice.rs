@@ -262,8 +262,7 @@ impl Stage<'_> {
         play.arg(&file).stdout(File::create(self.folder.join(LOG))?);
         let mut playing = play.spawn().context("cannot start the actor")?;
         let mut seen = Seen::default();
-        let rule = scenario.advice.as_deref();
-        let applied = self.watch_and_apply(&mut playing, rule, runs, &mut seen);
+        let applied = self.watch_and_apply(&mut playing, scenario, runs, &mut seen);
         let ended = playing.wait().context("cannot wait for the actor")?;
         watch.end()?;
         applied?;
@@ -291,15 +290,18 @@ impl Stage<'_> {
     fn watch_and_apply(
         &self,
         playing: &mut Child,
-        rule: Option<&str>,
+        scenario: &Scenario,
         runs: bool,
         seen: &mut Seen,
     ) -> Result<()> {
-        let Some(rule) = rule else { return Ok(()) };
+        let Some(rule) = scenario.advice.as_deref() else {
+            return Ok(());
+        };
         while playing.try_wait()?.is_none() && seen.command.is_none() {
             std::thread::sleep(LOOK);
             let said = fs::read_to_string(self.folder.join(WATCH))?;
-            let offers: Vec<String> = said.lines().filter_map(|line| offer(line, rule)).collect();
+            let offers = said.lines().filter_map(|line| offer(line, rule, scenario));
+            let offers: Vec<String> = offers.collect();
             if offers.len() < OFFERS {
                 continue;
             }
@@ -325,16 +327,17 @@ impl Stage<'_> {
     }
 }
 
-/// What `rule` offers in the conclusive verdict on the hit of a line of the watch.
-fn offer(line: &str, rule: &str) -> Option<String> {
+/// What `rule` offers in the verdict on the hit of a line of the watch, where that accuses whom the
+/// scenario means.
+fn offer(line: &str, rule: &str, scenario: &Scenario) -> Option<String> {
+    Hit::parse(line).filter(|hit| hit.conclusive && accuses(hit, scenario))?;
     let value: Value = serde_json::from_str(line).ok()?;
-    let diagnosis = value.get("diagnosis").filter(|_| value["type"] == "hit")?;
+    let diagnosis = value.get("diagnosis")?;
     let (index, _) = judge::hit(diagnosis)?;
     let verdict = judge::verdict_on(diagnosis, index)?;
     let mut advice = verdict["advice"].as_array()?.iter();
     let mine = advice.find(|advice| advice["rule"] == rule)?;
-    let command = mine["command"].as_str().map(str::to_owned);
-    command.filter(|_| verdict["conclusive"] == true)
+    mine["command"].as_str().map(str::to_owned)
 }
 
 fn is_real_time(scenario: &Scenario) -> bool {
@@ -342,14 +345,14 @@ fn is_real_time(scenario: &Scenario) -> bool {
     victims.any(Task::is_real_time)
 }
 
-/// Whether a verdict accuses whom the scenario means.
+/// Whether a verdict accuses, above all, whom the scenario means.
 fn accuses(hit: &Hit, scenario: &Scenario) -> bool {
     let means = |culprit: &Culprit| {
         let names: Vec<&str> = culprit.names.iter().map(String::as_str).collect();
         let mut accuse = scenario.accuse.iter();
         accuse.any(|accuse| accuse.means(&culprit.kind, &names))
     };
-    hit.culprits.iter().any(means)
+    hit.culprits.first().is_some_and(means)
 }
 
 fn now_ns() -> i64 {
@@ -412,20 +415,25 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_taken_from_the_conclusive_verdict_on_the_hit_alone() {
-        let line = |conclusive: bool, rule: &str| {
+    fn advice_is_taken_from_the_conclusive_verdict_on_whom_the_scenario_means_alone() {
+        let text = "scenario a\naccuse run_queue_wait hog\n";
+        let scenario = language::parse(text).unwrap().remove(0);
+        let line = |conclusive: bool, name: &str, rule: &str| {
             json!({"type": "hit", "diagnosis": {
                 "activations": [{"hit": {"task": {"comm": "v"}}}],
                 "groups": [{"members": [0], "verdict": {"conclusive": conclusive,
+                    "culprits": [{"kind": "run_queue_wait", "name": name}],
                     "advice": [{"rule": rule, "command": "taskset -pc 1 7"}]}}],
             }})
             .to_string()
         };
+        let offer = |line: &str| offer(line, "move-task", &scenario);
         let taken = Some("taskset -pc 1 7".to_owned());
-        assert_eq!(offer(&line(true, "move-task"), "move-task"), taken);
-        assert_eq!(offer(&line(false, "move-task"), "move-task"), None);
-        assert_eq!(offer(&line(true, "lower-task"), "move-task"), None);
-        assert_eq!(offer("{}", "move-task"), None);
+        assert_eq!(offer(&line(true, "hog", "move-task")), taken);
+        assert_eq!(offer(&line(false, "hog", "move-task")), None);
+        assert_eq!(offer(&line(true, "rustc", "move-task")), None);
+        assert_eq!(offer(&line(true, "hog", "lower-task")), None);
+        assert_eq!(offer("{}"), None);
     }
 
     #[test]

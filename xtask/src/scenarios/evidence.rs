@@ -73,7 +73,7 @@ impl Events {
 
     fn switch(&mut self, line: &str, at_ns: i64, cpu: u32) {
         let switches = self.switches.entry(cpu).or_default();
-        let name = |key: &str| value(line, key).trim_matches('"').to_owned();
+        let name = |key: &str| text(line, key);
         if let Some(last) = switches.last_mut() {
             last.names[1] = name("prev_comm = ");
         }
@@ -129,10 +129,21 @@ fn place(line: &str) -> Option<(i64, u32)> {
 /// What stands behind a key, up to the next comma or space behind it.
 fn value<'a>(line: &'a str, key: &str) -> &'a str {
     let rest = line.split(key).nth(1).unwrap_or_default();
-    match rest.strip_prefix('"') {
-        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
-        None => rest.split([',', ' ']).next().unwrap_or_default(),
+    rest.split([',', ' ']).next().unwrap_or_default()
+}
+
+/// The text in quotes behind a key, where a quote or a backslash of its own has one before it.
+fn text(line: &str, key: &str) -> String {
+    let rest = line.split(key).nth(1).unwrap_or_default();
+    let mut chars = rest.strip_prefix('"').unwrap_or_default().chars();
+    let mut text = String::new();
+    while let Some(char) = chars.next().filter(|char| *char != '"') {
+        match char {
+            '\\' => text.extend(chars.next()),
+            other => text.push(other),
+        }
     }
+    text
 }
 
 /// How long the tasks that are meant had a CPU within a span, by its switches.
@@ -182,6 +193,12 @@ mod tests {
         assert_eq!(against("hog"), None);
         assert!(against("v").is_some());
         assert!(against("absent").is_some());
+        // Printed with a backslash before what would end the text, and before itself.
+        for (printed, name) in [(r"\\", r"\"), (r#"a\"b"#, r#"a"b"#)] {
+            let text = line(50, 0, printed) + &line(900, 0, "v");
+            let found = Events::parse(&text).against(&hit("own_run", name, 800));
+            assert_eq!(found, None, "{printed}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::hit::{Culprit, Hit};
 use super::language::{Scenario, VICTIM};
-use super::log::{Entry, Played};
+use super::log::{Entry, Played, covered_ns};
 use super::place::Place;
 
 /// What became of a scenario; of several, the first of these counts.
@@ -257,7 +257,7 @@ impl Case<'_> {
         }
         let role = if by_kernel { "kernel" } else { "culprit" };
         let causes = self.played.faults().filter(|entry| entry.role == role);
-        let true_ns: i64 = causes.map(|entry| entry.overlap_ns(hit.span())).sum();
+        let true_ns = covered_ns(causes, hit.span());
         let meant = hit.culprits.iter().filter(|culprit| self.is_meant(culprit));
         let said_ns: i64 = meant.map(|culprit| culprit.duration_ns).sum();
         // What it says that it does not know is nobody's.

@@ -27,11 +27,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// How much of it lies within a span.
-    pub fn overlap_ns(&self, (from_ns, to_ns): (i64, i64)) -> i64 {
-        (self.end_ns.min(to_ns) - self.begin_ns.max(from_ns)).max(0)
-    }
-
     /// The line of a task; none for what is none.
     fn parse(line: &str) -> Option<Entry> {
         let words: Vec<&str> = line.split(' ').collect();
@@ -77,6 +72,24 @@ impl Played {
     }
 }
 
+/// How much of a span causes cover, each moment once: one that has a CPU by the clock goes on where
+/// another one is ahead of it.
+pub fn covered_ns<'a>(
+    causes: impl Iterator<Item = &'a Entry>,
+    (from_ns, to_ns): (i64, i64),
+) -> i64 {
+    let mut spans: Vec<(i64, i64)> = causes
+        .map(|entry| (entry.begin_ns.max(from_ns), entry.end_ns.min(to_ns)))
+        .collect();
+    spans.sort_unstable();
+    let (mut covered_ns, mut until_ns) = (0, from_ns);
+    for (begin_ns, end_ns) in spans {
+        covered_ns += (end_ns - begin_ns.max(until_ns)).max(0);
+        until_ns = until_ns.max(end_ns);
+    }
+    covered_ns
+}
+
 /// What each scenario's tasks did, in the order in which they were played.
 pub fn parse(text: &str) -> Vec<Played> {
     let mut all: Vec<Played> = Vec::new();
@@ -101,6 +114,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_causes_of_one_moment_cover_it_once() {
+        let check = |spans: &[(i64, i64)], expect_ns: i64| {
+            let entry = |(begin_ns, end_ns): &(i64, i64)| Entry {
+                begin_ns: *begin_ns,
+                end_ns: *end_ns,
+                ..Entry::default()
+            };
+            let entries: Vec<Entry> = spans.iter().map(entry).collect();
+            assert_eq!(
+                covered_ns(entries.iter(), (100, 200)),
+                expect_ns,
+                "{spans:?}"
+            );
+        };
+        check(&[], 0);
+        check(&[(0, 50), (300, 400)], 0);
+        check(&[(0, 150)], 50);
+        check(&[(170, 400), (110, 120)], 40);
+        check(&[(110, 160), (120, 150), (140, 180)], 70);
+    }
+
+    #[test]
     fn each_line_belongs_to_the_scenario_before_it() {
         let text = "\
 scenario a 100 900
@@ -122,6 +157,6 @@ nonsense
         let faults = |at: usize| all[at].faults().map(|entry| entry.name.as_str()).collect();
         let found: [Vec<&str>; 2] = [faults(0), faults(1)];
         assert_eq!(found, [vec!["hog"], vec!["lab_drain_fifo"]]);
-        assert_eq!(all[0].entries[1].overlap_ns((350, 1000)), 50);
+        assert_eq!(covered_ns(all[0].entries[1..2].iter(), (350, 1000)), 50);
     }
 }
