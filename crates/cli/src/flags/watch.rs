@@ -153,6 +153,10 @@ pub struct Watch {
     /// One JSON object a line
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    /// Fill the terminal: histograms, the worst, who was in the way, what it costs
+    #[arg(long, conflicts_with_all = ["json", "verbose", "trigger"])]
+    #[arg(hide_short_help = true, help_heading = "Output")]
+    pub tui: bool,
     /// Keep no flight recorder and save nothing
     #[arg(long, conflicts_with_all = ["output", "buffer", "events"], help_heading = "Output")]
     #[arg(hide_short_help = true)]
