@@ -94,7 +94,8 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/lib/librtscope.so $(DESTDIR)$(PREFIX)/lib/librtscope.so.1 \
 	    $(DESTDIR)$(PREFIX)/lib/librtscope.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc \
 	    $(DESTDIR)$(PREFIX)/include/rtscope.h $(DESTDIR)$(PREFIX)/include/rtscope.hpp \
-	    $(DESTDIR)$(PREFIX)/include/rtscope/track.bpf.h
+	    $(DESTDIR)$(PREFIX)/include/rtscope/track.bpf.h \
+	    $(DESTDIR)$(PREFIX)/include/rtscope/action.bpf.h
 
 # The trace engine for C and C++; docs/library.md says how to use it.
 install-library: deps
@@ -105,7 +106,8 @@ install-library: deps
 	install -m 644 $(TARGET_DIR)/release/librtscope.a $(DESTDIR)$(PREFIX)/lib/librtscope.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include \
 	    crates/capi/include/rtscope.h crates/capi/include/rtscope.hpp
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/rtscope bpf/include/rtscope/track.bpf.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/rtscope \
+	    bpf/include/rtscope/track.bpf.h bpf/include/rtscope/action.bpf.h
 	packaging/pkg-config.sh $(PREFIX) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rtscope.pc
 
 # Packages of all that is installed: .deb files and a tarball, into target/packages.

@@ -6,6 +6,7 @@
 #ifndef RTSCOPE_HIT_H
 #define RTSCOPE_HIT_H
 
+#include "action.h"
 #include "chain.h"
 #include "histogram.h"
 #include "late.h"
@@ -225,6 +226,27 @@ static __always_inline void bell_ring(struct cpu_state *cpu)
 		bpf_ringbuf_discard(note, BPF_RB_FORCE_WAKEUP);
 }
 
+// The user's own function, in a frame of its own: what is on the stack below is not for its sake.
+static __noinline int hit_acts(const struct rts_hit *from)
+{
+	struct action_place place;
+	struct rts_action_hit *hit = action_begins(&place);
+
+	if (!hit) {
+		COUNT(lost);
+		return 0;
+	}
+	hit->number = from->id;
+	hit->begin_ns = from->origin_ns;
+	hit->end_ns = from->end_ns;
+	action_task(&hit->task, &from->target);
+	action_task(&hit->other, &from->culprit);
+	hit->cpu = bpf_get_smp_processor_id();
+	hit->flags = from->end_kind == RTS_END_WAITING ? RTS_ACTION_OPEN : 0;
+	action_runs(hit, &place);
+	return 0;
+}
+
 // Sends a hit that ended at `now_ns`. To wake its reader takes an interrupt of this CPU and one of
 // the reader's, longer than all the rest: where the hit's task goes on, whoever leaves the CPU next
 // does it.
@@ -232,6 +254,8 @@ static __always_inline void hit_send(struct rts_hit *hit, rts_u64 now_ns, bool g
 {
 	struct cpu_state *cpu = LOOKUP(cpus, 0);
 
+	if (config.acts)
+		hit_acts(hit);
 	hit->cost_ns = bpf_ktime_get_ns() - now_ns;
 	if (config.window_ns) {
 		// Nobody waits for it: who asks for the worst looks by itself.

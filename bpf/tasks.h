@@ -205,6 +205,8 @@ static __always_inline void report_open(struct task_struct *task, rts_u64 limit_
 		if (state->throttled_ns)
 			evidence_throttled(task, state->throttled_ns, now_ns);
 	}
+	if (config.acts)
+		hit_acts(hit);
 	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
 }
 

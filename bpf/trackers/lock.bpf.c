@@ -4,10 +4,15 @@
 // its end. Key is the lock's address. Other is who has it when the wait begins, where the lock says
 // so: mutexes, real-time mutexes and semaphores that are held for writing. The stack is the
 // waiter's.
+//
+// And how long somebody kept a mutex that others waited for, as far as the one saw who has it next:
+// from the beginning of that wait, or from when the owner got the mutex after a wait of its own.
+// Who takes a mutex that nobody waits for passes no tracepoint; of other locks, nor do some who
+// take them before those who wait.
 
 #include "tasks.h"
 
-enum { SPIN = 0, MUTEX = 1, READ = 2, WRITE = 3 };
+enum { SPIN = 0, MUTEX = 1, READ = 2, WRITE = 3, HELD = 4 };
 
 // include/trace/events/lock.h
 #define LCB_F_SPIN 1
@@ -75,6 +80,20 @@ static __always_inline void owner_of(struct rts_task *owner, void *lock, rts_u32
 		task_read(owner, (struct task_struct *)word);
 }
 
+// Who took a mutex last of those that waited for it.
+struct lock_taken {
+	rts_u64 known_ns; // since when that is followed
+	rts_u64 at_ns;    // 0: nobody since then
+	struct rts_task by;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RTS_KEYS_MAX);
+	__type(key, rts_u64);
+	__type(value, struct lock_taken);
+} lock_taken SEC(".maps");
+
 // Who waits: a task, or the CPU's own where no task runs.
 static __always_inline rts_u32 waiter(void)
 {
@@ -87,6 +106,32 @@ static __always_inline rts_u32 waiter(void)
 static __always_inline rts_u64 key_of(rts_u64 lock, rts_u32 who)
 {
 	return (lock << 16) ^ who;
+}
+
+static __always_inline void lock_follow(rts_u64 lock, rts_u64 now_ns)
+{
+	struct lock_taken taken = { .known_ns = now_ns };
+
+	taken.by.tid = -1;
+	bpf_map_update_elem(&lock_taken, &lock, &taken, BPF_NOEXIST);
+}
+
+// What of the wait `tracked` was the last owner's makes it what that one held; whether that is
+// known.
+static __always_inline bool lock_held(struct rts_tracked *tracked, const struct lock_taken *taken)
+{
+	struct rts_task waiter = tracked->task;
+
+	if (taken->known_ns > tracked->begin_ns)
+		return false;
+	tracked->task = tracked->other;
+	if (taken->at_ns >= tracked->begin_ns) {
+		tracked->begin_ns = taken->at_ns;
+		tracked->task = taken->by;
+	}
+	tracked->other = waiter;
+	tracked->series = HELD;
+	return tracked->task.tid >= 0 && tracked->task.tid != waiter.tid;
 }
 
 // A mutex says so again when it goes to sleep, and whenever it wakes up in vain.
@@ -109,37 +154,71 @@ int BPF_PROG(contention_begin, void *lock, unsigned int flags)
 	task_describe(&open.tracked.task, current);
 	owner_of(&open.tracked.other, lock, flags);
 	open.tracked.begin_ns = bpf_ktime_get_ns();
+	if (flags & LCB_F_MUTEX)
+		lock_follow((rts_u64)lock, open.tracked.begin_ns);
 	if (bpf_map_update_elem(&tracker_open, &key, &open, BPF_ANY))
 		TRACKER_LOSS(full);
 	return 0;
 }
 
+// The wait `tracked` is over, and with it what its owner held, of a mutex.
+static __always_inline void wait_ends(void *ctx, struct rts_tracked *tracked,
+		const struct lock_taken *taken)
+{
+	struct rts_tracker_hit *hit = tracker_measured(tracked);
+
+	if (hit) {
+		if (tracker_config.stacks)
+			stack_here(&hit->stack, ctx);
+		tracker_send(hit);
+	}
+	if (!taken || tracked->series != MUTEX || !lock_held(tracked, taken))
+		return;
+	hit = tracker_measured(tracked);
+	if (hit)
+		tracker_send(hit);
+}
+
+// Who has a mutex from here on, of one that is followed. An element of such a table may become
+// another one's while it is looked at: it is written as a whole.
+static __always_inline void lock_takes(rts_u64 lock, const struct lock_taken *before,
+		rts_u64 now_ns)
+{
+	struct lock_taken taken = { .known_ns = before->known_ns, .at_ns = now_ns };
+
+	task_describe(&taken.by, bpf_get_current_task_btf());
+	bpf_map_update_elem(&lock_taken, &lock, &taken, BPF_EXIST);
+}
+
+// Who waited in vain, because of a signal, has not taken it.
 SEC("tp_btf/contention_end")
-int BPF_PROG(contention_end, void *lock)
+int BPF_PROG(contention_end, void *lock, int result)
 {
 	rts_u32 who = waiter();
-	rts_u64 key = key_of((rts_u64)lock, who);
+	rts_u64 address = (rts_u64)lock, key = key_of(address, who), now_ns;
 	struct rts_tracker_open *open = bpf_map_lookup_elem(&tracker_open, &key);
-	struct rts_tracker_hit *hit;
+	const struct lock_taken *taken = 0;
 	struct rts_tracked tracked;
 
-	if (!open)
+	if (!result)
+		taken = bpf_map_lookup_elem(&lock_taken, &address);
+	if (!open && !taken)
 		return 0;
-	tracked = open->tracked;
-	bpf_map_delete_elem(&tracker_open, &key);
-	if (tracked.key != (rts_u64)lock || tracked.group != who) {
-		TRACKER_LOSS(unpaired);
-		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (open) {
+		tracked = open->tracked;
+		bpf_map_delete_elem(&tracker_open, &key);
+		if (tracked.key == address && tracked.group == who) {
+			// Waits of different waiters for one lock are one row.
+			tracked.group = 0;
+			tracked.end_ns = now_ns;
+			tracked.cpu = bpf_get_smp_processor_id();
+			wait_ends(ctx, &tracked, taken);
+		} else {
+			TRACKER_LOSS(unpaired);
+		}
 	}
-	// Waits of different waiters for one lock are one row.
-	tracked.group = 0;
-	tracked.end_ns = bpf_ktime_get_ns();
-	tracked.cpu = bpf_get_smp_processor_id();
-	hit = tracker_measured(&tracked);
-	if (!hit)
-		return 0;
-	if (tracker_config.stacks)
-		stack_here(&hit->stack, ctx);
-	tracker_send(hit);
+	if (taken)
+		lock_takes(address, taken, now_ns);
 	return 0;
 }

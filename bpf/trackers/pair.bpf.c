@@ -113,7 +113,8 @@ static __always_inline rts_u32 pair_group(const struct rts_pair_key *key)
 	return mixed >> 32;
 }
 
-static __noinline int pair_ends(void *ctx, struct rts_pair_frame *frame,
+// What is to be sent, by who called it: the stack below belongs to the user's action then.
+static __noinline struct rts_tracker_hit *pair_ends(void *ctx, struct rts_pair_frame *frame,
 		struct rts_pair_counts *counts)
 {
 	struct rts_pair_open *open;
@@ -142,8 +143,7 @@ static __noinline int pair_ends(void *ctx, struct rts_pair_frame *frame,
 		return 0;
 	if (tracker_config.stacks)
 		stack_here(&hit->other_stack, ctx);
-	tracker_send(hit);
-	return 0;
+	return hit;
 }
 
 static __always_inline struct rts_pair_counts *pair_sees(struct rts_pair_frame *frame, rts_u32 side)
@@ -171,10 +171,15 @@ static __always_inline int from(void *ctx, struct rts_pair_frame *frame,
 static __always_inline int to(void *ctx, struct rts_pair_frame *frame,
 		struct rts_pair_counts *counts)
 {
+	struct rts_tracker_hit *hit;
+
 	if (!pair_code_to_of(ctx, frame))
 		return 0;
 	counts->matched[RTS_PAIR_TO]++;
-	return pair_ends(ctx, frame, counts);
+	hit = pair_ends(ctx, frame, counts);
+	if (hit)
+		tracker_send(hit);
+	return 0;
 }
 
 SEC("tracepoint")

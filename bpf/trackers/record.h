@@ -10,7 +10,7 @@
 #include "../event.h"
 
 /* Intervals that one tracker tells apart, as queue and device. */
-#define RTS_SERIES_MAX 4
+#define RTS_SERIES_MAX 5
 #define RTS_ONLY_MAX 32
 #define RTS_KEYS_MAX 2048
 #define RTS_OPEN_MAX 16384
@@ -141,6 +141,7 @@ struct rts_tracker_config {
 	rts_u8 stacks;
 	rts_u8 oracle; // every event that it saw goes into a ring, too
 	rts_u8 padding[2];
+	char name[RTS_COMM_LENGTH]; // the tracker's
 };
 
 #endif

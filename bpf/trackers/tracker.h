@@ -9,6 +9,7 @@
 #ifndef RTSCOPE_TRACKERS_TRACKER_H
 #define RTSCOPE_TRACKERS_TRACKER_H
 
+#include "../action.h"
 #include "../filter.h"
 #include "../hit.h"
 #include "record.h"
@@ -382,8 +383,38 @@ static __always_inline struct rts_tracker_hit *tracker_measured(const struct rts
 	return tracker_counts(&interval) ? tracker_told(tracked) : 0;
 }
 
+// The user's own function, in a frame of its own: what is on the stack below is not for its sake.
+static __noinline int tracker_acts(const struct rts_tracker_hit *from)
+{
+	const struct rts_tracked *tracked = &from->tracked;
+	struct action_place place;
+	struct rts_action_hit *hit = action_begins(&place);
+
+	if (!hit) {
+		TRACKER_LOSS(lost);
+		return 0;
+	}
+	hit->number = from->number;
+	hit->begin_ns = tracked->begin_ns;
+	hit->end_ns = tracked->end_ns;
+	hit->key = tracked->key;
+	hit->detail = tracked->detail;
+	action_task(&hit->task, &tracked->task);
+	action_task(&hit->other, &tracked->other);
+	hit->cpu = tracked->cpu;
+	hit->kind = tracked->series;
+	hit->flags = tracked->flags & RTS_TRACKED_OPEN ? RTS_ACTION_OPEN : 0;
+	for (rts_u32 i = 0; i < RTS_COMM_LENGTH; i++)
+		hit->tracker[i] = tracker_config.name[i];
+	__builtin_memcpy(hit->label, tracked->label, RTS_COMM_LENGTH);
+	action_runs(hit, &place);
+	return 0;
+}
+
 static __always_inline void tracker_send(struct rts_tracker_hit *hit)
 {
+	if (config.acts)
+		tracker_acts(hit);
 	bpf_ringbuf_submit(hit, BPF_RB_FORCE_WAKEUP);
 }
 

@@ -21,8 +21,8 @@ const OBJECTS: [&str; 6] = [
 /// What libbpf's header for marks wants of the system's, which compilers for BPF may not find.
 const ERRNO: &str = "#define ENOENT 2\n#define ESRCH 3\n#define EINVAL 22\n";
 
-/// The example for those who write BPF programs of their own: built as they would, for its test.
-const EXAMPLE: &str = "slow_sleeps";
+/// The examples for those who write BPF of their own: built as they would, for their tests.
+const EXAMPLES: [&str; 2] = ["slow_sleeps", "count_culprits"];
 
 /// Where Debian's compilers find the headers of the system that name the machine.
 fn system_headers() -> Option<PathBuf> {
@@ -31,7 +31,7 @@ fn system_headers() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-fn build_example(sources: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+fn build_example(name: &str, sources: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     let examples = sources.join("../examples/bpf");
     println!("cargo::rerun-if-changed={}", examples.display());
     let mut builder = SkeletonBuilder::new();
@@ -40,8 +40,8 @@ fn build_example(sources: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     arguments.push(format!("-I{}", sources.join("include").display()));
     arguments.extend(system_headers().map(|folder| format!("-I{}", folder.display())));
     builder
-        .source(examples.join(format!("{EXAMPLE}.bpf.c")))
-        .obj(out.join(format!("{EXAMPLE}.bpf.o")))
+        .source(examples.join(format!("{name}.bpf.c")))
+        .obj(out.join(format!("{name}.bpf.o")))
         .clang_args(arguments);
     if let Some(clang) = env::var_os("CLANG") {
         builder.clang(clang);
@@ -82,7 +82,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         builder.build()?;
     }
-    build_example(&sources, &out)
+    for example in EXAMPLES {
+        build_example(example, &sources, &out)?;
+    }
+    Ok(())
 }
 
 /// Every `trackers/NAME.bpf.c`, without its ending.

@@ -14,7 +14,7 @@ use event::{Cpu, Error, ErrorKind, Instant, Prio, Result, Tid};
 
 use crate::{raw, text};
 
-pub const SERIES_MAX: usize = 4;
+pub const SERIES_MAX: usize = 5;
 pub const ONLY_MAX: usize = 32;
 pub const KEYS_MAX: usize = 2048;
 pub const OPEN_MAX: usize = 16384;
@@ -153,6 +153,7 @@ pub struct RawConfig {
     pub stacks: u8,
     pub oracle: u8,
     pub padding: [u8; 2],
+    pub name: [u8; raw::COMM_LENGTH],
 }
 
 macro_rules! plain {

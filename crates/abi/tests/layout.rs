@@ -168,6 +168,7 @@ fn configuration(claims: &mut Claims) {
             notes_late,
             groups,
             in_namespace,
+            acts,
             padding,
             cpus,
             patterns,

@@ -56,7 +56,8 @@ fn claims() -> Claims {
             only_length,
             stacks,
             oracle,
-            padding
+            padding,
+            name
         ]
     );
     pair_claims(&mut claims);

@@ -4,6 +4,7 @@ use abi::raw;
 use event::evidence::EndKind;
 use event::{Cpu, Duration, Prio, Result, TaskPattern};
 
+use crate::action::Action;
 use crate::fill::{fill, invalid};
 use crate::members::Members;
 use crate::pattern;
@@ -60,6 +61,8 @@ pub struct WatchConfig {
     pub waker_stacks: bool,
     /// Tell in short of each late activation that the limits hold back, see [`crate::LateRing`].
     pub notes_late: bool,
+    /// Call this in the kernel at each hit.
+    pub action: Option<Action>,
     /// Measure each program's own run time.
     pub profile: bool,
 }
@@ -83,6 +86,7 @@ impl Default for WatchConfig {
             late_timer_floor: Duration::from_us(50),
             waker_stacks: true,
             notes_late: false,
+            action: None,
             profile: false,
         }
     }
@@ -126,6 +130,7 @@ impl WatchConfig {
         config.new_worst_only = u8::from(self.new_worst_only);
         config.waker_stacks = u8::from(self.waker_stacks);
         config.notes_late = u8::from(self.notes_late);
+        config.acts = u8::from(self.action.is_some());
         config.profile = u8::from(self.profile);
         self.fill_cpus(&mut config)?;
         if let Some(irqs) = &self.irqs {

@@ -8,8 +8,10 @@
 //! - Only what a question needs is attached; what the kernel lacks is a fact in [`Features`], and
 //!   the error of a load names the fact that explains it.
 
+mod action;
 mod config;
 mod cost;
+mod elf;
 mod evidence;
 mod features;
 mod fill;
@@ -32,6 +34,7 @@ mod watch;
 
 /// The version of the records between the kernel's programs and us.
 pub use abi::VERSION as ABI_VERSION;
+pub use action::Action;
 pub use config::{Targets, WatchConfig};
 pub use cost::{MeasuredCost, measure_cost};
 pub use evidence::{Evidence, EvidenceRings};

@@ -6,6 +6,7 @@ use abi::raw;
 use event::{Error, ErrorKind, Result};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
+use crate::action::Action;
 use crate::features::Features;
 
 /// The watch's programs, as `build.rs` compiled them.
@@ -55,14 +56,20 @@ fn listen(_level: PrintLevel, message: String) {
     talk.drain(..cut);
 }
 
-fn heard() -> String {
+/// What libbpf said since the last time.
+pub(crate) fn heard() -> String {
     std::mem::take(&mut *TALK.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
+
+/// From here on [`heard`] has what libbpf says.
+pub(crate) fn listen_anew() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+    heard();
 }
 
 /// Opens an embedded object; nothing is in the kernel yet.
 pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
-    heard();
+    listen_anew();
     // A copy is aligned as libelf wants it; embedded bytes need not be.
     let aligned = bytes.to_vec();
     ObjectBuilder::default()
@@ -77,6 +84,26 @@ pub(crate) fn load(mut object: OpenObject, wanted: impl Fn(&str) -> bool) -> Res
         program.set_autoload(load);
     }
     object.load().map_err(|error| explain("load", &error))
+}
+
+/// Opens an object with the user's action in it, if there is one.
+pub(crate) fn open_with(bytes: &[u8], action: Option<&Action>) -> Result<OpenObject> {
+    match action {
+        Some(action) => open(&action.link(bytes)?),
+        None => open(bytes),
+    }
+}
+
+/// As [`load`], of an object with this action in it.
+pub(crate) fn load_with(
+    object: OpenObject,
+    action: Option<&Action>,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Object> {
+    load(object, wanted).map_err(|error| match action {
+        Some(action) => action.refused(error),
+        None => error,
+    })
 }
 
 /// Attaches every loaded tracepoint program that `chosen` names.

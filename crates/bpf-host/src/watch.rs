@@ -74,7 +74,7 @@ impl Watch {
         raw.cpus_max = kernel::cpus_max()?;
         members::fill_namespace(&mut raw);
 
-        let mut opened = object::open(object::WATCH)?;
+        let mut opened = object::open_with(object::WATCH, config.action.as_ref())?;
         object::configure(&mut opened, &raw)?;
         object::size_arrays(
             &mut opened,
@@ -86,7 +86,9 @@ impl Watch {
             btf.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>(&name)
                 .is_some()
         };
-        let object = object::load(opened, |program| wanted(config, program, present))?;
+        let object = object::load_with(opened, config.action.as_ref(), |program| {
+            wanted(config, program, present)
+        })?;
         config.members.fill_map(&object)?;
         let ring = HitRing::open(&object, config.threshold)?;
         let steal = StealReader::open(&object, raw.steal_offset != 0);

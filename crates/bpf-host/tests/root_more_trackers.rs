@@ -343,3 +343,97 @@ fn a_wait_for_a_lock_is_measured_with_who_has_it() {
         }
     }
 }
+
+/// A file that two threads read through one descriptor: each read takes a mutex for its whole time.
+struct Shared(std::fs::File);
+
+impl Shared {
+    const BYTES: usize = 1 << 20;
+
+    fn new() -> Shared {
+        let path =
+            std::path::Path::new("/dev/shm").join(format!("rts-lock-{}", std::process::id()));
+        std::fs::write(&path, vec![1; Shared::BYTES]).expect("written");
+        let file = std::fs::File::open(&path).expect("opened");
+        std::fs::remove_file(&path).expect("removed");
+        Shared(file)
+    }
+
+    /// Reads all of it so often; when each read began and ended.
+    fn read(&self, times: usize) -> Vec<(i64, i64)> {
+        let mut bytes = vec![0; Shared::BYTES];
+        let read = |_| {
+            let begin_ns = monotonic_ns();
+            // SAFETY: the buffer is as long as it says.
+            unsafe {
+                libc::lseek(std::os::fd::AsRawFd::as_raw_fd(&self.0), 0, libc::SEEK_SET);
+                let buffer = bytes.as_mut_ptr().cast();
+                libc::read(
+                    std::os::fd::AsRawFd::as_raw_fd(&self.0),
+                    buffer,
+                    bytes.len(),
+                );
+            }
+            (begin_ns, monotonic_ns())
+        };
+        (0..times).map(read).collect()
+    }
+}
+
+#[test]
+fn what_a_mutex_was_held_while_another_waited_is_told_with_both() {
+    const MUTEX: usize = 1;
+    const HELD: usize = 4;
+    const READS: usize = 100;
+    let name = "what_a_mutex_was_held_while_another_waited_is_told_with_both";
+    let _privileged = testkit::privileged();
+    if !testkit::two_cpus(name) {
+        return;
+    }
+    let mut watch = start("lock", of_scene(), vec![]);
+    let shared = Arc::new(Shared::new());
+    let parts = [("scene-one", STAGE), ("scene-other", ASIDE)].map(|(name, cpu)| {
+        let shared = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            become_task(name, cpu, 0);
+            (scene::tid(), shared.read(READS))
+        })
+    });
+    let reads = parts.map(|part| part.join().expect("a reader"));
+    let hits: Vec<Tracked> = watch
+        .take()
+        .expect("hits")
+        .into_iter()
+        .map(|hit| hit.tracked)
+        .collect();
+    let of = |series: usize| hits.iter().filter(move |tracked| tracked.series == series);
+    assert_eq!(watch.statistics().expect("counters").losses.lost, 0);
+    assert!(
+        of(HELD).count() > READS / 10,
+        "{} of {}",
+        of(HELD).count(),
+        of(MUTEX).count()
+    );
+    for held in of(HELD) {
+        let (owner, waiter) = (
+            held.task.as_ref().expect("it"),
+            held.other.as_ref().expect("one"),
+        );
+        assert_ne!(owner.tid, waiter.tid, "{held:?}");
+        // It ends with a wait of the other one, and is all of that or its last part.
+        let mut waits = of(MUTEX);
+        let wait = waits.find(|wait| (wait.key, wait.end) == (held.key, held.end));
+        let wait = wait.unwrap_or_else(|| panic!("nobody waited: {held:?}"));
+        assert_eq!(wait.task.as_ref().map(|task| task.tid), Some(waiter.tid));
+        assert!(wait.begin <= held.begin, "{wait:?} {held:?}");
+        // The mutex of the file is held in calls that read it, and only there.
+        let Some((_, calls)) = reads.iter().find(|(tid, _)| *tid == owner.tid.0) else {
+            continue;
+        };
+        let begin_ns = held.begin.as_ns();
+        let inside = calls
+            .iter()
+            .any(|(begin, end)| (*begin..=*end).contains(&begin_ns));
+        assert!(inside, "{held:?}");
+    }
+}

@@ -43,6 +43,7 @@ fn asked() -> Vec<(&'static str, Vec<u64>, Targets)> {
         ("futex", vec![], of_scene()),
         ("pagefault", vec![], of_scene()),
         ("block", vec![], of_scene()),
+        ("io", vec![], of_scene()),
         ("workqueue", flushes, of_scene()),
         ("timer", wakes, Targets::All),
         ("irq", vec![-1i64 as u64], Targets::All),
@@ -166,6 +167,23 @@ fn check_block(seen: &Seen, scene: &Scene) {
     }
 }
 
+fn check_io(seen: &Seen, scene: &Scene) {
+    let is_read = |tracked: &&&Tracked| tracked.key & 0xff == 0;
+    let of = |series: &str| {
+        let asked = seen.of(series, "scene-sleeper").into_iter();
+        asked
+            .filter(|tracked| is_read(&tracked))
+            .collect::<Vec<_>>()
+    };
+    let (calls, asked) = (of("system call"), of("file system"));
+    one_in_each("system call", &calls, &scene.reads);
+    one_in_each("file system", &asked, &scene.reads);
+    for asked in asked {
+        let around = |call: &&&Tracked| call.begin <= asked.begin && call.end >= asked.end;
+        assert_eq!(calls.iter().filter(around).count(), 1, "{asked:?}");
+    }
+}
+
 fn check_work(seen: &Seen, scene: &Scene) {
     for series in ["queued to start", "run"] {
         let work = seen.of(series, "scene-sleeper");
@@ -250,11 +268,12 @@ fn all_trackers_measure_the_same_scene_as_it_was() {
             "wakeup" => check_wake_ups(seen, &scene),
             "futex" => check_futex(seen, &scene),
             "pagefault" => check_faults(seen, &scene),
-            "block" if scene.reads.is_empty() => testkit::skip(
+            "block" | "io" if scene.reads.is_empty() => testkit::skip(
                 "all_trackers_measure_the_same_scene_as_it_was, block",
                 "the test's folder lies on no disk",
             ),
             "block" => check_block(seen, &scene),
+            "io" => check_io(seen, &scene),
             "workqueue" => check_work(seen, &scene),
             "timer" => check_timers(seen, &scene),
             "irq" => check_counts(seen, 0, last.0 - first.0, after.0 - before.0),

@@ -7,10 +7,12 @@ pub mod demo;
 mod exit;
 pub mod flags;
 mod generate;
+mod keys;
 mod live;
 pub mod options;
 mod paint;
 mod personality;
+mod screen;
 pub mod signals;
 mod verbs;
 

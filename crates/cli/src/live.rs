@@ -77,6 +77,26 @@ impl Live {
         }
     }
 
+    /// Replaces what is shown by the whole screen that `draw` makes for so many columns and rows.
+    pub fn screen(&self, draw: impl FnOnce(u16, u16) -> Vec<String>) {
+        if self.is_on {
+            let size = stderr_size();
+            let letters = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+            let lines = draw(letters(room(size.columns)), letters(size.rows));
+            let enter = match ALTERNATE.swap(true, Ordering::Relaxed) {
+                true => "",
+                false => ENTER,
+            };
+            let lines = lines.join(&format!("{ERASE_ROW}\r\n"));
+            write(&format!("{enter}{HOME}{lines}{ERASE_ROW}"));
+        }
+    }
+
+    /// Whether anything is shown at all.
+    pub fn is_shown(&self) -> bool {
+        self.is_on
+    }
+
     /// Removes what is shown.
     pub fn clear(&self) {
         if self.is_on {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use capture::watch::Calls;
 use event::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::low_level;
 
 /// How often we were asked to stop.
@@ -99,7 +99,7 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
             // Who cannot be told is not told.
             Reaction::Warn => drop(rustix::io::write(std::io::stderr(), WARNING)),
             Reaction::Die => {
-                crate::live::leave_alternate_screen();
+                give_terminal_back();
                 // Die of it, so that the parent sees why.
                 low_level::emulate_default_handler(signal).ok();
             }
@@ -112,8 +112,21 @@ pub fn take_over() -> Result<Arc<AtomicBool>> {
     // `pkill -USR1 rtscope` is for a watch that heeds it; no other one shall die of it.
     // SAFETY: the handler does nothing. Programs that we start do not inherit it.
     unsafe { low_level::register(SIGUSR1, || ()) }.map_err(refused)?;
+    // Ctrl-Z: what the shell shows next is not to stand on our screen. Who goes on draws again.
+    let stop = || {
+        give_terminal_back();
+        low_level::emulate_default_handler(SIGTSTP).ok();
+    };
+    // SAFETY: the handler touches atomics and a descriptor, and raises a signal.
+    unsafe { low_level::register(SIGTSTP, stop) }.map_err(refused)?;
     *taken = Some(asked.clone());
     Ok(asked)
+}
+
+/// The screen as it was before, and the keys. Handlers of signals may call it.
+fn give_terminal_back() {
+    crate::live::leave_alternate_screen();
+    crate::keys::give_back();
 }
 
 /// Calls at each SIGUSR1.

@@ -125,7 +125,8 @@ fn a_pair_of_events_is_measured_with_all_that_trackers_have() {
     let _alone = testkit::privileged();
     let folder = tempfile::tempdir().expect("a folder");
     let words = "--from syscall_entry_clock_nanosleep --to syscall_exit_clock_nanosleep/ret==0 \
-                 --task scene-sleep --over 90ms --json --max-hits 1 --for 20s --hdr hdr.log";
+                 --task scene-sleep --over 90ms --json --max-hits 1 --for 20s --hdr hdr.log \
+                 -o snapshots --buffer 1M";
     let words: Vec<_> = words.split_whitespace().collect();
     let watch = start(folder.path(), &words);
     sleep_once(folder.path(), "0.1");
@@ -141,6 +142,14 @@ fn a_pair_of_events_is_measured_with_all_that_trackers_have() {
     let tid = hit["task"]["tid"].as_i64().expect("a tid");
     assert_eq!(hit["key"], tid.to_string(), "the same thread: {hit}");
     assert!(hit["duration_ns"].as_i64() >= Some(100_000_000), "{hit}");
+    // Where its time went: nearly all of it is the sleep.
+    let parts = hit["request"]["parts"].as_array().expect("parts");
+    let total = |part: &Value| part["total_ns"].as_i64().expect("nanoseconds");
+    let sum: i64 = parts.iter().map(total).sum();
+    assert_eq!(Some(sum), hit["duration_ns"].as_i64(), "{hit}");
+    let lossy = hit["request"]["lossy"] == true;
+    assert!(lossy || parts[0]["did"] == "blocked", "{hit}");
+    assert!(lossy || parts[0]["by"] == "a timer", "{hit}");
     let pair = &end["trackers"][0]["pair"];
     assert!(pair["from"]["matched"].as_u64() >= Some(1), "{end}");
     assert!(pair["to"]["seen"].as_u64() >= pair["to"]["matched"].as_u64());

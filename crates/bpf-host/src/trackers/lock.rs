@@ -4,10 +4,10 @@ use super::*;
 
 pub(super) static TRACKER: Tracker = Tracker {
     name: "lock",
-    help: "how long a task waits for a lock of the kernel that is taken",
-    series: &["spin", "mutex", "read", "write"],
+    help: "how long a task waits for a lock of the kernel, and who held it",
+    series: &["spin", "mutex", "read", "write", "held"],
     whose: "the task that waits",
-    other: &["held by", "held by", "held by", "held by"],
+    other: &["held by", "held by", "held by", "held by", "awaited by"],
     key: KeyKind::Lock,
     detail: DetailKind::None,
     open: OpenIn::Table,

@@ -4,6 +4,7 @@
 mod block;
 mod calls;
 mod futex;
+mod io;
 mod ipi;
 mod irq;
 mod lock;
@@ -42,6 +43,7 @@ pub static TRACKERS: &[&Tracker] = &[
     &timer::TRACKER,
     &workqueue::TRACKER,
     &block::TRACKER,
+    &io::TRACKER,
     &net::TRACKER,
     &ttfb::TRACKER,
     &lock::TRACKER,

@@ -74,7 +74,7 @@ impl TrackerWatch {
     pub fn start(tracker: &'static Tracker, config: &TrackerConfig) -> Result<TrackerWatch> {
         let mut raw = config.watch.to_raw()?;
         members::fill_namespace(&mut raw);
-        let mut own = own_config(config)?;
+        let mut own = own_config(tracker, config)?;
         if raw.waiting_ns > 0 && tracker.open == OpenIn::Nowhere {
             return Err(no_time_out(tracker));
         }
@@ -88,14 +88,14 @@ impl TrackerWatch {
             return Err(refusal);
         }
         own.preempt_count_offset = btf.as_ref().map_or(0, preempt_count_offset);
-        let pair = config.pair.as_ref();
+        let (pair, action) = (config.pair.as_ref(), config.watch.action.as_ref());
         let mut opened = match pair {
-            Some(pair) => object::open(&with_code(tracker.object, pair)?)?,
-            None => object::open(tracker.object)?,
+            Some(pair) => object::open_with(&with_code(tracker.object, pair)?, action)?,
+            None => object::open_with(tracker.object, action)?,
         };
         object::configure(&mut opened, &raw)?;
         prepare_maps(&mut opened, tracker, &own, pair)?;
-        let object = object::load(opened, |program| match program {
+        let object = object::load_with(opened, action, |program| match program {
             RESOLVE => true,
             CHECK_OPEN => raw.waiting_ns > 0,
             MAKE_GROUP => raw.group_names_length > 0 && present(program),
@@ -248,8 +248,12 @@ fn no_time_out(tracker: &Tracker) -> Error {
         .fix("leave --timeout away; --over reports it when it ends")
 }
 
-fn own_config(config: &TrackerConfig) -> Result<RawConfig> {
+fn own_config(tracker: &Tracker, config: &TrackerConfig) -> Result<RawConfig> {
     let mut raw: RawConfig = raw::zeroed();
+    let name = tracker.name.bytes().take(raw.name.len() - 1);
+    for (place, byte) in raw.name.iter_mut().zip(name) {
+        *place = byte;
+    }
     if config.only.len() > ONLY_MAX {
         let what = format!("a tracker takes at most {ONLY_MAX} keys");
         return Err(Error::new(ErrorKind::InvalidInput, what)

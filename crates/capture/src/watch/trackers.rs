@@ -57,7 +57,7 @@ pub struct TrackerStatus {
     pub programs: Vec<ProgramCost>,
     /// Its sums by key, each with what the key is called, at the end alone.
     pub keys: Vec<(String, KeySum)>,
-    /// What the key of the worst of each series is called, at the end alone.
+    /// What the key of the worst of each series is called.
     pub worst_keys: Vec<String>,
 }
 
@@ -242,18 +242,18 @@ impl Session<'_> {
             worst_keys: Vec::new(),
             statistics,
         };
+        let worst = status.statistics.series.iter().map(|series| &series.worst);
+        let worst = worst.map(|worst| {
+            let worst = worst.as_ref();
+            worst.map_or_else(String::new, |worst| {
+                name((worst.key, worst.detail), &worst.label)
+            })
+        });
+        status.worst_keys = worst.collect();
         if at_the_end {
             let keys = watch.keys()?.into_iter();
             let keys = keys.map(|sum| (name((sum.key, sum.detail), &sum.label), sum));
             status.keys = keys.collect();
-            let worst = status.statistics.series.iter().map(|series| &series.worst);
-            let worst = worst.map(|worst| {
-                let worst = worst.as_ref();
-                worst.map_or_else(String::new, |worst| {
-                    name((worst.key, worst.detail), &worst.label)
-                })
-            });
-            status.worst_keys = worst.collect();
         }
         Ok(status)
     }

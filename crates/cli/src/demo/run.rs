@@ -225,6 +225,7 @@ fn watch_options(typed: &Demo, tid: Tid, cpu: Cpu, over: Duration) -> WatchOptio
         hits_max: None,
         run_for: Some(DEMO_MAX),
         exec: None,
+        bpf_action: None,
         json: false,
         snapshot: Some(SnapshotOptions {
             output: typed.output.clone(),

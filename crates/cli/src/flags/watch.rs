@@ -144,9 +144,19 @@ pub struct Watch {
     #[arg(long, value_name = "CMD", help_heading = "Output")]
     #[arg(hide_short_help = true)]
     pub exec: Option<String>,
+    /// Call the function of this BPF object in the kernel at each hit
+    ///
+    /// Written with rtscope/action.bpf.h; docs/trackers.md shows one.
+    #[arg(long, value_name = "FILE", conflicts_with = "trigger")]
+    #[arg(hide_short_help = true, help_heading = "Output")]
+    pub bpf_action: Option<PathBuf>,
     /// One JSON object a line
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    /// Fill the terminal: histograms, the worst, who was in the way, what it costs
+    #[arg(long, conflicts_with_all = ["json", "verbose", "trigger"])]
+    #[arg(hide_short_help = true, help_heading = "Output")]
+    pub tui: bool,
     /// Keep no flight recorder and save nothing
     #[arg(long, conflicts_with_all = ["output", "buffer", "events"], help_heading = "Output")]
     #[arg(hide_short_help = true)]

@@ -33,6 +33,8 @@ pub struct TrackerOptions {
     pub hdr: Option<PathBuf>,
     /// Add reports to this file.
     pub log: Option<PathBuf>,
+    /// Fill the terminal.
+    pub tui: bool,
 }
 
 impl TrackerOptions {
@@ -77,6 +79,7 @@ impl TrackerOptions {
             hist: typed.trackers.hist,
             hdr: typed.trackers.hdr.clone(),
             log: typed.trackers.log.clone(),
+            tui: typed.tui,
         })
     }
 }

@@ -116,6 +116,8 @@ pub struct WatchOptions {
     pub run_for: Option<Duration>,
     /// Run this for each report.
     pub exec: Option<String>,
+    /// Call the function of this object in the kernel at each hit.
+    pub bpf_action: Option<PathBuf>,
     /// JSON lines.
     pub json: bool,
     /// None with `--no-snapshot`.
@@ -183,6 +185,7 @@ impl WatchOptions {
             hits_max: typed.max_hits,
             run_for: duration("--for", &typed.run_for)?,
             exec: typed.exec.clone(),
+            bpf_action: typed.bpf_action.clone(),
             json: typed.json,
             snapshot: snapshot(typed)?,
         })

@@ -2,6 +2,7 @@
 
 mod again;
 mod ahead;
+mod board;
 pub mod cat;
 pub mod check;
 pub mod convert;

@@ -47,6 +47,7 @@ mod window;
 
 pub use catalog::{Named, REPORTS, report_named};
 pub use code::CodeNames;
+pub use critical::request;
 pub use histogram::Bins;
 pub use kind::{Lami, Report, ReportKind, Subject};
 pub use needs::Need;

@@ -88,6 +88,7 @@ fn options(explain: &Explain) -> WatchOptions {
         hits_max: None,
         run_for: None,
         exec: None,
+        bpf_action: None,
         json: false,
         snapshot: Some(SnapshotOptions {
             output: output.clone(),

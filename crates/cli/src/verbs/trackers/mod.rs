@@ -4,6 +4,7 @@
 mod hdr;
 mod json;
 mod observer;
+mod request;
 mod text;
 
 use bpf_host::Targets;

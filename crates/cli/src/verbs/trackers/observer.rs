@@ -7,12 +7,15 @@ use capture::watch::{TrackerReport, TrackersObserver, TrackersOptions, TrackersS
 use event::{Error, Result};
 use serde_json::Value;
 
-use super::{json, text};
+use views::reports::request::Explained;
+
+use super::{json, request, text};
 use crate::exit::{print, stdout_error, write_error};
 use crate::live::Live;
 use crate::options::TrackerOptions;
 use crate::paint::Paint;
 use crate::signals::{self, Request};
+use crate::verbs::board::Board;
 use crate::verbs::watch::{Command, Running, whom_text};
 
 /// Prints what the trackers see.
@@ -29,11 +32,13 @@ pub(super) struct Observer {
     /// It was said that nothing matches.
     told_of_silence: bool,
     command: Option<Command>,
+    /// The screen, with `--tui`.
+    board: Option<Board>,
 }
 
 impl Observer {
     /// # Errors
-    /// When the file of `--log` cannot be opened.
+    /// When the file of `--log` cannot be opened, or there is no terminal for a screen.
     pub(super) fn new(
         options: &TrackerOptions,
         asked: &TrackersOptions,
@@ -44,6 +49,8 @@ impl Observer {
             let file = file.map_err(|error| write_error(path, error))?;
             Ok::<_, Error>((path.clone(), file))
         });
+        let beginning = beginning(options, asked);
+        let board = options.tui.then(|| Board::open(&beginning));
         Ok(Observer {
             json: options.watch.json,
             extent: text::Extent {
@@ -54,11 +61,12 @@ impl Observer {
             exec: options.watch.exec.clone(),
             running: Running::default(),
             paint,
-            live: Live::new(!options.watch.json),
+            live: Live::new(!options.watch.json && !options.tui),
             sequence: 0,
-            beginning: beginning(options, asked),
+            beginning,
             told_of_silence: false,
             command: None,
+            board: board.transpose()?,
         })
     }
 
@@ -74,12 +82,32 @@ impl Observer {
     pub(super) fn end(&mut self, status: &TrackersStatus) -> Result<()> {
         self.running.finish();
         self.live.clear();
+        self.board = None;
         let line = self.numbered(json::end(status));
         self.log(&line)?;
         if self.json {
             return json_line(&line);
         }
         print(&format!("\n{}", text::end(status, self.extent)))
+    }
+
+    /// Puts a report on the screen.
+    fn pin_up(&mut self, report: &TrackerReport, explained: Option<&Result<Explained>>) {
+        let Some(board) = &mut self.board else { return };
+        let tracked = &report.hit.tracked;
+        let took = tracked.duration();
+        let text = text::hit(report);
+        let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let below = match explained {
+            Some(explained) => request::lines(explained, took),
+            None => rest.lines().map(|line| line.trim().to_owned()).collect(),
+        };
+        let other = tracked.other.as_ref();
+        let culprit = match explained {
+            Some(explained) => request::culprit(explained, other.or(tracked.task.as_ref())),
+            None => other.map(ToString::to_string),
+        };
+        board.hit(took, line.to_owned(), below, culprit);
     }
 
     fn numbered(&mut self, mut line: Value) -> Value {
@@ -140,7 +168,12 @@ impl TrackersObserver for Observer {
         if signals::request() == Request::Discard {
             return Ok(());
         }
-        let line = self.numbered(json::hit(report));
+        let explained = request::explained(report);
+        let mut line = json::hit(report);
+        if let Some(explained) = &explained {
+            line["request"] = request::json(explained);
+        }
+        let line = self.numbered(line);
         if let Some(command) = &self.exec {
             self.running.start(command, &line.to_string())?;
         }
@@ -148,13 +181,29 @@ impl TrackersObserver for Observer {
         if self.json {
             return json_line(&line);
         }
-        let text = text::hit(report);
+        if self.board.is_some() {
+            self.pin_up(report, explained.as_ref());
+            return Ok(());
+        }
+        let mut text = text::hit(report);
+        if let Some(explained) = &explained {
+            text += &request::text(explained, report.hit.tracked.duration());
+        }
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
         print(&format!("{}\n{rest}", self.paint.doubtful(first)))
     }
 
     fn status(&mut self, status: &TrackersStatus) -> Result<bool> {
         self.running.reap();
+        let is_over = self.command.as_mut().and_then(Command::ended).is_some();
+        let goes_on = signals::request() == Request::GoOn && !is_over;
+        if let Some(board) = &mut self.board {
+            for (took, line) in text::worst(status) {
+                board.worst(took, line);
+            }
+            let foot = text::foot(status);
+            return Ok(board.show(text::kinds(status), foot) && goes_on);
+        }
         if !self.told_of_silence
             && let Some(warning) = text::silence(status)
         {
@@ -163,7 +212,6 @@ impl TrackersObserver for Observer {
             eprintln!("warning: {warning}");
         }
         self.live.line(&text::live(status));
-        let is_over = self.command.as_mut().and_then(Command::ended).is_some();
-        Ok(signals::request() == Request::GoOn && !is_over)
+        Ok(goes_on)
     }
 }

@@ -7,6 +7,7 @@ use event::evidence::tracked::Tracked;
 use event::{Duration, Tid};
 
 use crate::options::only_takes;
+use crate::screen::Kind;
 
 /// Rows of the table by key.
 const KEYS_SHOWN: usize = 10;
@@ -54,13 +55,8 @@ pub(super) fn list(stands: &[(&Tracker, Option<Vec<Hook>>)]) -> String {
 /// A report: one line, and its stacks below.
 pub(super) fn hit(report: &TrackerReport) -> String {
     let tracked = &report.hit.tracked;
-    let tracker = report.tracker;
-    let mut text = format!(
-        "{}  {} {}\n",
-        tracked.end,
-        tracker.name,
-        interval(tracker, tracked, &report.key)
-    );
+    let mut text = line(report.tracker, tracked, &report.key);
+    text.push('\n');
     for (what, stack) in [
         ("its stack", &report.hit.stack),
         ("the other's", &report.hit.other_stack),
@@ -74,6 +70,23 @@ pub(super) fn hit(report: &TrackerReport) -> String {
         text += &format!("    no snapshot: {failure:#}\n");
     }
     text
+}
+
+fn line(tracker: &Tracker, tracked: &Tracked, key: &str) -> String {
+    let (end, name) = (tracked.end, tracker.name);
+    format!("{end}  {name} {}", interval(tracker, tracked, key))
+}
+
+/// The worst of each kind, in the lines that a report has.
+pub(super) fn worst(status: &TrackersStatus) -> Vec<(Duration, String)> {
+    let mut lines = Vec::new();
+    for one in &status.trackers {
+        for (series, key) in one.statistics.series.iter().zip(&one.worst_keys) {
+            let line = |worst: &Tracked| (worst.duration(), line(one.tracker, worst, key));
+            lines.extend(series.worst.as_ref().map(line));
+        }
+    }
+    lines
 }
 
 /// `device: vda read took 4.213 ms, dd (tid 7, nice 0), CPU 1, sector 2048`.
@@ -167,6 +180,39 @@ pub(super) fn live(status: &TrackersStatus) -> String {
     parts.join("  ")
 }
 
+/// The rows of a screen.
+pub(super) fn kinds(status: &TrackersStatus) -> Vec<Kind> {
+    let mut kinds = Vec::new();
+    for one in &status.trackers {
+        for (name, series) in one.tracker.series.iter().zip(&one.statistics.series) {
+            kinds.push(Kind {
+                name: match one.tracker.series {
+                    [_] if one.tracker.name != *name => one.tracker.name.to_owned(),
+                    _ => format!("{}: {name}", one.tracker.name),
+                },
+                cells: cells(series).to_vec(),
+                octaves: octaves(series),
+            });
+        }
+    }
+    kinds
+}
+
+/// The last row of a screen.
+pub(super) fn foot(status: &TrackersStatus) -> String {
+    let lost = |one: &TrackerStatus| {
+        let losses = &one.statistics.losses;
+        losses.lost + losses.full + losses.storage_failures + losses.recursion
+    };
+    let lost: u64 = status.trackers.iter().map(lost).sum();
+    let (seconds, share) = (
+        status.elapsed.as_ns() as f64 / 1e9,
+        status.cost.share() * 100.0,
+    );
+    let hits = status.hits;
+    format!("{seconds:.0} s  hits {hits}  lost {lost}  cost {share:.2} %")
+}
+
 /// What the end says beside the sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
@@ -237,8 +283,21 @@ fn tracker_text(status: &TrackerStatus, extent: Extent) -> String {
     text
 }
 
-fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String {
+/// What stands in the columns of a series.
+pub(super) fn cells(series: &SeriesStatistics) -> [String; 7] {
     let cell = |duration: Option<Duration>| duration.map_or("-".to_owned(), Duration::short);
+    [
+        series.count.to_string(),
+        cell(series.min),
+        cell(series.quantile(0.5)),
+        cell(series.quantile(0.99)),
+        cell(series.quantile(0.999)),
+        cell(series.worst.as_ref().map(Tracked::duration)),
+        series.hits.to_string(),
+    ]
+}
+
+fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String {
     let suppressed = match series.suppressed {
         count @ 1.. if suppressed => format!(" (and {count} suppressed)"),
         _ => String::new(),
@@ -248,16 +307,8 @@ fn series_row(name: &str, series: &SeriesStatistics, suppressed: bool) -> String
         true => format!("  {name}\n  {:<NAME_COLUMNS$}", ""),
         false => format!("  {name:<NAME_COLUMNS$}"),
     };
-    format!(
-        "{name} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{suppressed}\n",
-        series.count,
-        cell(series.min),
-        cell(series.quantile(0.5)),
-        cell(series.quantile(0.99)),
-        cell(series.quantile(0.999)),
-        cell(series.worst.as_ref().map(Tracked::duration)),
-        series.hits,
-    )
+    let cells = cells(series).map(|cell| format!(" {cell:>9}"));
+    format!("{name}{}{suppressed}\n", cells.concat())
 }
 
 /// The keys with the longest intervals.
@@ -302,8 +353,8 @@ fn spread(series: &SeriesStatistics) -> String {
     told.collect()
 }
 
-/// A row for each power of two.
-fn histogram(name: &str, series: &SeriesStatistics) -> String {
+/// How many intervals are of each power of two, in nanoseconds.
+pub(super) fn octaves(series: &SeriesStatistics) -> Vec<(u32, u64)> {
     let mut rows: Vec<(u32, u64)> = Vec::new();
     for (from, _, count) in series.histogram.counts() {
         let octave = from.as_ns_unsigned().max(1).ilog2();
@@ -312,6 +363,12 @@ fn histogram(name: &str, series: &SeriesStatistics) -> String {
             _ => rows.push((octave, count)),
         }
     }
+    rows
+}
+
+/// A row for each power of two.
+fn histogram(name: &str, series: &SeriesStatistics) -> String {
+    let rows = octaves(series);
     let Some(longest) = rows.iter().map(|(_, count)| *count).max() else {
         return String::new();
     };

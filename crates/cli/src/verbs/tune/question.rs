@@ -124,6 +124,7 @@ fn watch(typed: &Tune, advised: Option<&Advised>) -> Result<WatchOptions> {
         hits_max: None,
         run_for: None,
         exec: None,
+        bpf_action: None,
         json: typed.json,
         snapshot: None,
     })

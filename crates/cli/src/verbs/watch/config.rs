@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bpf_host::{Targets, WatchConfig};
+use bpf_host::{Action, Targets, WatchConfig};
 use capture::EventSelection;
 use capture::watch::{self, FlightRecorder};
 use event::evidence::EndKind;
@@ -55,6 +55,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         }
         Target::RealTime => Targets::RealTime,
     };
+    let action = options.bpf_action.as_deref().map(Action::read);
     Ok(WatchConfig {
         targets,
         members: options.members.clone(),
@@ -79,6 +80,7 @@ fn kernel_side(options: &WatchOptions) -> Result<WatchConfig> {
         rate_limit_interval: interval(options.rate),
         max_hits: options.hits_max,
         waker_stacks: takes_waker_stacks(&options.target),
+        action: action.transpose()?,
         // Without a threshold every activation is held back but the worst.
         notes_late: options.over.is_some()
             && !options.new_worst

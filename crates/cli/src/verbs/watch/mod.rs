@@ -11,6 +11,7 @@ mod hits_page;
 mod keep;
 mod log;
 mod observer;
+mod pinned;
 mod scope;
 pub(super) mod targets;
 
@@ -60,6 +61,7 @@ pub fn run(typed: &Watch, paint: Paint) -> Result<Outcome> {
     let mut observer = Observer::new(&options, paint, true);
     observer.tells(typed);
     observer.shows(typed)?;
+    observer.fills(typed)?;
     observer.waits_for(matched.is_nobody().then_some(whom));
     observer.runs(command, ears);
     let command_line = capture::own_command_line();

@@ -20,14 +20,16 @@ use super::command::Command;
 use super::exec::Running;
 use super::heard::Ears;
 use super::hits_page::HitsView;
+use super::pinned;
 use super::scope::Scope;
 use super::targets::{Matched, Whom};
 use crate::exit::stdout_error;
-use crate::flags::Watch;
+use crate::flags::{Color, Watch};
 use crate::live::Live;
 use crate::options::{Target, WatchOptions};
 use crate::paint::Paint;
 use crate::signals::{self, Request};
+use crate::verbs::board::Board;
 use crate::verbs::{again, diagnose as diagnose_verb, page};
 
 /// The schema of `--json` lines.
@@ -55,6 +57,8 @@ pub struct Observer {
     /// Of whom, and to where.
     scope: Scope,
     telling: Telling,
+    /// The screen, with `--tui`.
+    board: Option<Board>,
 }
 
 /// How hits are told.
@@ -139,6 +143,7 @@ impl Observer {
             waits_for: None,
             scope,
             telling: Telling::default(),
+            board: None,
         }
     }
 
@@ -157,6 +162,17 @@ impl Observer {
     /// Shows hits in a browser, if that was typed.
     pub(super) fn shows(&mut self, typed: &Watch) -> Result<()> {
         self.telling.view = typed.view.then(HitsView::open).transpose()?;
+        Ok(())
+    }
+
+    /// Fills the terminal, if that was typed.
+    pub(super) fn fills(&mut self, typed: &Watch) -> Result<()> {
+        if typed.tui {
+            self.board = Some(Board::open(&self.beginning)?);
+            self.live = Live::new(false);
+            // The screen counts letters.
+            self.paint = Paint::choose(Color::Never);
+        }
         Ok(())
     }
 
@@ -196,6 +212,7 @@ impl Observer {
     pub fn end(&mut self, status: &Status) -> Result<()> {
         self.running.finish();
         self.live.clear();
+        self.board = None;
         let statistics = &status.statistics;
         if self.json {
             let quantile = |q: f64| statistics.histogram.quantile(q).map(Duration::as_ns);
@@ -317,6 +334,12 @@ impl WatchObserver for Observer {
                 diagnosis.warnings.retain(|warning| is_new(&warning.what));
             }
             let text = self.hit_text(report, &diagnosis);
+            if let Some(board) = &mut self.board {
+                let (line, below) = pinned::lines(&text);
+                let culprit = pinned::culprit(diagnosis.as_ref().ok());
+                board.hit(report.hit.latency(), line, below, culprit);
+                return Ok(());
+            }
             std::io::stdout()
                 .lock()
                 .write_all(text.as_bytes())
@@ -348,6 +371,10 @@ impl WatchObserver for Observer {
 
     fn status(&mut self, status: &Status) -> Result<bool> {
         self.running.reap();
+        if let Some(board) = &mut self.board {
+            let goes_on = board.show(vec![pinned::kind(status)], pinned::foot(status));
+            return Ok(goes_on && !self.is_over() && signals::request() == Request::GoOn);
+        }
         self.nobody_still(status);
         self.live.line(&live_text(status));
         Ok(!self.is_over() && signals::request() == Request::GoOn)

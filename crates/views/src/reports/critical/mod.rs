@@ -12,6 +12,7 @@ mod history;
 mod limits;
 mod path;
 mod recorder;
+pub mod request;
 
 use std::rc::Rc;
 
