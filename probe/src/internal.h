@@ -178,6 +178,12 @@ int rtscope_event_rules_name(const struct rtscope_event_rules *rules, unsigned l
 /* What the sessions ask of rings: lines `!ring SIZE` and `!ring-at-most SIZE`. */
 struct rtscope_ring_rules rtscope_event_rules_rings(const struct rtscope_event_rules *rules);
 
+/* wanted.c: whether a recorder, or the environment, wants an event of these. */
+int rtscope_object_is_wanted(const struct rtscope_event_rules *rules,
+                             const struct rtscope_object *object);
+int rtscope_late_is_wanted(const struct rtscope_event_rules *rules,
+                           const struct rtscope_late *late);
+
 /* objects.c: notes programs and libraries that are loaded and not yet known. */
 void rtscope_objects_note(const struct rtscope_file *file);
 

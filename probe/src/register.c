@@ -105,44 +105,24 @@ static void count_needs(void)
     }
 }
 
-struct wanting {
-    const struct rtscope_event_rules *rules;
-    int is_wanted;
-};
-
-static void want(struct rtscope_description *event, struct wanting *wanting)
-{
-    struct rtscope_refusal why;
-    if (!wanting->is_wanted && rtscope_description_check(event, &why) == 0)
-        wanting->is_wanted = rtscope_event_rules_name(
-            wanting->rules, (uint8_t)event->text[0], event->provider, event->name);
-}
-
-static void want_site(const struct rtscope_site *site, void *context)
-{
-    struct rtscope_description event = {site->text, site->text_bytes, 1, NULL, NULL, 0};
-    want(&event, context);
-}
-
 /* What recorders ask of the rings, and whether somebody wants an event that is there already: only
- * then is memory given at once. */
-static void ask_recorders(void)
+ * then is memory given at once. Of what came last, up to those that are given; NULL: of all. */
+static void ask_recorders(const struct rtscope_object *object_known,
+                          const struct rtscope_late *late_known)
 {
     struct rtscope_event_rules rules;
-    struct wanting wanting = {&rules, 0};
+    int is_wanted = 0;
     rtscope_event_rules_read(&rules, &process.settings);
     process.settings.rings = rtscope_event_rules_rings(&rules);
     if (rules.length) {
-        for (const struct rtscope_object *object = process.objects; object; object = object->next)
-            if (rtscope_sections_fit(object->sections))
-                rtscope_sections_each(object->sections, want_site, &wanting);
-        for (const struct rtscope_late *late = process.late; late; late = late->next) {
-            struct rtscope_description event = {late->text, late->text_bytes, 0, NULL, NULL, 0};
-            if (late->kind == RTSCOPE_ENTRY_EVENT)
-                want(&event, &wanting);
-        }
+        const struct rtscope_object *object = process.objects;
+        const struct rtscope_late *late = process.late;
+        for (; object != object_known && !is_wanted; object = object->next)
+            is_wanted = rtscope_object_is_wanted(&rules, object);
+        for (; late != late_known && !is_wanted; late = late->next)
+            is_wanted = rtscope_late_is_wanted(&rules, late);
     }
-    process.settings.is_wanted = wanting.is_wanted;
+    process.settings.is_wanted = is_wanted;
 }
 
 /* Makes the file; without one, nothing can be enabled and nothing else happens. */
@@ -156,7 +136,7 @@ static int begin_process(void)
     rtscope_closed_forget();
     if (process.settings.disabled)
         return -1;
-    ask_recorders();
+    ask_recorders(NULL, NULL);
     if (rtscope_file_create(&process.file, &process.settings, process.area_offset != 0) != 0)
         return -1;
     const struct rtscope_header *const header = process.file.header;
@@ -505,12 +485,13 @@ static int has_memory(void)
 
 /* Libraries come before the program: nobody may have wanted an event when the file was made. When
  * the first comes that a recorder wants, the file is made anew, with rings as it asks. Gives
- * whether it was: what came is then attached already. */
-static int was_made_larger(void)
+ * whether it was: what came, before those that are known, is then attached already. */
+static int was_made_larger(const struct rtscope_object *object_known,
+                           const struct rtscope_late *late_known)
 {
     if (!process.file.header || process.settings.is_wanted || has_memory())
         return 0;
-    ask_recorders();
+    ask_recorders(object_known, late_known);
     if (!process.settings.is_wanted ||
         (!process.settings.rings.exactly && !process.settings.rings.at_most))
         return 0;
@@ -585,7 +566,7 @@ void rtscope_register_object_(struct rtscope_object *object,
     object->next = process.objects;
     process.objects = object;
     begin();
-    if (!was_made_larger())
+    if (!was_made_larger(object->next, process.late))
         attach(object);
     pthread_mutex_unlock(&lock);
     errno = error;
@@ -598,7 +579,7 @@ void rtscope_add(struct rtscope_late *entry)
     entry->next = process.late;
     process.late = entry;
     begin();
-    if (!was_made_larger())
+    if (!was_made_larger(process.objects, entry->next))
         describe_late(entry);
     pthread_mutex_unlock(&lock);
     errno = error;

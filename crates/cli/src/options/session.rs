@@ -189,12 +189,15 @@ mod tests {
         assert!(plain.record.kernel && plain.keep == Keep::ALL && !plain.flight);
         let file = "output = '/data'\nevents = ['sched', 'irq']\nuser = ['npt:*']\n\
                     rotate_every = '10m'\nrotate_size = '100M'\nkeep = '20/2G'\nbuffer = '8M'\n\
-                    self = true\nmaps = true\nduration = '1h'\ncontext = ['prio']";
+                    self = true\nmaps = true\nduration = '1h'\ncontext = ['prio']\n\
+                    exclude = ['npt:noise']\nring = '3M'";
         let told = options("night", Some(file)).expect("valid");
         assert_eq!(told.record.output, Path::new("/data"));
         assert_eq!(told.record.events, ["sched", "irq"]);
         assert_eq!(told.record.buffer_bytes, 8 << 20);
-        assert!(told.record.own_calls && told.record.maps && told.record.user.is_some());
+        assert!(told.record.own_calls && told.record.maps);
+        let user = told.record.user.expect("applications");
+        assert_eq!(user.ring_bytes(), Some(4 << 20));
         assert_eq!(told.rotate_every, Some(Duration::from_ms(600_000)));
         assert_eq!(told.rotate_size_bytes, Some(100 << 20));
         let keep = Keep {
