@@ -87,6 +87,8 @@ all_claims_and_extents!(where_events_show_a_task_that_is_hidden, Fault::ShownTas
 all_claims_and_extents!(where_events_of_one_cpu_are_lost, Fault::LostOnOne);
 all_claims_and_extents!(where_events_of_all_cpus_are_lost, Fault::LostOnAll);
 all_claims_and_extents!(where_the_events_of_a_cpu_begin_late, Fault::LateCpu);
+all_claims_and_extents!(where_all_events_begin_late, Fault::LateAll);
+all_claims!(where_several_of_these_come_together, Fault::Several,);
 all_claims!(where_bytes_are_damaged, Fault::Damaged,);
 
 /// Before a CPU's events begin, tasks that it wakes seem to sleep: not asked there.

@@ -1,5 +1,6 @@
 //! Lengths and selectors that a trace keeps in the headers of its packets and events, which no
-//! converter copies: each is written as a field of its own before what it counts or chooses.
+//! converter copies: each is written as a field of its own before what it counts or chooses. So is a
+//! selector of another scope in CTF 1.8, which babeltrace2's grammar cannot name.
 //!
 //! Each use has one of its own, so that no two of them need the same value.
 
@@ -38,6 +39,11 @@ impl Builder<'_> {
         self.lookup.target(reference).is_err()
     }
 
+    /// The same of a selector, which in CTF 1.8 is one of the same scope.
+    fn lacks_selector(&mut self, reference: &str) -> bool {
+        self.is_missing(reference) || !self.is_ctf2() && self.lookup.is_elsewhere(reference)
+    }
+
     /// Whether the type refers to what is not written. The members of a structure have theirs
     /// before them.
     fn misses(&mut self, ty: &FieldType) -> bool {
@@ -48,10 +54,13 @@ impl Builder<'_> {
             FieldType::Array { element, .. } => self.misses(element),
             FieldType::Variant {
                 selector, choices, ..
-            } => self.is_missing(selector) || choices.iter().any(|choice| self.misses(&choice.ty)),
+            } => {
+                self.lacks_selector(selector)
+                    || choices.iter().any(|choice| self.misses(&choice.ty))
+            }
             FieldType::Optional {
                 selector, content, ..
-            } => self.is_missing(selector) || self.misses(content),
+            } => self.lacks_selector(selector) || self.misses(content),
             FieldType::Blob {
                 length: Length::Field(length),
                 ..
@@ -98,7 +107,7 @@ impl Carrying<'_, '_> {
                 content,
                 ranges,
             } => {
-                let is_missing = self.builder.is_missing(selector);
+                let is_missing = self.builder.lacks_selector(selector);
                 let own = is_missing.then(|| self.add("selector", 8, Shows::Truth));
                 FieldType::Optional {
                     selector: own.unwrap_or_else(|| selector.clone()),
@@ -130,7 +139,7 @@ impl Carrying<'_, '_> {
         choices: &[Field],
         ranges: Option<&Arc<[IntegerMapping]>>,
     ) -> FieldType {
-        let own = self.builder.is_missing(selector).then(|| {
+        let own = self.builder.lacks_selector(selector).then(|| {
             let numbered = choices.iter().zip(0..);
             let labels: Vec<IntegerMapping> = numbered
                 .map(|(choice, number)| IntegerMapping {
