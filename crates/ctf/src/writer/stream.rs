@@ -90,8 +90,9 @@ pub struct StreamWriter {
     packet: PacketBytes,
     /// Where the events of the open packet begin.
     events_begin: usize,
-    /// The packet's context behind the writer's own fields, once it was set.
-    context: Option<Vec<u8>>,
+    /// The packet's context behind the writer's own fields, once it was set, and where it ends in
+    /// the packet, in bits.
+    context: Option<(Vec<u8>, u64)>,
     /// Where the next one is encoded, behind as many bytes as stand before it in a packet.
     scratch: PacketBytes,
     begin: u64,
@@ -227,8 +228,9 @@ impl StreamWriter {
         self.scratch.append(&preamble);
         encode_members(&self.start.packet_context, values, &mut self.scratch)?;
         let context = &self.scratch.bytes[preamble.len()..];
-        if self.context.as_deref() != Some(context) {
-            let context = context.to_vec();
+        let is_same = |(same, _): &(Vec<u8>, u64)| same == context;
+        if !self.context.as_ref().is_some_and(is_same) {
+            let context = (context.to_vec(), self.scratch.len_bits());
             self.close_packet()?;
             self.context = Some(context);
         }
@@ -394,7 +396,10 @@ impl StreamWriter {
         let preamble = self.preamble(&self.facts());
         self.packet.append(&preamble);
         match &self.context {
-            Some(context) => self.packet.append(context),
+            Some((context, end_bits)) => {
+                self.packet.append(context);
+                self.packet.truncate(*end_bits);
+            }
             None => encode_members(&self.start.packet_context, &[], &mut self.packet)?,
         }
         self.events_begin = self.packet.bytes.len();
