@@ -190,7 +190,8 @@ fn an_event_without_an_id_has_that_of_the_only_class_and_not_the_one_before() {
 #[test]
 fn a_choice_that_is_called_id_is_none() {
     check(
-        "u8 id; short_time timestamp; enum : u8 { id, other } k; variant <k> { u8 id; u16 other; } v;",
+        "u8 id; short_time timestamp; enum : u8 { id, other } k;
+         variant <k> { u8 id; u16 other; } v;",
         TWO,
         &[&[0, 1, 0, 1, 7], &[1, 2, 1, 0, 0, 3, 0]],
         &[

@@ -283,8 +283,8 @@ fn ctf2_tells_a_header_s_field_from_one_of_the_payload() {
     let lines = crate::events(&source);
     assert_eq!(
         lines[2],
-        "0.000000002 n = Unsigned(42), a = Array([Unsigned(50), Unsigned(51)]), b = Array([Unsigned(60)]), \
-         o = Unsigned(70)"
+        "0.000000002 n = Unsigned(42), a = Array([Unsigned(50), Unsigned(51)]), \
+         b = Array([Unsigned(60)]), o = Unsigned(70)"
     );
     check_copies(dir.path(), &source);
 }

@@ -289,8 +289,8 @@ impl Kernel {
         self.cpus[cpu as usize].queue.stretches = stretches;
     }
 
-    /// A task that comes on `cpu` waits no more, since the end of what it `waited`, if that is known:
-    /// who had its CPU meanwhile is told as soon as that is.
+    /// A task that comes on `cpu` waits no more, since the end of what it `waited`, if that is
+    /// known: who had its CPU meanwhile is told as soon as that is.
     pub(super) fn tell_behind<S: Sink>(
         &mut self,
         cpu: u32,

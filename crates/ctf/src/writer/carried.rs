@@ -1,6 +1,6 @@
 //! Lengths and selectors that a trace keeps in the headers of its packets and events, which no
-//! converter copies: each is written as a field of its own before what it counts or chooses. So is a
-//! selector of another scope in CTF 1.8, which babeltrace2's grammar cannot name.
+//! converter copies: each is written as a field of its own before what it counts or chooses. So is
+//! a selector of another scope in CTF 1.8, which babeltrace2's grammar cannot name.
 //!
 //! Each use has one of its own, so that no two of them need the same value.
 

@@ -265,7 +265,8 @@ impl<'a> FieldClasses<'a> {
         make(kind, 8)
     }
 
-    /// `{"origin": …, "path": […]}`; a plain list of the origin and the names in release candidates.
+    /// `{"origin": …, "path": […]}`; a plain list of the origin and the names in release
+    /// candidates.
     fn location(&self, json: &Json) -> Result<Reference> {
         let (origin, path) = match json {
             Json::Array(names) => {
