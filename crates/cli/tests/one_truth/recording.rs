@@ -12,7 +12,7 @@ use trace::Trace;
 use crate::agree::names;
 use crate::answers::Told;
 use crate::damage::{Damage, Opened, damaged};
-use crate::story::{Happening, Record, Story, stories};
+use crate::story::{Happening, Record, Story, moody_stories, stories};
 use crate::truth::{Doing, TrueWait, Truth, Window};
 
 /// Which events tell of a wake-up.
@@ -514,6 +514,8 @@ pub enum Fault {
     LateCpu,
     /// All begin in the middle of what happens.
     LateAll,
+    /// None, but tasks that have a CPU are moved to another one, and CPUs go off and on.
+    Moved,
     /// Several of these at once.
     Several,
     Damaged,
@@ -529,7 +531,7 @@ impl Fault {
             })
         };
         let faults = match self {
-            Fault::None => Just(NO_FAULTS).boxed(),
+            Fault::None | Fault::Moved => Just(NO_FAULTS).boxed(),
             Fault::HiddenIdle | Fault::ShownIdle => Just(Faults {
                 hides_idle: true,
                 ..NO_FAULTS
@@ -581,7 +583,12 @@ impl Fault {
 
     /// Recordings with this fault, of any story.
     pub fn recordings(self) -> impl Strategy<Value = Recording> {
-        let drawn = (stories(), self.faults());
+        let stories = match self {
+            Fault::Moved => moody_stories(true).boxed(),
+            Fault::LateAll | Fault::Several => moody_stories(false).boxed(),
+            _ => stories().boxed(),
+        };
+        let drawn = (stories, self.faults());
         let recordings = drawn.prop_map(|(story, faults)| Recording::new(&story, &faults));
         recordings.prop_filter("a damage that only takes events away", |recording| {
             !recording.is_garbled()

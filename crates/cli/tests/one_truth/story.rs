@@ -37,7 +37,7 @@ enum Mood {
     Plain,
     /// Threads come and go.
     Lives,
-    /// Tasks are moved from CPU to CPU.
+    /// Tasks are moved from CPU to CPU, also those that have one.
     Moves,
     /// Priorities and names change.
     Changes,
@@ -232,11 +232,11 @@ impl Story {
     }
 }
 
-fn op(mood: Mood) -> impl Strategy<Value = Op> {
+fn op(mood: Mood) -> BoxedStrategy<Op> {
     let often = |is_it: bool, weight: u32| if is_it { 6 * weight } else { weight };
     let (lives, moves) = (mood == Mood::Lives, mood == Mood::Moves);
     let changes = mood == Mood::Changes;
-    prop_oneof![
+    let any = prop_oneof![
         1 => Just(Op::Pass),
         10 => Just(Op::Wake),
         6 => Just(Op::Block),
@@ -248,9 +248,11 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         often(changes, 1) => Just(Op::Rename),
         often(lives, 1) => Just(Op::End),
         often(lives, 2) => Just(Op::Fork),
-        often(moves, 1) => Just(Op::Affinity),
-        often(moves, 1) => Just(Op::Hotplug),
-    ]
+    ];
+    match moves {
+        true => prop_oneof![8 => any, 1 => Just(Op::Affinity), 1 => Just(Op::Hotplug)].boxed(),
+        false => any.boxed(),
+    }
 }
 
 fn draw(mood: Mood) -> impl Strategy<Value = Draw> {
@@ -269,9 +271,24 @@ fn draw(mood: Mood) -> impl Strategy<Value = Draw> {
 
 /// Any story of up to four CPUs.
 pub fn stories() -> impl Strategy<Value = Story> {
-    let moods = [Mood::Plain, Mood::Lives, Mood::Moves, Mood::Changes];
-    let draws = prop::sample::select(moods.to_vec())
-        .prop_flat_map(|mood| prop::collection::vec(draw(mood), 5..90));
+    let draws = prop::collection::vec(draw(Mood::Plain), 5..90);
+    (1usize..=4, any::<bool>(), draws).prop_map(|(cpus, busy, draws)| Story {
+        cpus,
+        busy,
+        clock_step_ns: 1,
+        draws,
+    })
+}
+
+/// The same in which something happens more often than else, with clocks of all steps; or those in
+/// which tasks that have a CPU are moved to another one.
+pub fn moody_stories(with_moves: bool) -> impl Strategy<Value = Story> {
+    let moods = match with_moves {
+        true => vec![Mood::Moves],
+        false => vec![Mood::Plain, Mood::Lives, Mood::Changes],
+    };
+    let draws =
+        prop::sample::select(moods).prop_flat_map(|mood| prop::collection::vec(draw(mood), 5..90));
     let clock_step_ns = prop_oneof![4 => Just(1i64), 1 => Just(1_000), 1 => Just(20_000)];
     let drawn = (1usize..=4, any::<bool>(), clock_step_ns, draws);
     drawn.prop_map(|(cpus, busy, clock_step_ns, draws)| Story {
