@@ -363,9 +363,9 @@ impl Sink for CtfSink {
             false => stream.latest,
         };
         if stream.has_context {
-            let value = |field: &FieldId| owned(&Record::value(event, *field));
+            let value = |field: &FieldId| Record::value(event, *field);
             let context = self.contexts.get(event.class().0 as usize);
-            let values: Vec<Value<'static>> = context.into_iter().flatten().map(value).collect();
+            let values: Vec<Value<'_>> = context.into_iter().flatten().map(value).collect();
             stream.writer.packet_context(&values)?;
         }
         stream.advance(time, is_vague)?;
@@ -397,33 +397,5 @@ impl Sink for CtfSink {
             }
         }
         self.dir.commit().map(drop)
-    }
-}
-
-/// A value of its own. Names and labels inside are left out: writers know them by their place.
-fn owned(value: &Value<'_>) -> Value<'static> {
-    match value {
-        Value::Unsigned(number) => Value::Unsigned(*number),
-        Value::Signed(number) => Value::Signed(*number),
-        Value::Float(number) => Value::Float(*number),
-        Value::Text(text) => Value::Text(text.clone().into_owned().into()),
-        Value::Enum { value, .. } => Value::Signed(*value),
-        Value::Bool(truth) => Value::Bool(*truth),
-        Value::Flags { bits, .. } => Value::Unsigned(*bits),
-        // Blobs are written as the bytes that they are.
-        Value::Blob(bytes) => Value::Array(
-            bytes
-                .iter()
-                .map(|b| Value::Unsigned(u64::from(*b)))
-                .collect(),
-        ),
-        Value::Absent => Value::Absent,
-        Value::Array(elements) => Value::Array(elements.iter().map(owned).collect()),
-        Value::Struct(members) => Value::Struct(
-            members
-                .iter()
-                .map(|(_, value)| ("", owned(value)))
-                .collect(),
-        ),
     }
 }

@@ -93,7 +93,8 @@ pub enum Change<'a> {
         /// The task.
         process: ProcId,
     },
-    /// A task waited for a CPU; told where queues are followed, and no event was lost meanwhile.
+    /// A task waited for a CPU; told where queues are followed, and no event was lost meanwhile, as
+    /// soon as all of it is known who had the CPU, which may be after its end.
     Waited {
         /// The task.
         process: ProcId,

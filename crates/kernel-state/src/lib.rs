@@ -98,6 +98,7 @@ pub struct Kernel {
     now_ns: i64,
     cpus: Vec<CpuState>,
     processes: Processes,
+    waits: queue::Waits,
     disks: Disks,
     pages: u64,
     /// The owner of each table of files, by its address (LTTng 2.12 and later).
@@ -122,9 +123,11 @@ pub struct Kernel {
     cpus_of_trace: u32,
 }
 
+/// A number that no CPU can have was damaged.
 fn cpus_of(trace: &Trace) -> u32 {
-    let last = trace.info().cpus.last();
-    last.map_or(0, |cpu| cpu.0.saturating_add(1).min(CPUS_MAX))
+    let mut all = trace.info().cpus.iter().rev();
+    let last = all.find(|cpu| cpu.0 < CPUS_MAX);
+    last.map_or(0, |cpu| cpu.0 + 1)
 }
 
 impl Kernel {
@@ -147,6 +150,7 @@ impl Kernel {
             now_ns: 0,
             cpus: Vec::new(),
             processes: Processes::default(),
+            waits: queue::Waits::default(),
             disks: Disks::default(),
             pages: 0,
             tables: HashMap::new(),

@@ -138,10 +138,19 @@ pub struct Process {
     pub arrived: Option<Arrival>,
     /// Where it waits may lie outside of what was recorded: it may have run there unseen.
     pub doubtful: bool,
-    /// The CPU on whose run queue it waits, where queues are followed.
-    pub queued_on: Option<u32>,
+    /// On whose run queue it waits, where queues are followed.
+    pub queued: Option<Queued>,
     /// Woken while it still ran: it will not block, or will be woken at once when it does.
     pub pending: Option<Pending>,
+}
+
+/// The run queue that a task is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Of this CPU.
+    pub cpu: u32,
+    /// The place of its wait among all.
+    pub wait: usize,
 }
 
 /// A wake-up of a task that had not left its CPU yet.

@@ -1,65 +1,180 @@
 //! Who had the CPU while a task waited for it, followed only when a question wants it.
+//!
+//! A task may wait for one CPU after the other. Each stretch of it is dealt out by what that CPU is
+//! told to have done then, and by nothing else: whoever seems to have a CPU may turn out to have
+//! left it. So a wait is told when all of its stretches are, which may be after its end.
 
-use super::process::ProcId;
+use super::process::{ProcId, Queued};
 use super::run::Holder;
 use super::{Change, Kernel, Sink};
 
 /// Beyond so many, those that had the CPU during one wait are not told apart.
 const HOLDERS_MAX: usize = 256;
+/// Where a CPU tells nothing for so many stretches, nobody will know who had it in more of them.
+const LEFT_MAX: usize = 1024;
+/// Of more stretches of one wait, which came first is not told.
+const STRETCHES_MAX: usize = 64;
 
-/// A task on a run queue.
-#[derive(Debug)]
-struct Waiting {
-    id: ProcId,
-    /// Counted up to here.
-    since_ns: i64,
-    /// Who had the CPU, and for how long.
-    behind: Vec<(Holder, i64)>,
-}
+/// Who had the CPU, and for how long.
+#[derive(Clone, Debug, Default)]
+struct Behind(Vec<(Holder, i64)>);
 
-impl Waiting {
-    fn behind(&mut self, holder: Holder, from_ns: i64, until_ns: i64) {
-        let ns = until_ns - from_ns.max(self.since_ns);
-        if ns <= 0 {
+impl Behind {
+    fn add(&mut self, holder: Holder, ns: i64) {
+        if ns <= 0 || self.add_known(holder, ns) {
             return;
         }
-        self.since_ns = until_ns;
-        if self.add(holder, ns) {
-            return;
-        }
-        let holder = match self.behind.len() < HOLDERS_MAX {
+        let holder = match self.0.len() < HOLDERS_MAX {
             true => holder,
             false => Holder::SomeTask,
         };
-        if !self.add(holder, ns) {
-            self.behind.push((holder, ns));
+        if !self.add_known(holder, ns) {
+            self.0.push((holder, ns));
         }
     }
 
     /// Counts it for one that had the CPU before; whether it had.
-    fn add(&mut self, holder: Holder, ns: i64) -> bool {
-        let known = self.behind.iter_mut().find(|(known, _)| *known == holder);
+    fn add_known(&mut self, holder: Holder, ns: i64) -> bool {
+        let known = self.0.iter_mut().find(|(known, _)| *known == holder);
         let Some((_, sum_ns)) = known else {
             return false;
         };
         *sum_ns += ns;
         true
     }
-}
 
-/// The tasks that wait for one CPU.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: Vec<Waiting>,
-}
-
-impl Queue {
-    /// Somebody had the CPU.
-    pub fn ran(&mut self, holder: Holder, from_ns: i64, until_ns: i64) {
-        for waiting in &mut self.waiting {
-            waiting.behind(holder, from_ns, until_ns);
+    fn add_all(&mut self, others: &Behind) {
+        for (holder, ns) in &others.0 {
+            self.add(*holder, *ns);
         }
     }
+
+    /// A whole wait dealt out: nobody knows of what ran before it was seen on a run queue, and what
+    /// a switch to it was inferred from is left out.
+    fn dealt_out(mut self, (since_ns, at_ns): (i64, i64)) -> Vec<(Holder, i64)> {
+        let counted_ns: i64 = self.0.iter().map(|(_, ns)| ns).sum();
+        let mut over_ns = counted_ns - (at_ns - since_ns);
+        if over_ns < 0 {
+            self.add(Holder::Unknown, -over_ns);
+        }
+        while over_ns > 0 {
+            let Some((_, ns)) = self.0.last_mut() else {
+                break;
+            };
+            let cut_ns = over_ns.min(*ns);
+            *ns -= cut_ns;
+            over_ns -= cut_ns;
+            if *ns == 0 {
+                self.0.pop();
+            }
+        }
+        self.0
+    }
+}
+
+/// A task waits for CPUs, or has, and is told nothing of some of that time yet.
+#[derive(Debug)]
+struct Wait {
+    id: ProcId,
+    /// Of the stretches that are over and told, each with its begin.
+    told: Vec<(i64, Behind)>,
+    /// How many are not.
+    stretches: u32,
+    /// From when to when, once it is over and to be told.
+    over_ns: Option<(i64, i64)>,
+}
+
+impl Wait {
+    fn new(id: ProcId) -> Wait {
+        Wait {
+            id,
+            told: Vec::new(),
+            stretches: 0,
+            over_ns: None,
+        }
+    }
+
+    /// Takes in a stretch that is over and told.
+    fn add(&mut self, begin_ns: i64, behind: Behind) {
+        self.told.push((begin_ns, behind));
+        if self.told.len() > STRETCHES_MAX {
+            let all = self.behind();
+            self.told = vec![(begin_ns, all)];
+        }
+    }
+
+    /// All that is told, the first to have the CPU first.
+    fn behind(&self) -> Behind {
+        let mut told: Vec<&(i64, Behind)> = self.told.iter().collect();
+        told.sort_by_key(|(begin_ns, _)| *begin_ns);
+        let mut all = Behind::default();
+        told.iter().for_each(|(_, behind)| all.add_all(behind));
+        all
+    }
+}
+
+/// A part of a wait for one CPU.
+#[derive(Debug)]
+struct Stretch {
+    wait: usize,
+    begin_ns: i64,
+    /// What the CPU did is told up to here.
+    told_ns: i64,
+    /// Where the task left the run queue; none while it is there.
+    until_ns: Option<i64>,
+    behind: Behind,
+}
+
+/// The tasks that wait for one CPU, and those that did, of which it has told nothing yet.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    stretches: Vec<Stretch>,
+}
+
+/// All waits that are under way or not told yet.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    all: Vec<Wait>,
+    /// Places that are free.
+    free: Vec<usize>,
+}
+
+impl Waits {
+    fn begin(&mut self, id: ProcId) -> usize {
+        let wait = Wait::new(id);
+        if let Some(place) = self.free.pop() {
+            self.all[place] = wait;
+            return place;
+        }
+        self.all.push(wait);
+        self.all.len() - 1
+    }
+
+    /// A stretch is over and told. The place of the wait is free once the wait is over too and has
+    /// no other; what is to be told of it is handed out.
+    fn end_stretch(&mut self, stretch: &mut Stretch) -> Option<Wait> {
+        let wait = &mut self.all[stretch.wait];
+        wait.add(stretch.begin_ns, std::mem::take(&mut stretch.behind));
+        wait.stretches -= 1;
+        if wait.stretches > 0 {
+            return None;
+        }
+        self.free.push(stretch.wait);
+        let wait = std::mem::replace(wait, Wait::new(wait.id));
+        wait.over_ns.is_some().then_some(wait)
+    }
+}
+
+fn tell<S: Sink>(kernel: &Kernel, wait: &Wait, sink: &mut S) {
+    let Some(over_ns) = wait.over_ns else { return };
+    let behind = wait.behind().dealt_out(over_ns);
+    let change = Change::Waited {
+        process: wait.id,
+        since_ns: over_ns.0,
+        until_ns: over_ns.1,
+        behind: &behind,
+    };
+    sink.change(kernel, &change);
 }
 
 impl Kernel {
@@ -76,78 +191,157 @@ impl Kernel {
             return;
         }
         let now_ns = self.now_ns;
-        let task = self.processes.get_mut(id);
-        let before = task.queued_on.replace(cpu);
-        if before == Some(cpu) {
+        let before = self.processes.get(id).queued;
+        if before.is_some_and(|before| before.cpu == cpu) {
             return;
         }
-        let mut waiting = Waiting {
-            id,
-            since_ns: now_ns,
-            behind: Vec::new(),
+        let wait = match before {
+            Some(before) => before.wait,
+            None => self.waits.begin(id),
         };
-        if let Some(before) = before.and_then(|before| self.leave_queue(id, before)) {
-            waiting.behind = before.behind;
+        self.begin_stretch(id, Queued { cpu, wait });
+        if let Some(before) = before {
+            // Another one is open, so that this does not end the wait.
+            self.leave_queue(before, now_ns, true);
         }
-        self.cpus[cpu as usize].queue.waiting.push(waiting);
     }
 
-    /// A task leaves a run queue: what its CPU does now is taken for what it seems to be, but that
-    /// it idles. It would have taken the task.
-    fn leave_queue(&mut self, id: ProcId, cpu: u32) -> Option<Waiting> {
-        let now_ns = self.now_ns;
-        let state = self.cpus.get_mut(cpu as usize)?;
-        let place = state.queue.waiting.iter().position(|task| task.id == id)?;
-        let mut waiting = state.queue.waiting.swap_remove(place);
+    fn begin_stretch(&mut self, id: ProcId, queued: Queued) {
+        self.waits.all[queued.wait].stretches += 1;
+        self.processes.get_mut(id).queued = Some(queued);
+        self.cpus[queued.cpu as usize]
+            .queue
+            .stretches
+            .push(Stretch {
+                wait: queued.wait,
+                begin_ns: self.now_ns,
+                told_ns: self.now_ns,
+                until_ns: None,
+                behind: Behind::default(),
+            });
+    }
+
+    /// A task that waits turns out to be on the run queue of `cpu`, where it did not seem to be.
+    pub(super) fn requeue(&mut self, id: ProcId, cpu: u32) {
+        let Some(before) = self.processes.get(id).queued else {
+            return;
+        };
+        if before.cpu == cpu || self.cpu(cpu).is_none() {
+            return;
+        }
+        let wait = before.wait;
+        self.begin_stretch(id, Queued { cpu, wait });
+        self.leave_queue(before, self.now_ns, false);
+    }
+
+    /// A task leaves a run queue; `is_seen` where it was there up to now. An idle CPU would have
+    /// taken it: how long that one idled on is not known.
+    fn leave_queue(&mut self, queued: Queued, until_ns: i64, is_seen: bool) -> Option<Wait> {
+        let state = self.cpus.get_mut(queued.cpu as usize)?;
         let (holder, begin_ns, sure_ns) = state.open_run();
-        if holder == Holder::Idle {
-            waiting.behind(holder, begin_ns, sure_ns.min(now_ns));
-            waiting.behind(Holder::Unknown, sure_ns, now_ns);
+        let stretches = &mut state.queue.stretches;
+        let is_it = |stretch: &Stretch| stretch.wait == queued.wait && stretch.until_ns.is_none();
+        let place = stretches.iter().position(is_it)?;
+        let stretch = &mut stretches[place];
+        stretch.until_ns = Some(until_ns);
+        if !is_seen {
+            stretch.behind = Behind::default();
+            stretch
+                .behind
+                .add(Holder::Unknown, until_ns - stretch.begin_ns);
+        } else if holder == Holder::Idle {
+            let from_ns = stretch.told_ns.max(begin_ns);
+            stretch.behind.add(holder, sure_ns.min(until_ns) - from_ns);
+            stretch
+                .behind
+                .add(Holder::Unknown, until_ns - sure_ns.max(from_ns));
         }
-        waiting.behind(holder, begin_ns, now_ns);
-        Some(waiting)
+        let is_told = !is_seen || holder == Holder::Idle || stretch.told_ns >= until_ns;
+        if !is_told && stretches.len() <= LEFT_MAX {
+            return None;
+        }
+        let mut stretch = stretches.swap_remove(place);
+        self.waits.end_stretch(&mut stretch)
     }
 
-    /// A task waits no more, since `at_ns`: who had its CPU meanwhile, to the nanosecond.
+    /// Somebody had a CPU: told to those who waited for it meanwhile.
+    pub(super) fn queue_ran<S: Sink>(
+        &mut self,
+        cpu: u32,
+        (holder, from_ns, until_ns): (Holder, i64, i64),
+        sink: &mut S,
+    ) {
+        let mut stretches = std::mem::take(&mut self.cpus[cpu as usize].queue.stretches);
+        stretches.retain_mut(|stretch| {
+            let left_ns = stretch.until_ns.unwrap_or(i64::MAX);
+            let to_ns = until_ns.min(left_ns);
+            let ns = to_ns - from_ns.max(stretch.told_ns);
+            if ns > 0 {
+                stretch.behind.add(holder, ns);
+                stretch.told_ns = to_ns;
+            }
+            let stays = until_ns < left_ns;
+            if !stays && let Some(wait) = self.waits.end_stretch(stretch) {
+                tell(self, &wait, sink);
+            }
+            stays
+        });
+        self.cpus[cpu as usize].queue.stretches = stretches;
+    }
+
+    /// A task that comes on `cpu` waits no more, since the end of what it `waited`, if that is
+    /// known: who had its CPU meanwhile is told as soon as that is.
     pub(super) fn tell_behind<S: Sink>(
         &mut self,
+        cpu: u32,
         id: ProcId,
         waited: Option<(i64, i64)>,
         sink: &mut S,
     ) {
-        let Some(cpu) = self.processes.get_mut(id).queued_on.take() else {
+        let Some(queued) = self.processes.get_mut(id).queued.take() else {
             return;
         };
-        let Some(waiting) = self.leave_queue(id, cpu) else {
-            return;
-        };
-        let Some((since_ns, at_ns)) = waited else {
-            return;
-        };
-        // What ran before it was seen on a run queue, and what a switch to it was inferred from.
-        let mut behind = waiting.behind;
-        let counted_ns: i64 = behind.iter().map(|(_, ns)| ns).sum();
-        let mut over_ns = counted_ns - (at_ns - since_ns);
-        if over_ns < 0 {
-            behind.push((Holder::Unknown, -over_ns));
+        self.waits.all[queued.wait].over_ns = waited;
+        let until_ns = waited.map_or(self.now_ns, |(_, at_ns)| at_ns);
+        if let Some(wait) = self.leave_queue(queued, until_ns, queued.cpu == cpu) {
+            tell(self, &wait, sink);
         }
-        while over_ns > 0 {
-            let Some((_, ns)) = behind.last_mut() else {
-                break;
+    }
+
+    /// Waits that are over, and of which it is not told yet who had the CPU: task, from, until, and
+    /// who seems to have had it. A window that ends before the trace takes them for what they are
+    /// so far.
+    pub fn untold_waits(&self, mut each: impl FnMut(ProcId, (i64, i64), &[(Holder, i64)])) {
+        let untold = self.waits.all.iter().enumerate();
+        for (place, wait) in untold.filter(|(_, wait)| wait.stretches > 0) {
+            let Some(over_ns) = wait.over_ns else {
+                continue;
             };
-            let cut_ns = over_ns.min(*ns);
-            *ns -= cut_ns;
-            over_ns -= cut_ns;
-            if *ns == 0 {
-                behind.pop();
+            let mut so_far = wait.behind();
+            for state in &self.cpus {
+                let (holder, begin_ns, _) = state.open_run();
+                let its = state.queue.stretches.iter();
+                for stretch in its.filter(|stretch| stretch.wait == place) {
+                    let until_ns = stretch.until_ns.unwrap_or(over_ns.1);
+                    so_far.add_all(&stretch.behind);
+                    so_far.add(holder, until_ns - begin_ns.max(stretch.told_ns));
+                }
+            }
+            each(wait.id, over_ns, &so_far.dealt_out(over_ns));
+        }
+    }
+
+    /// The trace ends: nothing is told of who had a CPU any more.
+    pub(super) fn tell_rest<S: Sink>(&mut self, sink: &mut S) {
+        let queues = self.cpus.iter_mut().map(|state| &mut state.queue.stretches);
+        let rest: Vec<Stretch> = queues.flat_map(std::mem::take).collect();
+        for mut stretch in rest {
+            if let Some(wait) = self.waits.end_stretch(&mut stretch) {
+                tell(self, &wait, sink);
             }
         }
-        let change = Change::Waited {
-            process: id,
-            since_ns,
-            until_ns: at_ns,
-            behind: &behind,
-        };
-        sink.change(self, &change);
+        for process in self.processes.iter_mut() {
+            process.queued = None;
+        }
     }
 }

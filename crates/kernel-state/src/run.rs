@@ -422,6 +422,7 @@ impl Kernel {
                 }
             }
         }
+        self.tell_rest(sink);
     }
 
     /// Who left each CPU first has had it since its first event, if the trace holds all switches;
@@ -498,8 +499,7 @@ impl Kernel {
         };
         sink.change(self, &change);
         if self.follows.queues {
-            let queue = &mut self.cpus[cpu as usize].queue;
-            queue.ran(part.holder, part.begin_ns, part.end_ns);
+            self.queue_ran(cpu, (part.holder, part.begin_ns, part.end_ns), sink);
         }
     }
 

@@ -46,6 +46,9 @@ impl Kernel {
                 };
                 // A task that has a CPU is not moved.
                 self.left_for(CPUS_MAX, process, sink);
+                if let Some(from) = fields.left_cpu(event).filter(|_| self.follows.queues) {
+                    self.requeue(process, from);
+                }
                 if let Some(to) = fields.cpu(event) {
                     self.arrive(process, to, false);
                 }
@@ -223,7 +226,7 @@ impl Kernel {
             return;
         }
         let waited = waited_since_ns.filter(|_| !lossy);
-        self.tell_behind(process, waited.map(|since_ns| (since_ns, at_ns)), sink);
+        self.tell_behind(cpu, process, waited.map(|since_ns| (since_ns, at_ns)), sink);
     }
 
     /// A task has left its CPU.

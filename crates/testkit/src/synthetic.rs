@@ -63,7 +63,7 @@ impl Task {
 }
 
 /// Builds a trace event by event, with a clock and a CPU that each call sets for those after it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SyntheticTrace {
     trace: MemoryTrace,
     now_ns: i64,

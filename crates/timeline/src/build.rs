@@ -371,7 +371,8 @@ impl Sink for Collect {
             } => {
                 let most = behind.iter().max_by_key(|(_, ns)| *ns);
                 let task = most.and_then(|(holder, _)| holder.task());
-                if let Some(state) = self.thread(process).last_from(since_ns) {
+                let waits = self.thread(process).from(since_ns);
+                if let Some(state) = waits.filter(|state| state.kind() == Kind::Runnable) {
                     *state = State::new(Kind::Runnable, task.map(|task| task.0));
                 }
             }

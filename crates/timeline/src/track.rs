@@ -93,12 +93,16 @@ impl Track {
         }
     }
 
-    /// The state of the last stretch that begins at `begin_ns`, to fix it.
-    pub(crate) fn last_from(&mut self, begin_ns: i64) -> Option<&mut State> {
-        match self.begins_ns.last() {
-            Some(last_ns) if *last_ns == begin_ns => self.states.last_mut(),
-            _ => None,
+    /// The state of the stretch that begins at `begin_ns`, to fix it.
+    pub(crate) fn from(&mut self, begin_ns: i64) -> Option<&mut State> {
+        if let Some(late) = self.late.iter_mut().rfind(|late| late.begin_ns == begin_ns) {
+            return Some(&mut late.state);
         }
+        let place = match self.begins_ns.last() {
+            Some(last_ns) if *last_ns == begin_ns => self.states.len() - 1,
+            _ => self.begins_ns.binary_search(&begin_ns).ok()?,
+        };
+        self.states.get_mut(place)
     }
 
     /// Puts all in order and adds it up. Where two stretches say something of one instant, the

@@ -51,7 +51,7 @@ impl MemoryEvent {
 }
 
 /// Builds a [`Trace`] from events in memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MemoryTrace {
     /// Facts of the machine.
     pub info: TraceInfo,

@@ -20,7 +20,7 @@ const CALLS: [&str; 2] = ["nanosleep", "read"];
 const NAMES: [&str; 3] = ["worker", "render", "idle-not"];
 
 /// Who there is. Some names are those of tasks that only pass work on.
-const TASKS: [Task; 8] = [
+const TASKS: [Task; WORKERS + 4] = [
     Task::rt(101, "ctrl", 50),
     Task::rt(102, "hog", 60),
     Task::fair(103, "build"),
@@ -29,7 +29,13 @@ const TASKS: [Task; 8] = [
     Task::rt(106, "irq/24-snd", 50),
     Task::nice(107, "net", -5),
     Task::fair(108, "kworker/1:0"),
+    Task::rt(21, "migration/0", 99),
+    Task::rt(22, "migration/1", 99),
+    Task::rt(23, "migration/2", 99),
+    Task::rt(24, "migration/3", 99),
 ];
+/// So many of them do what is drawn; the others move tasks that have their CPU.
+const WORKERS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -61,11 +67,14 @@ struct CpuState {
     handlers: Vec<Handler>,
     raised: Vec<i32>,
     queue: Vec<usize>,
+    is_off: bool,
 }
 
 /// The machine.
 pub struct Machine {
     now_ns: i64,
+    /// The clock of the events goes on by so much at once.
+    clock_step_ns: i64,
     cpus: Vec<CpuState>,
     threads: Vec<Thread>,
     records: Vec<Record>,
@@ -74,11 +83,11 @@ pub struct Machine {
 
 impl Machine {
     /// A machine of so many CPUs, all idle or, when it is `busy`, each with a task.
-    pub fn new(cpus: usize, busy: bool) -> Machine {
+    pub fn new(cpus: usize, busy: bool, clock_step_ns: i64) -> Machine {
         let thread = |(place, task): (usize, &Task)| Thread {
             task: *task,
             state: State::Blocked,
-            cpu: place % cpus,
+            cpu: place.checked_sub(WORKERS).unwrap_or(place) % cpus,
             call: None,
             arrived_ns: 0,
             wait: None,
@@ -86,6 +95,7 @@ impl Machine {
         };
         let mut machine = Machine {
             now_ns: 1_000,
+            clock_step_ns,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),
             threads: TASKS.iter().enumerate().map(thread).collect(),
             records: Vec::new(),
@@ -123,7 +133,8 @@ impl Machine {
         let after_ns = i64::from(draw.after_ns);
         self.leave_idle(1 + after_ns % IDLE_EXIT_NS_MAX);
         self.pass(1 + after_ns);
-        let cpu = usize::from(draw.cpu) % self.cpus.len();
+        let drawn = usize::from(draw.cpu) % self.cpus.len();
+        let cpu = self.on_from(drawn);
         let who = usize::from(draw.who);
         match draw.op {
             Op::Pass => (),
@@ -137,7 +148,21 @@ impl Machine {
             Op::Rename => self.rename(cpu, who),
             Op::End => self.end(cpu),
             Op::Fork => self.fork(cpu, who),
+            Op::Affinity => self.move_running(cpu, who),
+            Op::Hotplug => self.hotplug(drawn),
         }
+    }
+
+    /// What the clock of the events says.
+    fn clock_ns(&self) -> i64 {
+        self.now_ns - self.now_ns % self.clock_step_ns
+    }
+
+    /// The first CPU from this one on that is not off.
+    fn on_from(&self, cpu: usize) -> usize {
+        let count = self.cpus.len();
+        let mut on = (cpu..cpu + count).map(|cpu| cpu % count);
+        on.find(|cpu| !self.cpus[*cpu].is_off).unwrap_or(cpu)
     }
 
     /// All handlers end, all that is runnable runs, and all goes to sleep.
@@ -164,21 +189,28 @@ impl Machine {
 
     fn emit(&mut self, cpu: usize, what: Happening) {
         self.note();
+        let current = self.cpus[cpu].current;
+        let tid = match what {
+            Happening::Switch { prev, .. } => prev.tid,
+            _ => current.map_or(0, |thread| self.threads[thread].task.tid),
+        };
         self.records.push(Record {
-            at_ns: self.now_ns,
+            at_ns: self.clock_ns(),
             cpu: cpu as u32,
+            tid,
             what,
         });
     }
 
     /// Writes down what is true from now on.
     fn note(&mut self) {
+        let now_ns = self.clock_ns();
         for (place, cpu) in self.cpus.iter().enumerate() {
             let on = OnCpu {
                 task: cpu.current.map(|thread| self.threads[thread].task),
                 handler: cpu.handlers.last().copied(),
             };
-            self.truth.on_cpu(place, self.now_ns, on);
+            self.truth.on_cpu(place, now_ns, on);
         }
         for thread in &self.threads {
             let cpu = thread.cpu as u32;
@@ -192,9 +224,9 @@ impl Machine {
                     in_call: thread.call.is_some(),
                 },
             };
-            self.truth.doing(thread.task.tid, self.now_ns, doing);
+            self.truth.doing(thread.task.tid, now_ns, doing);
         }
-        self.truth.end_ns = self.now_ns;
+        self.truth.end_ns = now_ns;
     }
 
     /// Idle CPUs take what is runnable there.
@@ -218,16 +250,17 @@ impl Machine {
 
     /// The task on the CPU leaves, in the state that it has; the best one comes.
     fn switch(&mut self, cpu: usize, prev_state: i64) {
+        let now_ns = self.clock_ns();
         let prev = self.cpus[cpu].current;
         let next = self.pick(cpu);
         if let Some(prev) = prev.filter(|prev| self.threads[*prev].state == State::Running) {
             self.threads[prev].state = State::Queued;
-            self.threads[prev].arrived_ns = self.now_ns;
+            self.threads[prev].arrived_ns = self.clock_ns();
             self.threads[prev].may_have_slept = true;
             self.cpus[cpu].queue.push(prev);
         }
         self.cpus[cpu].current = next;
-        let mut arrived_ns = self.now_ns;
+        let mut arrived_ns = self.clock_ns();
         if let Some(next) = next {
             let thread = &mut self.threads[next];
             thread.state = State::Running;
@@ -236,7 +269,7 @@ impl Machine {
             arrived_ns = thread.arrived_ns;
             if let Some(wait) = thread.wait.take() {
                 let wait = &mut self.truth.waits[wait];
-                wait.switch_ns = Some(self.now_ns);
+                wait.switch_ns = Some(now_ns);
                 wait.comm = thread.task.comm;
             }
         }
@@ -263,7 +296,7 @@ impl Machine {
     }
 
     fn wake(&mut self, cpu: usize, who: usize) {
-        let thread = who % self.threads.len();
+        let thread = who % WORKERS;
         let state = self.threads[thread].state;
         let itself = self.acting(cpu) == Some(thread);
         let preempted = state == State::Queued && self.threads[thread].may_have_slept;
@@ -273,14 +306,15 @@ impl Machine {
         let by_interrupt = self.begin_waker(cpu);
         if state == State::Blocked {
             let old = self.threads[thread].cpu;
-            let target = match who / self.threads.len() % 3 {
+            let target = match who / WORKERS % 3 {
                 0 => (old + 1 + who) % self.cpus.len(),
                 _ => old,
             };
+            let target = self.on_from(target);
             self.wake_blocked(cpu, thread, target);
         } else {
             // It has not slept yet: it only stays runnable.
-            let waking_ns = self.now_ns;
+            let waking_ns = self.clock_ns();
             self.emit_waking(cpu, thread);
             self.pass(300);
             if preempted {
@@ -320,7 +354,7 @@ impl Machine {
     }
 
     fn wake_blocked(&mut self, cpu: usize, thread: usize, target: usize) {
-        let waking_ns = self.now_ns;
+        let waking_ns = self.clock_ns();
         self.enqueue(thread, self.threads[thread].cpu);
         self.emit_waking(cpu, thread);
         self.pass(400);
@@ -345,7 +379,7 @@ impl Machine {
             tid: task.tid,
             comm: task.comm,
             waking_ns,
-            wakeup_ns: self.now_ns,
+            wakeup_ns: self.clock_ns(),
             switch_ns: None,
             slept,
         });
@@ -354,7 +388,7 @@ impl Machine {
     fn enqueue(&mut self, thread: usize, cpu: usize) {
         self.threads[thread].state = State::Queued;
         self.threads[thread].cpu = cpu;
-        self.threads[thread].arrived_ns = self.now_ns;
+        self.threads[thread].arrived_ns = self.clock_ns();
         self.cpus[cpu].queue.push(thread);
     }
 
@@ -371,10 +405,10 @@ impl Machine {
         let Some(thread) = self.acting(cpu) else {
             return;
         };
-        let by = (cpu + 1) % self.cpus.len();
+        let by = self.on_from((cpu + 1) % self.cpus.len());
         let is_woken = who % 16 == 9 && by != cpu;
         let by_interrupt = is_woken && self.begin_waker(by);
-        let waking_ns = self.now_ns;
+        let waking_ns = self.clock_ns();
         if is_woken {
             // It has decided to sleep; the waker waits until it has left its CPU.
             self.emit_waking(by, thread);
@@ -386,7 +420,7 @@ impl Machine {
             self.enqueue(thread, cpu);
             self.note();
             self.pass(350);
-            let target = (cpu + who / 16) % self.cpus.len();
+            let target = self.on_from((cpu + who / 16) % self.cpus.len());
             self.deliver(by, thread, target, waking_ns);
         }
         if by_interrupt {
@@ -449,12 +483,62 @@ impl Machine {
     }
 
     fn migrate(&mut self, cpu: usize, who: usize) {
-        let thread = who % self.threads.len();
-        let dest = (self.threads[thread].cpu + 1) % self.cpus.len();
+        let thread = who % WORKERS;
+        let dest = self.on_from((self.threads[thread].cpu + 1) % self.cpus.len());
         let queued = self.threads[thread].state == State::Queued;
         if queued && dest != self.threads[thread].cpu {
             self.emit_migration(cpu, thread, dest);
         }
+    }
+
+    /// Another CPU is the only one that the task may have from now on: the CPU's own thread takes
+    /// it away from there.
+    fn move_running(&mut self, cpu: usize, who: usize) {
+        let dest = self.on_from((cpu + 1 + who) % self.cpus.len());
+        let by = self.on_from((cpu + 1) % self.cpus.len());
+        let stopper = WORKERS + cpu;
+        let moved = self.acting(cpu).filter(|thread| *thread < WORKERS);
+        let (Some(moved), true) = (moved, dest != cpu && by != cpu) else {
+            return;
+        };
+        let by_interrupt = self.begin_waker(by);
+        self.wake_blocked(by, stopper, cpu);
+        if by_interrupt {
+            self.pass(500);
+            self.end_handler(by);
+        }
+        self.pass(900);
+        self.switch(cpu, 0x100);
+        self.pass(1_500);
+        self.emit_migration(cpu, moved, dest);
+        self.pass(800);
+        self.threads[stopper].state = State::Blocked;
+        self.switch(cpu, 1);
+    }
+
+    /// A CPU goes off, and its tasks to another one; or it is on again.
+    fn hotplug(&mut self, cpu: usize) {
+        if self.cpus[cpu].is_off {
+            self.cpus[cpu].is_off = false;
+            return;
+        }
+        let dest = self.on_from((cpu + 1) % self.cpus.len());
+        if dest == cpu || self.is_in_handler(cpu) {
+            return;
+        }
+        self.move_running(cpu, dest + self.cpus.len() - cpu - 1);
+        let is_busy = |machine: &Machine| machine.cpus[cpu].current.is_some();
+        for _ in 0..self.threads.len() {
+            while let Some(queued) = self.cpus[cpu].queue.first().copied() {
+                self.pass(600);
+                self.emit_migration(dest, queued, dest);
+            }
+            if is_busy(self) {
+                self.pass(400);
+                self.move_running(cpu, dest + self.cpus.len() - cpu - 1);
+            }
+        }
+        self.cpus[cpu].is_off = !is_busy(self) && self.cpus[cpu].queue.is_empty();
     }
 
     fn call(&mut self, cpu: usize, who: usize) {
@@ -473,9 +557,9 @@ impl Machine {
 
     /// Somebody changes a thread's priority; where it is inherited, an event says so.
     fn prio(&mut self, cpu: usize, who: usize) {
-        let thread = who % self.threads.len();
+        let thread = who % WORKERS;
         let task = self.threads[thread].task;
-        let prio = [120, 49, 29, 110][who / self.threads.len() % 4];
+        let prio = [120, 49, 29, 110][who / WORKERS % 4];
         if self.threads[thread].state == State::Gone || prio == task.prio {
             return;
         }
@@ -511,6 +595,7 @@ impl Machine {
 
     /// The task on the CPU makes another, which gets the number of one that ended.
     fn fork(&mut self, cpu: usize, who: usize) {
+        // A thread that moves others never ends.
         let is_gone = |thread: &Thread| thread.state == State::Gone;
         let (parent, free) = (self.acting(cpu), self.threads.iter().position(is_gone));
         let (Some(parent), Some(free)) = (parent, free) else {
@@ -525,9 +610,9 @@ impl Machine {
         self.threads[free].state = State::Blocked;
         self.emit(cpu, Happening::Fork { parent, child });
         self.pass(2_000);
-        let target = who % self.cpus.len();
+        let target = self.on_from(who % self.cpus.len());
         self.enqueue(free, target);
-        self.begin_wait(free, self.now_ns, true);
+        self.begin_wait(free, self.clock_ns(), true);
         let target = target as u32;
         self.emit(
             cpu,

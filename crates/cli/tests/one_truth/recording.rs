@@ -12,7 +12,7 @@ use trace::Trace;
 use crate::agree::names;
 use crate::answers::Told;
 use crate::damage::{Damage, Opened, damaged};
-use crate::story::{Happening, Record, Story, stories};
+use crate::story::{Happening, Record, Story, moody_stories, stories};
 use crate::truth::{Doing, TrueWait, Truth, Window};
 
 /// Which events tell of a wake-up.
@@ -50,8 +50,8 @@ pub struct Faults {
     pub hides_task: Option<i32>,
     /// Events of one CPU, or of all, are lost, and the trace says so.
     pub losses: Vec<(Option<u32>, Share)>,
-    /// A CPU's events begin later, and nothing says so.
-    pub late: Option<(u32, i64)>,
+    /// Events of a CPU, or of all, begin later, and nothing says so.
+    pub late: Option<(Option<u32>, i64)>,
     /// The trace is on disk, and bytes of it were overwritten.
     pub damage: Option<Damage>,
     pub shows: Shows,
@@ -67,8 +67,8 @@ pub struct Recording {
     pub hidden: Vec<Record>,
     /// What was lost: on which CPU, from when until when.
     pub lost: Vec<(Option<u32>, Window)>,
-    /// Before this, events of that CPU were not recorded.
-    pub late: Option<(u32, i64)>,
+    /// Before this, events of that CPU, or of all, were not recorded.
+    pub late: Option<(Option<u32>, i64)>,
     pub damage: Option<Damage>,
     pub shows: Shows,
 }
@@ -93,7 +93,9 @@ impl Recording {
             kept: Vec::new(),
             hidden: Vec::new(),
             lost: lost.collect(),
-            late: faults.late.map(|(cpu, share)| (cpu % cpus, at(share))),
+            late: faults
+                .late
+                .map(|(cpu, share)| (cpu.map(|cpu| cpu % cpus), at(share))),
             damage: faults.damage,
             shows: faults.shows,
         };
@@ -112,7 +114,9 @@ impl Recording {
             Happening::Wakeup { .. } => self.wakes != Wakes::OnlyWaking,
             _ => true,
         };
-        let begun = |(cpu, from_ns): (u32, i64)| record.cpu != cpu || record.at_ns >= from_ns;
+        let begun = |(cpu, from_ns): (Option<u32>, i64)| {
+            cpu.is_some_and(|cpu| record.cpu != cpu) || record.at_ns >= from_ns
+        };
         let is_lost = self.lost_on(record.cpu).any(|stretch| {
             // An event at the begin or the end of a loss is the last before or the first after it.
             stretch.begin_ns < record.at_ns && record.at_ns < stretch.end_ns
@@ -200,7 +204,7 @@ impl Recording {
         let trace = SyntheticTrace::new().cpus(self.truth.cpus() as u32);
         let mut told = BTreeMap::new();
         let trace = self.kept.iter().fold(trace, |trace, record| {
-            let task = self.task_of(record);
+            let task = record.tid;
             let trace = match self.shows {
                 Shows::Nothing => trace,
                 Shows::WithEachEvent => trace.in_task(Some(task)),
@@ -239,15 +243,6 @@ impl Recording {
                 let trace = trace.at_ns(at_ns).cpu(cpu);
                 trace.event("rtscope_current", &[("tid", tid)])
             }
-        }
-    }
-
-    /// The task that has the CPU of an event, interrupted or not.
-    fn task_of(&self, record: &Record) -> i32 {
-        let on = self.truth.at(record.cpu as usize, record.at_ns);
-        match record.what {
-            Happening::Switch { prev, .. } => prev.tid,
-            _ => on.and_then(|on| on.task).map_or(0, |task| task.tid),
         }
     }
 
@@ -361,8 +356,12 @@ impl Recording {
             let next_ns = shown.get(place + 1).copied().unwrap_or(end_ns);
             if hidden
                 .iter()
-                .any(|at_ns| begin_ns < *at_ns && *at_ns < next_ns)
+                .any(|at_ns| (begin_ns..=next_ns).contains(at_ns))
             {
+                continue;
+            }
+            // What waits then may have been moved away by events that nobody recorded.
+            if self.late.is_some_and(|(_, from_ns)| begin_ns < from_ns) {
                 continue;
             }
             let lost = self.lost_on(cpu).map(|stretch| stretch.begin_ns);
@@ -442,7 +441,8 @@ impl fmt::Debug for Recording {
         }
         if let Some((cpu, from_ns)) = self.late {
             let us = from_ns as f64 / 1e3;
-            lines.push((from_ns, format!("{us:>12.3} us  events of CPU {cpu} begin")));
+            let on = cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+            lines.push((from_ns, format!("{us:>12.3} us  events of {on} begin")));
         }
         lines.sort_by_key(|(at_ns, _)| *at_ns);
         if let Some(damage) = &self.damage {
@@ -484,6 +484,22 @@ const NO_FAULTS: Faults = Faults {
     shows: Shows::Nothing,
 };
 
+fn several() -> impl Strategy<Value = Faults> {
+    let cpu = || prop::option::of(0u32..4);
+    let losses = prop::collection::vec((cpu(), share()), 0..3);
+    let late = prop::option::of((cpu(), 1i64..600));
+    let hides_task = prop::option::of(101i32..109);
+    (losses, late, any::<bool>(), hides_task).prop_map(|(losses, late, hides_idle, hides_task)| {
+        Faults {
+            losses,
+            late,
+            hides_idle,
+            hides_task,
+            ..NO_FAULTS
+        }
+    })
+}
+
 /// A kind of fault that a property is claimed under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -496,6 +512,12 @@ pub enum Fault {
     LostOnOne,
     LostOnAll,
     LateCpu,
+    /// All begin in the middle of what happens.
+    LateAll,
+    /// None, but tasks that have a CPU are moved to another one, and CPUs go off and on.
+    Moved,
+    /// Several of these at once.
+    Several,
     Damaged,
 }
 
@@ -509,7 +531,7 @@ impl Fault {
             })
         };
         let faults = match self {
-            Fault::None => Just(NO_FAULTS).boxed(),
+            Fault::None | Fault::Moved => Just(NO_FAULTS).boxed(),
             Fault::HiddenIdle | Fault::ShownIdle => Just(Faults {
                 hides_idle: true,
                 ..NO_FAULTS
@@ -524,11 +546,18 @@ impl Fault {
             Fault::LostOnOne => lost((0u32..4).prop_map(Some).boxed()).boxed(),
             Fault::LostOnAll => lost(Just(None).boxed()).boxed(),
             Fault::LateCpu => (0u32..4, 1i64..900)
-                .prop_map(|late| Faults {
-                    late: Some(late),
+                .prop_map(|(cpu, share)| Faults {
+                    late: Some((Some(cpu), share)),
                     ..NO_FAULTS
                 })
                 .boxed(),
+            Fault::LateAll => (1i64..900)
+                .prop_map(|share| Faults {
+                    late: Some((None, share)),
+                    ..NO_FAULTS
+                })
+                .boxed(),
+            Fault::Several => several().boxed(),
             Fault::Damaged => Damage::any()
                 .prop_map(|damage| Faults {
                     damage: Some(damage),
@@ -554,7 +583,12 @@ impl Fault {
 
     /// Recordings with this fault, of any story.
     pub fn recordings(self) -> impl Strategy<Value = Recording> {
-        let drawn = (stories(), self.faults());
+        let stories = match self {
+            Fault::Moved => moody_stories(true).boxed(),
+            Fault::LateAll | Fault::Several => moody_stories(false).boxed(),
+            _ => stories().boxed(),
+        };
+        let drawn = (stories, self.faults());
         let recordings = drawn.prop_map(|(story, faults)| Recording::new(&story, &faults));
         recordings.prop_filter("a damage that only takes events away", |recording| {
             !recording.is_garbled()

@@ -25,6 +25,22 @@ pub enum Op {
     Rename,
     End,
     Fork,
+    /// A task that has a CPU is moved to another one.
+    Affinity,
+    /// A CPU goes off, or on again.
+    Hotplug,
+}
+
+/// What happens more often than else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Plain,
+    /// Threads come and go.
+    Lives,
+    /// Tasks are moved from CPU to CPU, also those that have one.
+    Moves,
+    /// Priorities and names change.
+    Changes,
 }
 
 /// One step: what, on which CPU, who, and how long after the one before.
@@ -88,6 +104,8 @@ pub enum Happening {
 pub struct Record {
     pub at_ns: i64,
     pub cpu: u32,
+    /// The task that has the CPU, interrupted or not; of a switch, who leaves.
+    pub tid: i32,
     pub what: Happening,
 }
 
@@ -197,13 +215,15 @@ pub struct Story {
     pub cpus: usize,
     /// Every CPU has a task when it begins.
     pub busy: bool,
+    /// The clock of the events goes on by so much at once.
+    pub clock_step_ns: i64,
     pub draws: Vec<Draw>,
 }
 
 impl Story {
     /// What happened, and the truth. At the end all goes to sleep.
     pub fn play(&self) -> (Vec<Record>, Truth) {
-        let mut machine = Machine::new(self.cpus, self.busy);
+        let mut machine = Machine::new(self.cpus, self.busy, self.clock_step_ns);
         for draw in &self.draws {
             machine.step(*draw);
         }
@@ -212,29 +232,36 @@ impl Story {
     }
 }
 
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
+fn op(mood: Mood) -> BoxedStrategy<Op> {
+    let often = |is_it: bool, weight: u32| if is_it { 6 * weight } else { weight };
+    let (lives, moves) = (mood == Mood::Lives, mood == Mood::Moves);
+    let changes = mood == Mood::Changes;
+    let any = prop_oneof![
         1 => Just(Op::Pass),
         10 => Just(Op::Wake),
         6 => Just(Op::Block),
         5 => Just(Op::Preempt),
         6 => Just(Op::Handler),
-        2 => Just(Op::Migrate),
+        often(moves, 2) => Just(Op::Migrate),
         3 => Just(Op::Call),
-        1 => Just(Op::Prio),
-        1 => Just(Op::Rename),
-        1 => Just(Op::End),
-        2 => Just(Op::Fork),
-    ]
+        often(changes, 1) => Just(Op::Prio),
+        often(changes, 1) => Just(Op::Rename),
+        often(lives, 1) => Just(Op::End),
+        often(lives, 2) => Just(Op::Fork),
+    ];
+    match moves {
+        true => prop_oneof![8 => any, 1 => Just(Op::Affinity), 1 => Just(Op::Hotplug)].boxed(),
+        false => any.boxed(),
+    }
 }
 
-fn draw() -> impl Strategy<Value = Draw> {
+fn draw(mood: Mood) -> impl Strategy<Value = Draw> {
     let after_ns = prop_oneof![
         4 => 100u32..3_000,
         4 => 3_000u32..200_000,
         2 => 200_000u32..6_000_000,
     ];
-    (op(), 0u8..4, any::<u8>(), after_ns).prop_map(|(op, cpu, who, after_ns)| Draw {
+    (op(mood), 0u8..4, any::<u8>(), after_ns).prop_map(|(op, cpu, who, after_ns)| Draw {
         op,
         cpu,
         who,
@@ -244,6 +271,30 @@ fn draw() -> impl Strategy<Value = Draw> {
 
 /// Any story of up to four CPUs.
 pub fn stories() -> impl Strategy<Value = Story> {
-    let draws = prop::collection::vec(draw(), 5..90);
-    (1usize..=4, any::<bool>(), draws).prop_map(|(cpus, busy, draws)| Story { cpus, busy, draws })
+    let draws = prop::collection::vec(draw(Mood::Plain), 5..90);
+    (1usize..=4, any::<bool>(), draws).prop_map(|(cpus, busy, draws)| Story {
+        cpus,
+        busy,
+        clock_step_ns: 1,
+        draws,
+    })
+}
+
+/// The same in which something happens more often than else, with clocks of all steps; or those in
+/// which tasks that have a CPU are moved to another one.
+pub fn moody_stories(with_moves: bool) -> impl Strategy<Value = Story> {
+    let moods = match with_moves {
+        true => vec![Mood::Moves],
+        false => vec![Mood::Plain, Mood::Lives, Mood::Changes],
+    };
+    let draws =
+        prop::sample::select(moods).prop_flat_map(|mood| prop::collection::vec(draw(mood), 5..90));
+    let clock_step_ns = prop_oneof![4 => Just(1i64), 1 => Just(1_000), 1 => Just(20_000)];
+    let drawn = (1usize..=4, any::<bool>(), clock_step_ns, draws);
+    drawn.prop_map(|(cpus, busy, clock_step_ns, draws)| Story {
+        cpus,
+        busy,
+        clock_step_ns,
+        draws,
+    })
 }

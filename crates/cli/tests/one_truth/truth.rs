@@ -126,13 +126,6 @@ impl Truth {
         push(self.tasks.entry(tid).or_default(), now_ns, doing);
     }
 
-    /// Who has a CPU at an instant.
-    pub fn at(&self, cpu: usize, at_ns: i64) -> Option<OnCpu> {
-        let line = self.cpus.get(cpu)?;
-        let began = line.iter().take_while(|(begin_ns, _)| *begin_ns <= at_ns);
-        began.last().map(|(_, on)| *on)
-    }
-
     /// How many CPUs there are.
     pub fn cpus(&self) -> usize {
         self.cpus.len()

@@ -1,8 +1,10 @@
 //! Tasks that left a CPU, or came on one, and no event says so: what other events show of it.
 
+use event::Instant;
 use testkit::{SyntheticTrace, Task};
 use trace::Trace;
 use views::Judgement;
+use views::reports::ReportOptions;
 
 use crate::agree::checked;
 use crate::answers::Answers;
@@ -106,4 +108,121 @@ fn a_cpu_does_not_idle_behind_the_first_task_that_came_there_and_is_gone() {
     let cpu = answers.cpus[&0];
     assert_eq!(cpu.idle_ns, 3 * MS + 1_000, "{cpu:?}");
     assert_eq!(cpu.unknown_ns, 16 * MS - 2_000, "{cpu:?}");
+}
+
+/// Another one waits on the victim's CPU from 5 ms on, is moved at 9 ms and scheduled in at 12 ms.
+fn moved_away() -> SyntheticTrace {
+    let trace = begun().cpu(1).at(5_000).waking(HOG, 0);
+    let trace = trace.at(5_000).wakeup(HOG, 0);
+    let trace = trace.at(9_000).migrate_from(HOG, 0, 1);
+    trace.cpu(1).at(12_000).block(WAKER, HOG)
+}
+
+fn behind_ms(trace: SyntheticTrace, behind: Option<Task>) -> i64 {
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let key = (HOG.tid, behind.map(|task| task.tid));
+    answers.behind_ns.get(&key).copied().unwrap_or(0) / MS
+}
+
+#[test]
+fn a_task_that_was_moved_away_waited_for_whom_that_cpu_turns_out_to_have_had() {
+    // The victim leaves that CPU later: it had it.
+    let left = || moved_away().cpu(0).at(20_000).block(VIC, Task::IDLE);
+    assert_eq!(behind_ms(left(), Some(VIC)), 4);
+    assert_eq!(behind_ms(left(), Some(WAKER)), 3);
+    assert_eq!(behind_ms(left(), None), 0);
+    // Another one does: since when the victim was gone nobody knows.
+    let other = Task::fair(104, "other");
+    let gone = || moved_away().cpu(0).at(20_000).block(other, Task::IDLE);
+    assert_eq!(behind_ms(gone(), Some(VIC)), 0);
+    assert_eq!(behind_ms(gone(), Some(WAKER)), 3);
+    assert_eq!(behind_ms(gone(), None), 4);
+    // It is scheduled in elsewhere: so too.
+    let elsewhere = || moved_away().cpu(1).at(20_000).block(HOG, VIC);
+    assert_eq!(behind_ms(elsewhere(), Some(VIC)), 0);
+    assert_eq!(behind_ms(elsewhere(), None), 4);
+    // Nothing more is seen of either: it seems to have had it up to the end.
+    assert_eq!(behind_ms(moved_away(), Some(VIC)), 4);
+}
+
+#[test]
+fn who_had_the_cpu_is_unknown_where_a_task_was_moved_unseen() {
+    // It waits for CPU 0, and comes on CPU 1.
+    let waits = || begun().cpu(1).at(5_000).waking(HOG, 0).wakeup(HOG, 0);
+    let came = waits().cpu(1).at(12_000).block(WAKER, HOG);
+    let came = || came.clone().cpu(0).at(20_000).block(VIC, Task::IDLE);
+    assert_eq!(behind_ms(came(), Some(VIC)), 0);
+    assert_eq!(behind_ms(came(), None), 7);
+    // It waits for CPU 0, and is moved from CPU 2 to CPU 1.
+    let other = Task::fair(104, "other");
+    let moved = waits().cpus(3).cpu(2).at(6_000).run(other);
+    let moved = moved.at(9_000).migrate_from(HOG, 2, 1);
+    let moved = moved.cpu(1).at(12_000).block(WAKER, HOG);
+    let moved = moved.cpu(2).at(19_000).block(other, Task::IDLE);
+    let moved = || moved.clone().cpu(0).at(20_000).block(VIC, Task::IDLE);
+    assert_eq!(behind_ms(moved(), Some(VIC)), 0);
+    assert_eq!(behind_ms(moved(), Some(WAKER)), 3);
+    assert_eq!(behind_ms(moved(), None), 4);
+}
+
+#[test]
+fn a_window_that_ends_before_a_cpu_is_left_takes_it_for_what_it_seems_so_far() {
+    let trace = moved_away()
+        .cpu(0)
+        .at(20_000)
+        .block(VIC, Task::IDLE)
+        .build();
+    let behind_ms = |begin_ms: Option<i64>, end_ms: Option<i64>| {
+        let wall_ns = |ms: i64| trace.wall_ns(Instant::from_ns(ms * MS));
+        let options = ReportOptions {
+            begin_ns: begin_ms.map(wall_ns),
+            end_ns: end_ms.map(wall_ns),
+            ..ReportOptions::default()
+        };
+        let answers = Answers::asked(&trace, &options).expect("all reports answer");
+        let of = |task: Task| {
+            let ns = answers.behind_ns.get(&(HOG.tid, Some(task.tid)));
+            ns.copied().unwrap_or(0) / MS
+        };
+        (of(VIC), of(WAKER))
+    };
+    assert_eq!(behind_ms(None, None), (4, 3));
+    assert_eq!(behind_ms(None, Some(13)), (4, 3));
+    // It begins with the event of 9 ms.
+    assert_eq!(behind_ms(Some(7), None), (0, 3));
+    assert_eq!(behind_ms(Some(15), None), (0, 0));
+}
+
+#[test]
+fn a_cpu_of_a_number_that_no_kernel_has_is_none() {
+    let trace = begun().cpu(0).at(20_000).block(VIC, Task::IDLE);
+    let trace = trace.also_of_cpu(3).also_of_cpu(u32::MAX).build();
+    let answers = Answers::of(&trace).expect("all reports answer");
+    let cpus: Vec<u32> = answers.cpus.into_keys().collect();
+    assert_eq!(cpus, [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_task_that_is_moved_again_and_again_waits_for_all_of_them() {
+    // CPU 0 has the victim, CPU 1 the waker; both leave their CPUs long after the wait's end.
+    let mut trace = begun().cpu(1).at(5_000).waking(HOG, 0).wakeup(HOG, 0);
+    for turn in 0..4_000 {
+        let (from, to) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
+        trace = trace.at(6_000 + turn * 10).migrate_from(HOG, from, to);
+    }
+    let trace = trace.at(6_000 + 4_000 * 10).migrate_from(HOG, 0, 1);
+    let trace = trace.cpu(1).at(50_000).block(WAKER, HOG);
+    let trace = trace.cpu(0).at(60_000).block(VIC, Task::IDLE);
+    let answers = Answers::of(&trace.build()).expect("all reports answer");
+    let of_it = answers
+        .behind_ns
+        .iter()
+        .filter(|((waiter, _), _)| *waiter == HOG.tid);
+    let sum_ns: i64 = of_it.clone().map(|(_, ns)| ns).sum();
+    assert_eq!(sum_ns, 45 * MS, "{:?}", of_it.collect::<Vec<_>>());
+    let known = answers.behind_ns.get(&(HOG.tid, Some(VIC.tid)));
+    assert!(
+        known.is_some_and(|ns| *ns > 5 * MS && *ns <= 21 * MS),
+        "{known:?}"
+    );
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use event::{ClassId, Error, ErrorKind, EventClass, Field, FieldId, Result, Scope};
+use event::{ClassId, Error, ErrorKind, EventClass, Field, Result, Scope};
 
 use super::bits::{IntLoad, Order, align_up};
 use super::layout::{
     BodyLayout, ClassLayout, IntNode, MemberNode, Node, NodeKind, Role, Shows, Span, StreamLayout,
+    UNSAID_ID,
 };
-use super::places::{PlaceBuilder, packet_places, quick_header};
+use super::places::{PlaceBuilder, cpu_in_event, packet_places, quick_header};
 use super::references::{Frame, Target};
 use super::schema::{ClockInfo, Declarations, EventDeclaration, Schema, StreamDeclaration};
 use super::types::{
@@ -48,6 +49,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
         for keep_shared in [false, true] {
             classes.truncate(first_class);
             let mut compiler = Compiler::new(&declared, keep_shared);
+            compiler.names_choices = format_version != "2";
             let header = declared.packet_header.as_deref();
             packet_header = header
                 .map(|ty| compiler.scope(Scope::PacketHeader, ty))
@@ -85,13 +87,7 @@ pub(super) fn compile(mut declared: Declarations, format_version: &'static str) 
 /// Timestamps without a clock are read as nanoseconds of a clock without a name.
 fn add_default_clock(declared: &mut Declarations) {
     let timed = |stream: &StreamDeclaration| {
-        let has = |ty: &Option<Arc<Type>>, name: &str| match ty.as_deref().map(|ty| &ty.kind) {
-            Some(TypeKind::Struct(members)) => {
-                let named = |m: &Member| m.escaped && m.shown() == name;
-                members.iter().any(named)
-            }
-            _ => false,
-        };
+        let has = |ty: &Option<Arc<Type>>, name| ty.as_deref().is_some_and(|ty| holds(ty, name));
         has(&stream.header, "timestamp") || has(&stream.packet_context, "timestamp_begin")
     };
     if declared.clocks.is_empty() && declared.streams.values().any(timed) {
@@ -104,9 +100,20 @@ fn add_default_clock(declared: &mut Declarations) {
     }
 }
 
+/// Whether a part of a structure or variant has this name in TSDL.
+fn holds(ty: &Type, name: &str) -> bool {
+    let parts = match &ty.kind {
+        TypeKind::Struct(members) => members,
+        TypeKind::Variant { choices, .. } => choices,
+        _ => return false,
+    };
+    let is_it = |part: &Member| part.escaped && part.shown() == name || holds(&part.ty, name);
+    parts.iter().any(is_it)
+}
+
 pub(super) struct Compiler<'d> {
-    declared: &'d Declarations,
-    keep_shared: bool,
+    pub(super) declared: &'d Declarations,
+    pub(super) keep_shared: bool,
     /// A reference into a shared scope whose values were not kept.
     pub(super) missed_shared: bool,
     pub(super) scope: Scope,
@@ -115,11 +122,13 @@ pub(super) struct Compiler<'d> {
     /// Names, slots and signs of all integers of the shared scopes, with dots between.
     pub(super) shared: HashMap<(Scope, String), Target>,
     pub(super) slots: u16,
+    /// Whether references name the choices of the variants on their way, as those of TSDL do.
+    pub(super) names_choices: bool,
     /// Bodies of events of the stream that have no context of their own, by their payload's type.
     bodies: HashMap<*const Type, Body>,
     /// Whether the shared scopes are those of an event with a context of its own.
     has_context: bool,
-    clock: Option<u32>,
+    pub(super) clock: Option<u32>,
 }
 
 /// What the declarations of an event say of its body.
@@ -141,6 +150,7 @@ impl<'d> Compiler<'d> {
             frames: Vec::new(),
             shared: HashMap::new(),
             slots: 0,
+            names_choices: true,
             bodies: HashMap::new(),
             has_context: false,
             clock: None,
@@ -172,6 +182,10 @@ impl<'d> Compiler<'d> {
             packet_context,
             by_id: Vec::new(),
             by_large_id: HashMap::new(),
+            unsaid_id: match events {
+                [only] => only.id,
+                _ => UNSAID_ID,
+            },
             clock: self.clock,
             slot_count: 0,
             field_count: 0,
@@ -271,7 +285,7 @@ impl<'d> Compiler<'d> {
         let mut node = self.node(ty)?;
         // Nothing comes after a payload that could refer to it.
         if scope != Scope::Payload {
-            self.remember(scope, &mut node, &mut String::new());
+            self.remember(scope, &mut node, &mut String::new())?;
         }
         Ok(node)
     }
@@ -403,11 +417,6 @@ impl<'d> Compiler<'d> {
         mappings: Option<&Arc<[Mapping]>>,
         align_bits: u32,
     ) -> Result<Node> {
-        let packet = matches!(self.scope, Scope::PacketHeader | Scope::PacketContext);
-        let shared = !packet && self.scope != Scope::Payload;
-        let slot = (packet || shared && self.keep_shared)
-            .then(|| self.new_slot())
-            .transpose()?;
         let event::Integer {
             size_bits,
             signed,
@@ -431,35 +440,19 @@ impl<'d> Compiler<'d> {
         };
         let kind = NodeKind::Int(IntNode {
             load,
-            slot,
+            slot: None,
+            later_slot: None,
             role,
             shows,
             mappings: mappings.cloned(),
         });
-        let keeps = slot.is_some() || role != Role::None;
+        let keeps = role != Role::None;
         Ok(Node {
             kind,
             align_bits,
             size_bits: (order != Order::Leb128).then_some(u64::from(size_bits)),
             keeps,
         })
-    }
-
-    fn clock_role(&mut self, int: &IntType) -> Role {
-        let timed = matches!(self.scope, Scope::PacketContext | Scope::EventHeader);
-        let Some(name) = int.clock.as_ref().filter(|_| timed) else {
-            return Role::None;
-        };
-        let place = self
-            .declared
-            .clocks
-            .iter()
-            .position(|clock| clock.name == *name);
-        place.map_or(Role::None, |place| self.use_clock(place as u32))
-    }
-
-    fn use_clock(&mut self, clock: u32) -> Role {
-        Role::Clock(*self.clock.get_or_insert(clock))
     }
 
     fn structure(&mut self, members: &[Member], align_bits: u32) -> Result<Node> {
@@ -471,7 +464,7 @@ impl<'d> Compiler<'d> {
             if let Some(frame) = self.frames.last_mut() {
                 frame.open = Some(member.name.clone());
             }
-            let node = self.member(member)?;
+            let node = self.member(member, false)?;
             if let Some(frame) = self.frames.last_mut() {
                 frame.members.push(node);
             }
@@ -492,46 +485,15 @@ impl<'d> Compiler<'d> {
         })
     }
 
-    fn member(&mut self, member: &Member) -> Result<MemberNode> {
+    fn member(&mut self, member: &Member, is_choice: bool) -> Result<MemberNode> {
         let mut node = self.node(&member.ty)?;
-        self.name_role(member, &mut node);
+        self.name_role(member, &mut node, is_choice);
         Ok(MemberNode {
             name: member.name.clone(),
             escaped: member.escaped,
             node,
             offset_bits: None,
         })
-    }
-
-    /// Roles that follow from a name: TSDL has no other way to say them. CTF 2 has one for all but
-    /// the CPU.
-    fn name_role(&mut self, member: &Member, node: &mut Node) {
-        let top = self.frames.len() == 1;
-        let only_clock = (self.declared.clocks.len() == 1).then_some(0);
-        let NodeKind::Int(int) = &mut node.kind else {
-            return;
-        };
-        let role = match (self.scope, member.shown()) {
-            (Scope::PacketContext, "cpu_id") if top => Role::Cpu,
-            _ if !member.escaped => return,
-            (Scope::EventHeader, "id") => Role::EventId,
-            (Scope::EventHeader, "timestamp") | (Scope::PacketContext, "timestamp_begin")
-                if int.role == Role::None =>
-            {
-                only_clock.map_or(Role::None, |clock| self.use_clock(clock))
-            }
-            (Scope::PacketHeader, "magic") if top => Role::Magic,
-            (Scope::PacketHeader, "stream_id") if top => Role::StreamClassId,
-            (Scope::PacketHeader, "stream_instance_id") if top => Role::StreamId,
-            (Scope::PacketContext, "timestamp_end") => Role::PacketEnd,
-            (Scope::PacketContext, "content_size") if top => Role::ContentBits,
-            (Scope::PacketContext, "packet_size") if top => Role::PacketBits,
-            (Scope::PacketContext, "events_discarded") if top => Role::Discarded,
-            (Scope::PacketContext, "packet_seq_num") if top => Role::Sequence,
-            _ => return,
-        };
-        int.role = role;
-        node.keeps |= role != Role::None;
     }
 
     fn variant(
@@ -558,7 +520,7 @@ impl<'d> Compiler<'d> {
         // A choice's inside may refer to what stands before the variant.
         let nodes: Vec<MemberNode> = choices
             .iter()
-            .map(|choice| self.member(choice))
+            .map(|choice| self.member(choice, true))
             .collect::<Result<_>>()?;
         let keeps = nodes.iter().any(|choice| choice.node.keeps);
         let slot = target.slot.unwrap_or_default();
@@ -575,14 +537,6 @@ impl<'d> Compiler<'d> {
             keeps,
         })
     }
-}
-
-/// The field in which perf's first converters said the CPU: their packets do not.
-fn cpu_in_event(fields: &[Field]) -> Option<FieldId> {
-    let in_packet = |field: &Field| field.scope == Scope::PacketContext && field.name == "cpu_id";
-    let in_event = |field: &Field| field.scope == Scope::Payload && field.name == "perf_cpu";
-    let place = fields.iter().position(in_event)?;
-    (!fields.iter().any(in_packet)).then_some(FieldId(place as u16))
 }
 
 /// Selector values by the labels that name the choices.
@@ -603,7 +557,10 @@ fn named_ranges(mappings: &[Mapping], choices: &[Member]) -> Vec<Range> {
             choice,
         })
     };
-    mappings.iter().filter_map(range).collect()
+    let mut ranges: Vec<Range> = mappings.iter().filter_map(range).collect();
+    // Of several labels of one value the one of the first choice counts.
+    ranges.sort_by_key(|range| range.choice);
+    ranges
 }
 
 /// The size of `count` aligned elements, when each has a fixed size.

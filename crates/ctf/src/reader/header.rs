@@ -78,6 +78,7 @@ fn walk_header(
     position: u64,
     state: &mut State,
 ) -> Result<u64, Stop> {
+    state.event_id = layout.unsaid_id;
     match &layout.header {
         Some(header) => content.skip(header, position, state),
         None => Ok(position),

@@ -71,8 +71,10 @@ pub(crate) enum Span {
 #[derive(Debug)]
 pub(crate) struct IntNode {
     pub load: IntLoad,
-    /// Where the value is kept for a later length or selector.
+    /// Where the value is kept for a later length or selector of the same scope.
     pub slot: Option<u16>,
+    /// The same for those of later scopes.
+    pub later_slot: Option<u16>,
     pub role: Role,
     pub shows: Shows,
     pub mappings: Option<Arc<[Mapping]>>,
@@ -345,6 +347,8 @@ pub(crate) struct StreamLayout {
     /// Indexed by event id when ids are small; the rest in the map.
     pub by_id: Vec<Option<ClassLayout>>,
     pub by_large_id: HashMap<u64, ClassLayout>,
+    /// The id of an event that says none: that of the only class.
+    pub unsaid_id: u64,
     /// The clock that its timestamps are on.
     pub clock: Option<u32>,
     pub slot_count: usize,
@@ -376,6 +380,9 @@ pub(crate) struct ExtendedHeader {
     pub align_bits: u32,
     pub time_align_bits: u32,
 }
+
+/// The id of an event that says none where classes are several.
+pub(crate) const UNSAID_ID: u64 = u64::MAX;
 
 /// Ids below this are looked up in a list.
 const LISTED_IDS: u64 = 1 << 16;

@@ -30,6 +30,7 @@ mod pass;
 mod places;
 mod references;
 mod resume;
+mod roles;
 mod scalars;
 mod scale;
 mod schema;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{Field, Scope};
+use event::{Field, FieldId, Scope};
 
 use super::bits::Order;
 use super::layout::{
@@ -169,4 +169,12 @@ fn extended_header(node: &Node, order: Order) -> Option<ExtendedHeader> {
         align_bits: node.align_bits,
         time_align_bits: time.node.align_bits,
     })
+}
+
+/// The field in which perf's first converters said the CPU: their packets do not.
+pub(super) fn cpu_in_event(fields: &[Field]) -> Option<FieldId> {
+    let in_packet = |field: &Field| field.scope == Scope::PacketContext && field.name == "cpu_id";
+    let in_event = |field: &Field| field.scope == Scope::Payload && field.name == "perf_cpu";
+    let place = fields.iter().position(in_event)?;
+    (!fields.iter().any(in_packet)).then_some(FieldId(place as u16))
 }

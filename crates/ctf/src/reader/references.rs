@@ -33,30 +33,75 @@ impl Frame {
 }
 
 impl Compiler<'_> {
-    /// Notes each integer of a finished scope, for references from later ones.
-    pub(super) fn remember(&mut self, scope: Scope, node: &mut Node, path: &mut String) {
+    /// Notes each integer of a finished scope, for references from later ones; whether any has a
+    /// value to be kept for them.
+    pub(super) fn remember(
+        &mut self,
+        scope: Scope,
+        node: &mut Node,
+        path: &mut String,
+    ) -> Result<bool> {
+        let mut keeps = false;
         match &mut node.kind {
             NodeKind::Int(int) => {
-                let target = Target {
-                    slot: int.slot,
-                    signed: int.load.signed,
-                    mappings: int.mappings.clone(),
-                };
-                self.shared.insert((scope, path.clone()), target);
+                int.later_slot = self.note(scope, int, path)?;
+                keeps = int.later_slot.is_some();
             }
             NodeKind::Struct(members) => {
-                let length = path.len();
                 for member in members {
-                    if length > 0 {
-                        path.push('.');
-                    }
-                    path.push_str(&member.name);
-                    self.remember(scope, &mut member.node, path);
-                    path.truncate(length);
+                    keeps |= self.remember_below(scope, member, path)?;
+                }
+            }
+            NodeKind::Optional { content, .. } => keeps = self.remember(scope, content, path)?,
+            NodeKind::Variant { choices, .. } => {
+                for choice in choices {
+                    keeps |= match self.names_choices {
+                        true => self.remember_below(scope, choice, path)?,
+                        false => self.remember(scope, &mut choice.node, path)?,
+                    };
                 }
             }
             _ => {}
         }
+        node.keeps |= keeps;
+        Ok(keeps)
+    }
+
+    fn remember_below(
+        &mut self,
+        scope: Scope,
+        member: &mut MemberNode,
+        path: &mut String,
+    ) -> Result<bool> {
+        let length = path.len();
+        if length > 0 {
+            path.push('.');
+        }
+        path.push_str(&member.name);
+        let keeps = self.remember(scope, &mut member.node, path);
+        path.truncate(length);
+        keeps
+    }
+
+    /// Notes an integer; where its value is kept for later scopes. Choices of a variant that have
+    /// the same name share one place.
+    fn note(&mut self, scope: Scope, int: &IntNode, path: &str) -> Result<Option<u16>> {
+        let key = (scope, path.to_owned());
+        if !self.names_choices
+            && let Some(known) = self.shared.get(&key)
+        {
+            return Ok(known.slot);
+        }
+        let of_packet = matches!(scope, Scope::PacketHeader | Scope::PacketContext);
+        let is_kept = of_packet || self.keep_shared;
+        let slot = is_kept.then(|| self.new_slot()).transpose()?;
+        let target = Target {
+            slot,
+            signed: int.load.signed,
+            mappings: int.mappings.clone(),
+        };
+        self.shared.insert(key, target);
+        Ok(slot)
     }
 
     pub(super) fn new_slot(&mut self) -> Result<u16> {
@@ -71,7 +116,7 @@ impl Compiler<'_> {
     pub(super) fn target(&mut self, reference: &Reference) -> Result<Target> {
         let found = match reference {
             Reference::Words(words) => self.words_target(words),
-            Reference::Location { origin, path } => self.location_target(*origin, path),
+            Reference::Location { origin, path, .. } => self.location_target(*origin, path),
         };
         let target = found.ok_or_else(|| {
             refuse(format!(
@@ -87,12 +132,15 @@ impl Compiler<'_> {
     fn words_target(&mut self, path: &[String]) -> Option<Target> {
         let (scope, rest) = absolute(path);
         if scope.is_none_or(|scope| scope == self.scope) {
-            let new_slot = self.slots;
+            let way = Way {
+                new_slot: self.slots,
+                names_choices: true,
+            };
             let frames = match scope {
                 None => self.frames.as_mut_slice(),
                 Some(_) => self.frames.get_mut(..1).unwrap_or_default(),
             };
-            let in_frame = |frame: &mut Frame| bind(&mut frame.members, rest, new_slot);
+            let in_frame = |frame: &mut Frame| bind(&mut frame.members, rest, way);
             if let Some(target) = frames.iter_mut().rev().find_map(in_frame) {
                 return self.bound(target);
             }
@@ -143,8 +191,11 @@ impl Compiler<'_> {
             depth += 1;
             rest = more;
         }
-        let new_slot = self.slots;
-        let target = bind(&mut self.frames.get_mut(depth)?.members, rest, new_slot)?;
+        let way = Way {
+            new_slot: self.slots,
+            names_choices: false,
+        };
+        let target = bind(&mut self.frames.get_mut(depth)?.members, rest, way)?;
         self.bound(target)
     }
 
@@ -157,37 +208,57 @@ impl Compiler<'_> {
     }
 }
 
-/// The integer at `path` below these members, with a slot to keep its value; everything on the way
-/// is marked as keeping one. In a variant each choice that has such a member is bound.
-fn bind(members: &mut [MemberNode], path: &[String], new_slot: u16) -> Option<Target> {
-    let (first, rest) = path.split_first()?;
-    let member = members.iter_mut().rfind(|member| member.name == *first)?;
-    bind_node(&mut member.node, rest, new_slot)
+/// How a reference leads to its integer.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Where its value is kept, if nowhere yet.
+    new_slot: u16,
+    /// Whether it names the choices of the variants on its way, as TSDL does.
+    names_choices: bool,
 }
 
-fn bind_node(node: &mut Node, path: &[String], new_slot: u16) -> Option<Target> {
+/// The integer at `path` below these members, with a slot to keep its value; everything on the way
+/// is marked as keeping one. In a variant each choice that has such a member is bound.
+fn bind(members: &mut [MemberNode], path: &[String], way: Way) -> Option<Target> {
+    let (first, rest) = path.split_first()?;
+    let member = members.iter_mut().rfind(|member| member.name == *first)?;
+    bind_node(&mut member.node, rest, way)
+}
+
+fn bind_node(node: &mut Node, path: &[String], way: Way) -> Option<Target> {
     let target = match &mut node.kind {
-        NodeKind::Int(int) if path.is_empty() => Some(bind_int(int, new_slot)),
-        NodeKind::Struct(members) => bind(members, path, new_slot),
-        NodeKind::Optional { content, .. } => bind_node(content, path, new_slot),
-        NodeKind::Variant { choices, .. } => {
-            let mut found: Option<Target> = None;
-            for choice in choices {
-                let Some(target) = bind_node(&mut choice.node, path, new_slot) else {
-                    continue;
-                };
-                // Choices that were bound apart before cannot share one slot.
-                if found.as_ref().is_some_and(|f| f.slot != target.slot) {
-                    return None;
-                }
-                found = Some(target);
-            }
-            found
-        }
+        NodeKind::Int(int) if path.is_empty() => Some(bind_int(int, way.new_slot)),
+        NodeKind::Struct(members) => bind(members, path, way),
+        NodeKind::Optional { content, .. } => bind_node(content, path, way),
+        NodeKind::Variant { choices, .. } => match way.names_choices && names_one(choices, path) {
+            true => bind(choices, path, way),
+            false => bind_choices(choices, path, way),
+        },
         _ => None,
     }?;
     node.keeps = true;
     Some(target)
+}
+
+/// Whether the path begins with the name of a choice.
+fn names_one(choices: &[MemberNode], path: &[String]) -> bool {
+    let first = path.first();
+    first.is_some_and(|first| choices.iter().any(|choice| choice.name == *first))
+}
+
+fn bind_choices(choices: &mut [MemberNode], path: &[String], way: Way) -> Option<Target> {
+    let mut found: Option<Target> = None;
+    for choice in choices {
+        let Some(target) = bind_node(&mut choice.node, path, way) else {
+            continue;
+        };
+        // Choices that were bound apart before cannot share one slot.
+        if found.as_ref().is_some_and(|f| f.slot != target.slot) {
+            return None;
+        }
+        found = Some(target);
+    }
+    found
 }
 
 fn bind_int(int: &mut IntNode, new_slot: u16) -> Target {

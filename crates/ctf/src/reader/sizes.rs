@@ -94,7 +94,11 @@ impl BodySteps {
         match &node.kind {
             NodeKind::Int(int) => {
                 whole_bytes(node.size_bits?)?;
-                let slot = int.slot.filter(|_| int.role == Role::None)?;
+                let slot = match (int.slot, int.later_slot) {
+                    (Some(slot), None) | (None, Some(slot)) => slot,
+                    _ => return None,
+                };
+                (int.role == Role::None).then_some(())?;
                 self.steps.push(Step::Keep {
                     load: int.load,
                     slot,

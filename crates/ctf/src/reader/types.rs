@@ -93,19 +93,39 @@ pub(crate) enum Reference {
     Location {
         origin: Option<Scope>,
         path: Vec<Option<String>>,
+        /// Whether it leads into another scope.
+        is_elsewhere: bool,
     },
 }
 
 impl Reference {
-    /// As the format spells it, with dots between.
+    /// As TSDL spells it, with dots between.
     pub fn text(&self) -> String {
         match self {
             Reference::Words(words) => words.join("."),
-            Reference::Location { path, .. } => {
-                let names: Vec<&str> = path.iter().flatten().map(String::as_str).collect();
+            Reference::Location {
+                origin,
+                path,
+                is_elsewhere,
+            } => {
+                let scope = origin.filter(|_| *is_elsewhere).map(tsdl_scope);
+                let names = path.iter().flatten().map(String::as_str);
+                let names: Vec<&str> = scope.into_iter().chain(names).collect();
                 names.join(".")
             }
         }
+    }
+}
+
+/// A scope, as TSDL's references name it.
+fn tsdl_scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::PacketHeader => "trace.packet.header",
+        Scope::PacketContext => "stream.packet.context",
+        Scope::EventHeader => "stream.event.header",
+        Scope::StreamContext => "stream.event.context",
+        Scope::EventContext => "event.context",
+        Scope::Payload => "event.fields",
     }
 }
 

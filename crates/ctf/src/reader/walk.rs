@@ -80,11 +80,10 @@ impl State {
 
     /// Keeps the value of an integer of `bits` for those who asked.
     fn keep(&mut self, int: &IntNode, value: u64, bits: u32) {
-        if let Some(kept) = int
-            .slot
-            .and_then(|slot| self.slots.get_mut(usize::from(slot)))
-        {
-            *kept = value;
+        for slot in [int.slot, int.later_slot].into_iter().flatten() {
+            if let Some(kept) = self.slots.get_mut(usize::from(slot)) {
+                *kept = value;
+            }
         }
         let facts = &mut self.facts;
         match int.role {

@@ -6,6 +6,7 @@
 use event::{Error, EventClass, FieldId, Integer, Record, Result, Scope, Value, WideEncoding};
 
 use super::bits::PacketBytes;
+use super::carried::{carried_value, chosen, length_of};
 use super::refusal::refuse;
 use super::wire::{BODY, Choice, ClassWire, Int, Kind, Link, Member, Node, Span, in_range};
 
@@ -50,9 +51,9 @@ impl ClassEncoder {
             }
             encoder.out.align(super::wire::align_of(members));
             let mut fields = fields.iter();
-            for member in members {
-                let encoded = match (member.is_length, fields.as_slice().first()) {
-                    (true, Some(next)) => encoder.length(member, &record.value(*next)),
+            for (place, member) in members.iter().enumerate() {
+                let encoded = match (member.is_carried, fields.as_slice().first()) {
+                    (true, Some(next)) => encoder.carried(&members[place..], &record.value(*next)),
                     (true, None) => continue,
                     (false, _) => match fields.next() {
                         Some(field) => encoder.field(member, *field, record),
@@ -316,9 +317,9 @@ impl Encoder<'_> {
         values: impl Iterator<Item = &'v Value<'v>>,
     ) -> Result<()> {
         let mut values = values.peekable();
-        for member in members {
-            match (member.is_length, values.peek()) {
-                (true, Some(next)) => self.length(member, next)?,
+        for (place, member) in members.iter().enumerate() {
+            match (member.is_carried, values.peek()) {
+                (true, Some(next)) => self.carried(&members[place..], next)?,
                 (false, Some(value)) => {
                     self.value(&member.node, value)?;
                     values.next();
@@ -329,11 +330,17 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// A length that is no field of the record, from what it counts.
-    fn length(&mut self, member: &Member, counted: &Value<'_>) -> Result<()> {
+    /// The first of these members, which is no field of the record, from the value of the first one
+    /// that is. Where nothing of that needs it, nobody reads it.
+    fn carried(&mut self, members: &[Member], value: &Value<'_>) -> Result<()> {
+        let Some((member, rest)) = members.split_first() else {
+            return Ok(());
+        };
+        let field = rest.iter().find(|member| !member.is_carried);
+        let said = field.and_then(|field| carried_value(&field.node, value, &member.name));
         match &member.node.kind {
-            Kind::Int(int) => self.int(int, member.node.align_bits, length_of(counted)),
-            _ => Err(mismatch(counted)),
+            Kind::Int(int) => self.int(int, member.node.align_bits, said.unwrap_or(0)),
+            _ => Err(mismatch(value)),
         }
     }
 
@@ -360,17 +367,13 @@ impl Encoder<'_> {
         is_optional: bool,
         value: &Value<'_>,
     ) -> Result<()> {
-        let (name, content) = match (is_optional, value) {
-            (true, Value::Absent) => ("none", &Value::Struct(Vec::new())),
-            (true, value) => ("some", value),
-            (false, Value::Struct(chosen)) => match &chosen[..] {
-                [(name, value)] => (*name, value),
-                _ => return Err(mismatch(value)),
-            },
-            (false, value) => return Err(mismatch(value)),
-        };
-        let Some(choice) = choices.iter().find(|choice| choice.name == name) else {
-            return Err(refuse("a variant has no such choice").found(format!("'{name}'")));
+        let Some((choice, content)) = chosen(choices, is_optional, value) else {
+            return Err(match value {
+                Value::Struct(chosen) if chosen.len() == 1 => {
+                    refuse("a variant has no such choice").found(format!("'{}'", chosen[0].0))
+                }
+                value => mismatch(value),
+            });
         };
         let says = |selected| {
             choice
@@ -381,7 +384,7 @@ impl Encoder<'_> {
         let selected = self.slot(selector);
         if selected.is_some_and(|selected| !says(selected)) {
             return Err(refuse("a variant's choice and its selector disagree")
-                .found(format!("'{name}' by {selected:?}")));
+                .found(format!("'{}' by {selected:?}", choice.name)));
         }
         self.value(&choice.node, content)
     }
@@ -389,15 +392,6 @@ impl Encoder<'_> {
 
 /// No text or blob of an event is longer: a length from a damaged trace must not fill the memory.
 const LENGTH_MAX: usize = 1 << 28;
-
-fn length_of(value: &Value<'_>) -> i64 {
-    match value {
-        Value::Array(elements) => elements.len() as i64,
-        Value::Blob(bytes) => bytes.len() as i64,
-        Value::Text(text) => text.len() as i64,
-        _ => 0,
-    }
-}
 
 /// Whether an integer has room for a value's bits.
 fn holds(integer: &Integer, value: i64) -> bool {
@@ -410,7 +404,7 @@ fn holds(integer: &Integer, value: i64) -> bool {
 
 /// Whether so many values are one for each member that is a field.
 fn fits(members: &[Member], values: usize) -> bool {
-    let fields = members.iter().filter(|member| !member.is_length);
+    let fields = members.iter().filter(|member| !member.is_carried);
     fields.count() == values
 }
 

@@ -73,6 +73,11 @@ impl Lookup {
         found.ok_or_else(|| missing(reference))
     }
 
+    /// Whether a reference means an integer of another scope.
+    pub fn is_elsewhere(&mut self, reference: &str) -> bool {
+        matches!(self.home(reference), Ok((Home::Done(_), _)))
+    }
+
     /// The link to it; its value is kept from now on. `labels` are given to the integer where CTF
     /// 1.8 needs them to choose.
     pub fn link(&mut self, reference: &str, labels: Option<&[IntegerMapping]>) -> Result<Link> {

@@ -1,6 +1,5 @@
 //! From the vocabulary's types to what is written: names, references, and what CTF 1.8 cannot say.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use event::{
@@ -78,9 +77,9 @@ impl<'s> Lowering<'s> {
     }
 }
 
-struct Builder<'l> {
+pub(super) struct Builder<'l> {
     lowering: &'l Lowering<'l>,
-    lookup: Lookup,
+    pub lookup: Lookup,
 }
 
 impl<'l> Builder<'l> {
@@ -91,8 +90,13 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn is_ctf2(&self) -> bool {
+    pub fn is_ctf2(&self) -> bool {
         self.lowering.dialect == Dialect::Ctf2
+    }
+
+    /// Whether what the fields refer to may not be written.
+    pub fn lacks_headers(&self) -> bool {
+        self.lowering.stream.lacks_headers
     }
 
     fn scope(&mut self, scope: Scope, fields: &[&Field]) -> Result<Vec<Member>> {
@@ -109,66 +113,18 @@ impl<'l> Builder<'l> {
                 Some(_) => error,
                 None => error.found(format!("field '{}'", field.name)),
             };
-            let ty = self.with_length(&name, &field.ty, &mut taken);
+            let ty = self.with_carried(&name, &field.ty, &mut taken);
             let node = self.node(&ty).map_err(within)?;
             if let Some(frame) = self.lookup.frames.last_mut() {
                 frame.members.push(Member {
                     name,
                     node,
-                    is_length: false,
+                    is_carried: false,
                 });
             }
         }
         let frame = self.lookup.frames.pop();
         Ok(frame.map(|frame| frame.members).unwrap_or_default())
-    }
-
-    /// The type of the field `name`, with a length of its own before it where its own is not
-    /// written.
-    fn with_length<'t>(
-        &mut self,
-        name: &str,
-        ty: &'t FieldType,
-        taken: &mut HashSet<String>,
-    ) -> Cow<'t, FieldType> {
-        let reference = match ty {
-            FieldType::Sequence { length, .. } => length,
-            FieldType::Blob {
-                length: Length::Field(length),
-                ..
-            } => length,
-            _ => return Cow::Borrowed(ty),
-        };
-        if !self.lowering.stream.lacks_headers || self.lookup.target(reference).is_ok() {
-            return Cow::Borrowed(ty);
-        }
-        let own = unique(format!("{name}_length"), taken);
-        if let Some(frame) = self.lookup.frames.last_mut() {
-            let node = Node::new(
-                Kind::Int(Int {
-                    integer: Integer::le(32, false),
-                    shows: Shows::Number,
-                    slot: None,
-                }),
-                8,
-            );
-            frame.members.push(Member {
-                name: own.clone(),
-                node,
-                is_length: true,
-            });
-        }
-        Cow::Owned(match ty.clone() {
-            FieldType::Sequence { element, .. } => FieldType::Sequence {
-                element,
-                length: own,
-            },
-            FieldType::Blob { media_type, .. } => FieldType::Blob {
-                length: Length::Field(own),
-                media_type,
-            },
-            other => other,
-        })
     }
 
     fn node(&mut self, ty: &FieldType) -> Result<Node> {
@@ -421,7 +377,7 @@ fn presence(integer: &Integer, ranges: Option<&[(i64, i64)]>) -> (Ranges, Ranges
 }
 
 /// The name, with a number behind it where another member has it.
-fn unique(name: String, taken: &mut HashSet<String>) -> String {
+pub(super) fn unique(name: String, taken: &mut HashSet<String>) -> String {
     let mut candidate = name.clone();
     let mut number = 1;
     while !taken.insert(candidate.clone()) {

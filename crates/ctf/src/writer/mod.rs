@@ -9,6 +9,7 @@
 
 mod aligned;
 mod bits;
+mod carried;
 mod encode;
 mod fragments;
 mod full;

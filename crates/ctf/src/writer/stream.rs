@@ -90,8 +90,11 @@ pub struct StreamWriter {
     packet: PacketBytes,
     /// Where the events of the open packet begin.
     events_begin: usize,
-    /// Values of the packet's context behind the writer's own.
-    context: Vec<Value<'static>>,
+    /// The packet's context behind the writer's own fields, once it was set, and where it ends in
+    /// the packet, in bits.
+    context: Option<(Vec<u8>, u64)>,
+    /// Where the next one is encoded, behind as many bytes as stand before it in a packet.
+    scratch: PacketBytes,
     begin: u64,
     end: u64,
     discarded: u64,
@@ -110,7 +113,8 @@ impl StreamWriter {
             storage,
             packet: PacketBytes::default(),
             events_begin: 0,
-            context: Vec::new(),
+            context: None,
+            scratch: PacketBytes::default(),
             begin: 0,
             end: 0,
             discarded: 0,
@@ -217,11 +221,18 @@ impl StreamWriter {
     /// the open packet is closed first.
     ///
     /// # Errors
-    /// What the operating system says, with the file's name.
-    pub fn packet_context(&mut self, values: &[Value<'static>]) -> Result<()> {
-        if self.context != values {
+    /// What the operating system says, with the file's name; values that are no such context.
+    pub fn packet_context(&mut self, values: &[Value<'_>]) -> Result<()> {
+        let preamble = self.preamble(&self.facts());
+        self.scratch.clear();
+        self.scratch.append(&preamble);
+        encode_members(&self.start.packet_context, values, &mut self.scratch)?;
+        let context = &self.scratch.bytes[preamble.len()..];
+        let is_same = |(same, _): &(Vec<u8>, u64)| same == context;
+        if !self.context.as_ref().is_some_and(is_same) {
+            let context = (context.to_vec(), self.scratch.len_bits());
             self.close_packet()?;
-            self.context = values.to_vec();
+            self.context = Some(context);
         }
         Ok(())
     }
@@ -384,7 +395,13 @@ impl StreamWriter {
     fn start_packet(&mut self, time: u64) -> Result<()> {
         let preamble = self.preamble(&self.facts());
         self.packet.append(&preamble);
-        encode_members(&self.start.packet_context, &self.context, &mut self.packet)?;
+        match &self.context {
+            Some((context, end_bits)) => {
+                self.packet.append(context);
+                self.packet.truncate(*end_bits);
+            }
+            None => encode_members(&self.start.packet_context, &[], &mut self.packet)?,
+        }
         self.events_begin = self.packet.bytes.len();
         self.begin = time;
         self.end = time;

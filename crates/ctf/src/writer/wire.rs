@@ -99,8 +99,8 @@ pub(super) struct Link {
 pub(super) struct Member {
     pub name: String,
     pub node: Node,
-    /// No field of the record: the length of the next member.
-    pub is_length: bool,
+    /// No field of the record: the next member refers to it.
+    pub is_carried: bool,
 }
 
 /// A choice of a variant.

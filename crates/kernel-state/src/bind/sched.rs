@@ -113,6 +113,8 @@ pub struct TaskFields {
     prio_offset: i32,
     /// `target_cpu` or `dest_cpu`.
     cpu: Option<FieldId>,
+    /// `orig_cpu`.
+    left_cpu: Option<FieldId>,
     context: Option<Context>,
 }
 
@@ -131,6 +133,11 @@ impl TaskFields {
     #[inline]
     pub fn prio(&self, event: &EventView<'_>) -> i32 {
         (event.i64(self.prio) as i32).saturating_add(self.prio_offset)
+    }
+
+    /// The CPU whose run queue a task that is moved was on.
+    pub fn left_cpu(&self, event: &EventView<'_>) -> Option<u32> {
+        self.left_cpu.map(|cpu| event.i64(cpu) as u32)
     }
 
     /// All that a wake-up says of its task.
@@ -274,6 +281,7 @@ pub(super) fn bind(class: &EventClass, trace: &Trace) -> Option<Sched> {
             prio: field("prio")?,
             prio_offset,
             cpu: class.field(cpu),
+            left_cpu: class.field("orig_cpu"),
             context: Context::bind(class),
         })
     };

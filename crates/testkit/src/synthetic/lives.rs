@@ -18,6 +18,12 @@ impl SyntheticTrace {
         self
     }
 
+    /// The trace says that it has a stream of this CPU too.
+    pub fn also_of_cpu(mut self, cpu: u32) -> Self {
+        self.trace.info.cpus.push(Cpu(cpu));
+        self
+    }
+
     /// `prev` sleeps and no signal wakes it, `next` is scheduled in.
     pub fn block_uninterruptible(self, prev: Task, next: Task) -> Self {
         self.switch(prev, UNINTERRUPTIBLE, next)

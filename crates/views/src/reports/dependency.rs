@@ -85,7 +85,17 @@ impl Dependency {
     }
 
     /// What ran before the window began is cut off.
-    fn waited(&mut self, id: ProcId, span: (i64, i64), behind: &[(Holder, i64)]) {
+    fn waited(
+        &mut self,
+        kernel: &Kernel,
+        id: ProcId,
+        (since_ns, until_ns): (i64, i64),
+        behind: &[(Holder, i64)],
+    ) {
+        let span = (since_ns.max(self.begin_ns), until_ns);
+        if span.0 > span.1 || !self.wants(kernel, id, span) {
+            return;
+        }
         let mut left_ns = span.1 - span.0;
         for (holder, ns) in behind.iter().rev() {
             let ns = (*ns).min(left_ns);
@@ -97,11 +107,11 @@ impl Dependency {
         }
     }
 
-    fn wants(&self, kernel: &Kernel, id: ProcId, begin_ns: i64) -> bool {
+    fn wants(&self, kernel: &Kernel, id: ProcId, (begin_ns, end_ns): (i64, i64)) -> bool {
         let process = kernel.process(id);
         process.tid != 0
             && self.options.wants_process(kernel, process)
-            && self.options.wants_duration(kernel.now_ns() - begin_ns)
+            && self.options.wants_duration(end_ns - begin_ns)
     }
 }
 
@@ -147,7 +157,7 @@ impl Question for Dependency {
                 ..
             } => {
                 let begin_ns = since_ns.max(self.begin_ns);
-                if self.wants(kernel, process, begin_ns) {
+                if self.wants(kernel, process, (begin_ns, now_ns)) {
                     let call = kernel.process(process).call.as_ref().map(|call| call.call);
                     let waits = self.blocked.entry((process.0, call, by)).or_default();
                     waits.add(begin_ns, now_ns);
@@ -158,17 +168,13 @@ impl Question for Dependency {
                 since_ns,
                 until_ns,
                 behind,
-            } => {
-                let span = (since_ns.max(self.begin_ns), until_ns);
-                if self.wants(kernel, process, span.0) {
-                    self.waited(process, span, behind);
-                }
-            }
+            } => self.waited(kernel, process, (since_ns, until_ns), behind),
             _ => {}
         }
     }
 
     fn finish(&mut self, kernel: &Kernel, span: Span) -> Vec<Table> {
+        kernel.untold_waits(|id, waited, behind| self.waited(kernel, id, waited, behind));
         let mut blocked = span.table(&BLOCKED);
         for ((id, call, by), waits) in by_total(&self.blocked, &self.options) {
             let call = call.map_or(Cell::Empty, |call| {

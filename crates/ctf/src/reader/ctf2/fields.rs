@@ -55,9 +55,9 @@ impl<'a> FieldClasses<'a> {
             "optional" => self.optional(&class),
             "variant" => self.variant(&class),
             "null-terminated-string" | "static-length-string" | "dynamic-length-string" => {
-                string(&class, kind)
+                self.string(&class, kind)
             }
-            "static-length-blob" | "dynamic-length-blob" => blob(&class),
+            "static-length-blob" | "dynamic-length-blob" => self.blob(&class),
             "fixed-length-floating-point-number" => float(&class),
             _ if kind.starts_with("variable-length-") => self.variable_integer(&class, kind),
             _ if kind.starts_with("fixed-length-") => self.fixed_integer(&class, kind),
@@ -94,14 +94,14 @@ impl<'a> FieldClasses<'a> {
             },
             _ => TypeKind::Sequence {
                 element,
-                length: location(class.required("length-field-location")?)?,
+                length: self.location(class.required("length-field-location")?)?,
             },
         };
         make(kind, align_bits)
     }
 
     fn optional(&self, class: &Object<'_>) -> Result<Arc<Type>> {
-        let selector = location(class.required("selector-field-location")?)?;
+        let selector = self.location(class.required("selector-field-location")?)?;
         let content = self.read(class.required("field-class")?)?;
         let ranges = class.get("selector-field-ranges");
         let kind = TypeKind::Optional {
@@ -113,7 +113,7 @@ impl<'a> FieldClasses<'a> {
     }
 
     fn variant(&self, class: &Object<'_>) -> Result<Arc<Type>> {
-        let selector = Some(location(class.required("selector-field-location")?)?);
+        let selector = Some(self.location(class.required("selector-field-location")?)?);
         let mut choices = Vec::new();
         let mut ranges = Vec::new();
         for (place, json) in class.list("options")?.iter().enumerate() {
@@ -216,6 +216,84 @@ impl<'a> FieldClasses<'a> {
         make(kind, align_bits)
     }
 
+    fn extent(&self, class: &Object<'_>) -> Result<Extent> {
+        match class.get("length-field-location") {
+            Some(json) => Ok(Extent::Field(self.location(json)?)),
+            None => Ok(Extent::Bytes(class.u64("length")?)),
+        }
+    }
+
+    fn blob(&self, class: &Object<'_>) -> Result<Arc<Type>> {
+        let media_type = class.optional_text("media-type")?;
+        let kind = TypeKind::Blob {
+            length: self.extent(class)?,
+            media_type: media_type.unwrap_or("application/octet-stream").to_owned(),
+        };
+        make(kind, 8)
+    }
+
+    fn string(&self, class: &Object<'_>, kind: &str) -> Result<Arc<Type>> {
+        let length = match kind {
+            "null-terminated-string" => Extent::Terminated,
+            _ => self.extent(class)?,
+        };
+        let wide = |unit_bytes, big_endian| WideEncoding {
+            unit_bytes,
+            big_endian,
+        };
+        let encoding = match class.optional_text("encoding")?.unwrap_or("utf-8") {
+            "utf-8" => None,
+            "utf-16be" => Some(wide(2, true)),
+            "utf-16le" => Some(wide(2, false)),
+            "utf-32be" => Some(wide(4, true)),
+            "utf-32le" => Some(wide(4, false)),
+            other => return Err(refuse(format!("the encoding '{other}'"))),
+        };
+        if let Some(encoding) = encoding {
+            return make(TypeKind::WideString { encoding, length }, 8);
+        }
+        let character = IntType::plain(Integer {
+            text: true,
+            ..Integer::le(8, false)
+        });
+        let element = make(TypeKind::Integer(character), 8)?;
+        let kind = match length {
+            Extent::Terminated => TypeKind::String,
+            Extent::Bytes(count) => TypeKind::Array { element, count },
+            Extent::Field(length) => TypeKind::Sequence { element, length },
+        };
+        make(kind, 8)
+    }
+
+    /// `{"origin": …, "path": […]}`; a plain list of the origin and the names in release
+    /// candidates.
+    fn location(&self, json: &Json) -> Result<Reference> {
+        let (origin, path) = match json {
+            Json::Array(names) => {
+                let (origin, path) = names
+                    .split_first()
+                    .ok_or_else(|| refuse("an empty location".to_owned()))?;
+                (Some(origin), path)
+            }
+            _ => {
+                let location = Object::new(json, "a location")?;
+                (location.get("origin"), location.list("path")?)
+            }
+        };
+        let origin = origin.map(scope_of).transpose()?;
+        let step = |json: &Json| match json {
+            Json::Null => Ok(None),
+            Json::String(name) => Ok(Some(name.clone())),
+            other => Err(refuse(format!("{} in a location", brief(other)))),
+        };
+        let path: Vec<_> = path.iter().map(step).collect::<Result<_>>()?;
+        Ok(Reference::Location {
+            origin,
+            path,
+            is_elsewhere: origin.is_some_and(|origin| origin != self.scope),
+        })
+    }
+
     /// What the format itself wants to know of an integer. Roles have a meaning in their own
     /// scopes only.
     fn roles(&self, class: &Object<'_>, int: &mut IntType) -> Result<()> {
@@ -300,79 +378,6 @@ fn float(class: &Object<'_>) -> Result<Arc<Type>> {
         big_endian: big_endian(class)?,
     };
     make(kind, alignment(class, "alignment")?)
-}
-
-fn extent(class: &Object<'_>) -> Result<Extent> {
-    match class.get("length-field-location") {
-        Some(json) => Ok(Extent::Field(location(json)?)),
-        None => Ok(Extent::Bytes(class.u64("length")?)),
-    }
-}
-
-fn blob(class: &Object<'_>) -> Result<Arc<Type>> {
-    let media_type = class.optional_text("media-type")?;
-    let kind = TypeKind::Blob {
-        length: extent(class)?,
-        media_type: media_type.unwrap_or("application/octet-stream").to_owned(),
-    };
-    make(kind, 8)
-}
-
-fn string(class: &Object<'_>, kind: &str) -> Result<Arc<Type>> {
-    let length = match kind {
-        "null-terminated-string" => Extent::Terminated,
-        _ => extent(class)?,
-    };
-    let wide = |unit_bytes, big_endian| WideEncoding {
-        unit_bytes,
-        big_endian,
-    };
-    let encoding = match class.optional_text("encoding")?.unwrap_or("utf-8") {
-        "utf-8" => None,
-        "utf-16be" => Some(wide(2, true)),
-        "utf-16le" => Some(wide(2, false)),
-        "utf-32be" => Some(wide(4, true)),
-        "utf-32le" => Some(wide(4, false)),
-        other => return Err(refuse(format!("the encoding '{other}'"))),
-    };
-    if let Some(encoding) = encoding {
-        return make(TypeKind::WideString { encoding, length }, 8);
-    }
-    let character = IntType::plain(Integer {
-        text: true,
-        ..Integer::le(8, false)
-    });
-    let element = make(TypeKind::Integer(character), 8)?;
-    let kind = match length {
-        Extent::Terminated => TypeKind::String,
-        Extent::Bytes(count) => TypeKind::Array { element, count },
-        Extent::Field(length) => TypeKind::Sequence { element, length },
-    };
-    make(kind, 8)
-}
-
-/// `{"origin": …, "path": […]}`; a plain list of the origin and the names in release candidates.
-fn location(json: &Json) -> Result<Reference> {
-    let (origin, path) = match json {
-        Json::Array(names) => {
-            let (origin, path) = names
-                .split_first()
-                .ok_or_else(|| refuse("an empty location".to_owned()))?;
-            (Some(origin), path)
-        }
-        _ => {
-            let location = Object::new(json, "a location")?;
-            (location.get("origin"), location.list("path")?)
-        }
-    };
-    let origin = origin.map(scope_of).transpose()?;
-    let step = |json: &Json| match json {
-        Json::Null => Ok(None),
-        Json::String(name) => Ok(Some(name.clone())),
-        other => Err(refuse(format!("{} in a location", brief(other)))),
-    };
-    let path: Vec<_> = path.iter().map(step).collect::<Result<_>>()?;
-    Ok(Reference::Location { origin, path })
 }
 
 fn scope_of(json: &Json) -> Result<Scope> {

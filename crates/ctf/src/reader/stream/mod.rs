@@ -16,7 +16,7 @@ use super::bits::align_up;
 use super::event_ref::EventRef;
 use super::header::{self, ByteHeader};
 use super::index::Edge;
-use super::layout::{Node, NodeKind, Place, ScopeLayout};
+use super::layout::{Node, NodeKind, Place, ScopeLayout, UNSAID_ID};
 use super::packet::Packet;
 use super::pass::Passing;
 use super::scale::TimeScale;
@@ -82,6 +82,9 @@ impl std::fmt::Display for BadEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BadEvent::Stop(stop) => stop.fmt(f),
+            BadEvent::UnknownId(UNSAID_ID) => {
+                f.write_str("an event without an id, where its stream has several classes")
+            }
             BadEvent::UnknownId(id) => write!(f, "the unknown event id {id}"),
             BadEvent::Empty => f.write_str("an event without any byte"),
             BadEvent::Time(ticks) => {

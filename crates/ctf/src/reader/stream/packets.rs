@@ -98,7 +98,6 @@ impl<'a> StreamReader<'a> {
             }
             return Some(self.end());
         }
-        self.state.event_id = 0;
         let begin = self.packet_offset;
         let (offset, reason, next) = match self.read_packet(rest) {
             Ok(packet) => match self.packet_inside(&packet) {
