@@ -17,7 +17,7 @@ fn a_cause_that_only_one_trace_has_is_new_or_gone_and_few_samples_tell_nothing()
         diagnose(&trace.build(), &query).expect("it is read")
     };
     let change = |before: &[i64], after: &[i64]| {
-        let comparison = compare(&ask(wake_ups(before)), &ask(wake_ups(after)));
+        let comparison = compare(&[ask(wake_ups(before))], &[ask(wake_ups(after))]);
         let causes = comparison.causes.iter();
         causes.map(|cause| cause.change).collect::<Vec<_>>()
     };

@@ -44,6 +44,7 @@ pub struct Check {
 const CHECK_EXAMPLES: &str = "\
 Examples:
   rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
+  rtscope check TRACE --rule 'irq virtio* within 50us' --rule 'timer within 1ms'
   rtscope check TRACE --task npt --over 1ms
   rtscope check TRACE --rules budgets.txt --junit result.xml
 
@@ -53,10 +54,16 @@ Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = DIFF_EXAMPLES)]
 pub struct Diff {
-    /// The trace or snapshot before
-    pub before: PathBuf,
-    /// The one after
-    pub after: PathBuf,
+    /// The trace or snapshot before, and the one after
+    ///
+    /// With --against all of these are before.
+    #[arg(required = true)]
+    pub traces: Vec<PathBuf>,
+    /// Several of before against these of after
+    ///
+    /// Only several show how much recordings of the same differ. Name the others first.
+    #[arg(long, value_name = "TRACE", num_args = 1..)]
+    pub against: Vec<PathBuf>,
     /// Late activations of these tasks: name, id, pid:N, prio:N
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -85,6 +92,12 @@ pub struct Diff {
     /// The N worst activations of each
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub worst: usize,
+    /// The result as JUnit, into FILE
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub junit: Option<PathBuf>,
+    /// The part to look at, of each.
+    #[command(flatten)]
+    pub window: Window,
     /// JSON, schema rtscope.diff version 1
     #[arg(long)]
     pub json: bool,
@@ -93,6 +106,7 @@ pub struct Diff {
 const DIFF_EXAMPLES: &str = "\
 Examples:
   rtscope diff OLD NEW --task npt --over 100us
+  rtscope diff OLD-* --against NEW-* --task npt --junit result.xml
 
 Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
 3 losses forbid a statement, or a trace holds no activation.";

@@ -12,7 +12,7 @@ use host::identity::Identity;
 use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
-    Evaluation, Late, Series, compare_html, compare_text, eval_file, eval_hash, eval_html,
+    Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file, eval_hash, eval_html,
     eval_json, eval_junit, eval_text, gaps_json,
 };
 use serde_json::{Value, json};
@@ -309,7 +309,11 @@ fn compare(a: &Path, b: &Path, output: &Path) -> Result<Outcome> {
         compare_text(&a, &b),
         path.display()
     ))?;
-    Ok(Outcome::Fine)
+    Ok(match compare_verdict(&a, &b) {
+        Compared::NotWorse => Outcome::Fine,
+        Compared::Worse => Outcome::Exceeded,
+        Compared::Inconclusive => Outcome::Inconclusive,
+    })
 }
 
 /// The object of an evaluation, by its folder or its file.
