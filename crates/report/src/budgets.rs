@@ -75,7 +75,7 @@ fn sample(subject: &Subject) -> &'static str {
         Subject::Work(_) | Subject::Response(_) => "activation",
         Subject::Irq(_) | Subject::Softirq(_) => "call",
         Subject::Call(..) => "system call",
-        Subject::Timer(_) => "expiry",
+        Subject::Timer(_) => "timer",
     }
 }
 

@@ -31,7 +31,7 @@ fn basis(comparison: &Comparison) -> String {
     match comparison.recordings {
         (1, 1) => out.push_str(
             "; with one recording of each nobody knows how much recordings of the same differ: \
-             give several (--against)",
+             give several (--after)",
         ),
         (before, after) => {
             let _ = write!(out, ", in {before} and {after} recordings");
@@ -118,7 +118,10 @@ pub fn comparison_junit(
     );
     let mut test = |name: &str, (element, said): (&str, String)| {
         let (name, said) = (escaped(name), escaped(said));
-        let _ = write!(out, "  <testcase classname=\"rtscope diff\" name=\"{name}\">");
+        let _ = write!(
+            out,
+            "  <testcase classname=\"rtscope diff\" name=\"{name}\">"
+        );
         let _ = match element {
             "system-out" => write!(out, "<system-out>{said}</system-out>"),
             _ => write!(out, "<{element} message=\"{said}\"/>"),
@@ -142,4 +145,57 @@ pub fn comparison_junit(
     }
     out.push_str("</testsuite>\n");
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use event::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_got_worse_is_a_failure_and_a_doubt_an_error() {
+        let side = |count| CauseSide {
+            count,
+            median: Duration::from_us(5),
+            worst: Duration::from_us(9),
+        };
+        let cause = |signature: &str, change| ComparedCause {
+            signature: signature.to_owned(),
+            before: side(0),
+            after: side(7),
+            change,
+            p_count: 1e-9,
+            p_latency: None,
+            p_recordings: Some(0.1),
+        };
+        let comparison = Comparison {
+            causes: vec![
+                cause("a<b", CauseChange::New),
+                cause("c", CauseChange::NotResolved),
+            ],
+            recordings: (3, 2),
+            activations: (10, 20),
+            without: 0,
+            floor: Duration::ZERO,
+            holes: 0,
+        };
+        let is_worse = |change| change == CauseChange::New;
+        let held = comparison_junit(&comparison, None, is_worse);
+        assert!(
+            held.contains("tests=\"3\" failures=\"1\" errors=\"0\""),
+            "{held}"
+        );
+        assert!(
+            held.contains("name=\"a&lt;b\"><failure message=\"new: before none;"),
+            "{held}"
+        );
+        assert!(held.contains("in 3 and 2 recordings"), "{held}");
+        let open = comparison_junit(&comparison, Some("events are missing"), is_worse);
+        assert!(open.contains("errors=\"1\""), "{open}");
+        assert!(
+            open.contains("<error message=\"events are missing\"/>"),
+            "{open}"
+        );
+    }
 }

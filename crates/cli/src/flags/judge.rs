@@ -44,7 +44,6 @@ pub struct Check {
 const CHECK_EXAMPLES: &str = "\
 Examples:
   rtscope check TRACE --rule 'wake-up of npt within 100us p99.9'
-  rtscope check TRACE --rule 'irq virtio* within 50us' --rule 'timer within 1ms'
   rtscope check TRACE --task npt --over 1ms
   rtscope check TRACE --rules budgets.txt --junit result.xml
 
@@ -56,14 +55,14 @@ Exit codes: 0 all held, 2 one is broken, 3 the trace does not carry a statement.
 pub struct Diff {
     /// The trace or snapshot before, and the one after
     ///
-    /// With --against all of these are before.
+    /// With --after all of these are before.
     #[arg(required = true)]
     pub traces: Vec<PathBuf>,
-    /// Several of before against these of after
+    /// Several of each: those after
     ///
-    /// Only several show how much recordings of the same differ. Name the others first.
-    #[arg(long, value_name = "TRACE", num_args = 1..)]
-    pub against: Vec<PathBuf>,
+    /// Only several show how much recordings of the same differ. Name those before first.
+    #[arg(long, value_name = "T", num_args = 1..)]
+    pub after: Vec<PathBuf>,
     /// Late activations of these tasks: name, id, pid:N, prio:N
     ///
     /// TASK is a name (jackd, 'jack*'), a thread id (123), pid:123, process:NAME, prio:50 or rt;
@@ -90,7 +89,7 @@ pub struct Diff {
     #[arg(long, value_name = "DUR")]
     pub over: Option<String>,
     /// The N worst activations of each
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, hide_short_help = true)]
     pub worst: usize,
     /// The result as JUnit, into FILE
     #[arg(long, value_name = "FILE", hide_short_help = true)]
@@ -106,7 +105,7 @@ pub struct Diff {
 const DIFF_EXAMPLES: &str = "\
 Examples:
   rtscope diff OLD NEW --task npt --over 100us
-  rtscope diff OLD-* --against NEW-* --task npt --junit result.xml
+  rtscope diff OLD-* --after NEW-* --task npt --junit result.xml
 
 Exit codes: 0 nothing got worse, 2 a cause is new, more frequent or slower,
 3 losses forbid a statement, or a trace holds no activation.";

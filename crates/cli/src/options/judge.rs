@@ -80,7 +80,7 @@ impl DiffOptions {
     pub fn new(typed: &flags::Diff) -> Result<Self> {
         no_groups(&typed.groups)?;
         let over = typed.over.as_deref();
-        let (before, after) = match (&typed.traces[..], &typed.against[..]) {
+        let (before, after) = match (&typed.traces[..], &typed.after[..]) {
             ([before, after], []) => (vec![before.clone()], vec![after.clone()]),
             (_, []) => return Err(not_two(typed.traces.len())),
             (before, after) => (before.to_vec(), after.to_vec()),
@@ -102,7 +102,10 @@ impl DiffOptions {
 }
 
 fn not_two(traces: usize) -> Error {
-    Error::new(ErrorKind::InvalidInput, "nobody says which traces are after")
-        .found(format!("{traces} traces and no --against"))
-        .fix("rtscope diff OLD NEW, or rtscope diff OLD-1 OLD-2 --against NEW-1 NEW-2")
+    Error::new(
+        ErrorKind::InvalidInput,
+        "nobody says which traces are after",
+    )
+    .found(format!("{traces} traces and no --after"))
+    .fix("rtscope diff OLD NEW, or rtscope diff OLD-1 OLD-2 --after NEW-1 NEW-2")
 }

@@ -202,7 +202,10 @@ mod tests {
     fn one_burst_is_chance_and_what_all_parts_of_one_side_have_is_not() {
         let check = |first: &[f64], second: &[f64], expect: f64| {
             let parts = |sums: &[f64]| -> Vec<Part> {
-                let part = |sum: &f64| Part { sum: *sum, of: 10.0 };
+                let part = |sum: &f64| Part {
+                    sum: *sum,
+                    of: 10.0,
+                };
                 sums.iter().map(part).collect()
             };
             near(parts_by_chance(&parts(first), &parts(second)), expect);

@@ -190,7 +190,11 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
         let all = side.iter().map(|(diagnosis, _)| *diagnosis);
         activations(all).max(1) as f64
     });
-    let singly = counts_by_chance(before.count, after.count, of_all[0] / (of_all[0] + of_all[1]));
+    let singly = counts_by_chance(
+        before.count,
+        after.count,
+        of_all[0] / (of_all[0] + of_all[1]),
+    );
     let counts = sides.each_ref().map(counted_parts);
     let p_count = singly.max(parts_by_chance(&counts[0], &counts[1]));
     let p_latency = ranks_by_chance(&latencies[0], &latencies[1]).map(|singly| {
@@ -200,7 +204,10 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
     let set_apart = |parts: &dyn Fn(&Side) -> Vec<Part>| recordings_apart(sides, parts, chance_max);
     let (p_recordings, counts_apart) = set_apart(&counted_recordings);
     let (_, latencies_apart) = set_apart(&summed_recordings);
-    let rates = (before.count as f64 / of_all[0], after.count as f64 / of_all[1]);
+    let rates = (
+        before.count as f64 / of_all[0],
+        after.count as f64 / of_all[1],
+    );
     let is_plain = p_recordings.is_some() || factor(rates) >= RATE_FACTOR_MIN;
     let medians = (before.median.as_ns() as f64, after.median.as_ns() as f64);
     let is_longer_plainly = p_recordings.is_some() || factor(medians) >= LATENCY_FACTOR_MIN;
@@ -290,7 +297,9 @@ fn ranked_parts(sides: &[Side; 2], sorted: &[Vec<Duration>; 2]) -> [Vec<Part>; 2
         }
         parts.into_iter().filter(|part| part.of > 0.0)
     };
-    sides.each_ref().map(|side| side.iter().flat_map(of).collect())
+    sides
+        .each_ref()
+        .map(|side| side.iter().flat_map(of).collect())
 }
 
 /// Late activations of each recording, of all in it.
@@ -305,7 +314,11 @@ fn counted_recordings(side: &Side) -> Vec<Part> {
 /// The latencies of each recording; those without any are left out.
 fn summed_recordings(side: &Side) -> Vec<Part> {
     let of = |(_, lates): &(&Diagnosis, Lates)| Part {
-        sum: lates.0.iter().map(|(_, latency)| latency.as_ns() as f64).sum(),
+        sum: lates
+            .0
+            .iter()
+            .map(|(_, latency)| latency.as_ns() as f64)
+            .sum(),
         of: lates.0.len() as f64,
     };
     side.iter().map(of).filter(|part| part.of > 0.0).collect()

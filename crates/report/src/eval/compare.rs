@@ -172,7 +172,7 @@ pub fn compare_html(a: &Value, b: &Value) -> String {
         );
     }
     for line in changes(a, b) {
-        let _ = writeln!(body, "<p>{}</p>", escaped(line));
+        let _ = writeln!(body, "<p>{}</p>", escaped(&line));
     }
     for line in differences(a, b).lines() {
         let _ = writeln!(body, "<p class=\"fail\">{}</p>", escaped(line));
@@ -306,7 +306,12 @@ mod tests {
         };
         let check = |a: (&[i64], &str), b: (&[i64], &str), expect: Compared| {
             let (a, b) = (sample(a.0, a.1), sample(b.0, b.1));
-            assert_eq!(compare_verdict(&a, &b), expect, "{}", changes(&a, &b).join(", "));
+            assert_eq!(
+                compare_verdict(&a, &b),
+                expect,
+                "{}",
+                changes(&a, &b).join(", ")
+            );
         };
         let low: Vec<i64> = (50..80).collect();
         let high: Vec<i64> = (100..130).collect();
@@ -316,12 +321,26 @@ mod tests {
         check((&low, "none"), (&slightly, "none"), Compared::NotWorse);
         check((&low, "pass"), (&low, "fail"), Compared::Worse);
         check((&low, "fail"), (&low, "fail"), Compared::NotWorse);
-        check((&low[..3], "none"), (&high[..3], "none"), Compared::Inconclusive);
-        check((&low, "none"), (&high, "inconclusive"), Compared::Inconclusive);
+        check(
+            (&low[..3], "none"),
+            (&high[..3], "none"),
+            Compared::Inconclusive,
+        );
+        check(
+            (&low, "none"),
+            (&high, "inconclusive"),
+            Compared::Inconclusive,
+        );
         let mut other = sample(&high, "none");
         other["loads"] = json!([]);
-        assert_eq!(compare_verdict(&sample(&low, "none"), &other), Compared::Inconclusive);
+        assert_eq!(
+            compare_verdict(&sample(&low, "none"), &other),
+            Compared::Inconclusive
+        );
         let text = compare_text(&sample(&low, "none"), &sample(&high, "none"));
-        assert!(text.contains("worse: CPU 1: the longest of a stretch 1.77 x"), "{text}");
+        assert!(
+            text.contains("worse: CPU 1: the longest of a stretch 1.77 x"),
+            "{text}"
+        );
     }
 }

@@ -24,7 +24,8 @@ impl Called {
     pub fn parse(text: &str) -> Result<Called> {
         if text.is_empty() {
             let error = Error::new(ErrorKind::InvalidInput, "a budget has no name");
-            let fix = "name it, as in 'irq 36', 'irq virtio*', 'softirq NET_RX', 'system call futex'";
+            let fix =
+                "name it, as in 'irq 36', 'irq virtio*', 'softirq NET_RX', 'system call futex'";
             return Err(error.found("''").fix(fix));
         }
         Ok(Called {

@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use event::{NamedTask, Result, TimeRange};
 use trace::{Item, Trace};
 
+pub use handled::Called;
 use handled::{Handled, Handlers};
 use judge::Tally;
 use responses::{Ended, Response, Responses};
-pub use handled::Called;
 pub use rules::{Budget, Rules, Subject};
 
 use crate::periods::{Matcher, Turn};

@@ -12,8 +12,8 @@ use host::identity::Identity;
 use host::unmasked::Unmasked;
 use measure::cyclic::{Pauser, Reader, Reading};
 use report::{
-    Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file, eval_hash, eval_html,
-    eval_json, eval_junit, eval_text, gaps_json,
+    Compared, Evaluation, Late, Series, compare_html, compare_text, compare_verdict, eval_file,
+    eval_hash, eval_html, eval_json, eval_junit, eval_text, gaps_json,
 };
 use serde_json::{Value, json};
 
