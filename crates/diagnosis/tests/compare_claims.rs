@@ -1,6 +1,6 @@
 //! What two diagnoses say about each other.
 
-use diagnosis::{CauseChange, Diagnosis, Query, TaskFilter, compare, diagnose};
+use diagnosis::{CauseChange, ComparedCause, Diagnosis, Query, TaskFilter, compare, diagnose};
 use event::Duration;
 use testkit::SyntheticTrace;
 use testkit::waiting::wake_ups;
@@ -56,6 +56,52 @@ fn a_burst_is_one_cause_once_and_no_change() {
     let some = delays(3_000, |place| place % 3 == 0);
     let more = delays(3_000, |place| place % 2 == 0);
     assert_eq!(changes(some, more)[0].0, CauseChange::NotResolved);
+}
+
+/// A recording of a machine that is the same each time: now and then, for a while, most wake-ups
+/// are late by about as much.
+fn of_the_same(seed: u64) -> Diagnosis {
+    let mut state = seed;
+    let mut below = |end: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let mut delays_us = vec![5; 300];
+    for _ in 0..1 + below(7) {
+        let (begin, length) = (below(290) as usize, 3 + below(40) as usize);
+        let level_us = 1_200 + below(3_000) as i64;
+        for delay_us in delays_us.iter_mut().skip(begin).take(length) {
+            if below(5) > 0 {
+                *delay_us = level_us + below(300) as i64;
+            }
+        }
+    }
+    ask(wake_ups(&delays_us))
+}
+
+#[test]
+fn of_six_recordings_of_the_same_no_more_than_one_pair_seems_changed() {
+    let six: Vec<Diagnosis> = (1..=6).map(of_the_same).collect();
+    let (mut changed, mut uneven) = (0, 0);
+    for (place, before) in six.iter().enumerate() {
+        for after in &six[place + 1..] {
+            let comparison = compare(std::slice::from_ref(before), std::slice::from_ref(after));
+            let is_changed = |cause: &ComparedCause| cause.change != CauseChange::NotResolved;
+            changed += usize::from(comparison.causes.iter().any(is_changed));
+            let [before, after] = [&comparison.causes[0].before, &comparison.causes[0].after];
+            // Were they independent of each other, this would be chance once in a hundred.
+            let apart = before.count.abs_diff(after.count) as f64;
+            let all = (before.count + after.count) as f64;
+            uneven += usize::from(apart > 2.58 * all.sqrt());
+        }
+    }
+    assert!(changed <= 1, "{changed} of 15");
+    assert!(
+        uneven >= 5,
+        "they are too alike to deceive anybody: {uneven} of 15"
+    );
 }
 
 #[test]

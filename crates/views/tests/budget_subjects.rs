@@ -128,7 +128,7 @@ fn system_calls_are_judged_by_name_and_by_thread() {
     );
 }
 
-/// A thread sets a timer that expires 40 us late; its function sets it anew, and that is 10 us late.
+/// A thread sets a timer that is 40 us late; its function sets it anew, and that is 10 us late.
 fn timers() -> SyntheticTrace {
     let trace = SyntheticTrace::new().at(0).block(HOG, WORK).at(100);
     let trace = trace.hrtimer_start(0xa0, 1000).after(5).block(WORK, HOG);

@@ -3,7 +3,7 @@
 use event::{Cpu, Duration, Result};
 use host::task::Policy;
 use measure::counter::Counter;
-use measure::cyclic::{Plan, ThreadPlan};
+use measure::cyclic::{Plan, Sleep, ThreadPlan};
 use measure::gaps;
 use measure::load::{Load, LoadPlan};
 
@@ -131,6 +131,9 @@ fn cyclic_options(cpus: &[Cpu], prio: u32, interval: Duration, run_for: Duration
             bucket: BUCKET,
             buckets: BUCKETS,
             aligned: None,
+            sleep: Sleep::Until,
+            kept: 0,
+            mark: None,
             phases: None,
         },
         phases: false,

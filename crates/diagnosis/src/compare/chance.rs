@@ -79,7 +79,7 @@ pub(super) struct Part {
 }
 
 /// So many ways to deal parts out are all tried; of more, as many are drawn.
-const WAYS_MAX: u64 = 200_000;
+const WAYS_MAX: u64 = 50_000;
 
 /// How probable shares as uneven as those of `first` and `second` are, were it chance which part is
 /// on which side: parts are dealt out anew, in all ways or in many drawn ones. What comes in
@@ -147,7 +147,10 @@ fn each_choice(parts: &[Part], left: usize, chosen: Part, deal: &mut impl FnMut(
     match parts {
         _ if left == 0 => deal(chosen),
         [first, rest @ ..] if rest.len() + 1 >= left => {
-            let with = sum_of([chosen, *first].iter());
+            let with = Part {
+                sum: chosen.sum + first.sum,
+                of: chosen.of + first.of,
+            };
             each_choice(rest, left - 1, with, deal);
             if rest.len() >= left {
                 each_choice(rest, left, chosen, deal);

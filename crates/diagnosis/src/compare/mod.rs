@@ -195,9 +195,18 @@ fn cause(signature: &str, sides: &[Side; 2], chance_max: f64) -> ComparedCause {
         after.count,
         of_all[0] / (of_all[0] + of_all[1]),
     );
-    let counts = sides.each_ref().map(counted_parts);
-    let p_count = singly.max(parts_by_chance(&counts[0], &counts[1]));
+    // What single activations do not tell, parts tell even less.
+    let p_count = match singly < chance_max {
+        true => {
+            let counts = sides.each_ref().map(counted_parts);
+            singly.max(parts_by_chance(&counts[0], &counts[1]))
+        }
+        false => singly,
+    };
     let p_latency = ranks_by_chance(&latencies[0], &latencies[1]).map(|singly| {
+        if singly >= chance_max {
+            return singly;
+        }
         let ranks = ranked_parts(sides, &latencies);
         singly.max(parts_by_chance(&ranks[0], &ranks[1]))
     });

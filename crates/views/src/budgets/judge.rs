@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use event::{Instant, TimeRange};
 use kernel_state::places;
 
-use super::{Budget, BudgetFinding, Judgement};
+use super::finding::{BudgetFinding, Judgement};
+use super::rules::Budget;
 
 const MILLION: u128 = 1_000_000;
 
