@@ -7,7 +7,7 @@ const LINES: &str = include_str!("cyclictest/lines.txt");
 /// These are waited for where not all are run: one of each kind.
 const CORE: usize = 8;
 
-/// Runs of digits as one letter, and without the blanks before: what was measured differs each time.
+/// Runs of digits as one letter, without the blanks before: what was measured differs each time.
 fn shape(text: &str) -> String {
     let mut shape = String::new();
     for letter in text.chars() {
