@@ -36,7 +36,7 @@ pub use events_text::{
     EventBodies, EventClock, EventLines, EventNames, EventOrigin, EventText, EventTextOptions,
     EventTimes,
 };
-pub use gaps::{Gaps, gaps_json, gaps_text};
+pub use gaps::{Gaps, Held, Limits, gaps_json, gaps_text};
 pub use incident::{Incident, incident_html};
 pub use loop_picture::{LoopBins, loop_picture};
 pub use looping::{

@@ -169,6 +169,12 @@ pub struct Hw {
     /// How long of it to look; the rest is the machine's
     #[arg(long, value_name = "DUR", default_value = "500ms")]
     pub width: String,
+    /// Fail when a gap is longer, whoever took it
+    #[arg(long, value_name = "DUR")]
+    pub budget: Option<String>,
+    /// Fail when more of a gap was taken below the kernel
+    #[arg(long, value_name = "DUR", conflicts_with = "no_events")]
+    pub hardlimit: Option<String>,
     /// Do not record the kernel's events: gaps without their takers
     #[arg(long)]
     pub no_events: bool,
@@ -235,5 +241,6 @@ Examples:
 const HW_EXAMPLES: &str = "\
 Examples:
   sudo rtscope measure hw                       every gap of 10us, and its taker
-  sudo rtscope measure hw --cpu 3 --width 990ms --for 10m
-  sudo rtscope measure hw --over 50us -o gaps   keep the events too";
+  sudo rtscope measure hw --cpu 3 --width 900ms --for 10m --hardlimit 20us
+  sudo rtscope measure hw --over 50us -o gaps   keep the events too
+Exit codes: 2 a limit is exceeded, 3 nobody knows, or a CPU was taken away.";

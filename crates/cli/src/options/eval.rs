@@ -6,6 +6,7 @@ use measure::counter::Counter;
 use measure::cyclic::{Plan, Sleep, ThreadPlan};
 use measure::gaps;
 use measure::load::{Load, LoadPlan};
+use report::Limits;
 
 use super::{CyclicOptions, CyclicOutput, GapOptions, known_cpus, positive_duration};
 use crate::flags::{self, LoadName};
@@ -169,6 +170,7 @@ fn gap_options(cpus: &[Cpu], prio: u32, clocksource: Option<&str>, hw_ns: i64) -
         },
         run_for: Duration::from_ns(hw_ns),
         events: Some(None),
+        limits: Limits::default(),
         json: true,
     }
 }

@@ -225,6 +225,12 @@ impl Shared {
 }
 
 impl Reader {
+    /// Whether a thread has a sample.
+    pub fn has_begun(&self) -> bool {
+        let mut threads = self.0.iter();
+        threads.any(|(_, _, figures)| !figures.latency.is_empty())
+    }
+
     /// What every thread has found so far; it does not notice.
     pub fn read(&self) -> Vec<Reading> {
         let one = |(tid, plan, figures): &(Tid, ThreadPlan, Arc<Figures>)| {

@@ -252,6 +252,11 @@ fn sample(
 ) -> Result<Vec<Series>> {
     let mut series = vec![Series::default(); options.cyclic.plan.threads.len()];
     let live = Live::new(true);
+    // Whoever explains late samples may be seconds from ready: nobody measures until then, and a
+    // rest before would be none.
+    while !reader.has_begun() && !over.load(Ordering::Acquire) {
+        std::thread::sleep(LOOK_INTERVAL);
+    }
     let begin = Instant::now();
     let mut rested = std::time::Duration::ZERO;
     let mut next = options.stretch;
