@@ -145,7 +145,7 @@ pub struct Cyclic {
 #[derive(Debug, Args)]
 #[command(after_help = HW_EXAMPLES)]
 pub struct Hw {
-    /// A thread on each of these CPUs, as in 0-3 (default: all)
+    /// Threads on these CPUs, as in 0-3 (default: all)
     #[arg(long, value_name = "LIST")]
     pub cpu: Option<String>,
     /// Real-time priority, 1 to 99; 0 for an ordinary task
@@ -166,7 +166,7 @@ pub struct Hw {
     /// From one begin of looking to the next
     #[arg(long, value_name = "DUR", default_value = "1s")]
     pub window: String,
-    /// How long of it to look; the rest is the machine's
+    /// How long to look of each
     #[arg(long, value_name = "DUR", default_value = "500ms")]
     pub width: String,
     /// Fail when a gap is longer, whoever took it
@@ -175,7 +175,7 @@ pub struct Hw {
     /// Fail when more of a gap was taken below the kernel
     #[arg(long, value_name = "DUR", conflicts_with = "no_events")]
     pub hardlimit: Option<String>,
-    /// Do not record the kernel's events: gaps without their takers
+    /// Record no events: gaps without their takers
     #[arg(long)]
     pub no_events: bool,
     /// Keep the recording here
